@@ -1,0 +1,346 @@
+"""The affinity annotation of 1.2-1.7, read as its scheduler read it, judged as today's API does.
+
+`decode` follows Go's encoding/json into the types of 1.5 (pkg/api/types.go `Affinity`): member
+names match in any case, unknown members and null are passed over, and a value of the wrong type
+is a mistake. `mistakes` are the rules of ValidatePodSpec, then and now (1.5.1 validation.go
+1906-2120, 1.35 validation.go 4956-5030), so that what they pass is never refused.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import labels
+from webhook.core.pod import PREFERRED, REQUIRED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Raw = dict[str, Any]
+
+SECTIONS = ("nodeAffinity", "podAffinity", "podAntiAffinity")
+
+# Commented out in every release: read by no scheduler, and still copied from example to example.
+NEVER_SHIPPED = "requiredDuringSchedulingRequiredDuringExecution"
+MOST_TERMS = 100  # of a cross product: beyond this nobody could read, or schedule, the result
+_LARGEST_WEIGHT = 100
+_HOSTNAME = "kubernetes.io/hostname"
+
+_REQUIREMENT = {"key": str, "operator": str, "values": [str]}
+_NODE_TERM = {"matchExpressions": [_REQUIREMENT]}
+_LABEL_SELECTOR = {"matchLabels": {"*": str}, "matchExpressions": [_REQUIREMENT]}
+_POD_TERM = {"labelSelector": _LABEL_SELECTOR, "namespaces": [str], "topologyKey": str}
+_POD_AFFINITY = {
+    REQUIRED: [_POD_TERM],
+    PREFERRED: [{"weight": int, "podAffinityTerm": _POD_TERM}],
+}
+_SHAPES: dict[str, Any] = {
+    "nodeAffinity": {
+        REQUIRED: {"nodeSelectorTerms": [_NODE_TERM]},
+        PREFERRED: [{"weight": int, "preference": _NODE_TERM}],
+    },
+    "podAffinity": _POD_AFFINITY,
+    "podAntiAffinity": _POD_AFFINITY,
+}
+
+
+class Mistake(Exception):  # noqa: N818  # it is the author's, not ours
+    """Why a text, or a part of it, cannot be taken over."""
+
+
+@dataclass(slots=True)
+class Section:
+    """One of nodeAffinity, podAffinity and podAntiAffinity, in today's spelling.
+
+    `why` is not empty where the section cannot be taken over; `notes` are what was passed over;
+    `left` is True where something that cannot be said today stays behind in the annotation.
+    """
+
+    value: Raw = field(default_factory=dict)
+    why: str = ""
+    notes: list[str] = field(default_factory=list)
+    left: bool = False
+
+
+def decode(text: object) -> dict[str, Section]:
+    """The sections of an affinity annotation; raises Mistake if the text as a whole is unreadable.
+
+    An empty text and `null` are no affinity at all.
+    """
+    if not isinstance(text, str):
+        raise Mistake("it is no text")
+    if not text:
+        return {}
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise Mistake(f"it is not JSON ({_first_line(error)})") from error
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Mistake("it is no JSON object")
+    sections: dict[str, Section] = {}
+    names = {name.lower(): name for name in SECTIONS}
+    for key, raw in value.items():
+        name = names.get(key.lower())
+        if name is not None and raw is not None:
+            sections[name] = _section(raw, name)
+    return sections
+
+
+def unknown_sections(text: str) -> list[str]:
+    """Top-level members that no scheduler read."""
+    known = {name.lower() for name in SECTIONS}
+    return [key for key in json.loads(text) or {} if key.lower() not in known]
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _first_line(error: Exception) -> str:
+    return "too deeply nested" if isinstance(error, RecursionError) else str(error)
+
+
+def _section(raw: object, name: str) -> Section:
+    section = Section()
+    try:
+        section.value = _read(raw, _SHAPES[name], name, section)
+    except Mistake as mistake:
+        section.why = str(mistake)
+    except RecursionError:
+        section.why = f"{name} is too deeply nested"
+    return section
+
+
+def _read(raw: object, shape: Any, where: str, section: Section) -> Any:
+    """The value in today's spelling, without what the types of 1.5 did not have."""
+    if isinstance(shape, type):
+        if type(raw) is not shape:
+            raise Mistake(f"{where} must be {_NAMES[shape]}")
+        return raw
+    if isinstance(shape, list):
+        if not isinstance(raw, list):
+            raise Mistake(f"{where} must be a list")
+        # In a Go slice a null is the type's zero value.
+        return [
+            _read(_ZERO[type(shape[0])] if item is None else item, shape[0], where, section)
+            for item in raw
+        ]
+    if not isinstance(raw, dict):
+        raise Mistake(f"{where} must be an object")
+    if "*" in shape:
+        return {
+            key: _read("" if item is None else item, shape["*"], where, section)
+            for key, item in raw.items()
+        }
+    return dict(_members(raw, shape, where, section))
+
+
+_NAMES = {str: "a text", int: "a whole number"}
+_ZERO: dict[type, Any] = {type: "", dict: {}}
+
+
+def _members(raw: Raw, shape: Raw, where: str, section: Section) -> Iterator[tuple[str, Any]]:
+    names = {name.lower(): name for name in shape}
+    for key, item in raw.items():
+        name = names.get(key.lower())
+        if name is not None:
+            if item is not None:
+                yield name, _read(item, shape[name], f"{where}.{name}", section)
+        elif key.lower() == NEVER_SHIPPED.lower():
+            section.left = True
+            section.notes.append(f"{where}.{NEVER_SHIPPED} was never implemented")
+        else:
+            section.notes.append(f"{where} has no {key[:40]!r}")
+
+
+def empty_namespaces(section: Section, meaning: str) -> None:
+    """Say today's words for `namespaces: []`: all namespaces (1.3-1.5) or the pod's own (1.6+)."""
+    for term in pod_terms(section.value):
+        if term.get("namespaces") == []:
+            del term["namespaces"]
+            if meaning == "all":
+                term["namespaceSelector"] = {}
+            section.notes.append(
+                "`namespaces: []` is taken for "
+                + ("all namespaces" if meaning == "all" else "the pod's own namespace")
+            )
+
+
+def empty_topology_key(section: Section) -> None:
+    """Give preferred anti-affinity terms without a topologyKey (any domain, then) the hostname."""
+    for preferred in section.value.get(PREFERRED, ()):
+        term = preferred.get("podAffinityTerm")
+        if term is not None and not term.get("topologyKey"):
+            term["topologyKey"] = _HOSTNAME
+            section.notes.append(f"an empty topologyKey is taken for {_HOSTNAME}")
+
+
+def rename_labels(section: Section, names: Sequence[tuple[str, str]]) -> None:
+    """Write deprecated node label keys as today's."""
+    today = dict(names)
+    for term in (*node_terms(section.value), *pod_terms(section.value)):
+        if term.get("topologyKey") in today:
+            term["topologyKey"] = today[term["topologyKey"]]
+        for requirement in term.get("matchExpressions", ()):
+            if requirement.get("key") in today:
+                requirement["key"] = today[requirement["key"]]
+
+
+def node_terms(value: Raw) -> list[Raw]:
+    """The node selector terms of a decoded nodeAffinity, required ones first."""
+    required = value.get(REQUIRED)
+    terms = required.get("nodeSelectorTerms", []) if isinstance(required, dict) else []
+    return [
+        *terms,
+        *(each["preference"] for each in value.get(PREFERRED, ()) if "preference" in each),
+    ]
+
+
+def pod_terms(value: Raw) -> list[Raw]:
+    """The terms of a decoded podAffinity or podAntiAffinity, required ones first."""
+    required = value.get(REQUIRED)
+    return [
+        *(required if isinstance(required, list) else ()),
+        *(
+            each["podAffinityTerm"]
+            for each in value.get(PREFERRED, ())
+            if "podAffinityTerm" in each
+        ),
+    ]
+
+
+def drop_empty(section: Section) -> None:
+    """Leave out empty lists: they said nothing."""
+    section.value = {key: item for key, item in section.value.items() if item != []}
+
+
+def mistakes(name: str, value: Raw) -> Iterator[str]:
+    """Why the API server, then or now, refuses this section."""
+    if name == "nodeAffinity":
+        yield from _node_affinity(value)
+    else:
+        yield from _pod_affinity(value)
+
+
+def _node_affinity(value: Raw) -> Iterator[str]:
+    if REQUIRED in value:
+        terms = value[REQUIRED].get("nodeSelectorTerms")
+        if not terms:
+            yield f"{REQUIRED} has no nodeSelectorTerms"
+        for term in terms or ():
+            yield from _node_term(term)
+    for preferred in value.get(PREFERRED, ()):
+        yield from _weight(preferred)
+        yield from _node_term(preferred.get("preference", {}))
+
+
+def _node_term(term: Raw) -> Iterator[str]:
+    if not term.get("matchExpressions"):
+        yield "a term has no matchExpressions"
+    for requirement in term.get("matchExpressions", ()):
+        # Kubernetes lets bad preferred values pass, but its scheduler then fails the whole pod.
+        yield from _requirement(requirement, {**_SET_OPERATORS, "Gt": _one, "Lt": _one})
+
+
+def _weight(preferred: Raw) -> Iterator[str]:
+    if not 1 <= preferred.get("weight", 0) <= _LARGEST_WEIGHT:
+        yield "a weight is not between 1 and 100"
+
+
+def _some(values: list[str]) -> bool:
+    return len(values) > 0
+
+
+def _none(values: list[str]) -> bool:
+    return not values
+
+
+def _one(values: list[str]) -> bool:
+    return len(values) == 1
+
+
+_SET_OPERATORS: dict[str, Callable[[list[str]], bool]] = {
+    "In": _some,
+    "NotIn": _some,
+    "Exists": _none,
+    "DoesNotExist": _none,
+}
+
+
+def _requirement(
+    requirement: Raw, operators: dict[str, Callable[[list[str]], bool]]
+) -> Iterator[str]:
+    key, operator = requirement.get("key", ""), requirement.get("operator", "")
+    values = requirement.get("values", [])
+    if not labels.is_key(key):
+        yield f"{key[:80]!r} is no label key"
+    if operator not in operators:
+        yield f"{operator[:40]!r} is no operator"
+    elif not operators[operator](values):
+        yield f"{operator} cannot have {len(values)} values"
+    for value in values:
+        if not labels.is_value(value):
+            yield f"{value[:80]!r} is no label value"
+
+
+def _pod_affinity(value: Raw) -> Iterator[str]:
+    for term in value.get(REQUIRED, ()):
+        yield from _pod_term(term)
+    for preferred in value.get(PREFERRED, ()):
+        yield from _weight(preferred)
+        if "podAffinityTerm" not in preferred:
+            yield "a preferred term has no podAffinityTerm"
+        else:
+            yield from _pod_term(preferred["podAffinityTerm"])
+
+
+def _pod_term(term: Raw) -> Iterator[str]:
+    if not labels.is_key(term.get("topologyKey", "")):
+        yield f"{term.get('topologyKey', '')[:80]!r} is no topologyKey"
+    for namespace in term.get("namespaces", ()):
+        if not labels.is_dns_label(namespace):
+            yield f"{namespace[:80]!r} is no namespace"
+    selector = term.get("labelSelector", {})
+    for key, value in selector.get("matchLabels", {}).items():
+        if not labels.is_key(key) or not labels.is_value(value):
+            yield f"{key[:80]!r}: {value[:80]!r} is no label"
+    for requirement in selector.get("matchExpressions", ()):
+        yield from _requirement(requirement, _SET_OPERATORS)
+
+
+def and_join(terms: Sequence[Raw], others: Sequence[Raw]) -> list[Raw] | None:
+    """Node selector terms that match what a term of both sides matches: their cross product.
+
+    Terms are joined by OR, so appending would widen. Equal expressions stand once. A term that
+    matches nothing (it is empty) goes on matching nothing. None if it takes over 100 terms.
+    """
+    if all(_is_empty(term) or any(_implies(term, other) for other in others) for term in terms):
+        return list(terms)
+    joined: list[Raw] = []
+    for term in terms:
+        for other in [{}] if _is_empty(term) else others:
+            both = _both(term, other)
+            if both not in joined:
+                joined.append(both)
+            if len(joined) > MOST_TERMS:
+                return None
+    return joined
+
+
+def _is_empty(term: Raw) -> bool:
+    return not term.get("matchExpressions") and not term.get("matchFields")
+
+
+def _implies(term: Raw, other: Raw) -> bool:
+    has = term.get("matchExpressions") or []
+    return all(expression in has for expression in other["matchExpressions"])
+
+
+def _both(term: Raw, other: Raw) -> Raw:
+    expressions = list(term.get("matchExpressions") or [])
+    expressions += [e for e in other.get("matchExpressions", ()) if e not in expressions]
+    return {**term, "matchExpressions": expressions} if expressions else dict(term)

@@ -1,0 +1,25 @@
+"""The errors of the program, by who can repair them.
+
+WebhookError
+|-- InputError      the user's file or request: says where, what, and how to mend it
+|-- SettingsError   the settings file: the same, with line and column
+`-- EditError       our own bug: a rule asked for an edit that does not fit the object
+"""
+
+from __future__ import annotations
+
+
+class WebhookError(Exception):
+    """Base of all errors that the program raises on purpose."""
+
+
+class InputError(WebhookError):
+    """A file or a request that cannot be used; the message says where, what and the cure."""
+
+
+class SettingsError(WebhookError):
+    """A settings file that cannot be used; the message says line, what and the cure."""
+
+
+class EditError(WebhookError):
+    """An edit whose path is not in the object: a bug of the rule that made it."""

@@ -1,0 +1,61 @@
+"""What a rule says about an object, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from webhook.core.edits import Edit
+    from webhook.core.pointer import Path
+
+
+class Severity(StrEnum):
+    """What is left to do."""
+
+    REPAIR = "repair"  # the edits are the whole cure
+    PERSON = "person"  # a person must look, with or without edits
+    DENY = "deny"  # the pod must not run
+
+
+class Safety(StrEnum):
+    """May the edits be made without asking?"""
+
+    SAFE = "safe"  # applied
+    UNSAFE = "unsafe"  # applied only where the user said so
+    SHOW = "show"  # never applied, only reported
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a rule found: where, what it means for a person, and the edits that mend it."""
+
+    code: str
+    at: Path
+    message: str
+    edits: tuple[Edit, ...] = ()
+    severity: Severity = Severity.REPAIR
+    safety: Safety = Safety.SAFE
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome for one object.
+
+    `object` is the object as edited, `patch` the same edits as RFC 6902 operations, `failed` the
+    rules that raised: they changed nothing, the others did their work.
+    """
+
+    findings: tuple[Finding, ...]
+    object: dict[str, Any]
+    patch: list[dict[str, Any]]
+    failed: tuple[tuple[str, Exception], ...] = ()
+
+    @property
+    def denied(self) -> bool:
+        return any(finding.severity is Severity.DENY for finding in self.findings)
+
+    @property
+    def needs_person(self) -> bool:
+        return bool(self.failed) or any(f.severity is Severity.PERSON for f in self.findings)

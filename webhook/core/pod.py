@@ -1,0 +1,199 @@
+"""A typed reading of a raw pod, or of a pod template: no copies, and nothing is taken on trust.
+
+The raw object may come from anybody, so a member of the wrong type is read as if it were not
+there; the API server refuses it in its own words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import quantity
+from webhook.core.pointer import ROOT, Path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.core.settings import Settings
+
+    Raw = dict[str, Any]
+
+# Ephemeral containers may not ask for resources, but they mount volumes and have variables.
+KINDS = ("initContainers", "containers", "ephemeralContainers")
+SECTIONS = ("limits", "requests")
+
+_NOTHING: Any = {}
+
+
+def as_map(value: object) -> Raw:
+    """The value if it is a map, else an empty one (not to be written to)."""
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def as_items(value: object) -> list[tuple[int, Raw]]:
+    """The maps in a list, with their positions; nothing if it is no list."""
+    if not isinstance(value, list):
+        return []
+    return [(position, item) for position, item in enumerate(value) if isinstance(item, dict)]
+
+
+class Container:
+    """One container of any kind; `limits` and `requests` are the raw maps, empty if missing."""
+
+    __slots__ = ("at", "kind", "limits", "name", "raw", "requests")
+
+    def __init__(self, kind: str, at: Path, raw: Raw) -> None:
+        self.kind = kind
+        self.at = at
+        self.raw = raw
+        self.name = str(raw.get("name", at[-1]))
+        resources = as_map(raw.get("resources"))
+        self.limits = as_map(resources.get("limits"))
+        self.requests = as_map(resources.get("requests"))
+
+    def section(self, name: str) -> Raw:
+        return self.limits if name == "limits" else self.requests
+
+    def section_at(self, name: str) -> Path:
+        return self.at / "resources" / name
+
+    def volume_mounts(self) -> list[tuple[int, Raw]]:
+        return as_items(self.raw.get("volumeMounts"))
+
+    def env(self) -> list[tuple[int, Raw]]:
+        return as_items(self.raw.get("env"))
+
+    def gpus(self, settings: Settings) -> dict[str, int]:
+        """GPU resource names this container asks for, with whole amounts above zero.
+
+        The request counts, as in the scheduler; where it is missing the API server will copy the
+        limit (SetDefaults_Pod), so the limit counts.
+        """
+        asked: dict[str, int] = {}
+        for name, amount in {**self.limits, **self.requests}.items():
+            if settings.is_gpu(name):
+                value = quantity.parse(amount)
+                if value is not None and value > 0:
+                    asked[name] = quantity.whole(value)
+        return asked
+
+
+class Pod:
+    """The pod, or pod template, at `at` in a raw object. Made anew after each edit."""
+
+    __slots__ = ("at", "containers", "metadata", "raw", "spec")
+
+    def __init__(self, obj: Raw, at: Path = ROOT) -> None:
+        raw: Any = obj
+        for token in at:
+            raw = raw[token]
+        self.raw: Raw = as_map(raw)
+        self.at = at
+        self.metadata = as_map(self.raw.get("metadata"))
+        self.spec = as_map(self.raw.get("spec"))
+        self.containers = tuple(self._containers())
+
+    def _containers(self) -> Iterator[Container]:
+        for kind in KINDS:
+            if kind in self.spec:
+                for position, raw in as_items(self.spec[kind]):
+                    yield Container(kind, Path((*self.at, "spec", kind, position)), raw)
+
+    @property
+    def spec_at(self) -> Path:
+        return self.at / "spec"
+
+    @property
+    def annotations(self) -> Mapping[str, Any]:
+        return as_map(self.metadata.get("annotations"))
+
+    def annotation_at(self, key: str) -> Path:
+        return self.at / "metadata" / "annotations" / key
+
+    @property
+    def node_selector(self) -> Mapping[str, Any]:
+        return as_map(self.spec.get("nodeSelector"))
+
+    @property
+    def affinity(self) -> Mapping[str, Any]:
+        return as_map(self.spec.get("affinity"))
+
+    def volumes(self) -> list[tuple[int, Raw]]:
+        return as_items(self.spec.get("volumes"))
+
+    def tolerations(self) -> list[Raw]:
+        return [item for _, item in as_items(self.spec.get("tolerations"))]
+
+    def controller(self) -> tuple[str, str]:
+        """Kind and name of the object that made this pod; two empty texts for a pod by hand."""
+        for _, owner in as_items(self.metadata.get("ownerReferences")):
+            if owner.get("controller") is True:
+                return str(owner.get("kind", "")), str(owner.get("name", ""))
+        return "", ""
+
+    def gpus(self, settings: Settings) -> dict[str, int]:
+        """GPU resource names that any container asks for, with the largest amount of one."""
+        asked: dict[str, int] = {}
+        for container in self.containers:
+            for name, amount in container.gpus(settings).items():
+                asked[name] = max(amount, asked.get(name, 0))
+        return asked
+
+    def is_in_scope(self, settings: Settings) -> bool:
+        """Is this pod any of our business?
+
+        It is if it names a legacy GPU resource or the legacy label, or asks for a GPU. With the
+        scope `all-legacy` every pod is.
+        """
+        return (
+            settings.scope == "all-legacy"
+            or self._names_gpu_resource(settings)
+            or self._names_legacy_label(settings.models.legacy_label)
+        )
+
+    def _names_gpu_resource(self, settings: Settings) -> bool:
+        for container in self.containers:
+            for section in (container.limits, container.requests):
+                for name, amount in section.items():
+                    if name in settings.legacy_resources:
+                        return True
+                    if settings.is_gpu(name) and quantity.parse(amount) != 0:
+                        return True
+        return False
+
+    def _names_legacy_label(self, label: str) -> bool:
+        if label in self.node_selector:
+            return True
+        text = self.annotations.get("scheduler.alpha.kubernetes.io/affinity")
+        if isinstance(text, str) and label in text:
+            return True
+        node_affinity = as_map(self.affinity.get("nodeAffinity"))
+        return bool(node_affinity) and any(
+            requirement.get("key") == label for _, requirement in node_requirements(node_affinity)
+        )
+
+    def asks_under_legacy_name(self, settings: Settings) -> bool:
+        """True if a container wants GPUs under a name that no node offers: it can never run."""
+        return any(
+            name in settings.legacy_resources and quantity.parse(amount) != 0
+            for container in self.containers
+            for section in (container.limits, container.requests)
+            for name, amount in section.items()
+        )
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def node_requirements(node_affinity: Mapping[str, Any]) -> Iterator[tuple[Path, Raw]]:
+    """Each matchExpressions entry of a nodeAffinity, with its path below it."""
+    required = as_map(node_affinity.get(REQUIRED))
+    at = Path((REQUIRED, "nodeSelectorTerms"))
+    for position, term in as_items(required.get("nodeSelectorTerms")):
+        for index, requirement in as_items(term.get("matchExpressions")):
+            yield at / position / "matchExpressions" / index, requirement
+    for position, preferred in as_items(node_affinity.get(PREFERRED)):
+        preference = as_map(preferred.get("preference"))
+        for index, requirement in as_items(preference.get("matchExpressions")):
+            yield Path((PREFERRED, position, "preference", "matchExpressions", index)), requirement

@@ -1,0 +1,43 @@
+"""Where something is in an object: a JSON Pointer (RFC 6901) as a tuple."""
+
+from __future__ import annotations
+
+
+class Path(tuple[str | int, ...]):
+    """A JSON Pointer as a tuple of member names and list positions; `path / token` goes deeper."""
+
+    __slots__ = ()
+
+    def __truediv__(self, token: str | int) -> Path:
+        """The path one step deeper."""
+        return Path((*self, token))
+
+    def __str__(self) -> str:
+        """The RFC 6901 text: `~` is written `~0`, `/` is written `~1`."""
+        return "".join(f"/{escape(str(token))}" for token in self)
+
+    @property
+    def parent(self) -> Path:
+        """The path of the map or list that holds this place."""
+        return Path(self[:-1])
+
+    @property
+    def dotted(self) -> str:
+        """The path as Kubernetes prints it: `spec.containers[0].resources.limits[a/b]`."""
+        text = ""
+        for token in self:
+            if isinstance(token, int):
+                text += f"[{token}]"
+            elif "." in token or "/" in token:
+                text += f"[{token}]"
+            else:
+                text += f".{token}" if text else token
+        return text
+
+
+def escape(token: str) -> str:
+    """One reference token of a JSON Pointer, escaped (RFC 6901 section 3)."""
+    return token.replace("~", "~0").replace("/", "~1")
+
+
+ROOT = Path()

@@ -1,0 +1,54 @@
+"""A rule is a module; this is what it must look like, and what it is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from webhook.core.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.findings import Finding
+    from webhook.core.nodes import Inventory
+    from webhook.core.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """All that a rule knows besides the pod.
+
+    `inventory` is None where nothing is known of the cluster's nodes. `stuck` says that the pod,
+    as it came, asks for GPUs under a legacy name and so can never run unrepaired: the engine works
+    it out before the first rule, since the rules then rename what it is read from.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    inventory: Inventory | None = None
+    namespace: str = ""
+    stuck: bool = False
+
+    @property
+    def may_constrain(self) -> bool:
+        """May a rule add a constraint to the pod, or take something away from it?
+
+        Only if that pod cannot run as it is: what is dead in a pod that runs has had no effect for
+        years, and reviving it could make the pod wait for ever.
+        """
+        return self.stuck or self.settings.scope == "all-legacy"
+
+
+class Rule(Protocol):
+    """A module with a docstring (its manual), a NAME, a CODE and a check().
+
+    check() is pure: it reads the pod as the earlier rules left it and yields what it found. The
+    engine applies the edits of one rule together, or none of them.
+    """
+
+    NAME: str
+    CODE: str
+
+    def check(self, pod: Pod, cx: Context) -> Iterator[Finding]:
+        """Yield what this rule finds on the pod."""
+        ...

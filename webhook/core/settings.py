@@ -1,0 +1,196 @@
+"""What the user may choose, with each default and its reason. Frozen; `cli` makes it from a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from webhook.core import legacy_names
+
+# Taints that say "not now" or "not this pod", never "GPU": they are not ours to tolerate.
+UNTOLERABLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
+AUTOSCALER_TAINTS = (
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A node taint; in the settings, one that GPU pods are to tolerate where a node carries it."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+    def __str__(self) -> str:
+        """The taint as `kubectl taint` writes it."""
+        return (
+            f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+        )
+
+    @property
+    def is_off_limits(self) -> bool:
+        """True for taints of the node life cycle, the autoscaler and Karpenter."""
+        return self.key.startswith(UNTOLERABLE) or self.key.startswith(AUTOSCALER_TAINTS)
+
+
+# Common on AKS: an example in its documentation that many clusters copied. Off until listed.
+AKS_SKU_TAINT = Taint("sku", "gpu", "NoSchedule")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProfile:
+    """Where a kind of cluster writes the GPU model: the node label and the values it may have.
+
+    `named` maps a model to values that do not spell it (machine sizes).
+    """
+
+    label: str
+    values: tuple[str, ...] = ()
+    named: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+MODEL_PROFILES: dict[str, ModelProfile] = {
+    "gfd": ModelProfile("nvidia.com/gpu.product", legacy_names.GFD_PRODUCTS),
+    "gke": ModelProfile("cloud.google.com/gke-accelerator", legacy_names.GKE_ACCELERATORS),
+    "aks": ModelProfile("node.kubernetes.io/instance-type", named=legacy_names.AKS_SIZES),
+    "eks": ModelProfile("k8s.amazonaws.com/accelerator", legacy_names.EKS_ACCELERATORS),
+    "karpenter": ModelProfile("karpenter.k8s.aws/instance-gpu-name", legacy_names.KARPENTER_NAMES),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """How the label `alpha.kubernetes.io/nvidia-gpu-name` is written today."""
+
+    legacy_label: str = legacy_names.LEGACY_MODEL_LABEL
+    profile: str = "gfd"  # a key of MODEL_PROFILES
+    label: str = ""  # overrides the profile's label
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()  # legacy value -> today's values
+    # A shared or sliced GPU is not what a pod of 2017 meant by the model's name.
+    shared: bool = False  # take <model>-SHARED for the model
+    mig: bool = False  # take <model>-MIG-<slice> for the model
+
+    @property
+    def key(self) -> str:
+        return self.label or MODEL_PROFILES[self.profile].label
+
+
+@dataclass(frozen=True, slots=True)
+class DriverMount:
+    """One host path that GPU containers get: read-only, and the pod fails loudly if it is missing.
+
+    Without a type, containerd would make an empty directory of a missing path.
+    """
+
+    host_path: str
+    mount_path: str
+    type: Literal["Directory", "File"] = "Directory"
+
+
+@dataclass(frozen=True, slots=True)
+class DriverProfile:
+    """How containers get the CUDA driver: by mounts, by a runtime class, or (neither) by itself."""
+
+    mounts: tuple[DriverMount, ...] = ()
+    library_path: str = ""  # goes into LD_LIBRARY_PATH of GPU containers, if given
+    runtime_class: bool = False
+
+
+DRIVER_PROFILES: dict[str, DriverProfile] = {
+    # The container toolkit or the device plugin bring the driver: nothing is to be added.
+    "toolkit": DriverProfile(),
+    "runtime-class": DriverProfile(runtime_class=True),
+    # The layout of the guides for 1.6-1.10 (driver 375 of Ubuntu).
+    "nvidia-375": DriverProfile(
+        (
+            DriverMount("/usr/lib/nvidia-375", "/usr/lib/nvidia"),
+            DriverMount("/usr/lib/nvidia-375/bin", "/usr/local/nvidia/bin"),
+        ),
+        "/usr/lib/nvidia",
+    ),
+    # The layout of the guides below 1.8 (the volume of nvidia-docker 1, driver 387.26).
+    "nvidia-docker-1": DriverProfile(
+        (
+            DriverMount("/var/lib/nvidia-docker/volumes/nvidia_driver/387.26", "/usr/local/nvidia"),
+            DriverMount(
+                "/usr/lib64/nvidia/libcuda.so", "/usr/lib/x86_64-linux-gnu/libcuda.so", "File"
+            ),
+            DriverMount(
+                "/usr/lib64/nvidia/libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "File"
+            ),
+            DriverMount(
+                "/usr/lib64/nvidia/libcuda.so.387.26",
+                "/usr/lib/x86_64-linux-gnu/libcuda.so.387.26",
+                "File",
+            ),
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Drivers:
+    """Driver profile and the stale host paths."""
+
+    profile: str = "toolkit"  # a key of DRIVER_PROFILES, or `host-path`
+    mounts: tuple[DriverMount, ...] = ()  # of the profile `host-path`
+    library_path: str = ""  # of the profile `host-path`
+    runtime_class: str = ""  # of the profile `runtime-class`
+    assume_runtime_class: bool = False  # the class exists, though no inventory says so
+    remove: tuple[str, ...] = ()  # further host paths that are stale; * stands within a segment
+
+    @property
+    def active(self) -> DriverProfile:
+        if self.profile == "host-path":
+            return DriverProfile(self.mounts, self.library_path)
+        return DRIVER_PROFILES[self.profile]
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """How the affinity annotation is read."""
+
+    # `namespaces: []` meant all namespaces in 1.3-1.5 and the pod's own from 1.6 on (CHANGELOG-1.6).
+    empty_namespaces: Literal["own", "all"] = "own"
+    # Off: nodes still carry both spellings, and a term should stay as its author wrote it.
+    rename_deprecated_labels: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Send GPU pods that name neither nodeSelector nor affinity to nodes with this label."""
+
+    enabled: bool = False  # the resource request places them well enough
+    label: str = "nvidia.com/gpu.present"  # set by the GPU operator only
+    value: str = "true"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings. `Settings()` is the default."""
+
+    # gpu: only pods that name a legacy GPU resource or label, or ask for a GPU.
+    scope: Literal["gpu", "all-legacy"] = "gpu"
+    legacy_resources: tuple[str, ...] = (legacy_names.LEGACY_RESOURCE,)
+    gpu_resource: str = "nvidia.com/gpu"  # what the legacy names become
+    # A `*` at the end stands for any rest. Names are matched whole.
+    gpu_resources: tuple[str, ...] = (
+        "nvidia.com/gpu",
+        "nvidia.com/gpu.shared",
+        "nvidia.com/mig-*",
+    )
+    models: Models = field(default_factory=Models)
+    affinity: Affinity = field(default_factory=Affinity)
+    drivers: Drivers = field(default_factory=Drivers)
+    placement: Placement = field(default_factory=Placement)
+    taints: tuple[Taint, ...] = ()  # tolerated by GPU pods where a node carries them
+    schedulers: tuple[str, ...] = ()  # the annotation .../name is converted for these
+
+    def is_gpu(self, name: str) -> bool:
+        """True for a resource name that counts GPUs today."""
+        return name == self.gpu_resource or any(
+            name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
+            for pattern in self.gpu_resources
+        )

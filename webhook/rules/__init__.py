@@ -1,0 +1,39 @@
+"""The rules, in the order in which they act on a pod."""
+
+from __future__ import annotations
+
+from webhook.core.rule import Rule
+from webhook.rules import (
+    affinity_annotation,
+    daemonset_template,
+    dead_annotations,
+    driver_paths,
+    driver_profile,
+    fractional_amount,
+    legacy_resource,
+    missing_toleration,
+    model_label,
+    placement,
+    request_without_limit,
+    tolerations_annotation,
+    unequal_amounts,
+)
+
+RULES: tuple[Rule, ...] = (
+    legacy_resource,  # first: the others look for the name of today
+    unequal_amounts,  # before rounding: it copies the limit as it is written
+    fractional_amount,  # before the limit is copied, so that the copy is whole
+    request_without_limit,
+    affinity_annotation,  # before the label: what it writes into spec.affinity is already in today's words
+    model_label,
+    tolerations_annotation,  # before the missing toleration, which may be among them
+    dead_annotations,
+    driver_paths,  # before the profile, which may mount at the places that it frees
+    driver_profile,
+    missing_toleration,
+    placement,  # after all that names a node
+    daemonset_template,
+)
+
+# Codes that are no longer given, with the one that took over; a code is never used again.
+RETIRED: dict[str, str] = {}

@@ -1,0 +1,179 @@
+"""Finds affinity in the annotation `scheduler.alpha.kubernetes.io/affinity`.
+
+Why: schedulers 1.2-1.5 took affinity only from there, 1.6-1.7 behind a gate, and from 1.8 on nobody
+reads it: the pod runs anywhere.
+
+Does: writes it as spec.affinity and removes the annotation. It is read as the old scheduler did
+(member names in any case, unknown members passed over). podAffinity and podAntiAffinity of the spec
+win over the annotation's; required node affinity of both sides is joined by AND, so that a DaemonSet
+pod stays pinned to its node; preferred terms are added. GPU model names on
+`alpha.kubernetes.io/nvidia-gpu-name` become the values of today's nodes (see GPU105). An empty
+topologyKey of a preferred anti-affinity term becomes `kubernetes.io/hostname`. `namespaces: []` means the
+pod's own namespace (`affinity.emptyNamespaces: all` for manifests of 1.3-1.5).
+
+A part that is no JSON of that shape, that the API server would refuse, or that would need more than
+100 terms is not converted: the annotation stays, and the warning says why. On a pod that can run as
+it is, nothing is converted either: the annotation has had no effect for years, and reviving it could
+make the pod wait for ever.
+
+Safety: safe.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import affinity
+from webhook.core.edits import Append, Edit, Remove, Set
+from webhook.core.findings import Finding, Severity
+from webhook.core.legacy_names import AFFINITY_ANNOTATION, DEPRECATED_NODE_LABELS
+from webhook.core.model_terms import Fate, describe, rewritten, term_change
+from webhook.core.pod import PREFERRED, REQUIRED, as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.affinity import Section
+    from webhook.core.pod import Pod
+    from webhook.core.pointer import Path
+    from webhook.core.rule import Context
+
+    Raw = dict[str, Any]
+
+NAME = "affinity-annotation"
+CODE = "GPU106"
+
+
+def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    if AFFINITY_ANNOTATION not in pod.annotations:
+        return
+    at = pod.annotation_at(AFFINITY_ANNOTATION)
+    text = pod.annotations[AFFINITY_ANNOTATION]
+    if text is None:  # a chart that erases an old value on upgrade
+        yield Finding(CODE, at, "the affinity annotation is null: delete the line", (Remove(at),))
+        return
+    if not cx.may_constrain:
+        message = (
+            "the affinity annotation has had no effect since Kubernetes 1.8 and is left as it is: "
+            "this pod runs without it; move it to spec.affinity or delete it"
+        )
+        yield Finding(CODE, at, message, severity=Severity.PERSON)
+        return
+    try:
+        sections = affinity.decode(text)
+    except affinity.Mistake as mistake:
+        message = f"the affinity annotation is not converted: {mistake}; mend or delete it"
+        yield Finding(CODE, at, message, severity=Severity.PERSON)
+        return
+    yield from _convert(pod, cx, at, sections)
+
+
+def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> Iterator[Finding]:
+    edits: list[Edit] = []
+    stays = False
+    for name, section in sections.items():
+        notes = _prepare(name, section, cx)
+        if not section.why:
+            edits += _edits(pod, name, section)
+        stays = stays or bool(section.why) or section.left
+        if section.why:
+            message = (
+                f"{name} of the affinity annotation is not converted: {section.why}; "
+                "write it as spec.affinity"
+            )
+            yield Finding(CODE, at, message, severity=Severity.PERSON)
+        else:
+            for note in notes:
+                yield Finding(CODE, at, note, severity=Severity.PERSON)
+            severity = Severity.PERSON if section.left else Severity.REPAIR
+            for note in section.notes:
+                yield Finding(CODE, at, f"affinity annotation: {note}", severity=severity)
+    if not stays:
+        edits.append(Remove(at))
+    if edits:
+        message = (
+            "the affinity annotation has had no effect since Kubernetes 1.8; it is spec.affinity "
+            "now: move it there"
+        )
+        yield Finding(CODE, at, message, tuple(edits))
+
+
+def _prepare(name: str, section: Section, cx: Context) -> list[str]:
+    """Bring a decoded section into today's words; sets `why` if the API server would refuse it."""
+    notes: list[str] = []
+    if section.why:
+        return notes
+    affinity.drop_empty(section)
+    if name == "podAntiAffinity":
+        affinity.empty_topology_key(section)
+    affinity.empty_namespaces(section, cx.settings.affinity.empty_namespaces)
+    if cx.settings.affinity.rename_deprecated_labels:
+        affinity.rename_labels(section, DEPRECATED_NODE_LABELS)
+    if name == "nodeAffinity":
+        notes = _translate_models(section.value, cx)
+    section.why = next(affinity.mistakes(name, section.value), "")
+    return notes
+
+
+def _translate_models(value: Raw, cx: Context) -> list[str]:
+    notes: list[str] = []
+    if REQUIRED in value:
+        selector = value[REQUIRED]
+        made = [(term, term_change(term, cx, preferred=False)) for term in _terms(selector)]
+        notes += [
+            text for _, each in made for c in each.requirements.values() if (text := describe(c))
+        ]
+        if any(each.fate is Fate.DROP for _, each in made):
+            del value[REQUIRED]  # one of its terms is true of every node
+        elif made:
+            selector["nodeSelectorTerms"] = [rewritten(term, each) for term, each in made]
+    kept = []
+    for preferred in value.get(PREFERRED, ()):
+        term = preferred.get("preference", {})
+        each = term_change(term, cx, preferred=True)
+        notes += [text for c in each.requirements.values() if (text := describe(c))]
+        if each.fate is Fate.CHANGE:
+            kept.append({**preferred, "preference": rewritten(term, each)})
+        elif each.fate is Fate.KEEP:
+            kept.append(preferred)
+    if PREFERRED in value:
+        value[PREFERRED] = kept
+    return notes
+
+
+def _terms(selector: Raw) -> list[Raw]:
+    terms: list[Raw] = selector.get("nodeSelectorTerms", [])
+    return terms
+
+
+def _edits(pod: Pod, name: str, section: Section) -> list[Edit]:
+    """The edits that take a section over into spec.affinity."""
+    affinity.drop_empty(section)
+    value = section.value
+    at = pod.spec_at / "affinity" / name
+    there = pod.affinity.get(name)
+    if not value:
+        return []
+    if there is None:
+        return [Set(at, value)]
+    if name != "nodeAffinity":
+        section.notes.append(f"spec.affinity.{name} is there already and wins")
+        return []
+    edits: list[Edit] = []
+    there = as_map(there)
+    required = as_map(there.get(REQUIRED)).get("nodeSelectorTerms")
+    if REQUIRED in value and required:
+        joined = affinity.and_join(required, _terms(value[REQUIRED]))
+        if joined is None:
+            section.why = f"joined with spec.affinity it has over {affinity.MOST_TERMS} terms"
+            return []
+        if joined != required:
+            edits.append(Set(at / REQUIRED / "nodeSelectorTerms", joined))
+    elif REQUIRED in value:
+        edits.append(Set(at / REQUIRED, value[REQUIRED]))
+    edits += [
+        Append(at / PREFERRED, term)
+        for term in value.get(PREFERRED, ())
+        if term not in (there.get(PREFERRED) or ())
+    ]
+    return edits

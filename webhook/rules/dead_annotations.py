@@ -1,0 +1,164 @@
+"""Finds the other alpha and beta annotations that Kubernetes has stopped reading.
+
+Why: each became a field of the pod long ago; the API server warns about some, and drops or passes
+over the others.
+
+Does: on a pod that can never run as it is, writes the fields that cannot weaken it or have it refused
+(safe sysctls, RuntimeDefault seccomp, hostname, subdomain, and the scheduler where the settings list
+it) unless they are there, and removes those annotations and IBM's `nvidiaGPU` hint. The rest is only
+reported: `critical-pod` (the Priority plugin refuses a class that comes late), unsafe sysctls,
+unconfined and local seccomp profiles, and init containers, which the API server drops before any
+webhook sees the pod. On a pod that can run, everything is only reported.
+
+Safety: safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import labels
+from webhook.core.edits import Edit, Remove, Set
+from webhook.core.findings import Finding, Severity
+from webhook.core.pod import as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from webhook.core.pod import Pod
+    from webhook.core.pointer import Path
+    from webhook.core.rule import Context
+
+NAME = "dead-annotations"
+CODE = "GPU108"
+
+_SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
+_RUNTIME_DEFAULT = ("runtime/default", "docker/default")
+# What the kubelet allows without --allowed-unsafe-sysctls (pkg/kubelet/sysctl/safe_sysctls.go),
+# all of them also allowed by the Pod Security level `baseline`.
+_SAFE_SYSCTLS = (
+    "kernel.shm_rmid_forced",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.ping_group_range",
+    "net.ipv4.ip_unprivileged_port_start",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What an annotation comes to: edits that take it over, or None if a person must."""
+
+    field: str
+    edits: tuple[Edit, ...] | None
+
+
+def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    for key, value in pod.annotations.items():
+        reader = _READERS.get(key) or (_container_seccomp if key.startswith(_SECCOMP) else None)
+        if reader is None:
+            continue
+        at = pod.annotation_at(key)
+        reading = reader(pod, cx, key, value if isinstance(value, str) else "")
+        if reading.edits is None or not cx.may_constrain:
+            message = f"the annotation {key} has no effect today and is left: {reading.field}"
+            yield Finding(CODE, at, message, severity=Severity.PERSON)
+        else:
+            message = f"the annotation {key} has no effect today and is taken over: {reading.field}"
+            yield Finding(CODE, at, message, (*reading.edits, Remove(at)))
+
+
+def _unless_set(pod: Pod, at: Path, value: Any) -> tuple[Edit, ...]:
+    """Set the field of the pod, unless it says something already."""
+    here: Any = pod.raw
+    for token in at[len(pod.at) :]:
+        here = as_map(here).get(str(token))
+    return (Set(at, value),) if here in (None, "") else ()
+
+
+def _scheduler(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
+    at = pod.spec_at / "schedulerName"
+    field = f"write schedulerName: {value[:60]}"
+    # SetDefaults_PodSpec has already put the default there, so that is not the author's word.
+    if value in cx.settings.schedulers and pod.spec.get("schedulerName") in (
+        None,
+        "",
+        "default-scheduler",
+    ):
+        return _Reading(field, (Set(at, value),))
+    return _Reading(f"{field} if that scheduler runs here", None)
+
+
+def _critical_pod(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
+    return _Reading("write priorityClassName (in kube-system: system-cluster-critical)", None)
+
+
+def _init_containers(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
+    return _Reading("the API server drops it; write spec.initContainers", None)
+
+
+def _statuses(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
+    return _Reading("delete it", ())
+
+
+def _gpu_hint(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
+    return _Reading("nothing replaces this hint; delete it", ())
+
+
+def _sysctls(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
+    wanted = [item.split("=") for item in value.split(",")]
+    if any(len(pair) != 2 for pair in wanted):  # noqa: PLR2004  # SysctlsFromPodAnnotation: one "=" each
+        return _Reading("it is not of the form a=b,c=d; write securityContext.sysctls", None)
+    at = pod.spec_at / "securityContext" / "sysctls"
+    host = pod.spec.get("hostNetwork") or pod.spec.get("hostIPC")
+    if host or any(name not in _SAFE_SYSCTLS for name, _ in wanted):
+        return _Reading("write securityContext.sysctls if the kubelets allow them", None)
+    sysctls = [{"name": name, "value": text} for name, text in wanted]
+    return _Reading("write securityContext.sysctls", _unless_set(pod, at, sysctls))
+
+
+def _unsafe_sysctls(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
+    return _Reading("write securityContext.sysctls if the kubelets allow them", None)
+
+
+def _pod_seccomp(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
+    return _seccomp(pod, pod.spec_at, value)
+
+
+def _container_seccomp(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
+    for container in pod.containers:
+        if container.name == key.removeprefix(_SECCOMP):
+            return _seccomp(pod, container.at, value)
+    return _Reading("it names no container; delete it", None)
+
+
+def _seccomp(pod: Pod, holder: Path, value: str) -> _Reading:
+    if value not in _RUNTIME_DEFAULT:
+        return _Reading("write securityContext.seccompProfile", None)
+    at = holder / "securityContext" / "seccompProfile"
+    field = "write securityContext.seccompProfile: {type: RuntimeDefault}"
+    return _Reading(field, _unless_set(pod, at, {"type": "RuntimeDefault"}))
+
+
+def _host_name(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
+    field = key.rpartition("/")[2]
+    if not labels.is_dns_label(value):
+        return _Reading(f"it is no legal {field}", None)
+    return _Reading(f"write {field}: {value}", _unless_set(pod, pod.spec_at / field, value))
+
+
+_READERS: dict[str, Callable[[Pod, Context, str, str], _Reading]] = {
+    "scheduler.alpha.kubernetes.io/name": _scheduler,
+    "scheduler.alpha.kubernetes.io/critical-pod": _critical_pod,
+    "scheduler.alpha.kubernetes.io/nvidiaGPU": _gpu_hint,
+    "pod.alpha.kubernetes.io/init-containers": _init_containers,
+    "pod.beta.kubernetes.io/init-containers": _init_containers,
+    "pod.alpha.kubernetes.io/init-container-statuses": _statuses,
+    "pod.beta.kubernetes.io/init-container-statuses": _statuses,
+    "security.alpha.kubernetes.io/sysctls": _sysctls,
+    "security.alpha.kubernetes.io/unsafe-sysctls": _unsafe_sysctls,
+    "seccomp.security.alpha.kubernetes.io/pod": _pod_seccomp,
+    "pod.beta.kubernetes.io/hostname": _host_name,
+    "pod.beta.kubernetes.io/subdomain": _host_name,
+}

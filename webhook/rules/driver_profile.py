@@ -1,0 +1,125 @@
+"""Finds GPU containers that lack what the cluster's driver profile gives them.
+
+Why: most clusters inject the driver by themselves (profile `toolkit`: nothing is added). Nodes without
+the container toolkit need host paths, and some clusters need a runtime class.
+
+Does: for `host-path` and the named layouts, mounts the configured directories read-only into
+containers with a GPU, with a `type`, so that a missing path fails loudly instead of becoming an empty
+directory; nothing where that path or that source is mounted already. For `runtime-class`, sets
+runtimeClassName where none is set and the class is known to exist. In a namespace that enforces the
+Pod Security level baseline or restricted a host path would have the pod refused, so it is only said.
+
+Safety: safe: only what the settings name is added.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.edits import Append, Edit, Set
+from webhook.core.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.pod import Container, Pod
+    from webhook.core.rule import Context
+    from webhook.core.settings import DriverMount, DriverProfile
+
+    Raw = dict[str, Any]
+
+NAME = "driver-profile"
+CODE = "GPU202"
+
+VOLUME_PREFIX = "gpu-webhook-driver-"
+_ENFORCE = "pod-security.kubernetes.io/enforce"
+
+
+def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    profile = cx.settings.drivers.active
+    gpu_containers = [each for each in pod.containers if each.gpus(cx.settings)]
+    if not gpu_containers:
+        return
+    if profile.runtime_class:
+        yield from _runtime_class(pod, cx)
+    if not profile.mounts:
+        return
+    level = _enforced_level(cx)
+    if level:
+        message = (
+            f"the namespace enforces the Pod Security level {level}, which forbids the driver's host "
+            f"paths: install the container toolkit, or set drivers.profile to toolkit"
+        )
+        yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
+        return
+    for container in gpu_containers:
+        yield from _mounts(pod, container, profile)
+
+
+def _enforced_level(cx: Context) -> str:
+    labels = cx.inventory.namespaces.get(cx.namespace, {}) if cx.inventory is not None else {}
+    level = labels.get(_ENFORCE, "")
+    return level if level in ("baseline", "restricted") else ""
+
+
+def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
+    name = cx.settings.drivers.runtime_class
+    at = pod.spec_at / "runtimeClassName"
+    if pod.spec.get("runtimeClassName"):
+        return
+    known = cx.inventory is not None and name in cx.inventory.runtime_classes
+    if name and (known or cx.settings.drivers.assume_runtime_class):
+        message = f"GPU pods run with the runtime class {name} here; write runtimeClassName: {name}"
+        yield Finding(CODE, at, message, (Set(at, name),))
+    else:
+        message = (
+            f"the runtime class {name or '(none named)'} is not known to exist, so it is not set: "
+            "name it in drivers.runtimeClass, or set drivers.assumeRuntimeClass"
+        )
+        yield Finding(CODE, at, message, severity=Severity.PERSON)
+
+
+def _mounts(pod: Pod, container: Container, profile: DriverProfile) -> Iterator[Finding]:
+    edits: list[Edit] = []
+    for position, mount in enumerate(profile.mounts):
+        if _is_mounted(pod, container, mount):
+            continue
+        name = f"{VOLUME_PREFIX}{position}"
+        if not any(volume.get("name") == name for _, volume in pod.volumes()):
+            source = {"path": mount.host_path, "type": mount.type}
+            edits.append(Append(pod.spec_at / "volumes", {"name": name, "hostPath": source}))
+        entry = {"name": name, "mountPath": mount.mount_path, "readOnly": True}
+        edits.append(Append(container.at / "volumeMounts", entry))
+    edits += _library_path(container, profile.library_path)
+    if edits:
+        message = (
+            f"container {container.name} gets the driver's host paths of this cluster's profile; "
+            "nothing to do in the manifest"
+        )
+        yield Finding(CODE, container.at, message, tuple(edits))
+
+
+def _is_mounted(pod: Pod, container: Container, mount: DriverMount) -> bool:
+    sources = {
+        volume.get("name"): volume["hostPath"].get("path")
+        for _, volume in pod.volumes()
+        if isinstance(volume.get("hostPath"), dict)
+    }
+    return any(
+        str(each.get("mountPath")).rstrip("/") == mount.mount_path.rstrip("/")
+        or str(sources.get(each.get("name"))).rstrip("/") == mount.host_path.rstrip("/")
+        for _, each in container.volume_mounts()
+    )
+
+
+def _library_path(container: Container, wanted: str) -> list[Edit]:
+    if not wanted:
+        return []
+    for position, variable in container.env():
+        if variable.get("name") == "LD_LIBRARY_PATH":
+            value = variable.get("value")
+            if not isinstance(value, str) or wanted in value.split(":"):
+                return []
+            at = container.at / "env" / position / "value"
+            return [Set(at, f"{value}:{wanted}" if value else wanted)]
+    return [Append(container.at / "env", {"name": "LD_LIBRARY_PATH", "value": wanted})]

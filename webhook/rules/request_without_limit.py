@@ -1,0 +1,43 @@
+"""Finds containers that request GPUs but set no limit.
+
+Why: Kubernetes 1.3.3-1.7 accepted this for the legacy name (the scheduler reserved a GPU, and the
+kubelet, which looked at limits, gave no device). For `nvidia.com/gpu` it is refused: "Limit must be
+set for non overcommitable resources".
+
+Does: sets the limit to the request, which is what the author meant.
+
+Safety: safe, with a warning: on an old cluster the container saw no GPU, now it does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.core import quantity
+from webhook.core.edits import Set
+from webhook.core.findings import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.pod import Pod
+    from webhook.core.rule import Context
+
+NAME = "request-without-limit"
+CODE = "GPU103"
+
+
+def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    for container in pod.containers:
+        for name, request in container.requests.items():
+            if not cx.settings.is_gpu(name) or name in container.limits:
+                continue
+            if quantity.parse(request) is None:
+                continue
+            message = (
+                f"container {container.name} requests {request} {name} without a limit, so old "
+                f"kubelets gave it no device; the limit is set: write limits: {name}: {request}"
+            )
+            at = container.section_at("requests") / name
+            limit = Set(container.section_at("limits") / name, request)
+            yield Finding(CODE, at, message, (limit,))

@@ -1,0 +1,127 @@
+"""Finds tolerations in the annotation `scheduler.alpha.kubernetes.io/tolerations`.
+
+Why: the annotation has had no effect since 1.6, but the API server of today still checks it: a
+malformed one rejects the pod.
+
+Does: adds its tolerations to spec.tolerations, without exact duplicates, and removes it. A malformed
+annotation is removed. An entry without a key was invalid when the annotation counted and would
+tolerate every taint today, so it is left out.
+
+Safety: safe. A toleration lets a pod onto more nodes and never off one.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import labels
+from webhook.core.edits import Append, Remove
+from webhook.core.findings import Finding, Severity
+from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.pod import Pod
+    from webhook.core.rule import Context
+
+    Raw = dict[str, Any]
+
+NAME = "tolerations-annotation"
+CODE = "GPU107"
+
+_FIELDS = {
+    name.lower(): name for name in ("key", "operator", "value", "effect", "tolerationSeconds")
+}
+_EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the protocol's shape
+    if TOLERATIONS_ANNOTATION not in pod.annotations:
+        return
+    at = pod.annotation_at(TOLERATIONS_ANNOTATION)
+    text = pod.annotations[TOLERATIONS_ANNOTATION]
+    gone = Remove(at)
+    try:
+        listed = _decode(text)
+    except ValueError as mistake:
+        message = (
+            f"the tolerations annotation is malformed ({mistake}) and would have the pod refused; "
+            "it is removed: write spec.tolerations"
+        )
+        yield Finding(CODE, at, message, (gone,), Severity.PERSON)
+        return
+    new: list[Raw] = []
+    for toleration in listed:
+        if not toleration.get("key"):
+            message = "a toleration without a key would tolerate every taint today: it is left out"
+            yield Finding(CODE, at, message, severity=Severity.PERSON)
+        elif toleration not in new and not _has(pod.tolerations(), toleration):
+            new.append(toleration)
+    to = pod.spec_at / "tolerations"
+    message = (
+        "the tolerations annotation has had no effect since Kubernetes 1.6; "
+        "it is spec.tolerations now: move it there"
+    )
+    yield Finding(CODE, at, message, (*(Append(to, each) for each in new), gone))
+
+
+def _has(tolerations: list[Raw], toleration: Raw) -> bool:
+    return any({k: v for k, v in each.items() if v != ""} == toleration for each in tolerations)
+
+
+def _decode(text: object) -> list[Raw]:
+    """The tolerations, with empty members left out; raises ValueError with the reason."""
+    if text is None or text == "":
+        return []
+    if not isinstance(text, str):
+        raise ValueError("it is no text")  # noqa: TRY004  # one kind of error for all its faults
+    try:
+        listed = json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is too deeply nested") from None
+    if listed is None:
+        return []
+    if not isinstance(listed, list):
+        raise ValueError("it is no JSON list")  # noqa: TRY004
+    return [_toleration(raw) for raw in listed]
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _toleration(raw: object) -> Raw:
+    if not isinstance(raw, dict):
+        raise ValueError("an entry is no object")  # noqa: TRY004
+    toleration: Raw = {}
+    for key, value in raw.items():
+        name = _FIELDS.get(key.lower())
+        if name is None or value is None or value == "":
+            continue
+        if type(value) is not (int if name == "tolerationSeconds" else str):
+            raise ValueError(f"{name} has a value of the wrong type")
+        toleration[name] = value
+    _validate(toleration)
+    return toleration
+
+
+def _validate(toleration: Raw) -> None:
+    """The rules of ValidateTolerations, which today's API server applies to the annotation."""
+    key, operator = toleration.get("key"), toleration.get("operator", "Equal")
+    if key is not None and not labels.is_key(key):
+        raise ValueError(f"{key[:40]!r} is no taint key")
+    if operator not in ("Equal", "Exists"):
+        raise ValueError(f"{operator[:40]!r} is no operator")
+    if key is None and operator != "Exists":
+        raise ValueError("an entry without a key must have the operator Exists")
+    if operator == "Exists" and "value" in toleration:
+        raise ValueError("an entry with the operator Exists has a value")
+    if operator == "Equal" and not labels.is_value(toleration.get("value", "")):
+        raise ValueError(f"{toleration['value'][:40]!r} is no taint value")
+    effect = toleration.get("effect", "")
+    if effect not in _EFFECTS:
+        raise ValueError(f"{effect[:40]!r} is no effect")
+    if "tolerationSeconds" in toleration and effect != "NoExecute":
+        raise ValueError("tolerationSeconds needs the effect NoExecute")
