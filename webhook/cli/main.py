@@ -1,0 +1,162 @@
+"""`gpu-webhook`: the front door. Parses the words, then imports the one command that was asked for."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from webhook import __version__
+from webhook.core.errors import WebhookError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FINE, ERROR = 0, 1
+_INTERRUPTED = 130
+_OUR_BUG = 70
+
+_EPILOG = """\
+exit codes: 0 fine, or nothing found; 1 bad input or usage; 2 repaired; 3 denied, or needs a person
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Exit with 1: the 2 of argparse means `repaired` here."""
+        self.print_usage(sys.stderr)
+        self.exit(ERROR, f"{self.prog}: {message}\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and flags."""
+    top = _Parser(
+        prog="gpu-webhook",
+        description="Makes GPU pods of Kubernetes 1.3-1.10 run on the clusters of today.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"gpu-webhook {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _serve(commands)
+    _review(commands)
+    _explain(commands)
+    _config(commands)
+    return top
+
+
+_Commands = "argparse._SubParsersAction[_Parser]"
+
+
+def _command(commands: argparse._SubParsersAction[_Parser], name: str, text: str) -> _Parser:
+    return commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+
+
+def _knowledge(command: argparse.ArgumentParser) -> None:
+    """The flags that mean the same in every command."""
+    command.add_argument("--config", metavar="FILE", help="settings, as YAML (default: none)")
+    command.add_argument(
+        "--inventory",
+        metavar="FILE",
+        help="the cluster's nodes: what `kubectl get nodes -o yaml` or `-o json` prints",
+    )
+
+
+def _serve(commands: argparse._SubParsersAction[_Parser]) -> None:
+    serve = _command(commands, "serve", "answer admission reviews over TLS")
+    serve.add_argument(
+        "--bind",
+        metavar="ADDRESS:PORT",
+        help="where to listen (default: all addresses, IPv6 too, port 8443; loopback with --dev)",
+    )
+    serve.add_argument(
+        "--workers", metavar="N", type=int, default=2, help="worker processes (default: 2)"
+    )
+    serve.add_argument(
+        "--dev",
+        action="store_true",
+        help="listen on loopback, with development certificates that are made under certs/",
+    )
+    serve.add_argument(
+        "--tls-cert-file",
+        metavar="FILE",
+        default="/etc/gpu-webhook/tls/tls.crt",
+        help="certificate chain, as PEM; read again when it changes (default: %(default)s)",
+    )
+    serve.add_argument(
+        "--tls-private-key-file",
+        metavar="FILE",
+        default="/etc/gpu-webhook/tls/tls.key",
+        help="its key, as PEM (default: %(default)s)",
+    )
+    _knowledge(serve)
+
+
+def _review(commands: argparse._SubParsersAction[_Parser]) -> None:
+    review = _command(commands, "review", "show what would be done to pods and workloads in files")
+    review.add_argument(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        required=True,
+        help="a pod, a workload, a List or an AdmissionReview, as YAML or JSON; - for stdin",
+    )
+    review.add_argument(
+        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+    )
+    _knowledge(review)
+
+
+def _explain(commands: argparse._SubParsersAction[_Parser]) -> None:
+    explain = _command(commands, "explain", "print the manual of a rule")
+    explain.add_argument(
+        "code", metavar="CODE", nargs="?", help="as GPU101 or legacy-resource; without: list all"
+    )
+
+
+def _config(commands: argparse._SubParsersAction[_Parser]) -> None:
+    config = _command(commands, "config", "what follows from the settings")
+    parts = config.add_subparsers(dest="part", metavar="COMMAND", required=True)
+    conditions = _command(
+        parts, "match-conditions", "print the matchConditions of the webhook configuration"
+    )
+    conditions.add_argument("--config", metavar="FILE", help="settings, as YAML (default: none)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code is the epilog's."""
+    args = parser().parse_args(argv)
+    try:
+        code = _run(args)
+        sys.stdout.flush()
+    except WebhookError as error:
+        print(f"gpu-webhook: {error}", file=sys.stderr)  # noqa: T201
+        return ERROR
+    except BrokenPipeError:  # the reader, as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    else:
+        return code
+
+
+def _run(args: argparse.Namespace) -> int:
+    match args.command:
+        case "serve":
+            from webhook.cli import serve
+
+            return serve.run(args)
+        case "review":
+            from webhook.cli import review
+
+            return review.run(args)
+        case "explain":
+            from webhook.cli import explain
+
+            return explain.run(args)
+        case _:
+            from webhook.cli import config
+
+            return config.run(args)

@@ -1,0 +1,1 @@
+"""What the cluster has. Static for now: what `kubectl get nodes -o yaml` prints."""
