@@ -19,15 +19,15 @@ _CONTAINERS = (
     "(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
 )
 _TERMS = (
-    "has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) && "
-    "((has({required}) && {required}.nodeSelectorTerms.exists(t, {expressions})) || "
-    "(has({preferred}) && {preferred}.exists(p, {preference})))"
+    "has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) && (\n"
+    "  (has({required})\n  && {required}.nodeSelectorTerms.exists(t, {expressions}))\n"
+    "  || (has({preferred})\n  && {preferred}.exists(p, {preference})))"
 )
 
 
 def match_conditions(settings: Settings) -> list[dict[str, str]]:
     """The matchConditions of the entry for /mutate, for these settings."""
-    concerns_gpus = " || ".join(
+    concerns_gpus = "\n|| ".join(
         (
             _names_resource(settings),
             _in_map("object.spec", "nodeSelector", settings.models.legacy_label),
@@ -36,11 +36,14 @@ def match_conditions(settings: Settings) -> list[dict[str, str]]:
         )
     )
     return [
-        {"name": "is-created", "expression": "request.operation == 'CREATE'"},
         {
             "name": "is-no-mirror-pod",
-            "expression": "!has(object.metadata.annotations) || "
-            "!('kubernetes.io/config.mirror' in object.metadata.annotations)",
+            "expression": "!has(object.metadata.annotations)\n"
+            '|| !("kubernetes.io/config.mirror" in object.metadata.annotations)',
+        },
+        {
+            "name": "is-no-windows-pod",
+            "expression": '!has(object.spec.os) || object.spec.os.name != "windows"',
         },
         {"name": "concerns-gpus", "expression": concerns_gpus},
     ]
@@ -53,8 +56,7 @@ def missed_names(settings: Settings) -> list[str]:
     names += [
         name
         for name in (settings.gpu_resource, *settings.gpu_resources)
-        if name not in shipped.gpu_resources
-        and (name.endswith("*") or not shipped.is_gpu(name))
+        if name not in shipped.gpu_resources and (name.endswith("*") or not shipped.is_gpu(name))
     ]
     if settings.models.legacy_label != shipped.models.legacy_label:
         names.append(settings.models.legacy_label)
@@ -73,8 +75,8 @@ def _names_resource(settings: Settings) -> str:
         f"k.startsWith({_text(name[:-1])})" for name in sorted(set(names)) if name.endswith("*")
     ]
     return (
-        f"{_CONTAINERS}.exists(c, has(c.resources) && "
-        f"({_has_key('limits', tests)} || {_has_key('requests', tests)}))"
+        f"{_CONTAINERS}.exists(c, has(c.resources) && (\n"
+        f"  {_has_key('limits', tests)}\n  || {_has_key('requests', tests)}))"
     )
 
 
@@ -89,8 +91,8 @@ def _in_map(holder: str, member: str, key: str) -> str:
 def _in_annotation(label: str) -> str:
     annotations, key = "object.metadata.annotations", _text(AFFINITY_ANNOTATION)
     return (
-        f"(has({annotations}) && {key} in {annotations} && "
-        f"{annotations}[{key}].contains({_text(label)}))"
+        f"(has({annotations}) && {key} in {annotations}\n"
+        f"  && {annotations}[{key}].contains({_text(label)}))"
     )
 
 
@@ -101,7 +103,8 @@ def _in_affinity(label: str) -> str:
     key = _text(label)
 
     def names(term: str) -> str:
-        return f"has({term}.matchExpressions) && {term}.matchExpressions.exists(e, e.key == {key})"
+        has, listed = f"has({term}.matchExpressions)", f"{term}.matchExpressions"
+        return f"{has} && {listed}.exists(e, e.key == {key})"
 
     terms = _TERMS.format(
         required=required,

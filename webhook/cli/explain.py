@@ -1,0 +1,46 @@
+"""`gpu-webhook explain CODE`: the manual of a rule is its docstring."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from webhook.core.errors import InputError
+from webhook.rules import RETIRED, RULES
+
+if TYPE_CHECKING:
+    import argparse
+    from types import ModuleType
+
+    from webhook.core.rule import Rule
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one rule's manual, or the list of rules."""
+    if args.code is None:
+        for rule in sorted(RULES, key=lambda each: each.CODE):
+            sys.stdout.write(f"{rule.CODE}  {rule.NAME:24} {headline(rule)}\n")
+        return 0
+    rule = find(args.code)
+    sys.stdout.write(f"{rule.CODE} {rule.NAME}\n\n{manual(rule)}\n")
+    return 0
+
+
+def find(word: str) -> Rule:
+    """The rule with this code or name; raises InputError with the codes there are."""
+    code = RETIRED.get(word.upper(), word.upper())
+    for rule in RULES:
+        if code == rule.CODE or word.lower() == rule.NAME:
+            return rule
+    codes = ", ".join(sorted(rule.CODE for rule in RULES))
+    raise InputError(f"there is no rule {word!r}; the codes are {codes}")
+
+
+def manual(rule: Rule | ModuleType) -> str:
+    """The rule's docstring."""
+    return (rule.__doc__ or "").strip()
+
+
+def headline(rule: Rule | ModuleType) -> str:
+    """Its first line."""
+    return manual(rule).partition("\n")[0]
