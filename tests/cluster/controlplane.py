@@ -1,0 +1,240 @@
+"""A real Kubernetes control plane on loopback: etcd, API server, scheduler, controllers.
+
+There is no kubelet. A pod is proven schedulable when the scheduler has given it a node; it stays
+Pending after that. Use it as `with ControlPlane() as cluster:`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import orjson
+
+from tests.cluster import build
+from tests.cluster.certificates import Authority
+from tests.cluster.client import Client, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.cluster.certificates import KeyPair
+
+_START = 60.0  # seconds for each program; the whole start takes about 6 on two idle cores
+_TAIL = 30  # lines of a dead program's log to show
+
+# Ends everything in its process group when its standard input ends: when `stop` says so, and also
+# when this Python process is killed.
+_GUARD = ["/bin/sh", "-c", "cat >/dev/null; kill -KILL 0"]
+
+
+class ProgramDied(Exception):  # noqa: N818 - what happened
+    """One of the programs ended by itself; the message ends with its last words."""
+
+
+class ControlPlane:
+    """Starts with the `with` block, ends with it."""
+
+    def __init__(
+        self, release: str = build.RELEASE, *, apiserver_flags: Sequence[str] = ()
+    ) -> None:
+        self.release = release
+        self.programs = build.assets(release)
+        self.folder = Path(tempfile.mkdtemp(prefix="control-plane-"))
+        self._flags = tuple(apiserver_flags)
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _start(self) -> None:
+        self._guard = subprocess.Popen(_GUARD, stdin=subprocess.PIPE, process_group=0)
+        self.authority = Authority(self.folder / "pki")
+        self.port, etcd_port, peer_port = free_ports(3)
+        admin = self.authority.client("admin", "system:masters")
+        self.kubeconfig = self._write_kubeconfig("admin", admin)
+        self.client = Client(self.port, str(self.authority.bundle), admin)
+        self._run("etcd", _etcd_flags(self.folder / "etcd", etcd_port, peer_port))
+        self._run("kube-apiserver", [*self._apiserver_flags(etcd_port), *self._flags])
+        self._wait("kube-apiserver", self._serves)
+        self._run("kube-scheduler", self._client_flags("kube-scheduler"))
+        self._run("kube-controller-manager", self._controller_flags())
+        self._wait("kube-controller-manager", lambda: self._is_populated("default"))
+
+    def stop(self) -> None:
+        if self._guard is not None and self._guard.stdin is not None:
+            self._guard.stdin.close()
+            self._guard.wait()
+            for process in self._running.values():
+                process.wait()
+            self._guard = None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run kubectl of the same release as an administrator; give what it prints."""
+        done = subprocess.run(
+            [str(self.programs / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr}")
+        return done.stdout
+
+    def make_namespace(self, name: str, labels: dict[str, str] | None = None) -> str:
+        """Make a namespace that pods can be created in."""
+        metadata = {"name": name, "labels": labels or {}}
+        self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        self._wait("kube-controller-manager", lambda: self._is_populated(name))
+        return name
+
+    def check(self) -> None:
+        """Raise if one of the programs has died."""
+        for name, process in self._running.items():
+            if process.poll() is not None:
+                tail = "\n".join(self.log(name).splitlines()[-_TAIL:])
+                raise ProgramDied(
+                    f"{name} ended with {process.returncode}; its last words:\n{tail}"
+                )
+
+    def log(self, program: str) -> str:
+        return (self.folder / f"{program}.log").read_text(errors="replace")
+
+    def _run(self, program: str, flags: Sequence[str]) -> None:
+        if self._guard is None:
+            raise RuntimeError("the control plane is not running")
+        with (self.folder / f"{program}.log").open("wb") as log:
+            self._running[program] = subprocess.Popen(
+                [str(self.programs / program), *flags],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                process_group=self._guard.pid,
+                cwd=self.folder,
+            )
+
+    def _wait(self, program: str, question: Callable[[], bool]) -> None:
+        def asked() -> bool:
+            self.check()
+            return question()
+
+        try:
+            until(asked, f"{program} to be ready", _START)
+        except TimeoutError as late:
+            tail = "\n".join(self.log(program).splitlines()[-_TAIL:])
+            raise TimeoutError(f"{late}; its last words:\n{tail}") from None
+
+    def _serves(self) -> bool:
+        try:
+            return self.client.request("GET", "/readyz").ok
+        except OSError:
+            return False
+
+    def _is_populated(self, namespace: str) -> bool:
+        """Tell if the namespace has what the ServiceAccount plugin and pods need."""
+        path = f"/api/v1/namespaces/{namespace}"
+        account = self.client.request("GET", f"{path}/serviceaccounts/default")
+        return account.ok and self.client.request("GET", f"{path}/configmaps/kube-root-ca.crt").ok
+
+    def _apiserver_flags(self, etcd_port: int) -> list[str]:
+        pair = self.authority.server("kubernetes.default.svc")
+        self._service_account_key = self.authority.signing_key("service-account")
+        return [
+            f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            f"--tls-cert-file={pair.certificate}",
+            f"--tls-private-key-file={pair.key}",
+            f"--client-ca-file={self.authority.bundle}",
+            f"--service-account-key-file={self._service_account_key}",
+            f"--service-account-signing-key-file={self._service_account_key}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--authorization-mode=RBAC",
+            "--allow-privileged=true",
+            # It taints new nodes not-ready; what would take the taint off does not run here.
+            "--disable-admission-plugins=TaintNodesByCondition",
+        ]
+
+    def _controller_flags(self) -> list[str]:
+        return [
+            *self._client_flags("kube-controller-manager"),
+            f"--service-account-private-key-file={self._service_account_key}",
+            f"--root-ca-file={self.authority.bundle}",
+            # Each controller acts under its own name, as in every real cluster.
+            "--use-service-account-credentials=true",
+            # There are no kubelets: these two would find every node unreachable after 40 s.
+            "--controllers=*,-node-lifecycle-controller,-taint-eviction-controller",
+        ]
+
+    def _client_flags(self, program: str) -> list[str]:
+        identity = self.authority.client(f"system:{program}")
+        kubeconfig = self._write_kubeconfig(program, identity)
+        return [
+            f"--kubeconfig={kubeconfig}",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
+        ]
+
+    def _write_kubeconfig(self, user: str, identity: KeyPair) -> Path:
+        cluster = {
+            "server": f"https://127.0.0.1:{self.port}",
+            "certificate-authority": str(self.authority.bundle),
+        }
+        credentials = {
+            "client-certificate": str(identity.certificate),
+            "client-key": str(identity.key),
+        }
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": user, "user": credentials}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
+            "current-context": "test",
+        }
+        path = self.folder / f"{user}.kubeconfig"
+        path.write_bytes(orjson.dumps(content))  # JSON is YAML
+        return path
+
+
+def _etcd_flags(data: Path, port: int, peer_port: int) -> list[str]:
+    client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
+    return [
+        f"--data-dir={data}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--unsafe-no-fsync",  # the data are thrown away
+        "--log-level=warn",
+    ]
+
+
+def free_ports(count: int) -> list[int]:
+    """Give free loopback ports; all differ, as they are held until the last is found."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
