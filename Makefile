@@ -1,17 +1,54 @@
 # Each target works in a fresh clone; the virtual environment lands in .venv.
 PYTHON ?= python3
-VENV   := .venv/.made-from-$(shell cat pyproject.toml requirements-dev.txt 2>/dev/null | cksum | cut -d' ' -f1)
+PY     := .venv/bin/python
+MADE   := .venv/.made-from-$(shell cat pyproject.toml requirements-dev.txt | cksum | cut -d' ' -f1)
 
-.PHONY: dev cluster
+.PHONY: dev demo demo-cluster test unit test-cluster cluster lint fix docs bench lock image
 
-dev: $(VENV)
+dev: $(MADE)  ## make or refresh .venv
 
-$(VENV): pyproject.toml requirements-dev.txt
+$(MADE): pyproject.toml requirements-dev.txt
 	@$(PYTHON) -m venv .venv
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@rm -f .venv/.made-from-* && touch $@
 
-# The control plane of the cluster tests, built once into a cache outside the checkout.
-cluster: dev
-	@.venv/bin/python tests/cluster/build.py
+demo: dev  ## the guides' pods through a real server, before and after
+	@$(PY) examples/demo.py
+
+demo-cluster: dev cluster  ## the same, judged by a real API server and scheduler
+	@$(PY) -m examples.demo_cluster
+
+test: unit test-cluster  ## everything
+
+unit: dev  ## all but the control plane, with coverage of core and rules
+	@$(PY) -m coverage erase
+	@$(PY) -m coverage run -m pytest -m "not cluster"
+	@$(PY) -m coverage report
+
+test-cluster: dev cluster  ## what the real control plane says
+	@$(PY) -m pytest -m cluster
+
+cluster: dev  ## build etcd, kube-apiserver, scheduler, controllers and kubectl, once
+	@$(PY) tests/cluster/build.py $(KUBERNETES_VERSION)
+
+lint: dev  ## style, types, and who may import whom
+	@.venv/bin/ruff check
+	@.venv/bin/ruff format --check
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+
+fix: dev  ## what the linter can mend
+	@.venv/bin/ruff check --fix
+	@.venv/bin/ruff format
+
+bench: dev  ## side by side with a Go webhook and an in-process policy
+	@$(PY) -m bench $(BENCH)
+
+lock: dev  ## new versions of all dependencies, with hashes
+	@$(PY) -m pip install --quiet --disable-pip-version-check --target .venv/lock uv
+	@.venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --output-file requirements.txt
+	@.venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml --output-file requirements-dev.txt
+
+image:  ## the container image
+	@docker build --tag gpu-admission-webhook:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' webhook/__init__.py) .
