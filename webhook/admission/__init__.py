@@ -1,0 +1,1 @@
+"""Shell: road 1, from the bytes of an AdmissionReview to the bytes of the answer."""

@@ -1,0 +1,64 @@
+"""The Flask application: the endpoint's routes for any WSGI server, and for all that is no review.
+
+Under `gpu-webhook serve` the two admission paths are answered before Flask's router, which costs
+as much as all rules together (admission/asgi.py); a test holds both ways to the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException
+
+from webhook.admission.endpoint import LARGEST_BODY, TEXT, refusal
+
+if TYPE_CHECKING:
+    from werkzeug.sansio.response import Response as AnyResponse
+
+    from webhook.admission.endpoint import Answer, Endpoint
+
+
+def create_app(endpoint: Endpoint) -> Flask:
+    """The application around one endpoint."""
+    app = Flask("webhook", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
+    app.url_map.merge_slashes = False  # //mutate is not /mutate, and nobody follows a redirect
+
+    @app.post("/mutate")
+    @app.post("/validate")
+    def admit() -> Response:
+        return _flask(
+            endpoint.post(
+                request.path,
+                request.headers.get("Content-Type", ""),
+                request.headers.get("Content-Encoding", ""),
+                request.get_data(cache=False),
+            )
+        )
+
+    @app.get("/healthz")
+    def healthz() -> Response:
+        return _flask(endpoint.healthz())
+
+    @app.get("/readyz")
+    def readyz() -> Response:
+        return _flask(endpoint.readyz())
+
+    @app.errorhandler(HTTPException)
+    def refuse(error: HTTPException) -> AnyResponse:
+        """Say it in a line of text, and keep headers such as Allow."""
+        answer = error.get_response()
+        text = refusal(error.code or 400, f"{request.method} {error.name.lower()}. {_PATHS}")
+        answer.set_data(text.body)
+        answer.content_type = TEXT
+        return answer
+
+    return app
+
+
+_PATHS = "POST reviews to /mutate or /validate; GET /healthz and /readyz"
+
+
+def _flask(answer: Answer) -> Response:
+    return Response(answer.body, answer.status, content_type=answer.content_type)

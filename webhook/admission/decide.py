@@ -1,0 +1,169 @@
+"""Road 1: from a review to the answer. `mutate` never refuses a pod."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from jsonpatch import JsonPatch
+
+from webhook.admission import response
+from webhook.admission.review import dump, load
+from webhook.core.engine import run
+from webhook.core.pod import Pod, as_map
+from webhook.core.rule import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.admission.review import Review
+    from webhook.core.findings import Finding, Verdict
+    from webhook.core.nodes import Inventory
+    from webhook.core.rule import Rule
+    from webhook.core.settings import Settings
+    from webhook.telemetry.logs import Log
+
+LARGEST_PATCH = 64 * 1024
+LARGEST_POD = 1_500_000  # with its patch; etcd takes no more, and says so much later
+US = "gpu-webhook"  # stands for the code in warnings about ourselves
+
+_MIRROR = "kubernetes.io/config.mirror"
+_OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """All that a decision depends on."""
+
+    rules: Sequence[Rule]
+    settings: Settings
+    inventory: Inventory | None
+    log: Log
+
+    def validate(self, review: Review) -> bytes:
+        """Whatever it is, it may pass."""
+        return response.allowed(review)
+
+    def mutate(self, review: Review) -> bytes:
+        """Repair the pod if it is one of ours; anything else passes untouched."""
+        began = perf_counter()
+        pod = pod_of(review.request)
+        if pod is None:
+            return response.allowed(review)
+        cx = Context(self.settings, self.inventory, namespace=review.request["namespace"])
+        verdict = run(self.rules, pod, cx)
+        for code, error in verdict.failed:
+            self._log(review, pod, began, "failed", codes=[code], error=_place(error))
+        if not verdict.findings:
+            return response.allowed(review)
+        return self._answer(review, pod, verdict, began)
+
+    def _answer(self, review: Review, pod: dict[str, Any], verdict: Verdict, began: float) -> bytes:
+        warnings = response.warnings_of(verdict.findings)
+        audit = response.audit_of(verdict.findings)
+        codes = _codes(verdict.findings)
+        if not verdict.patch:
+            self._log(review, pod, began, "reported", codes=codes)
+            return response.allowed(review, warnings, audit)
+        try:
+            patch = dump(verdict.patch)
+            fault = flaw(review, patch, pod)
+        except Exception as error:  # noqa: BLE001  # a patch that fails its test is not sent
+            fault = f"the patch fails its own test ({_place(error)})"
+        if fault:
+            self._log(review, pod, began, "refused", codes=codes, error=fault)
+            warning = f"this pod was let through unrepaired: {fault}; repair its manifest"
+            return response.allowed(review, [response.warning(US, warning)])
+        self._log(review, pod, began, "patched", codes=codes)
+        return response.patched(review, patch, warnings, audit)
+
+    def _log(
+        self,
+        review: Review,
+        pod: dict[str, Any],
+        began: float,
+        outcome: str,
+        *,
+        codes: list[str],
+        **more: str,
+    ) -> None:
+        metadata = as_map(pod.get("metadata"))
+        self.log.write(
+            "error" if more else "info",
+            f"pod {outcome}",
+            uid=review.uid,
+            namespace=review.request["namespace"],
+            name=_text(metadata.get("name")) or _text(metadata.get("generateName")),
+            owner=Pod(pod).controller()[0],
+            codes=codes,
+            outcome=outcome,
+            milliseconds=round((perf_counter() - began) * 1000, 3),
+            **more,
+        )
+
+
+def pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
+    """The pod that is being made, or None if the request is none of our business."""
+    if request.get("operation") != "CREATE" or request.get("subResource"):
+        return None
+    kind, resource = as_map(request.get("kind")), as_map(request.get("resource"))
+    if (kind.get("kind"), kind.get("version"), kind.get("group") or "") != ("Pod", "v1", ""):
+        return None
+    if (resource.get("resource"), resource.get("group") or "") != ("pods", ""):
+        return None
+    pod, namespace = request.get("object"), request.get("namespace")
+    if not isinstance(pod, dict) or not isinstance(namespace, str) or not namespace:
+        return None
+    spec = pod.get("spec")
+    if not isinstance(spec, dict) or _is_mirror(pod) or _is_for_windows(spec):
+        return None
+    return pod
+
+
+def flaw(review: Review, patch: bytes, edited: dict[str, Any]) -> str:
+    """Why this patch must not be sent; nothing if it may.
+
+    A patch that the API server cannot apply rejects the pod even with failurePolicy Ignore, so it
+    is applied here first, by another implementation, to the object as it came.
+    """
+    if len(patch) > LARGEST_PATCH:
+        return f"the patch would be {len(patch) // 1024} KB"
+    fresh = review.fresh_object()
+    if len(review.body) + len(patch) > LARGEST_POD:
+        size = len(dump(fresh)) + len(patch)
+        if size > LARGEST_POD:
+            return f"pod and patch would be {size // 1024} KB"
+    result = JsonPatch(load(patch)).apply(fresh, in_place=True)
+    return "" if result == edited else "the patch does not make the pod that was meant"
+
+
+def _is_mirror(pod: dict[str, Any]) -> bool:
+    """True for the API server's image of a static pod: the kubelet runs it as it is on disk."""
+    return _MIRROR in as_map(as_map(pod.get("metadata")).get("annotations"))
+
+
+def _is_for_windows(spec: dict[str, Any]) -> bool:
+    selector = as_map(spec.get("nodeSelector"))
+    return as_map(spec.get("os")).get("name") == "windows" or any(
+        selector.get(label) == "windows" for label in _OS_LABELS
+    )
+
+
+def _codes(findings: Sequence[Finding]) -> list[str]:
+    return sorted({found.code for found in findings})
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _place(error: Exception) -> str:
+    """Kind and place of an error. Not its text, which may quote the pod."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = trace.tb_frame.f_code if trace is not None else None
+    line = trace.tb_lineno if trace is not None else 0
+    name = where.co_filename.rpartition("/")[2] if where is not None else "?"
+    return f"{type(error).__name__} in {name}:{line}"

@@ -1,0 +1,83 @@
+"""What is answered to which request, whatever carries it. Never a 5xx but "not ready".
+
+Both ways in, the direct one and Flask's, ask this; so both give the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from webhook.admission import response, review
+from webhook.admission.decide import US
+from webhook.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.admission.decide import Decider
+
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
+LARGEST_BODY = 7 * 1024 * 1024  # object and oldObject of 3 MiB each, and the rest of a review
+
+
+class Answer(NamedTuple):
+    """Status, body, and how the body is to be read."""
+
+    status: int
+    body: bytes
+    content_type: str = TEXT
+
+
+class Endpoint:
+    """The two admission paths and the two probes."""
+
+    def __init__(self, decider: Decider, not_ready: Callable[[], str]) -> None:
+        """`not_ready` says why no traffic should come here; nothing if it may."""
+        self._decider = decider
+        self._not_ready = not_ready
+        self._roads = {"/mutate": decider.mutate, "/validate": decider.validate}
+
+    def post(self, path: str, content_type: str, content_encoding: str, body: bytes) -> Answer:
+        """Answer a review that was sent to /mutate or /validate."""
+        if content_type != JSON and (fault := _wrong_type(content_type)):
+            return fault
+        if content_encoding not in {"", "identity"}:
+            return refusal(415, "Content-Encoding: not taken here. Send the body as it is")
+        try:
+            found = review.parse(body)
+        except InputError as error:
+            return refusal(400, str(error))
+        try:
+            return Answer(200, self._roads[path](found), JSON)
+        except Exception as error:  # noqa: BLE001  # a pod must not wait for our bugs to be mended
+            self._decider.log.write(
+                "error", "a review could not be judged", uid=found.uid, error=type(error).__name__
+            )
+            text = "this object was let through unseen: the webhook failed on it; please report it"
+            return Answer(200, response.allowed(found, [response.warning(US, text)]), JSON)
+
+    def healthz(self) -> Answer:
+        """The process works."""
+        return Answer(200, b"ok")
+
+    def readyz(self) -> Answer:
+        """Traffic may come."""
+        reason = self._not_ready()
+        return Answer(503, f"not ready: {reason}".encode()) if reason else Answer(200, b"ok")
+
+
+def refusal(status: int, message: str) -> Answer:
+    """An answer that says where, what and how to mend it."""
+    return Answer(status, message.encode("utf-8", "replace"))
+
+
+def _wrong_type(content_type: str) -> Answer | None:
+    media, *parameters = (part.strip().lower() for part in content_type.split(";"))
+    if media != JSON:
+        return refusal(415, f"Content-Type: not {JSON}. Send the review as {JSON}")
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "charset" and value.strip().strip('"') not in {"utf-8", "utf8"}:
+            return refusal(400, "Content-Type: charset is not utf-8. Send the review in UTF-8")
+    return None

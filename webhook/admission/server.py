@@ -1,0 +1,235 @@
+"""gunicorn, as this endpoint needs it: the `asgi` worker, with the time limits that it lacks.
+
+gunicorn 27.0.1 bounds neither the TLS handshake, nor the first request of a connection, nor a
+request head that drips in; and at its end it waits for idle connections until its patience is
+over. None of that stops other clients, but each such socket is a file descriptor that is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import uvloop
+from gunicorn.app.base import BaseApplication
+from gunicorn.asgi.protocol import ASGIProtocol
+from gunicorn.glogging import Logger
+from gunicorn.workers.gasgi import ASGIWorker
+
+from webhook.admission.asgi import BEGAN, REQUEST
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from webhook.admission.asgi import AdmissionApp
+
+KEEP_ALIVE_SECONDS = (
+    100  # the API server's client drops idle connections after 90 s, so it is first
+)
+HANDSHAKE_SECONDS = 10  # the API server's own limit
+HEAD_SECONDS = 10  # from the first byte of a request to the end of its headers
+CLOSE_SECONDS = 5  # for the other side's goodbye
+DRAIN_SECONDS = 15  # for requests that are under way when the server is told to stop
+IDLE_SECONDS = 1.0  # so long a connection is unused before it is closed while draining
+NOT_IMPLEMENTED = 501
+
+
+class Protocol(ASGIProtocol):  # type: ignore[misc]
+    """One connection."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Count the time until the first request as idle time too."""
+        self.idle_since = time.monotonic()
+        self._head_timer: asyncio.TimerHandle | None = None
+        super().connection_made(transport)
+        self.worker.connections.add(self)
+        self._arm_keepalive_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self.worker.connections.discard(self)
+        self._stop_head_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse; if that leaves a head unfinished, its time is running."""
+        super().data_received(data)
+        if self._current_request is None and self._head_timer is None and not self._closed:
+            self._head_timer = self.worker.loop.call_later(HEAD_SECONDS, self._keepalive_timeout)
+
+    def close_if_idle(self) -> None:
+        """Close the connection unless it is, or was a moment ago, at work."""
+        rested = time.monotonic() - self.idle_since
+        if self._awaiting_request and self._head_timer is None and rested >= IDLE_SECONDS:
+            self._keepalive_timeout()
+
+    def _on_headers_complete(self) -> bool:
+        self._stop_head_timer()
+        self._began = time.monotonic()
+        return bool(super()._on_headers_complete())
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _arm_keepalive_timer(self) -> None:
+        self.idle_since = time.monotonic()
+        super()._arm_keepalive_timer()
+
+    def _build_http_scope(self, request: Any, sockname: Any, peername: Any) -> dict[str, Any]:
+        scope: dict[str, Any] = super()._build_http_scope(request, sockname, peername)
+        scope[REQUEST] = request
+        scope[BEGAN] = self._began
+        return scope
+
+    def _send_error_response(self, status: int, message: str, extra_headers: Any = ()) -> None:
+        # An unknown Transfer-Encoding is the client's fault. 5xx stays for what is ours, so that
+        # an alarm on 5xx cannot be set off from outside.
+        status = 400 if status == NOT_IMPLEMENTED else status
+        super()._send_error_response(status, message, extra_headers)
+
+
+class Loop(uvloop.Loop):  # type: ignore[misc]
+    """Makes servers with our protocol and our TLS time limits."""
+
+    worker: Worker
+
+    async def create_server(self, _: object, *args: Any, **options: Any) -> Any:
+        """As the base class, but for the protocol and the limits."""
+        if options.get("ssl") is not None:
+            options["ssl_handshake_timeout"] = HANDSHAKE_SECONDS
+            options["ssl_shutdown_timeout"] = CLOSE_SECONDS
+        return await super().create_server(lambda: Protocol(self.worker), *args, **options)
+
+
+class Worker(ASGIWorker):  # type: ignore[misc]
+    """One process: keeps its connections in view, and the certificate fresh."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.connections: set[Protocol] = set()
+
+    def init_process(self) -> None:
+        """Leave what is loaded by now out of garbage collection; requests leave no cycles."""
+        gc.collect()
+        gc.freeze()
+        super().init_process()
+
+    def notify(self) -> None:
+        """Once a second, from the worker's main loop."""
+        super().notify()
+        self.app.server.refresh()
+
+    def _setup_event_loop(self) -> None:
+        self.loop = Loop()
+        self.loop.worker = self
+        self.loop.set_exception_handler(self._report)
+        asyncio.set_event_loop(self.loop)
+
+    def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Failed handshakes and the like come from outside: a line at most, and no traceback."""
+        error = context.get("exception")
+        level = logging.DEBUG if isinstance(error, OSError | None) else logging.ERROR
+        self.log.log(level, "%s: %s", context.get("message"), type(error).__name__)
+
+    async def _shutdown(self) -> None:
+        """Answer what is under way, close what is idle, and say so to /readyz."""
+        self.app.server.draining = True
+        closing = self.loop.create_task(self._close_idle())
+        await super()._shutdown()
+        closing.cancel()
+
+    async def _close_idle(self) -> None:
+        while True:
+            for connection in tuple(self.connections):
+                connection.close_if_idle()
+            await asyncio.sleep(IDLE_SECONDS / 10)
+
+
+class Lines(logging.Formatter):
+    """gunicorn's own messages as JSON lines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, whatever the message holds."""
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line = {
+            "time": f"{stamp}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "message": record.getMessage()[:500],
+            "process": record.process,
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            line["error"] = self.formatException(record.exc_info)[-400:]
+        return json.dumps(line)
+
+
+class ServerLog(Logger):  # type: ignore[misc]
+    """gunicorn's log, on standard error."""
+
+    def setup(self, cfg: Any) -> None:
+        """As the base class, then our format."""
+        super().setup(cfg)
+        for handler in self.error_log.handlers:
+            handler.setFormatter(Lines())
+
+
+class Server(BaseApplication):  # type: ignore[misc]
+    """The endpoint on one listening socket, in so many processes."""
+
+    def __init__(
+        self,
+        make_app: Callable[[Server], AdmissionApp],
+        *,
+        listener: int,
+        workers: int,
+        context: ssl.SSLContext,
+        refresh: Callable[[], None],
+    ) -> None:
+        """`refresh` is called once a second in each process."""
+        self.make_app = make_app
+        self.refresh = refresh
+        self.draining = False
+        self._context = context
+        self._listener = listener
+        self._workers = workers
+        super().__init__()
+
+    @property
+    def server(self) -> Server:
+        return self
+
+    def load_config(self) -> None:
+        """Say every setting that matters, so that no file or variable of gunicorn's does."""
+        scratch = "/dev/shm"  # noqa: S108  # the heartbeat file; a disk may be slow or read-only
+        settings = {
+            "bind": f"fd://{self._listener}",
+            "workers": self._workers,
+            "worker_class": Worker,
+            "asgi_lifespan": "off",
+            "keepalive": KEEP_ALIVE_SECONDS,
+            "graceful_timeout": DRAIN_SECONDS,
+            "max_requests": 0,
+            "timeout": 30,
+            "ssl_context": lambda _config, _default: self._context,
+            "certfile": os.devnull,  # "TLS is on"; the context has the real one
+            "logger_class": ServerLog,
+            "loglevel": "warning",
+            "accesslog": None,
+            "forwarded_allow_ips": "",  # no proxy stands between the API server and us
+            "control_socket_disable": True,
+            "worker_tmp_dir": scratch if os.access(scratch, os.W_OK) else None,
+            "proc_name": "gpu-webhook",
+        }
+        for name, value in settings.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> AdmissionApp:
+        """Called in each worker."""
+        return self.make_app(self)

@@ -1,0 +1,1 @@
+"""Shell: keys and certificates; the only room that knows X.509."""

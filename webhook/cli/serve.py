@@ -1,0 +1,174 @@
+"""`gpu-webhook serve`: settings, inventory and certificates in, a listening server out."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import resource
+import shlex
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from webhook.core.errors import InputError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from webhook.admission.asgi import AdmissionApp
+    from webhook.admission.server import Server
+    from webhook.core.nodes import Inventory
+    from webhook.core.settings import Settings
+    from webhook.telemetry.logs import Log
+
+PORT = 8443
+BACKLOG = 4096  # API servers may dial all their connections at once; the kernel has its own limit
+HIGHEST_PORT = 65535
+
+
+class Address(NamedTuple):
+    """Where to listen; no host stands for all addresses."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """As it is written in a URL."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host or '*'}:{self.port}"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until told to stop. InputError says what is missing."""
+    from webhook.cli import settings_file
+    from webhook.core.match_conditions import missed_names
+    from webhook.core.settings import Settings
+    from webhook.inventory import static
+    from webhook.telemetry.logs import Log
+
+    if args.workers < 1:
+        raise InputError(f"--workers {args.workers}: at least 1 process must answer; say 1 or more")
+    settings = settings_file.load(args.config) if args.config else Settings()
+    inventory = static.load(args.inventory) if args.inventory else None
+    address = read_address(args.bind, dev=args.dev)
+    cert, key = _certificates(args, address)
+    log = Log()
+    listener = listen(address)
+    server = _server(settings, inventory, log, listener, args.workers, (cert, key))
+    for name in missed_names(settings):
+        log.write("warning", f"{name} is configured, but the shipped matchConditions miss it")
+    port = listener.getsockname()[1]
+    log.write("info", "listening", address=str(Address(address.host, port)), workers=args.workers)
+    if args.dev:
+        _invite(address.host, port, cert.with_name("ca.crt"))
+    log.close()
+    _raise_file_limit()
+    listener.detach()  # gunicorn closes it
+    try:
+        server.run()
+    except SystemExit as done:  # how gunicorn ends
+        return done.code if isinstance(done.code, int) else 1
+    return 0
+
+
+def _certificates(args: argparse.Namespace, address: Address) -> tuple[Path, Path]:
+    if not args.dev:
+        return Path(args.tls_cert_file), Path(args.tls_private_key_file)
+    from webhook.certs import development
+
+    files = development.ensure(Path("certs"), [address.host] if address.host else [])
+    return files.cert, files.key
+
+
+def _server(  # noqa: PLR0913
+    settings: Settings,
+    inventory: Inventory | None,
+    log: Log,
+    listener: socket.socket,
+    workers: int,
+    pair: tuple[Path, Path],
+) -> Server:
+    from webhook.admission.app import create_app
+    from webhook.admission.asgi import AdmissionApp
+    from webhook.admission.decide import Decider
+    from webhook.admission.endpoint import Endpoint
+    from webhook.admission.server import Server
+    from webhook.certs.context import ServingContext
+    from webhook.rules import RULES
+
+    serving = ServingContext(*pair, report=log.write)
+
+    def make_app(server: Server) -> AdmissionApp:
+        def not_ready() -> str:
+            return "draining" if server.draining else ""
+
+        endpoint = Endpoint(Decider(RULES, settings, inventory, log), not_ready)
+        return AdmissionApp(endpoint, create_app(endpoint))
+
+    return Server(
+        make_app,
+        listener=listener.fileno(),
+        workers=workers,
+        context=serving.context,
+        refresh=serving.refresh,
+    )
+
+
+def read_address(text: str | None, *, dev: bool) -> Address:
+    """ADDRESS:PORT, [IPV6]:PORT or :PORT."""
+    if text is None:
+        return Address("127.0.0.1" if dev else "", PORT)
+    host, colon, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    fine = colon and port.isascii() and port.isdigit() and int(port) <= HIGHEST_PORT
+    if not fine or (":" in host and not bracketed):
+        raise InputError(
+            f"--bind {text}: no address and port. Write 127.0.0.1:{PORT}, [::1]:{PORT}, or :{PORT} "
+            "for all addresses"
+        )
+    return Address(host[1:-1] if bracketed else host, int(port))
+
+
+def listen(address: Address) -> socket.socket:
+    """A listening socket, or InputError. All addresses means IPv6 too where the machine has it."""
+    try:
+        if not address.host:
+            return _listen_on_all(address.port)
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        family, *_, where = found[0]
+        return socket.create_server(
+            (str(where[0]), address.port), family=family, backlog=BACKLOG, reuse_port=False
+        )
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(
+            f"--bind {address}: cannot listen there ({reason}). "
+            "Stop what uses that port, or choose another address or port"
+        ) from error
+
+
+def _listen_on_all(port: int) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        with contextlib.suppress(OSError):
+            return socket.create_server(
+                ("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
+            )
+    return socket.create_server(("0.0.0.0", port), backlog=BACKLOG)
+
+
+def _raise_file_limit() -> None:
+    """As many sockets as the machine allows: the usual 1024 is the API servers' burst."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _invite(host: str, port: int, ca: Path) -> None:
+    """Say how to call the server that was just started."""
+    with contextlib.suppress(ValueError):
+        if not host or ipaddress.ip_address(host).is_unspecified:
+            host = "localhost"
+    url = f"https://{Address(host, port)}/healthz"
+    line = f"curl --cacert {shlex.quote(str(ca.absolute()))} {url}"
+    print(f"The CA is {ca.absolute()}. Try:\n  {line}", file=sys.stderr)  # noqa: T201

@@ -1,0 +1,1 @@
+"""Shell: what the program says about its own work. JSON lines now, metrics later."""

@@ -1,0 +1,119 @@
+"""JSON lines on standard output. Writing never waits: the event loop must not hang on a full pipe.
+
+Lines go into a bounded queue that a daemon thread empties. What does not fit is dropped and
+counted, and the count is written as soon as there is room again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+LONGEST_LINE = 1024
+SHORT = 24  # characters that a field keeps in a line that would be too long
+GATHER_SECONDS = 0.02  # lines of so much time are written together: one wake-up, one system call
+
+
+class Log:
+    """Takes lines as fields; `close()` writes what is left, within its time."""
+
+    def __init__(self, fd: int = 1, room: int = 4096) -> None:
+        self._fd = fd
+        self._room = room
+        self._lines: deque[tuple[float, dict[str, Any]]] = deque()
+        self._dropped = 0
+        self._wake = threading.Event()
+        self._idle = threading.Event()
+        self._thread: threading.Thread | None = None
+        os.register_at_fork(after_in_child=self._start_again)
+
+    def _start_again(self) -> None:
+        """Forget the parent's lines and thread: it writes them itself."""
+        self._lines.clear()
+        self._dropped = 0
+        self._thread = None
+        self._wake = threading.Event()
+        self._idle = threading.Event()
+
+    def write(self, level: str, message: str, **fields: object) -> None:
+        """Queue one line, or count it as dropped if the reader of our output is too slow."""
+        if len(self._lines) >= self._room:
+            self._dropped += 1
+            return
+        self._lines.append((time.time(), {"level": level, "message": message, **fields}))
+        if not self._wake.is_set():
+            self._wake.set()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._empty, name="log", daemon=True)
+            self._thread.start()
+
+    def close(self, seconds: float = 1.0) -> None:
+        """Wait until all lines are written, but not longer than this."""
+        end = time.monotonic() + seconds
+        while self._thread is not None and time.monotonic() < end:
+            self._idle.clear()
+            self._wake.set()
+            if self._idle.wait(end - time.monotonic()) and not self._lines:
+                return
+
+    def _empty(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            while self._lines:
+                batch = [self._lines.popleft() for _ in range(min(len(self._lines), 256))]
+                self._write(b"".join(line(when, fields) for when, fields in batch))
+            if self._dropped:
+                dropped, self._dropped = self._dropped, 0
+                text = "log lines were dropped: the reader of this output is too slow"
+                fields = {"level": "warning", "message": text, "dropped": dropped}
+                self._write(line(time.time(), fields))
+            self._idle.set()
+            time.sleep(GATHER_SECONDS)
+
+    def _write(self, data: bytes) -> None:
+        while data:
+            try:
+                data = data[os.write(self._fd, data) :]
+            except BlockingIOError:  # somebody made the pipe non-blocking
+                time.sleep(GATHER_SECONDS)
+            except OSError:
+                return  # nobody reads any more; serving goes on
+
+
+def line(when: float, fields: dict[str, Any]) -> bytes:
+    """One line of at most LONGEST_LINE bytes; JSON escapes keep it one line whatever it quotes."""
+    stamp = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
+    record = {"time": stamp.replace("+00:00", "Z"), **fields}
+    text = _dump(record)
+    if len(text) >= LONGEST_LINE:
+        short = {key: _short(value) for key, value in record.items() if key != "message"}
+        text = _dump({**short, "message": fields.get("message", "")})
+    return text + b"\n"
+
+
+def _dump(record: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(record)
+    except TypeError:  # a lone surrogate, which UTF-8 cannot say
+        return orjson.dumps({key: _sayable(value) for key, value in record.items()})
+
+
+def _sayable(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_sayable(item) for item in value]
+    return value if isinstance(value, int | float) or value is None else _sayable(str(value))
+
+
+def _short(value: object) -> object:
+    if isinstance(value, list):
+        return [_short(item) for item in value[:8]]
+    return value[:SHORT] if isinstance(value, str) else value
