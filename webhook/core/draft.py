@@ -6,7 +6,7 @@ touched a place (a rename and a rounding are one `remove` and one `add`), and it
 edits cost, not what the object does.
 
 Positions: edits that arrive together name list positions as they were when the rule looked, so
-items leave last and from the end. In the patch, changes inside a list come before changes of the
+items leave last, the deepest first, and from the end. What a removal leaves empty goes with it. In the patch, changes inside a list come before changes of the
 list itself, so every path holds when its turn comes.
 """
 
@@ -81,6 +81,7 @@ class Draft:
         edits = tuple(edits)
         for edit in edits:
             _check(self.object, edit)
+        members: list[Path] = []
         leaving: list[Path] = []
         for edit in edits:
             match edit:
@@ -94,9 +95,13 @@ class Draft:
                 case Remove() if isinstance(edit.at[-1], int):
                     leaving.append(edit.at)
                 case Remove():
+                    members.append(edit.at)
                     del self._touch(edit.at.parent)[edit.at[-1]]
-        for at in sorted(set(leaving), key=_last_token, reverse=True):
+        for at in members:
+            self._drop_if_empty(at.parent)
+        for at in sorted(set(leaving), key=_depth_and_position, reverse=True):
             self._take_out(at)
+            self._drop_if_empty(at.parent)
 
     def patch(self) -> list[Operation]:
         """The changes so far as RFC 6902 operations: `remove`, `replace` and `add`."""
@@ -126,6 +131,16 @@ class Draft:
         known = self._touched[id(items)]
         if known is not None and known.origins is not None:
             del known.origins[int(at[-1])]
+
+    def _drop_if_empty(self, at: Path) -> None:
+        """Take away a member that the edits left empty: to Kubernetes it is as good as none."""
+        here: Any = self.object
+        for token in at[:-1]:
+            here = here.get(token) if isinstance(here, dict) else here[token]
+            if here is None:
+                return
+        if at and isinstance(here, dict) and here.get(at[-1]) in ({}, []):
+            del self._touch(at.parent)[at[-1]]
 
     def _make_maps(self, at: Path) -> None:
         here: Any = self.object
@@ -174,8 +189,8 @@ def _touched(was: Path, here: Any) -> _Touched:
     return _Touched(was, here, dict(here), None)
 
 
-def _last_token(at: Path) -> int:
-    return int(at[-1])
+def _depth_and_position(at: Path) -> tuple[int, int]:
+    return len(at), int(at[-1])
 
 
 def _check(obj: dict[str, Any], edit: Edit) -> None:
