@@ -75,6 +75,10 @@ def assets_folder(release: str = RELEASE) -> Path:
     )
 
 
+def is_built(release: str = RELEASE) -> bool:
+    return bool(os.environ.get("KUBEBUILDER_ASSETS")) or assets_folder(release).is_dir()
+
+
 def program(module: Path, sources: Sequence[str] = ()) -> Path:
     """Build the main package of one of our own small Go modules; give the program."""
     folder = CACHE / "programs" / f"{module.name}-{_digest(module, sources=sources)}"

@@ -81,6 +81,7 @@ class Client:
         self._tls = ssl.create_default_context(cafile=authority)
         self._tls.load_cert_chain(identity.certificate, identity.key)
         self._local = threading.local()
+        self._connections: list[http.client.HTTPSConnection] = []
 
     def request(
         self,
@@ -113,6 +114,7 @@ class Client:
         if connection is None:
             connection = http.client.HTTPSConnection(*self._address, context=self._tls, timeout=60)
             self._local.connection = connection
+            self._connections.append(connection)
         connection.request(method, target, raw, dict(headers))
         response = connection.getresponse()
         return response, response.read()
@@ -121,9 +123,14 @@ class Client:
         connection = getattr(self._local, "connection", None)
         if connection is not None:
             connection.close()
+            self._connections.remove(connection)
             self._local.connection = None
 
-    close = _forget
+    def close(self) -> None:
+        """Close the connections of all threads; the next request opens a new one."""
+        while self._connections:
+            self._connections.pop().close()
+        self._local = threading.local()
 
     def demand(self, method: str, path: str, body: object = None, **options: Any) -> Answer:
         """Send one request that must succeed."""

@@ -75,6 +75,8 @@ class ControlPlane:
         self._wait("kube-controller-manager", lambda: self._is_populated("default"))
 
     def stop(self) -> None:
+        if hasattr(self, "client"):
+            self.client.close()
         if self._guard is not None and self._guard.stdin is not None:
             self._guard.stdin.close()
             self._guard.wait()

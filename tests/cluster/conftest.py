@@ -1,0 +1,93 @@
+"""One control plane and one webhook server for all cluster tests; each test its own namespace."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cluster import build, nodes
+from tests.cluster.controlplane import ControlPlane
+from tests.cluster.scheduling import empty
+from tests.cluster.webhook import ROOT, Recorder, WebhookServer, registered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INVENTORY = ROOT / "examples" / "inventory.yaml"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark everything in this folder: it needs a real control plane."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.cluster)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[ControlPlane]:
+    """Start a control plane with the nodes of examples/inventory.yaml."""
+    if not build.is_built():
+        pytest.fail("the control plane is not built: run `make cluster` first", pytrace=False)
+    with ControlPlane() as running:
+        nodes.add(running.client, nodes.from_inventory(INVENTORY))
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _all_programs_live(cluster: ControlPlane) -> Iterator[None]:
+    """Say which program died, and its last words, before a test fails of it in some odd way."""
+    cluster.check()
+    yield
+    cluster.check()
+
+
+@pytest.fixture
+def namespace(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Make a namespace of the test's own; its pods go when it ends, so that their GPUs are free."""
+    readable = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
+    name = f"{readable[:40].strip('-')}-{zlib.crc32(request.node.nodeid.encode())}"
+    cluster.make_namespace(name)
+    yield name
+    empty(cluster.client, name)
+
+
+@pytest.fixture(scope="session")
+def server(
+    cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WebhookServer]:
+    """`gpu-webhook serve` with the inventory that the cluster's nodes were made of."""
+    folder = tmp_path_factory.mktemp("gpu-webhook")
+    with WebhookServer(folder, cluster.authority, [f"--inventory={INVENTORY}"]) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def recorder(server: WebhookServer) -> Iterator[Recorder]:
+    with Recorder(server) as running:
+        yield running
+
+
+@pytest.fixture
+def webhook(cluster: ControlPlane, recorder: Recorder) -> Iterator[Recorder]:
+    """Register the shipped configuration; it is in force during the test."""
+    with registered(cluster, recorder.endpoint.port, recorder.endpoint.bundle):
+        yield recorder
+
+
+@pytest.fixture
+def only_tainted_gpu_nodes(cluster: ControlPlane) -> Iterator[None]:
+    """All GPU nodes without a taint are cordoned."""
+    names = [
+        node["metadata"]["name"]
+        for node in nodes.from_inventory(INVENTORY)
+        if "nvidia.com/gpu" in node["status"]["capacity"] and "taints" not in node["spec"]
+    ]
+    with ExitStack() as afterwards:
+        afterwards.callback(nodes.set_schedulable, cluster.client, names, schedulable=True)
+        nodes.set_schedulable(cluster.client, names, schedulable=False)
+        yield

@@ -1,0 +1,72 @@
+"""Questions to the real scheduler: where did the pod go, or why nowhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.cluster.client import until
+
+if TYPE_CHECKING:
+    from tests.cluster.client import Client, Json
+
+_CONTROLLERS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "ReplicaSet", "CronJob")
+
+
+def node_of(client: Client, namespace: str, name: str, seconds: float = 20.0) -> str:
+    """Give the node that the scheduler chose; wait for it."""
+
+    def chosen() -> str | None:
+        pod = client.get("Pod", name, namespace)
+        node: str | None = pod["spec"].get("nodeName")
+        return node
+
+    try:
+        return until(chosen, "the scheduler", seconds)
+    except TimeoutError:
+        why = refusal(client.get("Pod", name, namespace))
+        raise AssertionError(f"{namespace}/{name} has no node: {why}") from None
+
+
+def why_pending(client: Client, namespace: str, name: str) -> str:
+    """Give the scheduler's message that the pod fits no node; wait for it."""
+
+    def refused() -> str | None:
+        pod = client.get("Pod", name, namespace)
+        node = pod["spec"].get("nodeName")
+        if node:
+            raise AssertionError(f"{namespace}/{name} was scheduled to {node}")
+        return refusal(pod)
+
+    return until(refused, f"the scheduler's verdict on {namespace}/{name}")
+
+
+def refusal(pod: Json) -> str | None:
+    """Give the message of the condition PodScheduled=False, Unschedulable, if it is there."""
+    for condition in pod.get("status", {}).get("conditions", []):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            assert condition["reason"] == "Unschedulable", condition
+            message: str = condition["message"]
+            return message
+    return None
+
+
+def pods_of(client: Client, namespace: str, count: int) -> list[Json]:
+    """Wait until controllers have made so many pods; give them."""
+
+    def made() -> list[Json] | None:
+        pods = client.list("Pod", namespace)
+        return pods if len(pods) == count else None
+
+    return until(made, f"{count} pods in {namespace}")
+
+
+def empty(client: Client, namespace: str) -> None:
+    """Delete everything that runs or makes pods; nothing of it holds a GPU when this returns."""
+    for kind in _CONTROLLERS:
+        client.delete_all(kind, namespace)
+
+    def gone() -> bool:
+        client.delete_all("Pod", namespace)
+        return not client.list("Pod", namespace)
+
+    until(gone, f"{namespace} to be empty")

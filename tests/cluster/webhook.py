@@ -1,0 +1,297 @@
+"""The webhook as users run it, a recorder in front of it, and the shipped configuration."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import http.server
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import orjson
+import yaml
+
+from tests.cluster.client import until
+from tests.cluster.controlplane import ProgramDied, free_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tests.cluster.certificates import Authority, KeyPair
+    from tests.cluster.client import Client, Json
+    from tests.cluster.controlplane import ControlPlane
+
+ROOT = Path(__file__).parents[2]
+BASE = ROOT / "manifests" / "base"
+_KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_START = 30.0
+
+
+class WebhookServer:
+    """`gpu-webhook serve` on a free loopback port; starts with the `with` block, ends with it."""
+
+    def __init__(self, folder: Path, authority: Authority, arguments: Sequence[str] = ()) -> None:
+        self.port = free_ports(1)[0]
+        self.authority = authority
+        self.log_file = folder / "gpu-webhook.log"
+        pair = authority.server("gpu-webhook.gpu-webhook.svc")
+        self._command = [
+            str(Path(sys.executable).parent / "gpu-webhook"),
+            "serve",
+            f"--bind=127.0.0.1:{self.port}",
+            f"--tls-cert-file={pair.certificate}",
+            f"--tls-private-key-file={pair.key}",
+            *arguments,
+        ]
+        self._tls = ssl.create_default_context(cafile=str(authority.bundle))
+
+    def __enter__(self) -> Self:
+        with self.log_file.open("wb") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=ROOT,
+            )
+        try:
+            until(self._is_ready, "gpu-webhook serve to be ready", _START)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def log(self) -> str:
+        return self.log_file.read_text(errors="replace")
+
+    def connect(self) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._tls, timeout=30)
+
+    def _is_ready(self) -> bool:
+        if self._process.poll() is not None:
+            raise ProgramDied(f"{self._command} ended; its last words:\n{self.log()[-4000:]}")
+        connection = self.connect()
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the API server, and what it was answered."""
+
+    target: str  # path and query
+    review: Json
+    answer: Json
+
+    @property
+    def request(self) -> Json:
+        return cast("Json", self.review["request"])
+
+    @property
+    def response(self) -> Json:
+        return cast("Json", self.answer["response"])
+
+    @property
+    def pod(self) -> Json:
+        return cast("Json", self.request["object"])
+
+    @property
+    def warnings(self) -> list[str]:
+        return cast("list[str]", self.response.get("warnings", []))
+
+    @property
+    def is_about(self) -> tuple[str, str]:
+        """The namespace, and the name or what it will begin with."""
+        metadata = self.pod["metadata"]
+        name = metadata.get("name") or metadata.get("generateName", "")
+        return self.request["namespace"], name
+
+
+class Endpoint:
+    """A TLS server on loopback that answers each AdmissionReview with what a function says."""
+
+    def __init__(
+        self, authority: Authority, respond: Callable[[str, bytes], tuple[int, bytes]], name: str
+    ) -> None:
+        endpoint = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status, answer = respond(self.path, body)
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def setup(self) -> None:
+                # Here and not in accept(), which would let one slow handshake stop all others.
+                self.request = endpoint.tls.wrap_socket(self.request, server_side=True)
+                endpoint.open.add(self.request)
+                super().setup()
+
+            def finish(self) -> None:
+                super().finish()
+                endpoint.open.discard(self.request)
+                self.request.close()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        pair = authority.server(name)
+        self.tls = _server_context(pair)
+        self.bundle = authority.bundle
+        self.open: set[ssl.SSLSocket] = set()
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = False  # server_close() waits for them
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        for each in list(self.open):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)  # an idle connection of the API server
+        self._server.server_close()
+
+
+class Recorder:
+    """Stands between the API server and ours; passes each call on unchanged and remembers it."""
+
+    def __init__(self, server: WebhookServer) -> None:
+        self._server = server
+        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._connections: list[http.client.HTTPSConnection] = []
+        self._calls: list[Call] = []
+        self.endpoint = Endpoint(server.authority, self._pass_on, "recorder")
+
+    def __enter__(self) -> Self:
+        self.endpoint.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.endpoint.__exit__()
+        for connection in self._connections:
+            connection.close()
+
+    def calls(self, namespace: str = "", name: str = "") -> list[Call]:
+        """Give the calls about pods of a namespace, or only those whose name begins so."""
+        with self._lock:
+            calls = list(self._calls)
+        return [
+            call
+            for call in calls
+            if namespace in ("", call.is_about[0]) and call.is_about[1].startswith(name)
+        ]
+
+    def _pass_on(self, target: str, body: bytes) -> tuple[int, bytes]:
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._server.connect()
+            self._connections.append(connection)
+        headers = {"Content-Type": "application/json", "Accept": "application/json, */*"}
+        connection.request("POST", target, body, headers)
+        response = connection.getresponse()
+        answer = response.read()
+        with self._lock:
+            self._calls.append(Call(target, orjson.loads(body), _parsed(answer)))
+        return response.status, answer
+
+
+def _parsed(answer: bytes) -> Any:
+    try:
+        return orjson.loads(answer)
+    except orjson.JSONDecodeError:
+        return {"response": {}, "text": answer.decode(errors="replace")}
+
+
+def _server_context(pair: KeyPair) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+    return context
+
+
+def shipped(cluster: ControlPlane) -> list[Json]:
+    """Give the webhook configurations that users install."""
+    rendered = cluster.kubectl("kustomize", str(BASE))
+    return [each for each in yaml.safe_load_all(rendered) if each["kind"] in _KINDS]
+
+
+def pointed_at(configuration: Json, port: int, bundle: Path) -> Json:
+    """Give the configuration with a URL for the Service, and nothing else changed.
+
+    There is no kube-proxy here that would make a Service reachable.
+    """
+    copy: Json = orjson.loads(orjson.dumps(configuration))
+    authority = base64.b64encode(bundle.read_bytes()).decode()
+    for webhook in copy["webhooks"]:
+        service = webhook["clientConfig"]["service"]
+        url = f"https://127.0.0.1:{port}{service['path']}"
+        webhook["clientConfig"] = {"url": url, "caBundle": authority}
+    return copy
+
+
+_PROBE = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "probe"},
+    "spec": {
+        "containers": [
+            {
+                "name": "main",
+                "image": "probe",
+                "resources": {"limits": {"alpha.kubernetes.io/nvidia-gpu": "1"}},
+            }
+        ]
+    },
+}
+
+
+@contextmanager
+def registered(cluster: ControlPlane, port: int, bundle: Path) -> Iterator[None]:
+    """Register the shipped configuration; it is in force inside the block and gone after it."""
+    configurations = [pointed_at(each, port, bundle) for each in shipped(cluster)]
+    for configuration in configurations:
+        cluster.client.create(configuration)
+    try:
+        until(lambda: _repairs(cluster.client), "the webhook to be called")
+        yield
+    finally:
+        for configuration in configurations:
+            cluster.client.delete(configuration["kind"], configuration["metadata"]["name"])
+        until(lambda: not _repairs(cluster.client), "the webhook to be forgotten")
+
+
+def _repairs(client: Client) -> bool:
+    """Ask the API server, which reads its configurations with some delay."""
+    pod = client.create(_PROBE, "default", dry_run=True).body
+    return "nvidia.com/gpu" in pod["spec"]["containers"][0]["resources"]["limits"]
