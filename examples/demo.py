@@ -29,6 +29,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from webhook.cli.config import as_yaml
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -122,7 +124,7 @@ def side_by_side(
 
 
 def _manifest(obj: dict[str, Any]) -> Syntax:
-    text = yaml.safe_dump(obj, sort_keys=False, width=1000)
+    text = as_yaml(obj)
     return Syntax(text, "yaml", theme="ansi_dark", background_color="default", word_wrap=True)
 
 
