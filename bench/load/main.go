@@ -40,7 +40,8 @@ type options struct {
 }
 
 type result struct {
-	Count    int     `json:"count"`
+	Calls    int     `json:"calls"` // all of them, those of the warm-up too
+	Count    int     `json:"count"` // measured ones
 	Failures int     `json:"failures"`
 	First    string  `json:"first_failure,omitempty"`
 	Dialled  int     `json:"dialled"`
@@ -127,6 +128,7 @@ func summary(clients []*client, length time.Duration) result {
 	var times []time.Duration
 	for _, c := range clients {
 		times = append(times, c.times...)
+		r.Calls += c.calls
 		r.Failures += c.failures
 		r.Dialled += c.dialled
 		if r.First == "" {
