@@ -1,8 +1,9 @@
 """The affinity annotation of 1.2-1.7, read as its scheduler read it, judged as today's API does.
 
 `decode` follows Go's encoding/json into the types of 1.5 (pkg/api/types.go `Affinity`): member
-names match in any case, unknown members and null are passed over, and a value of the wrong type
-is a mistake. `mistakes` are the rules of ValidatePodSpec, then and now (1.5.1 validation.go
+names match in any case, unknown members and null are passed over, half of a surrogate pair becomes
+U+FFFD, and a value of the wrong type is a mistake. So is a member that is there twice, in any case:
+Go would merge the two, which no author had in mind. `mistakes` are the rules of ValidatePodSpec, then and now (1.5.1 validation.go
 1906-2120, 1.35 validation.go 4956-5030), so that what they pass is never refused.
 """
 
@@ -74,7 +75,7 @@ def decode(text: object) -> dict[str, Section]:
     if not text:
         return {}
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise Mistake(f"it is not JSON ({_first_line(error)})") from error
     if value is None:
@@ -85,6 +86,8 @@ def decode(text: object) -> dict[str, Section]:
     names = {name.lower(): name for name in SECTIONS}
     for key, raw in value.items():
         name = names.get(key.lower())
+        if name in sections:
+            raise Mistake(f"{name} is there twice")
         if name is not None and raw is not None:
             sections[name] = _section(raw, name)
     return sections
@@ -98,6 +101,13 @@ def unknown_sections(text: str) -> list[str]:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Raw:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a member is there twice")
+    return members
 
 
 def _first_line(error: Exception) -> str:
@@ -120,7 +130,7 @@ def _read(raw: object, shape: Any, where: str, section: Section) -> Any:
     if isinstance(shape, type):
         if type(raw) is not shape:
             raise Mistake(f"{where} must be {_NAMES[shape]}")
-        return raw
+        return _whole_text(raw) if isinstance(raw, str) and not raw.isascii() else raw
     if isinstance(shape, list):
         if not isinstance(raw, list):
             raise Mistake(f"{where} must be a list")
@@ -133,10 +143,14 @@ def _read(raw: object, shape: Any, where: str, section: Section) -> Any:
         raise Mistake(f"{where} must be an object")
     if "*" in shape:
         return {
-            key: _read("" if item is None else item, shape["*"], where, section)
+            _whole_text(key): _read("" if item is None else item, shape["*"], where, section)
             for key, item in raw.items()
         }
     return dict(_members(raw, shape, where, section))
+
+
+def _whole_text(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 _NAMES = {str: "a text", int: "a whole number"}
@@ -145,9 +159,13 @@ _ZERO: dict[type, Any] = {type: "", dict: {}}
 
 def _members(raw: Raw, shape: Raw, where: str, section: Section) -> Iterator[tuple[str, Any]]:
     names = {name.lower(): name for name in shape}
+    seen: set[str] = set()
     for key, item in raw.items():
         name = names.get(key.lower())
+        if name in seen:
+            raise Mistake(f"{where}.{name} is there twice")
         if name is not None:
+            seen.add(name)
             if item is not None:
                 yield name, _read(item, shape[name], f"{where}.{name}", section)
         elif key.lower() == NEVER_SHIPPED.lower():

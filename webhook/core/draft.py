@@ -5,9 +5,10 @@ only those few are compared with their copies, so the patch is minimal however o
 touched a place (a rename and a rounding are one `remove` and one `add`), and it costs what the
 edits cost, not what the object does.
 
-Positions: edits that arrive together name list positions as they were when the rule looked, so
-items leave last, the deepest first, and from the end. What a removal leaves empty goes with it. In the patch, changes inside a list come before changes of the
-list itself, so every path holds when its turn comes.
+Positions: edits that arrive together name places as they were when the rule looked, so removals
+come last, the deepest first, and in a list from the end. What a removal leaves empty goes with it.
+In the patch, changes inside a list come before changes of the list itself, so every path holds when
+its turn comes.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from webhook.core.errors import EditError
 from webhook.core.pointer import Path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    Comparison = Callable[[Any, Any], bool]
     Operation = dict[str, Any]
     Token = str | int
 
@@ -37,28 +39,38 @@ class _Touched:
 
     def origin(self, token: Token) -> Token | None:
         """Where the item that is at `token` now was before; None if an edit put it there."""
+        item = self.now[token]
         if self.origins is not None:
             was = self.origins[int(token)]
-            return was if was is not None and self.before[was] is self.now[token] else None
-        return token if token in self.before and self.before[token] is self.now[token] else None
+            return was if was is not None and self.before[was] is item else None
+        if token in self.before and self.before[token] is item:
+            return token
+        if not isinstance(item, dict | list):
+            return None
+        return next((was for was, value in self.before.items() if value is item), None)  # renamed
 
-    def changes(self) -> Iterator[Operation]:
-        return self._map_changes() if self.origins is None else self._list_changes(self.origins)
+    def changes(self, is_as_it_was: Comparison) -> Iterator[Operation]:
+        if self.origins is None:
+            return self._map_changes(is_as_it_was)
+        return self._list_changes(self.origins, is_as_it_was)
 
-    def _map_changes(self) -> Iterator[Operation]:
+    def _map_changes(self, is_as_it_was: Comparison) -> Iterator[Operation]:
         for key in self.before:
             if key not in self.now:
                 yield {"op": "remove", "path": str(self.at / key)}
         for key, value in self.now.items():
             if key not in self.before:
                 yield {"op": "add", "path": str(self.at / key), "value": value}
-            elif self.before[key] is not value and self.before[key] != value:
+            elif self.before[key] is not value and not is_as_it_was(self.before[key], value):
                 yield {"op": "replace", "path": str(self.at / key), "value": value}
 
-    def _list_changes(self, origins: list[int | None]) -> Iterator[Operation]:
+    def _list_changes(
+        self, origins: list[int | None], is_as_it_was: Comparison
+    ) -> Iterator[Operation]:
         for was, value in zip(origins, self.now, strict=True):
-            if was is not None and self.before[was] is not value and self.before[was] != value:
-                yield {"op": "replace", "path": str(self.at / was), "value": value}
+            if was is None or self.before[was] is value or is_as_it_was(self.before[was], value):
+                continue
+            yield {"op": "replace", "path": str(self.at / was), "value": value}
         for was in range(len(self.before) - 1, -1, -1):
             if was not in origins:
                 yield {"op": "remove", "path": str(self.at / was)}
@@ -67,21 +79,51 @@ class _Touched:
                 yield {"op": "add", "path": str(self.at / "-"), "value": value}
 
 
+@dataclass(slots=True)
+class _Saved:
+    """A map or a list as it was before this round of edits."""
+
+    now: Any
+    before: Any
+    origins: list[int | None] | None
+    is_first: bool  # no earlier round touched it
+
+    def restore(self, known: _Touched | None) -> None:
+        if isinstance(self.now, list):
+            self.now[:] = self.before
+        else:
+            self.now.clear()
+            self.now.update(self.before)
+        if known is not None:
+            known.origins = self.origins
+
+
 class Draft:
     """An object under repair: `object` is edited in place, `patch()` is what happened so far."""
 
-    __slots__ = ("_touched", "object")
+    __slots__ = ("_saved", "_touched", "object")
 
     def __init__(self, obj: dict[str, Any]) -> None:
         self.object = obj
         self._touched: dict[int, _Touched | None] = {}  # by id(); None: an edit brought it in
+        self._saved: dict[int, _Saved] = {}  # by id(): what this round of edits touches
 
     def apply(self, edits: Iterable[Edit]) -> None:
         """Apply the edits together, or raise EditError and apply none of them."""
         edits = tuple(edits)
         for edit in edits:
             _check(self.object, edit)
-        members: list[Path] = []
+        self._saved.clear()
+        try:
+            self._apply(edits)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            for token, saved in self._saved.items():
+                saved.restore(self._touched[token])
+                if saved.is_first:
+                    del self._touched[token]
+            raise EditError(f"these edits do not fit together ({edits})") from error
+
+    def _apply(self, edits: tuple[Edit, ...]) -> None:
         leaving: list[Path] = []
         for edit in edits:
             match edit:
@@ -92,14 +134,9 @@ class Draft:
                 case Rename():
                     holder = self._touch(edit.at.parent)
                     holder[edit.name] = holder.pop(edit.at[-1])
-                case Remove() if isinstance(edit.at[-1], int):
-                    leaving.append(edit.at)
                 case Remove():
-                    members.append(edit.at)
-                    del self._touch(edit.at.parent)[edit.at[-1]]
-        for at in members:
-            self._drop_if_empty(at.parent)
-        for at in sorted(set(leaving), key=_depth_and_position, reverse=True):
+                    leaving.append(edit.at)
+        for at in sorted(dict.fromkeys(leaving), key=_depth_and_position, reverse=True):
             self._take_out(at)
             self._drop_if_empty(at.parent)
 
@@ -108,7 +145,22 @@ class Draft:
         touched = [known for known in self._touched.values() if known is not None]
         touched.sort(key=lambda known: len(known.at), reverse=True)
         there = [known for known in touched if self._is_there(known)]
-        return [operation for known in there for operation in known.changes()]
+        return [operation for known in there for operation in known.changes(self._is_as_it_was)]
+
+    def _is_as_it_was(self, was: Any, now: Any) -> bool:
+        """True if `now` says what `was` said before the first edit (edits may have changed it)."""
+        known = self._touched.get(id(was))
+        if known is not None:
+            was = known.before
+        if type(was) is not type(now):
+            return False
+        if isinstance(was, dict):
+            return was.keys() == now.keys() and all(
+                self._is_as_it_was(value, now[key]) for key, value in was.items()
+            )
+        if isinstance(was, list):
+            return len(was) == len(now) and all(map(self._is_as_it_was, was, now))
+        return bool(was == now)
 
     def _set(self, at: Path, value: Any) -> None:
         self._make_maps(at.parent)
@@ -126,11 +178,14 @@ class Draft:
             known.origins.append(None)
 
     def _take_out(self, at: Path) -> None:
-        items = self._touch(at.parent)
-        del items[at[-1]]
-        known = self._touched[id(items)]
+        holder, last = self._touch(at.parent), at[-1]
+        if isinstance(holder, dict):
+            holder.pop(last, None)  # it may have gone when what was in it went
+            return
+        del holder[last]
+        known = self._touched[id(holder)]
         if known is not None and known.origins is not None:
-            del known.origins[int(at[-1])]
+            del known.origins[int(last)]
 
     def _drop_if_empty(self, at: Path) -> None:
         """Take away a member that the edits left empty: to Kubernetes it is as good as none."""
@@ -158,8 +213,13 @@ class Draft:
             origin = token if known is None else known.origin(token)
             was = None if was is None or origin is None else was / origin
             here = here[token]
-        if id(here) not in self._touched:
+        is_first = id(here) not in self._touched
+        if is_first:
             self._touched[id(here)] = None if was is None else _touched(was, here)
+        if id(here) not in self._saved:
+            known = self._touched[id(here)]
+            origins = known.origins[:] if known is not None and known.origins is not None else None
+            self._saved[id(here)] = _Saved(here, here.copy(), origins, is_first)
         return here
 
     def _is_there(self, known: _Touched) -> bool:
@@ -190,7 +250,7 @@ def _touched(was: Path, here: Any) -> _Touched:
 
 
 def _depth_and_position(at: Path) -> tuple[int, int]:
-    return len(at), int(at[-1])
+    return len(at), at[-1] if isinstance(at[-1], int) else -1
 
 
 def _check(obj: dict[str, Any], edit: Edit) -> None:
@@ -199,17 +259,22 @@ def _check(obj: dict[str, Any], edit: Edit) -> None:
     if not path:
         raise EditError(f"an edit needs a place below the root ({edit})")
     must_be_there = isinstance(edit, Remove | Rename)
+    holder: Any = None
     here: Any = obj
     for token in path:
         if here is None and not must_be_there:
             return  # a null map is as good as none
-        here = _step(here, token, edit)
+        holder, here = here, _step(here, token, edit)
         if here is _MISSING:
             if must_be_there:
                 raise EditError(f"{path} is not there ({edit})")
             return
-    if isinstance(edit, Append) and not isinstance(here, list | None):
+    if isinstance(edit, Append) and not (
+        isinstance(here, list) or (here is None and isinstance(holder, dict))
+    ):
         raise EditError(f"{path} is no list ({edit})")
+    if isinstance(edit, Rename) and (isinstance(holder, list) or edit.name in holder):
+        raise EditError(f"{path} cannot be called {edit.name} ({edit})")
 
 
 _MISSING = object()

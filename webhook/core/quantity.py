@@ -7,8 +7,10 @@ a signed decimal number, then one of
 - binary SI: Ki Mi Gi Ti Pi Ei
 - a decimal exponent: e or E and a signed integer
 
-Two facts of that parser are kept: an amount beyond 2^63-1 becomes 2^63-1, and an amount finer
-than a nano is rounded up, away from zero, to a whole nano.
+Facts of that parser that are kept (checked against v0.36.3): a number may lack its digits and is
+mostly 0 then (`k`, `+`, `.`); a binary SI amount beyond 2^63-1 becomes 2^63-1, a decimal one does not; an
+amount finer than a nano is rounded up, away from zero, to a whole nano; null is 0, and blanks around
+a text do not count (`Quantity.UnmarshalJSON`).
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 
 _LARGEST = 2**63 - 1
 _NANO = 10**9
 
-_SUFFIXES = {
+_DECIMAL = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),
     "m": Fraction(1, 10**3),
@@ -31,6 +34,8 @@ _SUFFIXES = {
     "T": Fraction(10**12),
     "P": Fraction(10**15),
     "E": Fraction(10**18),
+}
+_BINARY = {
     "Ki": Fraction(2**10),
     "Mi": Fraction(2**20),
     "Gi": Fraction(2**30),
@@ -41,25 +46,28 @@ _SUFFIXES = {
 
 # [0-9], not \d: Python's \d takes the digits of every script.
 _GRAMMAR = re.compile(
-    r"(?P<sign>[+-]?)(?:(?P<whole>[0-9]+)(?:\.(?P<part>[0-9]*))?|\.(?P<only>[0-9]+))"
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
     r"(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[numkMGTPE]|[KMGTPE]i)?)"
 )
 
-# Beyond this the value is certainly capped or rounded up to a nano; 10**exponent is never computed.
-_EXPONENT_LIMIT = 2**31
-_FAR = 100
-_LONGEST = 300
+# Without digits a number is 0 where the parser goes its short way, and a mistake where it does not.
+_LONG_WAY = ("Pi", "Ei")
+_NANO_EXPONENT = -9
+
+_LONGEST = 300  # characters of a text, and digits of the power of ten that it can stand for
 
 
 def parse(amount: object) -> Fraction | None:
     """The amount as a number, or None if Kubernetes would refuse it.
 
-    Takes what YAML or JSON give: a text, an integer or a float. A boolean is no amount.
+    Takes what YAML or JSON give: a text, an integer, a float or null. A boolean is no amount.
     """
+    if amount is None:
+        return Fraction(0)
     if isinstance(amount, bool):
         return None
     if isinstance(amount, int):
-        return _bounded(Fraction(amount))
+        return Fraction(amount)
     if isinstance(amount, float):
         amount = repr(amount)  # 'inf' and 'nan' fail the grammar
     return _parse(amount) if isinstance(amount, str) and len(amount) <= _LONGEST else None
@@ -67,37 +75,29 @@ def parse(amount: object) -> Fraction | None:
 
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> Fraction | None:
+    text = text.strip(" ")
     match = _GRAMMAR.fullmatch(text)
-    if match is None:
+    if match is None or not text:
         return None
-    whole = match["whole"] or ""
-    part = match["part"] or match["only"] or ""
-    digits = Fraction(int((whole + part) or "0"), 10 ** len(part))
-    if match["exponent"] is not None:
-        exponent = int(match["exponent"])
-        if abs(exponent) >= _EXPONENT_LIMIT:
-            return None  # Go reads the exponent as an int32
-        scale = Fraction(10) ** max(-_FAR - _LONGEST, min(_FAR + _LONGEST, exponent))
+    part = match["part"] or ""
+    digits, suffix = match["whole"] + part, match["suffix"] or ""
+    exponent = int(match["exponent"] or "0")
+    if not digits and (suffix in _LONG_WAY or exponent < _NANO_EXPONENT):
+        return None
+    if exponent > _LONGEST:
+        return None  # no device count, and not worth its digits
+    value = Fraction(int(digits or "0"), 10 ** len(part))
+    if suffix in _BINARY:
+        value = min(value * _BINARY[suffix], Fraction(_LARGEST))
     else:
-        scale = _SUFFIXES[match["suffix"] or ""]
-    value = digits * scale
-    return _bounded(-value if match["sign"] == "-" else value)
-
-
-def _bounded(value: Fraction) -> Fraction:
-    nanos = _away_from_zero(value * _NANO)
-    return max(Fraction(-_LARGEST), min(Fraction(_LARGEST), Fraction(nanos, _NANO)))
+        value *= _DECIMAL[suffix] * Fraction(10) ** max(exponent, -2 * _LONGEST)
+    value = Fraction(ceil(value * _NANO), _NANO)
+    return -value if match["sign"] == "-" else value
 
 
 def whole(value: Fraction) -> int:
-    """The amount as whole devices: rounded up, away from zero, as `Quantity.Value()` does."""
-    return min(_away_from_zero(value), _LARGEST)
-
-
-def _away_from_zero(value: Fraction) -> int:
-    if value >= 0:
-        return -(-value.numerator // value.denominator)
-    return value.numerator // value.denominator
+    """The amount as whole devices: rounded up, as `Quantity.Value()` does with amounts above 0."""
+    return ceil(value)
 
 
 def is_whole(value: Fraction) -> bool:
