@@ -279,16 +279,47 @@ _PROBE = {
 @contextmanager
 def registered(cluster: ControlPlane, port: int, bundle: Path) -> Iterator[None]:
     """Register the shipped configuration; it is in force inside the block and gone after it."""
+    with _configured(cluster, port, bundle):
+        until(lambda: _repairs(cluster.client), "the webhook to be called")
+        yield
+    until(lambda: not _repairs(cluster.client), "the webhook to be forgotten")
+
+
+@contextmanager
+def registered_but_down(cluster: ControlPlane, port: int, bundle: Path) -> Iterator[None]:
+    """Register the shipped configuration for a port that does not answer."""
+    before = failed_open(cluster.client)
+
+    def is_tried() -> bool:
+        _repairs(cluster.client)
+        return failed_open(cluster.client) > before
+
+    with _configured(cluster, port, bundle):
+        until(is_tried, "the API server to call in vain", 30)
+        yield
+
+
+def failed_open(client: Client) -> int:
+    """Give how often the API server let a request pass because a webhook did not answer."""
+    metrics: str = client.demand("GET", "/metrics").body
+    lines = [
+        line
+        for line in metrics.splitlines()
+        if line.startswith("apiserver_admission_webhook_fail_open_count{")
+    ]
+    return sum(int(float(line.rpartition(" ")[2])) for line in lines)
+
+
+@contextmanager
+def _configured(cluster: ControlPlane, port: int, bundle: Path) -> Iterator[None]:
     configurations = [pointed_at(each, port, bundle) for each in shipped(cluster)]
     for configuration in configurations:
         cluster.client.create(configuration)
     try:
-        until(lambda: _repairs(cluster.client), "the webhook to be called")
         yield
     finally:
         for configuration in configurations:
             cluster.client.delete(configuration["kind"], configuration["metadata"]["name"])
-        until(lambda: not _repairs(cluster.client), "the webhook to be forgotten")
 
 
 def _repairs(client: Client) -> bool:

@@ -27,6 +27,7 @@ def made_by(kind: str, pod: Json, replicas: int = 2) -> Json:
         },
         "spec": dict(pod["spec"]),
     }
+    template["spec"].pop("restartPolicy", None)  # each kind allows only its own
     spec: Json = {"template": template}
     if kind == "Job":
         template["spec"]["restartPolicy"] = "Never"

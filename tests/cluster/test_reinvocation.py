@@ -1,0 +1,144 @@
+"""Others that change the pod after us: what they bring in is repaired in the second round."""
+
+from __future__ import annotations
+
+import base64
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import orjson
+
+from tests.cluster.client import until
+from tests.cluster.pods import ALPHA, NVIDIA, alpha, container, limits_of, modern, named, pod
+from tests.cluster.scheduling import node_of
+from tests.cluster.webhook import Endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.cluster.client import Json
+    from tests.cluster.controlplane import ControlPlane
+    from tests.cluster.webhook import Recorder
+
+
+def test_a_limit_range_that_brings_the_legacy_name_back_is_repaired_in_the_second_round(
+    cluster: ControlPlane, namespace: str, webhook: Recorder
+) -> None:
+    cluster.client.create(
+        {
+            "apiVersion": "v1",
+            "kind": "LimitRange",
+            "metadata": {"name": "a-gpu-for-everyone"},
+            "spec": {"limits": [{"type": "Container", "default": {ALPHA: "1"}}]},
+        },
+        namespace,
+    )
+    answer = _created_when_limited(cluster, namespace)
+
+    assert limits_of(answer) == [{NVIDIA: "1"}]
+    assert answer["spec"]["containers"][0]["resources"]["requests"] == {NVIDIA: "1"}
+    assert node_of(cluster.client, namespace, "plain")
+    first, second = webhook.calls(namespace, "plain")
+    assert limits_of(first.pod) == [{ALPHA: "1"}]
+    assert limits_of(second.pod) == [{ALPHA: "1", NVIDIA: "1"}]  # LimitRanger ran once more
+
+
+def _created_when_limited(cluster: ControlPlane, namespace: str) -> Json:
+    """Create a plain pod as soon as LimitRanger has read the range."""
+
+    def limited() -> bool:
+        probe = cluster.client.create(named(pod(), "probe"), namespace, dry_run=True)
+        return limits_of(probe.body) != [{}]
+
+    until(limited, "LimitRanger to know the range")
+    created: Json = cluster.client.create(named(pod(), "plain"), namespace).body
+    return created
+
+
+def test_a_sidecar_that_a_later_webhook_adds_is_repaired_in_the_second_round(
+    cluster: ControlPlane, namespace: str, webhook: Recorder
+) -> None:
+    with _adds_a_legacy_sidecar(cluster, namespace):
+        created = cluster.client.create(named(pod(alpha(2)), "gets-a-sidecar"), namespace).body
+
+    assert [each["name"] for each in created["spec"]["containers"]] == ["main", "late"]
+    assert limits_of(created) == [{NVIDIA: "2"}, {NVIDIA: "1"}]
+    first, second = webhook.calls(namespace, "gets-a-sidecar")
+    assert limits_of(first.pod) == [{ALPHA: "2"}]
+    assert limits_of(second.pod) == [{NVIDIA: "2"}, {ALPHA: "1"}]
+    touched = {operation["path"] for operation in _patch(second.response)}
+    assert all(path.startswith("/spec/containers/1/") for path in touched), touched
+
+
+def test_a_pod_that_needs_no_repair_gets_a_legacy_sidecar(
+    cluster: ControlPlane, namespace: str, webhook: Recorder
+) -> None:
+    tolerant = [{"key": NVIDIA, "operator": "Exists", "effect": "NoSchedule"}]
+    with _adds_a_legacy_sidecar(cluster, namespace):
+        mended = named(pod(modern(1), tolerations=tolerant), "mended")
+        created = cluster.client.create(mended, namespace).body
+
+    assert limits_of(created) == [{NVIDIA: "1"}, {NVIDIA: "1"}]
+    first, second = webhook.calls(namespace, "mended")
+    assert "patch" not in first.response
+    assert second.response["patch"]
+
+
+def _patch(response: Json) -> list[Json]:
+    patch: list[Json] = orjson.loads(base64.b64decode(response["patch"]))
+    return patch
+
+
+@contextmanager
+def _adds_a_legacy_sidecar(cluster: ControlPlane, namespace: str) -> Iterator[None]:
+    """Run and register a second mutating webhook; by its name it comes after ours."""
+
+    def respond(_target: str, body: bytes) -> tuple[int, bytes]:
+        review = orjson.loads(body)
+        spec = review["request"]["object"]["spec"]
+        response = {"uid": review["request"]["uid"], "allowed": True}
+        if all(each["name"] != "late" for each in spec["containers"]):
+            sidecar = container("late", limits={ALPHA: "1"})
+            patch = orjson.dumps([{"op": "add", "path": "/spec/containers/-", "value": sidecar}])
+            response |= {"patchType": "JSONPatch", "patch": base64.b64encode(patch).decode()}
+        return 200, orjson.dumps({**review, "request": None, "response": response})
+
+    with Endpoint(cluster.authority, respond, "sidecar") as endpoint:
+        bundle = base64.b64encode(endpoint.bundle.read_bytes()).decode()
+        url = f"https://127.0.0.1:{endpoint.port}/"
+        configuration = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "zz-sidecar"},
+            "webhooks": [
+                {
+                    "name": "sidecar.example.com",
+                    "admissionReviewVersions": ["v1"],
+                    "clientConfig": {"url": url, "caBundle": bundle},
+                    "failurePolicy": "Fail",
+                    "sideEffects": "None",
+                    "namespaceSelector": {
+                        "matchLabels": {"kubernetes.io/metadata.name": namespace}
+                    },
+                    "rules": [
+                        {
+                            "apiGroups": [""],
+                            "apiVersions": ["v1"],
+                            "resources": ["pods"],
+                            "operations": ["CREATE"],
+                        }
+                    ],
+                }
+            ],
+        }
+        cluster.client.create(configuration)
+        try:
+
+            def is_called() -> bool:
+                probe = cluster.client.create(named(pod(), "probe"), namespace, dry_run=True)
+                return len(probe.body["spec"]["containers"]) > 1
+
+            until(is_called, "the second webhook to be called")
+            yield
+        finally:
+            cluster.client.delete("MutatingWebhookConfiguration", "zz-sidecar")
