@@ -1,4 +1,4 @@
-"""The guides' pods on a real control plane: Pending for ever without the webhook, scheduled with it.
+"""The guides' pods on a real control plane: Pending without the webhook, scheduled with it.
 
 Run by `make demo-cluster`, which builds the control plane first. Nothing is left behind.
 """
@@ -38,7 +38,7 @@ def main() -> int:
         made = nodes.from_inventory(INVENTORY)
         nodes.add(cluster.client, made)
         console.print(_nodes_table(made))
-        # Modern pods need us only where nodes are tainted; the untainted ones are cordoned for them.
+        # Modern pods need us only where nodes are tainted: the others are cordoned for them.
         free = [
             node["metadata"]["name"]
             for node in made

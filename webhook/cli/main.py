@@ -1,4 +1,4 @@
-"""`gpu-webhook`: the front door. Parses the words, then imports the one command that was asked for."""
+"""`gpu-webhook`, the front door: parses the words, then imports the one command asked for."""
 
 from __future__ import annotations
 

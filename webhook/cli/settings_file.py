@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import yaml
 
@@ -23,6 +22,9 @@ from webhook.core.settings import (
     Settings,
     Taint,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -299,7 +301,7 @@ class _Reader:
     def resource_names(self, node: yaml.Node) -> tuple[str, ...]:
         def name(each: yaml.Node) -> str:
             text = self.text(each)
-            if not labels.is_key(text.removesuffix("*").rstrip("-.") or "x") or "*" in text[:-1]:
+            if not labels.is_key(f"{text[:-1]}x" if text.endswith("*") else text):
                 self._mistake(each, "must be a resource name; a * may stand at its end")
             return text
 

@@ -42,7 +42,7 @@ def _documents(file: str, text: str) -> list[Any]:
         if text.lstrip().startswith("{"):
             return [json.loads(text)]
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        return list(yaml.load_all(text, Loader=loader))  # noqa: S506  # a safe loader
+        return list(yaml.load_all(text, Loader=loader))  # a safe loader
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         where = getattr(error, "problem_mark", None)
         line = where.line + 1 if where is not None else getattr(error, "lineno", 1)
@@ -95,7 +95,9 @@ def _node_class(node: dict[str, Any]) -> Any:
         if key not in _UNIQUE
     }
     taints = tuple(
-        Taint(str(taint.get("key", "")), str(taint.get("value") or ""), str(taint.get("effect", "")))
+        Taint(
+            str(taint.get("key", "")), str(taint.get("value") or ""), str(taint.get("effect", ""))
+        )
         for _, taint in as_items(as_map(node.get("spec")).get("taints"))
     )
     return tuple(sorted(labels.items())), taints, tuple(sorted(_devices(node).items()))

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from webhook import __version__
+from webhook.rules import RULES
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Command
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_the_installed_command_and_the_module_are_the_same() -> None:
+    installed = Path(sys.executable).with_name("gpu-webhook")
+    said = [
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        for command in (
+            [str(installed), "--version"],
+            [sys.executable, "-m", "webhook", "--version"],
+        )
+    ]
+
+    assert said == [f"gpu-webhook {__version__}\n"] * 2
+
+
+def test_a_reader_that_stops_early_is_no_error() -> None:
+    command = f"{sys.executable} -m webhook explain | head -1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+
+    assert (done.stdout.count("\n"), done.stderr) == (1, "")
+
+
+def test_version(gpu_webhook: Command) -> None:
+    assert gpu_webhook("--version").out == f"gpu-webhook {__version__}\n"
+
+
+def test_the_help_in_the_readme_is_the_help(
+    gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    block = re.search(r"<!-- help:.*?-->\n```\n(.*?)```", README.read_text(), re.DOTALL)
+
+    assert block is not None
+    assert gpu_webhook("--help").out == block[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param([], "the following arguments are required: COMMAND", id="no command"),
+        pytest.param(["revue"], "invalid choice: 'revue'", id="no such command"),
+        pytest.param(["review"], "the following arguments are required: -f", id="no file"),
+        pytest.param(["review", "-f", "x", "-o", "xml"], "invalid choice: 'xml'", id="no format"),
+        pytest.param(["explain", "GPU999"], "there is no rule 'GPU999'", id="no such rule"),
+        pytest.param(
+            ["config", "match-conditions", "--config", "no.yaml"],
+            "no.yaml: cannot be read",
+            id="no such settings",
+        ),
+    ],
+)
+def test_bad_usage_exits_with_1_and_says_what(
+    words: list[str], said: str, gpu_webhook: Command
+) -> None:
+    done = gpu_webhook(*words)
+
+    assert done.code == 1
+    assert said in done.err
+    assert done.out == ""
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.CODE)
+def test_explain_prints_the_manual_by_code_and_by_name(rule: object, gpu_webhook: Command) -> None:
+    code, name = getattr(rule, "CODE", ""), getattr(rule, "NAME", "")
+    manual = (rule.__doc__ or "").strip()
+
+    assert gpu_webhook("explain", code.lower()).out == f"{code} {name}\n\n{manual}\n"
+    assert gpu_webhook("explain", name).out == f"{code} {name}\n\n{manual}\n"
+
+
+def test_explain_without_a_code_lists_all(gpu_webhook: Command) -> None:
+    assert len(gpu_webhook("explain").out.splitlines()) == len(RULES)
