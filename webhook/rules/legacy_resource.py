@@ -5,8 +5,8 @@ a word, and the pod stays Pending for ever: "Insufficient alpha.kubernetes.io/nv
 
 Does: renames the key to `nvidia.com/gpu` in limits and requests and keeps the amount as written.
 An amount of 0 meant no GPU, so the key goes (where limit and request differ, the limit decides:
-kubelets gave devices by limit). Where both names stand in one container, `nvidia.com/gpu` wins and
-the legacy name goes; the two are never added up, since a LimitRange may have added one of them.
+kubelets gave devices by limit). Where a container asks under a name of today as well, that one wins
+and the legacy name goes; the two are never added up, since a LimitRange may have added one of them.
 
 Safety: safe. An amount that is no quantity, or is negative, is left for a person.
 """
@@ -16,15 +16,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.core import quantity
-from webhook.core.edits import Edit, Remove, Rename
+from webhook.core.edits import Remove, Rename
 from webhook.core.findings import Finding, Severity
-from webhook.core.pod import SECTIONS, Container, as_map
+from webhook.core.pod import SECTIONS, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pod import Pod
+    from webhook.core.edits import Edit
+    from webhook.core.pod import Container, Pod
     from webhook.core.rule import Context
+    from webhook.core.settings import Settings
 
 NAME = "legacy-resource"
 CODE = "GPU101"
@@ -32,13 +34,17 @@ CODE = "GPU101"
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for container in pod.containers:
-        present = set(cx.settings.gpu_resource in section for section in _sections(container))
-        taken = True in present
+        counts = _asked_today(container, cx.settings)
         for name in cx.settings.legacy_resources:
             if name in container.limits or name in container.requests:
-                finding = _finding(container, name, cx.settings.gpu_resource, taken=taken)
-                taken = taken or any(isinstance(edit, Rename) for edit in finding.edits)
+                finding = _finding(container, name, cx.settings.gpu_resource, counts)
+                if any(isinstance(edit, Rename) for edit in finding.edits):
+                    counts = f"{_amounts(container, name)} {name}"
                 yield finding
+    yield from _pod_level(pod, cx)
+
+
+def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
     for section in SECTIONS:
         for name in as_map(as_map(pod.spec.get("resources")).get(section)):
             if name in cx.settings.legacy_resources:
@@ -50,20 +56,37 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
                 yield Finding(CODE, at, message, severity=Severity.PERSON)
 
 
-def _sections(container: Container) -> Iterator[dict[str, object]]:
-    yield container.limits
-    yield container.requests
+def _asked_today(container: Container, settings: Settings) -> str:
+    """The amount and name of today that this container asks for already; empty if there is none.
+
+    Any GPU name counts, not only the target: a LimitRange may put the legacy name beside a slice.
+    """
+    asked = {*container.gpus(settings), settings.gpu_resource} - {*settings.legacy_resources}
+    return ", ".join(
+        f"{_amounts(container, name)} {name}"
+        for name in sorted(asked)
+        if name in container.limits or name in container.requests
+    )
 
 
-def _finding(container: Container, name: str, new: str, *, taken: bool) -> Finding:
+def _amounts(container: Container, name: str) -> str:
+    sections = (container.limits, container.requests)
+    return ", ".join(sorted({str(section[name]) for section in sections if name in section}))
+
+
+def _finding(container: Container, name: str, new: str, counts: str) -> Finding:
     where = [section for section in SECTIONS if name in container.section(section)]
     at = container.section_at(where[0]) / name
     raw = container.section(where[0])[name]
     who = f"container {container.name}"
     places = [container.section_at(section) / name for section in where]
     edits: tuple[Edit, ...] = tuple(Remove(place) for place in places)
-    if taken:
-        return Finding(CODE, at, f"{who} {_both(container, name, new)}", edits)
+    if counts:
+        message = (
+            f"{who} asks for {_amounts(container, name)} {name} beside {counts}, which counts "
+            f"alone; delete the {name} line"
+        )
+        return Finding(CODE, at, message, edits)
     amount = quantity.parse(raw)
     if amount is None or amount < 0:
         message = f"{who} asks for {str(raw)[:40]!r} {name}, which is no amount of GPUs: mend it"
@@ -71,16 +94,6 @@ def _finding(container: Container, name: str, new: str, *, taken: bool) -> Findi
     if amount == 0:
         return Finding(CODE, at, f"{who} asks for 0 {name}: no GPU; delete the line", edits)
     edits = tuple(Rename(place, new) for place in places)
-    message = f"{who} asks for {name}, which no node offers; write {new}: {raw}"
+    shown = raw if quantity.is_whole(amount) else quantity.whole(amount)
+    message = f"{who} asks for {name}, which no node offers; write {new}: {shown}"
     return Finding(CODE, at, message, edits)
-
-
-def _both(container: Container, name: str, new: str) -> str:
-    legacy = {str(section[name]) for section in _sections(container) if name in section}
-    today = {str(section[new]) for section in _sections(container) if new in section}
-    if today and legacy != today:
-        return (
-            f"asks for {', '.join(sorted(legacy))} {name} and {', '.join(sorted(today))} {new}: "
-            f"the latter counts; delete the {name} line"
-        )
-    return f"asks for {name} beside {new}: delete the {name} line"
