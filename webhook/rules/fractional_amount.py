@@ -21,7 +21,7 @@ from webhook.core.pod import SECTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pod import Pod
+    from webhook.core.pod import Container, Pod
     from webhook.core.rule import Context
 
 NAME = "fractional-amount"
@@ -30,17 +30,27 @@ CODE = "GPU102"
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for container in pod.containers:
-        for section in SECTIONS:
-            for name, raw in container.section(section).items():
-                if not cx.settings.is_gpu(name):
-                    continue
-                amount = quantity.parse(raw)
-                if amount is None or amount < 0 or quantity.is_whole(amount):
-                    continue
-                at = container.section_at(section) / name
-                whole = str(quantity.whole(amount))
-                message = (
-                    f"container {container.name} asks for {raw} {name}: GPUs are whole, "
-                    f"so it gets {whole}; write {name}: {whole}"
-                )
-                yield Finding(CODE, at, message, (Set(at, whole),))
+        for name in {**container.limits, **container.requests}:
+            if not cx.settings.is_gpu(name):
+                continue
+            rounded = {
+                section: str(quantity.whole(amount))
+                for section in SECTIONS
+                if (amount := quantity.parse(container.section(section).get(name))) is not None
+                and amount > 0
+                and not quantity.is_whole(amount)
+            }
+            if rounded:
+                yield _finding(container, name, rounded)
+
+
+def _finding(container: Container, name: str, rounded: dict[str, str]) -> Finding:
+    """One finding for limit and request, which the API server has made the same."""
+    places = {container.section_at(section) / name: whole for section, whole in rounded.items()}
+    section, whole = next(iter(rounded.items()))
+    message = (
+        f"container {container.name} asks for {container.section(section)[name]} {name}: GPUs are "
+        f"whole, so it gets {whole}; write {name}: {whole}"
+    )
+    edits = tuple(Set(place, whole) for place, whole in places.items())
+    return Finding(CODE, next(iter(places)), message, edits)

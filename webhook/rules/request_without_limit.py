@@ -32,7 +32,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         for name, request in container.requests.items():
             if not cx.settings.is_gpu(name) or name in container.limits:
                 continue
-            if quantity.parse(request) is None:
+            amount = quantity.parse(request)
+            if amount is None or amount < 0:  # the API server refuses it in its own words
                 continue
             message = (
                 f"container {container.name} requests {request} {name} without a limit, so old "
