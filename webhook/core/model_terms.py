@@ -35,6 +35,7 @@ class Change:
     values: tuple[str, ...] | None = None  # None: as they are
     unmapped: tuple[str, ...] = ()  # legacy values without a value of today
     why: str = ""  # why the first of them has none
+    waits: bool = False  # no node can have what is asked for, so the pod waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def change(requirement: Mapping[str, Any], cx: Context, *, preferred: bool) -> C
     listed = requirement.get("values")
     values = [value for value in listed or () if isinstance(value, str)]
     if operator not in ("In", "NotIn"):
-        return Change(Fate.CHANGE, key)
+        return _presence(operator, cx, preferred=preferred)
     matches = {value: models.match(value, cx.settings.models, cx.inventory) for value in values}
     if any(match.carried for match in matches.values()):
         return _carried(values)
@@ -74,7 +75,17 @@ def change(requirement: Mapping[str, Any], cx: Context, *, preferred: bool) -> C
     if preferred:
         return Change(Fate.NEVER, key, None, unmapped, why)
     waiting = tuple(dict.fromkeys(labels.sanitised(value) for value in values))
-    return Change(Fate.CHANGE, key, waiting, unmapped, why)
+    return Change(Fate.CHANGE, key, waiting, unmapped, why, waits=True)
+
+
+def _presence(operator: object, cx: Context, *, preferred: bool) -> Change:
+    """Exists or DoesNotExist: any model, or none."""
+    wanted, inventory = cx.settings.models, cx.inventory
+    if inventory is not None and inventory.values(wanted.legacy_label):
+        return _KEEP
+    why = models.missing_label(wanted, inventory)
+    waits = operator == "Exists" and not preferred and bool(why)
+    return Change(Fate.CHANGE, wanted.key, None, ("any model",) if waits else (), why, waits=waits)
 
 
 def _carried(values: list[str]) -> Change:
@@ -119,10 +130,17 @@ def rewritten(term: Raw, made: TermChange) -> Raw:
 
 
 def describe(made: Change) -> str:
-    """One clause on values that stand for nothing today; empty if all do."""
+    """One clause on values that stand for nothing today, and the cure; empty if all do."""
     if not made.unmapped:
         return ""
-    names = ", ".join(name[:40] for name in made.unmapped[:3])
-    if made.fate is Fate.CHANGE and made.values and not made.key:
-        return f"{names}: {made.why}"
-    return f"{names} stands for no GPU here: {made.why}"
+    names = repr(made.unmapped[0][:40])
+    if len(made.unmapped) > 1:
+        names += f" (and {len(made.unmapped) - 1} more)"
+    if made.waits:
+        return f"{names} stands for no GPU here, so the pod waits: {made.why}; {_CURE}"
+    if made.fate is Fate.CHANGE and not made.key:
+        return f"{names} is dropped: {made.why}; delete it"
+    return f"{names} stands for no GPU here and is dropped: {made.why}; {_CURE}"
+
+
+_CURE = "name the model as the nodes do"

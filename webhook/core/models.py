@@ -80,8 +80,9 @@ def match(legacy: str, models: Models, inventory: Inventory | None) -> Match:
         # Pools that scale from zero show no GPU node now: such an inventory knows no models.
         values = _by_name(legacy, models, MODEL_PROFILES[models.profile].values)
         return Match(values, "" if values else "the table of known models has no such model")
-    if inventory.has_gpus and models.key not in inventory.gpu_labels:
-        return Match(why=f"no GPU node carries the label {models.key}{_other_profile(inventory)}")
+    missing = missing_label(models, inventory)
+    if missing:
+        return Match(why=missing)
     known = inventory.models.get((models.key, legacy))
     if known is None:
         real = inventory.values(models.key)
@@ -89,6 +90,13 @@ def match(legacy: str, models: Models, inventory: Inventory | None) -> Match:
         if len(inventory.models) < _REMEMBERED:
             inventory.models[models.key, legacy] = known
     return Match(known, "" if known else f"no node carries such a model under {models.key}")
+
+
+def missing_label(models: Models, inventory: Inventory | None) -> str:
+    """Says that there are GPU nodes, but none with the label of the settings; else empty."""
+    if inventory is None or not inventory.has_gpus or models.key in inventory.gpu_labels:
+        return ""
+    return f"no GPU node carries the label {models.key}{_other_profile(inventory)}"
 
 
 _REMEMBERED = 1000  # legacy values come from the pods' authors: remember a bounded number
