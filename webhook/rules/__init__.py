@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from webhook.core.rule import Rule
+from typing import TYPE_CHECKING
+
 from webhook.rules import (
     affinity_annotation,
     daemonset_template,
@@ -19,13 +20,16 @@ from webhook.rules import (
     unequal_amounts,
 )
 
+if TYPE_CHECKING:
+    from webhook.core.rule import Rule
+
 RULES: tuple[Rule, ...] = (
     legacy_resource,  # first: the others look for the name of today
     unequal_amounts,  # before rounding: it copies the limit as it is written
     fractional_amount,  # before the limit is copied, so that the copy is whole
     request_without_limit,
-    affinity_annotation,  # before the label: what it writes into spec.affinity is already in today's words
-    model_label,
+    model_label,  # before the annotation, which is joined to spec.affinity in the words of today
+    affinity_annotation,
     tolerations_annotation,  # before the missing toleration, which may be among them
     dead_annotations,
     driver_paths,  # before the profile, which may mount at the places that it frees

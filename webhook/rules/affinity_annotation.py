@@ -5,16 +5,16 @@ reads it: the pod runs anywhere.
 
 Does: writes it as spec.affinity and removes the annotation. It is read as the old scheduler did
 (member names in any case, unknown members passed over). podAffinity and podAntiAffinity of the spec
-win over the annotation's; required node affinity of both sides is joined by AND, so that a DaemonSet
-pod stays pinned to its node; preferred terms are added. GPU model names on
+win over the annotation's; required node affinity of both sides is joined by AND, so that a
+DaemonSet pod stays pinned to its node; preferred terms are added. GPU model names on
 `alpha.kubernetes.io/nvidia-gpu-name` become the values of today's nodes (see GPU105). An empty
-topologyKey of a preferred anti-affinity term becomes `kubernetes.io/hostname`. `namespaces: []` means the
-pod's own namespace (`affinity.emptyNamespaces: all` for manifests of 1.3-1.5).
+topologyKey of a preferred anti-affinity term becomes `kubernetes.io/hostname`. `namespaces: []`
+means the pod's own namespace (`affinity.emptyNamespaces: all` for manifests of 1.3-1.5).
 
 A part that is no JSON of that shape, that the API server would refuse, or that would need more than
 100 terms is not converted: the annotation stays, and the warning says why. On a pod that can run as
-it is, nothing is converted either: the annotation has had no effect for years, and reviving it could
-make the pod wait for ever.
+it is, nothing is converted either: the annotation has had no effect for years, and reviving it
+could make the pod wait for ever.
 
 Safety: safe.
 """
@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import affinity
-from webhook.core.edits import Append, Edit, Remove, Set
+from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, DEPRECATED_NODE_LABELS
 from webhook.core.model_terms import Fate, describe, rewritten, term_change
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.core.affinity import Section
+    from webhook.core.edits import Edit
     from webhook.core.pod import Pod
     from webhook.core.pointer import Path
     from webhook.core.rule import Context
@@ -49,9 +50,6 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         return
     at = pod.annotation_at(AFFINITY_ANNOTATION)
     text = pod.annotations[AFFINITY_ANNOTATION]
-    if text is None:  # a chart that erases an old value on upgrade
-        yield Finding(CODE, at, "the affinity annotation is null: delete the line", (Remove(at),))
-        return
     if not cx.may_constrain:
         message = (
             "the affinity annotation has had no effect since Kubernetes 1.8 and is left as it is: "
@@ -60,12 +58,20 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         yield Finding(CODE, at, message, severity=Severity.PERSON)
         return
     try:
-        sections = affinity.decode(text)
+        # null is what a chart writes to erase an old value on upgrade
+        sections = {} if text is None else affinity.decode(text)
     except affinity.Mistake as mistake:
         message = f"the affinity annotation is not converted: {mistake}; mend or delete it"
         yield Finding(CODE, at, message, severity=Severity.PERSON)
         return
-    yield from _convert(pod, cx, at, sections)
+    for name in affinity.unknown_sections(text) if text else ():
+        yield Finding(
+            CODE, at, f"no scheduler read {name[:40]!r} of the affinity annotation: delete it"
+        )
+    if sections:
+        yield from _convert(pod, cx, at, sections)
+    else:
+        yield Finding(CODE, at, "the affinity annotation says nothing: delete it", (Remove(at),))
 
 
 def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> Iterator[Finding]:
@@ -87,7 +93,8 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
                 yield Finding(CODE, at, note, severity=Severity.PERSON)
             severity = Severity.PERSON if section.left else Severity.REPAIR
             for note in section.notes:
-                yield Finding(CODE, at, f"affinity annotation: {note}", severity=severity)
+                message = f"affinity annotation: {note}; see that spec.affinity says what is meant"
+                yield Finding(CODE, at, message, severity=severity)
     if not stays:
         edits.append(Remove(at))
     if edits:
