@@ -3,9 +3,9 @@
 Why: the annotation has had no effect since 1.6, but the API server of today still checks it: a
 malformed one rejects the pod.
 
-Does: adds its tolerations to spec.tolerations, without exact duplicates, and removes it. A malformed
-annotation is removed. An entry without a key was invalid when the annotation counted and would
-tolerate every taint today, so it is left out.
+Does: adds its tolerations to spec.tolerations, without exact duplicates, and removes it. A
+malformed annotation is removed. An entry without a key was invalid when the annotation counted and
+would tolerate every taint today, so it is left out.
 
 Safety: safe. A toleration lets a pod onto more nodes and never off one.
 """
@@ -52,10 +52,16 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the pr
         )
         yield Finding(CODE, at, message, (gone,), Severity.PERSON)
         return
+    if not listed:
+        yield Finding(CODE, at, "the tolerations annotation says nothing: delete it", (gone,))
+        return
     new: list[Raw] = []
     for toleration in listed:
         if not toleration.get("key"):
-            message = "a toleration without a key would tolerate every taint today: it is left out"
+            message = (
+                "a toleration without a key tolerates every taint today, and was refused when the "
+                "annotation counted: it is left out; write it into spec.tolerations if it is meant"
+            )
             yield Finding(CODE, at, message, severity=Severity.PERSON)
         elif toleration not in new and not _has(pod.tolerations(), toleration):
             new.append(toleration)
@@ -68,7 +74,9 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the pr
 
 
 def _has(tolerations: list[Raw], toleration: Raw) -> bool:
-    return any({k: v for k, v in each.items() if v != ""} == toleration for each in tolerations)
+    return any(
+        {k: v for k, v in each.items() if v not in ("", None)} == toleration for each in tolerations
+    )
 
 
 def _decode(text: object) -> list[Raw]:
