@@ -3,12 +3,12 @@
 Why: each became a field of the pod long ago; the API server warns about some, and drops or passes
 over the others.
 
-Does: on a pod that can never run as it is, writes the fields that cannot weaken it or have it refused
-(safe sysctls, RuntimeDefault seccomp, hostname, subdomain, and the scheduler where the settings list
-it) unless they are there, and removes those annotations and IBM's `nvidiaGPU` hint. The rest is only
-reported: `critical-pod` (the Priority plugin refuses a class that comes late), unsafe sysctls,
-unconfined and local seccomp profiles, and init containers, which the API server drops before any
-webhook sees the pod. On a pod that can run, everything is only reported.
+Does: on a pod that can never run as it is, writes the fields that cannot weaken it or have it
+refused (safe sysctls, RuntimeDefault seccomp, hostname, subdomain, and the scheduler where the
+settings list it) unless they are there, and removes those annotations and IBM's `nvidiaGPU` hint.
+The rest is only reported: `critical-pod` (the Priority plugin refuses a class that comes late),
+unsafe sysctls, unconfined and local seccomp profiles, and init containers, which the API server
+drops before any webhook sees the pod. On a pod that can run, everything is only reported.
 
 Safety: safe.
 """
@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import labels
-from webhook.core.edits import Edit, Remove, Set
+from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
+    from webhook.core.edits import Edit
     from webhook.core.pod import Pod
     from webhook.core.pointer import Path
     from webhook.core.rule import Context
@@ -50,8 +51,11 @@ _SAFE_SYSCTLS = (
 class _Reading:
     """What an annotation comes to: edits that take it over, or None if a person must."""
 
-    field: str
+    cure: str
     edits: tuple[Edit, ...] | None
+
+
+_NOTHING = _Reading("it is null; delete the line", ())  # a chart that erases an old value
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -60,34 +64,31 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         if reader is None:
             continue
         at = pod.annotation_at(key)
-        reading = reader(pod, cx, key, value if isinstance(value, str) else "")
+        reading = _NOTHING if value is None else reader(pod, cx, key, str(value))
+        message = f"the annotation {key} has no effect today"
         if reading.edits is None or not cx.may_constrain:
-            message = f"the annotation {key} has no effect today and is left: {reading.field}"
+            message += f" and is left: {reading.cure}"
             yield Finding(CODE, at, message, severity=Severity.PERSON)
         else:
-            message = f"the annotation {key} has no effect today and is taken over: {reading.field}"
+            message += f" and is {'taken over' if reading.edits else 'removed'}: {reading.cure}"
             yield Finding(CODE, at, message, (*reading.edits, Remove(at)))
 
 
-def _unless_set(pod: Pod, at: Path, value: Any) -> tuple[Edit, ...]:
-    """Set the field of the pod, unless it says something already."""
-    here: Any = pod.raw
-    for token in at[len(pod.at) :]:
-        here = as_map(here).get(str(token))
-    return (Set(at, value),) if here in (None, "") else ()
+def _field(at: Path, holder: Any, value: Any, field: str) -> _Reading:
+    """Set the field at `at`, unless it says something already: a field wins over an annotation."""
+    if as_map(holder).get(str(at[-1])) in (None, ""):
+        return _Reading(f"write {field}", (Set(at, value),))
+    return _Reading(f"{at[-1]} is set and wins; delete the annotation", ())
 
 
 def _scheduler(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
-    at = pod.spec_at / "schedulerName"
-    field = f"write schedulerName: {value[:60]}"
+    if not labels.is_subdomain(value):
+        return _Reading("it is no legal schedulerName; delete it", None)
+    if value not in cx.settings.schedulers:
+        return _Reading(f"write schedulerName: {value[:60]} if that scheduler runs here", None)
     # SetDefaults_PodSpec has already put the default there, so that is not the author's word.
-    if value in cx.settings.schedulers and pod.spec.get("schedulerName") in (
-        None,
-        "",
-        "default-scheduler",
-    ):
-        return _Reading(field, (Set(at, value),))
-    return _Reading(f"{field} if that scheduler runs here", None)
+    spec = {} if pod.spec.get("schedulerName") == "default-scheduler" else pod.spec
+    return _field(pod.spec_at / "schedulerName", spec, value, f"schedulerName: {value[:60]}")
 
 
 def _critical_pod(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
@@ -106,16 +107,18 @@ def _gpu_hint(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa:
     return _Reading("nothing replaces this hint; delete it", ())
 
 
-def _sysctls(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
-    wanted = [item.split("=") for item in value.split(",")]
-    if any(len(pair) != 2 for pair in wanted):  # noqa: PLR2004  # SysctlsFromPodAnnotation: one "=" each
+def _sysctls(pod: Pod, cx: Context, key: str, value: str) -> _Reading:
+    items = value.split(",")
+    if any(item.count("=") != 1 for item in items):  # as SysctlsFromPodAnnotation had it
         return _Reading("it is not of the form a=b,c=d; write securityContext.sysctls", None)
-    at = pod.spec_at / "securityContext" / "sysctls"
+    wanted = dict(item.split("=") for item in items)
     host = pod.spec.get("hostNetwork") or pod.spec.get("hostIPC")
-    if host or any(name not in _SAFE_SYSCTLS for name, _ in wanted):
-        return _Reading("write securityContext.sysctls if the kubelets allow them", None)
-    sysctls = [{"name": name, "value": text} for name, text in wanted]
-    return _Reading("write securityContext.sysctls", _unless_set(pod, at, sysctls))
+    # The API server refuses a name that stands twice, and most of them beside a host namespace.
+    if host or len(wanted) < len(items) or not wanted.keys() <= {*_SAFE_SYSCTLS}:
+        return _unsafe_sysctls(pod, cx, key, value)
+    at = pod.spec_at / "securityContext" / "sysctls"
+    sysctls = [{"name": name, "value": text} for name, text in wanted.items()]
+    return _field(at, pod.spec.get("securityContext"), sysctls, "securityContext.sysctls")
 
 
 def _unsafe_sysctls(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
@@ -123,29 +126,29 @@ def _unsafe_sysctls(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  #
 
 
 def _pod_seccomp(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
-    return _seccomp(pod, pod.spec_at, value)
+    return _seccomp(pod.spec, pod.spec_at, value)
 
 
 def _container_seccomp(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
     for container in pod.containers:
         if container.name == key.removeprefix(_SECCOMP):
-            return _seccomp(pod, container.at, value)
+            return _seccomp(container.raw, container.at, value)
     return _Reading("it names no container; delete it", None)
 
 
-def _seccomp(pod: Pod, holder: Path, value: str) -> _Reading:
+def _seccomp(raw: Mapping[str, Any], at: Path, value: str) -> _Reading:
     if value not in _RUNTIME_DEFAULT:
         return _Reading("write securityContext.seccompProfile", None)
-    at = holder / "securityContext" / "seccompProfile"
-    field = "write securityContext.seccompProfile: {type: RuntimeDefault}"
-    return _Reading(field, _unless_set(pod, at, {"type": "RuntimeDefault"}))
+    field = "securityContext.seccompProfile: {type: RuntimeDefault}"
+    place = at / "securityContext" / "seccompProfile"
+    return _field(place, raw.get("securityContext"), {"type": "RuntimeDefault"}, field)
 
 
 def _host_name(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
     field = key.rpartition("/")[2]
     if not labels.is_dns_label(value):
-        return _Reading(f"it is no legal {field}", None)
-    return _Reading(f"write {field}: {value}", _unless_set(pod, pod.spec_at / field, value))
+        return _Reading(f"it is no legal {field}; delete it", None)
+    return _field(pod.spec_at / field, pod.spec, value, f"{field}: {value}")
 
 
 _READERS: dict[str, Callable[[Pod, Context, str, str], _Reading]] = {
