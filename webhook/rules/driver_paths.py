@@ -5,12 +5,12 @@ containerd makes an empty directory of it and mounts that over the libraries tha
 toolkit brings; or it is there and holds a driver that does not fit the kernel's.
 
 Does: removes volumes on `/usr/lib*/nvidia-NNN`, on `/var/lib/nvidia-docker/volumes/nvidia_driver/*`
-and on single files `libcuda.so*` and `libnvidia-*.so*` of a lib directory, with their mounts in every
-kind of container, and takes the directories just unmounted out of LD_LIBRARY_PATH and PATH (never
-`/usr/local/nvidia`, which the toolkit and GKE fill themselves; never where the value has a `$(`).
-Other driver paths, some of which are alive on GKE and CCE, are only reported, unless
-`drivers.remove` lists them. What the active driver profile mounts is never stale. A pod that can run
-as it is is only warned.
+and on single files `libcuda.so*` and `libnvidia-*.so*` of a lib directory, with their mounts in
+every kind of container, and takes the directories just unmounted out of LD_LIBRARY_PATH and PATH
+(never `/usr/local/nvidia`, which the toolkit and GKE fill themselves; never where the value has a
+`$(`). Other driver paths, some of which are alive on GKE and CCE, are only reported, unless
+`drivers.remove` lists them. What the active driver profile mounts is never stale. A pod that can
+run as it is is only warned.
 
 Safety: safe.
 """
@@ -19,33 +19,36 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from webhook.core.edits import Edit, Remove, Set
+from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from webhook.core.edits import Edit
     from webhook.core.pod import Container, Pod
     from webhook.core.rule import Context
+    from webhook.core.settings import Drivers
 
 NAME = "driver-paths"
 CODE = "GPU109"
 
 _STALE = re.compile(
-    r"/usr/lib[^/]*/nvidia-[0-9][0-9.]*(?:/.*)?"
+    r"/usr/lib[^/]*/nvidia-[0-9]+(?:/.*)?"
     r"|/var/lib/nvidia-docker/volumes/nvidia_driver/.+"
-    r"|(?:/.*)?/lib[^/]*/(?:.*/)?(?:libcuda\.so[^/]*|libnvidia-[^/]*\.so[^/]*)"
+    r"|(?:/.*)?/lib(?:x?32|64)?/(?:.*/)?(?:libcuda\.so[^/]*|libnvidia-[^/]*\.so[^/]*)"
 )
+# Where GKE and Huawei's CCE keep the driver today: what is below is never stale by default.
+_ALIVE = re.compile(r"(?:/home/kubernetes/bin|/opt/cloud/cce)/nvidia(?:/.*)?")
 # Layouts of 1.3-1.10 that may be alive today, or whose removal would break a command.
 _SUSPECT = re.compile(
     r"/usr/local/nvidia(?:/.*)?"
     r"|/usr/local/bin/nvidia[^/]*"
-    r"|/usr/lib[^/]*/nvidia(?:/.*)?"
+    r"|/usr/lib[^/]*/nvidia(?:[-/].*)?"
     r"|/usr/lib(?:/cuda(?:/.*)?)?"
-    r"|/home/kubernetes/bin/nvidia(?:/.*)?"
-    r"|/opt/cloud/cce/nvidia(?:/.*)?"
+    r"|/var/lib/nvidia-docker(?:/.*)?"
     r"|/opt/nvidia(?:/.*)?"
     r"|/dev/nvidia[^/]*"
 )
@@ -55,25 +58,47 @@ _SEARCH_PATHS = ("LD_LIBRARY_PATH", "PATH")
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    provided = {_clean(mount.host_path) for mount in cx.settings.drivers.active.mounts}
-    listed = _patterns(cx.settings.drivers.remove)
-    stale: dict[str, str] = {}
+    stale: set[str] = set()
     for position, volume in pod.volumes():
         host_path = volume.get("hostPath")
         path = host_path.get("path") if isinstance(host_path, dict) else None
-        name = volume.get("name")
-        if not isinstance(path, str) or _clean(path) in provided:
+        fate = _fate(path, cx.settings.drivers) if isinstance(path, str) else None
+        if fate is None:
             continue
         at = pod.spec_at / "volumes" / position
-        is_stale = _STALE.fullmatch(_clean(path)) or any(p.fullmatch(_clean(path)) for p in listed)
-        if is_stale and cx.may_constrain and isinstance(name, str):
-            stale[name] = path
-            yield Finding(CODE, at, _removed(path), (Remove(at), *_unmount(pod, name)))
-        elif is_stale or _SUSPECT.fullmatch(_clean(path)):
-            yield Finding(CODE, at, _reported(path), severity=Severity.PERSON)
+        name = volume.get("name")
+        if fate is _SUSPECT:
+            message = f"{_OLD.format(path)}; delete the volume, or list it in drivers.remove"
+            yield Finding(CODE, at, message, severity=Severity.PERSON)
+        elif not cx.may_constrain or not isinstance(name, str):
+            message = f"{_OLD.format(path)}: delete the volume and its mounts"
+            yield Finding(CODE, at, message, severity=Severity.PERSON)
+        else:
+            stale.add(name)
+            yield Finding(CODE, at, _REMOVED.format(path), (Remove(at), *_unmount(pod, name)))
     if stale:
+        live = (*_LIVE, *(_clean(each.mount_path) for each in cx.settings.drivers.active.mounts))
         for container in pod.containers:
-            yield from _search_paths(container, stale)
+            yield from _search_paths(container, stale, live)
+
+
+_OLD = "the host path {} looks like an old driver's and is left as it is"
+_REMOVED = (
+    "the driver path {} of an old node is removed: the container toolkit brings the driver; delete "
+    "the volume and its mounts"
+)
+
+
+def _fate(path: str, drivers: Drivers) -> re.Pattern[str] | None:
+    """_STALE if this host path is to go, _SUSPECT if it is to be reported, or None."""
+    clean = _clean(path)
+    if any(clean == _clean(mount.host_path) for mount in drivers.active.mounts):
+        return None
+    if any(pattern.fullmatch(clean) for pattern in _patterns(drivers.remove)):
+        return _STALE
+    if _ALIVE.fullmatch(clean):
+        return _SUSPECT
+    return next((kind for kind in (_STALE, _SUSPECT) if kind.fullmatch(clean)), None)
 
 
 def _clean(path: str) -> str:
@@ -86,20 +111,6 @@ def _patterns(globs: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(re.escape(_clean(glob)).replace(r"\*", "[^/]*")) for glob in globs)
 
 
-def _removed(path: str) -> str:
-    return (
-        f"the driver path {path} of an old node is removed: the container toolkit brings the "
-        "driver; delete the volume and its mounts"
-    )
-
-
-def _reported(path: str) -> str:
-    return (
-        f"the host path {path} looks like an old driver's and is left as it is; delete the volume, "
-        "or list it in drivers.remove"
-    )
-
-
 def _unmount(pod: Pod, name: str) -> Iterator[Edit]:
     for container in pod.containers:
         for position, mount in container.volume_mounts():
@@ -107,33 +118,29 @@ def _unmount(pod: Pod, name: str) -> Iterator[Edit]:
                 yield Remove(container.at / "volumeMounts" / position)
 
 
-def _search_paths(container: Container, stale: dict[str, str]) -> Iterator[Finding]:
+def _search_paths(container: Container, stale: set[str], live: Sequence[str]) -> Iterator[Finding]:
     gone = [
         _clean(mount["mountPath"])
         for _, mount in container.volume_mounts()
         if mount.get("name") in stale and isinstance(mount.get("mountPath"), str)
     ]
     for position, variable in container.env():
-        value = variable.get("value")
-        if variable.get("name") not in _SEARCH_PATHS or not isinstance(value, str) or "$(" in value:
+        name, value = variable.get("name"), variable.get("value")
+        if name not in _SEARCH_PATHS or not isinstance(value, str) or "$(" in value:
             continue
         entries = value.split(":")
-        kept = [entry for entry in entries if not _is_below(entry, gone)]
+        kept = [entry for entry in entries if not _is_gone(entry, gone, live)]
         if kept == entries:
             continue
         at = container.at / "env" / position
-        name = variable["name"]
-        if any(kept):
-            text = ":".join(kept)
-            message = f"{name} of container {container.name} names directories just unmounted; write {text}"
-            yield Finding(CODE, at, message, (Set(at / "value", text),))
-        else:
-            message = f"{name} of container {container.name} names only directories just unmounted: delete it"
-            yield Finding(CODE, at, message, (Remove(at),))
+        lost = ", ".join(dict.fromkeys(entry for entry in entries if entry not in kept))
+        edit = Set(at / "value", ":".join(kept)) if any(kept) else Remove(at)
+        message = f"delete {lost[:120]} from {name} of container {container.name}: it is unmounted"
+        yield Finding(CODE, at, message, (edit,))
 
 
-def _is_below(entry: str, gone: Sequence[str]) -> bool:
+def _is_gone(entry: str, gone: Sequence[str], live: Sequence[str]) -> bool:
     path = _clean(entry)
-    if not entry or path in _LIVE:
+    if not entry or path in live:
         return False
     return any(path == each or path.startswith(f"{each}/") for each in gone)
