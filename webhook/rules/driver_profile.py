@@ -1,27 +1,31 @@
 """Finds GPU containers that lack what the cluster's driver profile gives them.
 
-Why: most clusters inject the driver by themselves (profile `toolkit`: nothing is added). Nodes without
-the container toolkit need host paths, and some clusters need a runtime class.
+Why: most clusters inject the driver by themselves (profile `toolkit`: nothing is added). Nodes
+without the container toolkit need host paths, and some clusters need a runtime class.
 
 Does: for `host-path` and the named layouts, mounts the configured directories read-only into
-containers with a GPU, with a `type`, so that a missing path fails loudly instead of becoming an empty
-directory; nothing where that path or that source is mounted already. For `runtime-class`, sets
-runtimeClassName where none is set and the class is known to exist. In a namespace that enforces the
-Pod Security level baseline or restricted a host path would have the pod refused, so it is only said.
+containers with a GPU, with a `type`, so that a missing path fails loudly instead of becoming an
+empty directory; nothing where that path or that source is mounted already. For `runtime-class`,
+sets runtimeClassName where none is set and the class is known to exist. In a namespace that
+enforces the Pod Security level baseline or restricted a host path would have the pod refused, so it
+is only said.
 
 Safety: safe: only what the settings name is added.
 """
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.edits import Append, Edit, Set
+from webhook.core.edits import Append, Set
 from webhook.core.findings import Finding, Severity
+from webhook.core.pod import as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from webhook.core.edits import Edit
     from webhook.core.pod import Container, Pod
     from webhook.core.rule import Context
     from webhook.core.settings import DriverMount, DriverProfile
@@ -42,18 +46,17 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         return
     if profile.runtime_class:
         yield from _runtime_class(pod, cx)
-    if not profile.mounts:
-        return
+    volumes = _host_paths(pod)
+    found = [each for one in gpu_containers for each in _mounts(pod, one, profile, volumes)]
     level = _enforced_level(cx)
-    if level:
-        message = (
-            f"the namespace enforces the Pod Security level {level}, which forbids the driver's host "
-            f"paths: install the container toolkit, or set drivers.profile to toolkit"
-        )
-        yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
+    if not found or not level:
+        yield from found
         return
-    for container in gpu_containers:
-        yield from _mounts(pod, container, profile)
+    message = (
+        f"the namespace enforces the Pod Security level {level}, which forbids the driver's host "
+        "paths: install the container toolkit, and set drivers.profile to toolkit"
+    )
+    yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
 
 
 def _enforced_level(cx: Context) -> str:
@@ -79,14 +82,23 @@ def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
         yield Finding(CODE, at, message, severity=Severity.PERSON)
 
 
-def _mounts(pod: Pod, container: Container, profile: DriverProfile) -> Iterator[Finding]:
+def _host_paths(pod: Pod) -> dict[str, Raw]:
+    """The pod's volumes by name, with their hostPath (empty for other kinds of volume)."""
+    return {str(volume.get("name")): as_map(volume.get("hostPath")) for _, volume in pod.volumes()}
+
+
+def _mounts(
+    pod: Pod, container: Container, profile: DriverProfile, volumes: dict[str, Raw]
+) -> Iterator[Finding]:
+    """What this container lacks; a volume that is added for it joins `volumes`."""
     edits: list[Edit] = []
-    for position, mount in enumerate(profile.mounts):
-        if _is_mounted(pod, container, mount):
+    for mount in profile.mounts:
+        if _is_mounted(container, mount, volumes):
             continue
-        name = f"{VOLUME_PREFIX}{position}"
-        if not any(volume.get("name") == name for _, volume in pod.volumes()):
-            source = {"path": mount.host_path, "type": mount.type}
+        source = {"path": mount.host_path, "type": mount.type}
+        name = _volume_name(volumes, source)
+        if name not in volumes:
+            volumes[name] = source
             edits.append(Append(pod.spec_at / "volumes", {"name": name, "hostPath": source}))
         entry = {"name": name, "mountPath": mount.mount_path, "readOnly": True}
         edits.append(Append(container.at / "volumeMounts", entry))
@@ -99,27 +111,35 @@ def _mounts(pod: Pod, container: Container, profile: DriverProfile) -> Iterator[
         yield Finding(CODE, container.at, message, tuple(edits))
 
 
-def _is_mounted(pod: Pod, container: Container, mount: DriverMount) -> bool:
-    sources = {
-        volume.get("name"): volume["hostPath"].get("path")
-        for _, volume in pod.volumes()
-        if isinstance(volume.get("hostPath"), dict)
-    }
+def _volume_name(volumes: dict[str, Raw], source: Raw) -> str:
+    """The volume of ours with this source, or a name that is still free."""
+    for name, there in volumes.items():
+        if name.startswith(VOLUME_PREFIX) and there == source:
+            return name
+    return next(name for n in count() if (name := f"{VOLUME_PREFIX}{n}") not in volumes)
+
+
+def _is_mounted(container: Container, mount: DriverMount, volumes: dict[str, Raw]) -> bool:
+    """Is this mountPath, or this source, in the container already?"""
     return any(
         str(each.get("mountPath")).rstrip("/") == mount.mount_path.rstrip("/")
-        or str(sources.get(each.get("name"))).rstrip("/") == mount.host_path.rstrip("/")
+        or str(volumes.get(str(each.get("name")), {}).get("path")).rstrip("/")
+        == mount.host_path.rstrip("/")
         for _, each in container.volume_mounts()
     )
 
 
 def _library_path(container: Container, wanted: str) -> list[Edit]:
+    """The edits that bring the entries of `wanted` into LD_LIBRARY_PATH."""
     if not wanted:
         return []
     for position, variable in container.env():
         if variable.get("name") == "LD_LIBRARY_PATH":
-            value = variable.get("value")
-            if not isinstance(value, str) or wanted in value.split(":"):
+            value = variable.get("value", "")
+            if not isinstance(value, str) or variable.get("valueFrom"):
                 return []
+            entries = value.split(":") if value else []
+            missing = [each for each in wanted.split(":") if each not in entries]
             at = container.at / "env" / position / "value"
-            return [Set(at, f"{value}:{wanted}" if value else wanted)]
+            return [Set(at, ":".join([*entries, *missing]))] if missing else []
     return [Append(container.at / "env", {"name": "LD_LIBRARY_PATH", "value": wanted})]

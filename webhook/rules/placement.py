@@ -1,9 +1,10 @@
 """Finds GPU pods that say nothing about the nodes that they want (off by default).
 
-Why: the GPU request alone places a pod well. A cluster may still want GPU pods on labelled nodes only.
+Why: the GPU request alone places a pod well. A cluster may still want GPU pods on labelled nodes
+only.
 
-Does: if `placement.enabled` is set, adds the configured label to nodeSelector of pods with a GPU that
-name neither nodeSelector nor affinity.
+Does: if `placement.enabled` is set, adds the configured label to nodeSelector of pods with a GPU
+that name neither nodeSelector nor affinity.
 
 Safety: safe, by choice of the settings.
 """
