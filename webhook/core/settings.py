@@ -12,6 +12,9 @@ UNTOLERABLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karp
 AUTOSCALER_TAINTS = (
     "ToBeDeletedByClusterAutoscaler",
     "DeletionCandidateOfClusterAutoscaler",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
 )
 
 

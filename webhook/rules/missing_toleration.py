@@ -3,10 +3,10 @@
 Why: GKE, the GPU operator and many clusters taint GPU nodes with the name of the resource, so that
 other pods stay away. Only GKE turns on the plugin ExtendedResourceToleration that lets GPU pods in.
 
-Does: what that plugin does, for GPU names and amounts above 0: adds `{key: nvidia.com/gpu, operator:
-Exists, effect: NoSchedule}` unless that very toleration is there. Taints that `tolerations.taints`
-lists are tolerated too where a node of the inventory carries them. Taints of the node life cycle, of
-the autoscaler and of Karpenter never are.
+Does: what that plugin does, for GPU names and amounts above 0: adds `{key: nvidia.com/gpu,
+operator: Exists, effect: NoSchedule}` unless that very toleration is there. Taints that
+`tolerations.taints` lists are tolerated too where a node of the inventory carries them. Taints of
+the node life cycle, of the autoscaler and of Karpenter never are.
 
 Safety: safe. A toleration lets a pod onto more nodes and never off one.
 """
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 NAME = "missing-toleration"
 CODE = "GPU201"
 
+_MOST = 2  # taints that the warning names: it is one line
+
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     names = pod.gpus(cx.settings)
@@ -38,7 +40,11 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     there = pod.tolerations()
     wanted = [{"key": name, "operator": "Exists", "effect": "NoSchedule"} for name in sorted(names)]
     carried = cx.inventory.taints if cx.inventory is not None else frozenset()
-    wanted += [_equal(taint) for taint in cx.settings.taints if taint in carried]
+    wanted += [
+        _equal(taint)
+        for taint in cx.settings.taints
+        if taint in carried and not taint.is_off_limits
+    ]
     missing = [toleration for toleration in wanted if not _is_there(toleration, there)]
     if not missing:
         return
@@ -47,7 +53,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     others = _others(cx, [*there, *missing])
     message = f"GPU nodes may be tainted: tolerates {keys} now; write it into tolerations"
     if others:
-        message += f". GPU nodes also carry {', '.join(others)}, which it does not tolerate"
+        more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
+        message += f". Not tolerated taints of GPU nodes: {', '.join(others[:_MOST])}{more}"
     yield Finding(CODE, to, message, tuple(Append(to, each) for each in missing))
 
 
