@@ -1,0 +1,92 @@
+"""docs/install.md, command by command, and the manifests that it installs."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from tests.cluster.scheduling import empty
+from tests.cluster.webhook import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.cluster.client import Json
+    from tests.cluster.controlplane import ControlPlane
+
+BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "install.md").read_text(), re.DOTALL)
+
+
+@pytest.fixture
+def shell(cluster: ControlPlane, tmp_path: Path) -> Iterator[Path]:
+    """Give a folder with what the commands expect, and leave the cluster as it was."""
+    for name in ("manifests", "examples"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    yield tmp_path
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        cluster.client.delete_all(kind)
+    empty(cluster.client, "gpu-webhook")  # no kubelet would end the pods
+    cluster.kubectl("delete", "namespace", "gpu-webhook", "--ignore-not-found")
+
+
+def run(block: str, cluster: ControlPlane, folder: Path) -> str:
+    programs = f"{cluster.programs}:{Path(sys.executable).parent}"
+    done = subprocess.run(
+        ["bash", "-euc", block],
+        cwd=folder,
+        env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PATH": _first(programs)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    # `review` says by 2 that it repaired something.
+    assert done.returncode in {0, 2}, f"{block}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0 or "gpu-webhook review" in block
+    return done.stdout + done.stderr
+
+
+def _first(programs: str) -> str:
+    return f"{programs}:{os.environ['PATH']}"
+
+
+def test_the_commands_of_the_page_install_and_remove_it(cluster: ControlPlane, shell: Path) -> None:
+    apply, certificate, try_it, inventory, remove = BLOCKS
+
+    said = run(apply, cluster, shell)
+    run(certificate, cluster, shell)
+    run(try_it, cluster, shell)  # nobody answers: no kubelet runs the pods, so it fails open
+    reviewed = run(inventory, cluster, shell)
+
+    made = cluster.client.get("MutatingWebhookConfiguration", "gpu-webhook")
+    bundle = made["webhooks"][0]["clientConfig"]["caBundle"]
+    assert "deployment.apps/gpu-webhook created" in said
+    assert "Warning" not in said
+    assert base64.b64decode(bundle) == (shell / "ca.crt").read_bytes()
+    subprocess.run(
+        ["openssl", "verify", "-CAfile", "ca.crt", "tls.crt"], cwd=shell, check=True, timeout=10
+    )
+    assert "Tesla-P100-PCIE-16GB" in reviewed
+    assert "Tesla-P100-SXM2-16GB" not in reviewed
+    assert "pod/probe created" in _probe(cluster)  # the namespace enforces `restricted`
+    run(remove.replace("kubectl delete -k", "kubectl delete --wait=false -k"), cluster, shell)
+
+
+def _probe(cluster: ControlPlane) -> str:
+    """Make a pod as the Deployment would, without storing it, and give what kubectl says."""
+    text = cluster.kubectl("-n", "gpu-webhook", "get", "deployment", "gpu-webhook", "-o", "yaml")
+    template: Json = yaml.safe_load(text)["spec"]["template"]
+    pod = {**template, "apiVersion": "v1", "kind": "Pod"}
+    pod["metadata"]["name"] = "probe"
+    return cluster.kubectl(
+        *("-n", "gpu-webhook", "create", "--dry-run=server", "-f", "-"), stdin=yaml.safe_dump(pod)
+    )
