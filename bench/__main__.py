@@ -31,7 +31,7 @@ PARTS = {
 
 def parser() -> argparse.ArgumentParser:
     """Say which flags there are."""
-    top = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__)
+    top = argparse.ArgumentParser(prog="make bench", description=__doc__)
     top.add_argument("--only", choices=sorted(PARTS), help="one of the two parts")
     top.add_argument("--rounds", type=_at_least(int, 1), default=ROUNDS, metavar="N")
     top.add_argument("--seconds", type=_at_least(float, 0.1), default=SECONDS, metavar="S")
