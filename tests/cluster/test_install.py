@@ -1,4 +1,4 @@
-"""docs/install.md, command by command, and the manifests that it installs."""
+"""docs/install.md and docs/operate.md, command by command, and the manifests that it installs."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tests.cluster.controlplane import ControlPlane
 
 BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "install.md").read_text(), re.DOTALL)
+OPERATE = re.findall(r"`(kubectl [^`]+)`", (ROOT / "docs" / "operate.md").read_text())
 
 
 @pytest.fixture
@@ -78,6 +79,8 @@ def test_the_commands_of_the_page_install_and_remove_it(cluster: ControlPlane, s
     assert "Tesla-P100-PCIE-16GB" in reviewed
     assert "Tesla-P100-SXM2-16GB" not in reviewed
     assert "pod/probe created" in _probe(cluster)  # the namespace enforces `restricted`
+    for command in OPERATE:
+        run(command, cluster, shell)
     run(remove.replace("kubectl delete -k", "kubectl delete --wait=false -k"), cluster, shell)
 
 
