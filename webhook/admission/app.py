@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, NotFound
 
 from webhook.admission.endpoint import LARGEST_BODY, TEXT, refusal
 
@@ -23,7 +23,12 @@ def create_app(endpoint: Endpoint) -> Flask:
     """The application around one endpoint."""
     app = Flask("webhook", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
-    app.url_map.merge_slashes = False  # //mutate is not /mutate, and nobody follows a redirect
+
+    @app.before_request
+    def take_paths_as_written() -> None:
+        """Refuse //mutate, which Werkzeug takes for /mutate."""
+        if request.environ["PATH_INFO"] != request.path:
+            raise NotFound
 
     @app.post("/mutate")
     @app.post("/validate")

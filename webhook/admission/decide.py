@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from jsonpatch import JsonPatch
-
 from webhook.admission import response
-from webhook.admission.review import dump, load
+from webhook.admission.review import dump
+from webhook.admission.verify import flaw
 from webhook.core.engine import run
 from webhook.core.pod import Pod, as_map
 from webhook.core.rule import Context
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
     from webhook.telemetry.logs import Log
 
-LARGEST_PATCH = 64 * 1024
-LARGEST_POD = 1_500_000  # with its patch; etcd takes no more, and says so much later
 US = "gpu-webhook"  # stands for the code in warnings about ourselves
 
 _MIRROR = "kubernetes.io/config.mirror"
@@ -54,7 +51,7 @@ class Decider:
         cx = Context(self.settings, self.inventory, namespace=review.request["namespace"])
         verdict = run(self.rules, pod, cx)
         for code, error in verdict.failed:
-            self._log(review, pod, began, "failed", codes=[code], error=_place(error))
+            self._log(review, pod, began, "failed", level="error", codes=[code], error=_place(error))
         if not verdict.findings:
             return response.allowed(review)
         return self._answer(review, pod, verdict, began)
@@ -66,17 +63,27 @@ class Decider:
         if not verdict.patch:
             self._log(review, pod, began, "reported", codes=codes)
             return response.allowed(review, warnings, audit)
-        try:
-            patch = dump(verdict.patch)
-            fault = flaw(review, patch, pod)
-        except Exception as error:  # noqa: BLE001  # a patch that fails its test is not sent
-            fault = f"the patch fails its own test ({_place(error)})"
+        patch, fault = self._tried(review, pod, verdict, began)
         if fault:
-            self._log(review, pod, began, "refused", codes=codes, error=fault)
             warning = f"this pod was let through unrepaired: {fault}; repair its manifest"
             return response.allowed(review, [response.warning(US, warning)])
         self._log(review, pod, began, "patched", codes=codes)
         return response.patched(review, patch, warnings, audit)
+
+    def _tried(
+        self, review: Review, pod: dict[str, Any], verdict: Verdict, began: float
+    ) -> tuple[bytes, str]:
+        """The patch in bytes, and why it must not be sent, if so."""
+        try:
+            patch = dump(verdict.patch)
+            fault, level = flaw(review, patch, pod), "warning"
+        except Exception as error:  # noqa: BLE001  # a patch that fails its test is not sent
+            patch, level = b"", "error"
+            fault = f"the patch fails its own test ({_place(error)})"
+        if fault:
+            codes = _codes(verdict.findings)
+            self._log(review, pod, began, "refused", level=level, codes=codes, error=fault)
+        return patch, fault
 
     def _log(
         self,
@@ -86,11 +93,12 @@ class Decider:
         outcome: str,
         *,
         codes: list[str],
+        level: str = "info",
         **more: str,
     ) -> None:
         metadata = as_map(pod.get("metadata"))
         self.log.write(
-            "error" if more else "info",
+            level,
             f"pod {outcome}",
             uid=review.uid,
             namespace=review.request["namespace"],
@@ -119,23 +127,6 @@ def pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     if not isinstance(spec, dict) or _is_mirror(pod) or _is_for_windows(spec):
         return None
     return pod
-
-
-def flaw(review: Review, patch: bytes, edited: dict[str, Any]) -> str:
-    """Why this patch must not be sent; nothing if it may.
-
-    A patch that the API server cannot apply rejects the pod even with failurePolicy Ignore, so it
-    is applied here first, by another implementation, to the object as it came.
-    """
-    if len(patch) > LARGEST_PATCH:
-        return f"the patch would be {len(patch) // 1024} KB"
-    fresh = review.fresh_object()
-    if len(review.body) + len(patch) > LARGEST_POD:
-        size = len(dump(fresh)) + len(patch)
-        if size > LARGEST_POD:
-            return f"pod and patch would be {size // 1024} KB"
-    result = JsonPatch(load(patch)).apply(fresh, in_place=True)
-    return "" if result == edited else "the patch does not make the pod that was meant"
 
 
 def _is_mirror(pod: dict[str, Any]) -> bool:

@@ -17,9 +17,10 @@ V1BETA1 = "admission.k8s.io/v1beta1"  # what API servers before 1.16 send
 VERSIONS = (V1, V1BETA1)
 
 _CURE = "Send an AdmissionReview as kube-apiserver does"
+_OBJECT = re.compile(rb"[ \t\r\n]*\{")
 _UID = re.compile(r"[A-Za-z0-9._:-]{1,128}")  # it is echoed: nothing in it may need escaping
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_DIGITS = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x20 for byte in range(256))
+_DIGITS = bytes(ord("0") if chr(byte) in "0123456789" else ord(" ") for byte in range(256))
 _BEYOND_64_BITS = b"0" * 20
 
 
@@ -41,12 +42,12 @@ def parse(body: bytes) -> Review:
     """The review in this body, or InputError."""
     if not body:
         raise InputError(f"body: empty. {_CURE}")
+    if not _OBJECT.match(body):  # said before megabytes of something else are parsed
+        raise InputError(f"body: no JSON object. {_CURE}")
     try:
         review = load(body)
     except ValueError as error:
         raise InputError(f"body: no JSON ({str(error)[:120]}). {_CURE}") from None
-    if not isinstance(review, dict):
-        raise InputError(f"body: {_kind(review)} instead of an object. {_CURE}")
     version, kind = review.get("apiVersion"), review.get("kind")
     if kind != "AdmissionReview":
         raise InputError(f"kind: {_quoted(kind)} instead of AdmissionReview. {_CURE}")

@@ -96,12 +96,14 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         super()._send_error_response(status, message, extra_headers)
 
 
-class Loop(uvloop.Loop):  # type: ignore[misc]
+class Loop(uvloop.Loop):
     """Makes servers with our protocol and our TLS time limits."""
 
     worker: Worker
 
-    async def create_server(self, _: object, *args: Any, **options: Any) -> Any:
+    async def create_server(  # type: ignore[override]  # called by gunicorn only
+        self, _: object, *args: Any, **options: Any
+    ) -> asyncio.AbstractServer:
         """As the base class, but for the protocol and the limits."""
         if options.get("ssl") is not None:
             options["ssl_handshake_timeout"] = HANDSHAKE_SECONDS

@@ -1,0 +1,42 @@
+"""One real server for all hostile tests; whatever is sent to it, it must be well afterwards."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.hostile.wire import LEGACY, MODERN, Server, gpu_pod, limits, repaired, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONGEST_LOG_LINE = 1024
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Start the server once."""
+    with serving(tmp_path_factory.mktemp("serve"), "--dev", "--workers", "2") as server:
+        yield server
+
+
+@pytest.fixture
+def server(running: Server) -> Iterator[Server]:
+    """The server, and after the test the proof that it took no harm."""
+    workers = running.workers()
+    assert len(workers) == 2
+    running.seen.clear()
+    out, err = running.stdout.stat().st_size, running.stderr.stat().st_size
+    yield running
+    assert running.workers() == workers, running.stderr.read_text()[err:]
+    assert [status for status in running.seen if status >= 500] == []
+    pod = gpu_pod()
+    good = repaired(pod, running.mutate(pod))
+    assert limits(good) == {MODERN: "2"}
+    assert LEGACY not in json.dumps(good)
+    for text in (running.stdout.read_bytes()[out:], running.stderr.read_bytes()[err:]):
+        for line in text.splitlines(keepends=True):
+            assert len(line) <= LONGEST_LOG_LINE
+            assert json.loads(line)["level"] != "error", line
