@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Append, Edit, Remove, Rename, Set
 from webhook.core.errors import EditError
-from webhook.core.pointer import Path
+from webhook.core.pointer import Path, escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -55,14 +55,15 @@ class _Touched:
         return self._list_changes(self.origins, is_as_it_was)
 
     def _map_changes(self, is_as_it_was: Comparison) -> Iterator[Operation]:
+        at = str(self.at)
         for key in self.before:
             if key not in self.now:
-                yield {"op": "remove", "path": str(self.at / key)}
+                yield {"op": "remove", "path": f"{at}/{escape(key)}"}
         for key, value in self.now.items():
             if key not in self.before:
-                yield {"op": "add", "path": str(self.at / key), "value": value}
+                yield {"op": "add", "path": f"{at}/{escape(key)}", "value": value}
             elif self.before[key] is not value and not is_as_it_was(self.before[key], value):
-                yield {"op": "replace", "path": str(self.at / key), "value": value}
+                yield {"op": "replace", "path": f"{at}/{escape(key)}", "value": value}
 
     def _list_changes(
         self, origins: list[int | None], is_as_it_was: Comparison
@@ -207,15 +208,14 @@ class Draft:
     def _touch(self, at: Path) -> Any:
         """The map or list at `at`, with a copy kept if this is its first edit."""
         here: Any = self.object
-        was: Path | None = Path()
+        was: list[Token | None] = []
         for token in at:
             known = self._touched.get(id(here))
-            origin = token if known is None else known.origin(token)
-            was = None if was is None or origin is None else was / origin
+            was.append(token if known is None else known.origin(token))
             here = here[token]
         is_first = id(here) not in self._touched
         if is_first:
-            self._touched[id(here)] = None if was is None else _touched(was, here)
+            self._touched[id(here)] = None if None in was else _touched(Path(was), here)  # type: ignore[arg-type]  # no None
         if id(here) not in self._saved:
             known = self._touched[id(here)]
             origins = known.origins[:] if known is not None and known.origins is not None else None
@@ -281,11 +281,10 @@ _MISSING = object()
 
 
 def _step(here: Any, token: Token, edit: Edit) -> Any:
-    match here, token:
-        case dict(), str():
-            return here.get(token, _MISSING)
-        case list(), int() if 0 <= token < len(here):
-            return here[token]
+    if isinstance(here, dict) and isinstance(token, str):
+        return here.get(token, _MISSING)
+    if isinstance(here, list) and isinstance(token, int) and 0 <= token < len(here):
+        return here[token]
     raise EditError(f"there is no place {token!r} in a {type(here).__name__} ({edit})")
 
 

@@ -73,7 +73,7 @@ class Container:
         for name, amount in {**self.limits, **self.requests}.items():
             if settings.is_gpu(name):
                 value = quantity.parse(amount)
-                if value is not None and value > 0:
+                if value is not None and value.numerator > 0:
                     asked[name] = quantity.whole(value)
         return asked
 
@@ -81,7 +81,7 @@ class Container:
 class Pod:
     """The pod, or pod template, at `at` in a raw object. Made anew after each edit."""
 
-    __slots__ = ("at", "containers", "metadata", "raw", "spec")
+    __slots__ = ("_gpus", "at", "containers", "metadata", "raw", "spec")
 
     def __init__(self, obj: Raw, at: Path = ROOT) -> None:
         raw: Any = obj
@@ -92,6 +92,7 @@ class Pod:
         self.metadata = as_map(self.raw.get("metadata"))
         self.spec = as_map(self.raw.get("spec"))
         self.containers = tuple(self._containers())
+        self._gpus: dict[str, int] | None = None
 
     def _containers(self) -> Iterator[Container]:
         for kind in KINDS:
@@ -133,11 +134,12 @@ class Pod:
 
     def gpus(self, settings: Settings) -> dict[str, int]:
         """GPU resource names that any container asks for, with the largest amount of one."""
-        asked: dict[str, int] = {}
-        for container in self.containers:
-            for name, amount in container.gpus(settings).items():
-                asked[name] = max(amount, asked.get(name, 0))
-        return asked
+        if self._gpus is None:  # several rules ask, and one run has one settings
+            self._gpus = {}
+            for container in self.containers:
+                for name, amount in container.gpus(settings).items():
+                    self._gpus[name] = max(amount, self._gpus.get(name, 0))
+        return self._gpus
 
     def is_in_scope(self, settings: Settings) -> bool:
         """Is this pod any of our business?

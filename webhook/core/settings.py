@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from webhook.core import legacy_names
@@ -170,7 +171,7 @@ class Placement:
     value: str = "true"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings:
     """All settings. `Settings()` is the default."""
 
@@ -193,7 +194,12 @@ class Settings:
 
     def is_gpu(self, name: str) -> bool:
         """True for a resource name that counts GPUs today."""
-        return name == self.gpu_resource or any(
-            name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
-            for pattern in self.gpu_resources
-        )
+        return name in self._gpu_names or name.startswith(self._gpu_prefixes)
+
+    @cached_property
+    def _gpu_names(self) -> frozenset[str]:
+        return frozenset({self.gpu_resource, *self.gpu_resources})
+
+    @cached_property
+    def _gpu_prefixes(self) -> tuple[str, ...]:
+        return tuple(name[:-1] for name in self.gpu_resources if name.endswith("*"))

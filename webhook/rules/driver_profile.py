@@ -41,6 +41,8 @@ _ENFORCE = "pod-security.kubernetes.io/enforce"
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     profile = cx.settings.drivers.active
+    if not profile.mounts and not profile.runtime_class:
+        return
     gpu_containers = [each for each in pod.containers if each.gpus(cx.settings)]
     if not gpu_containers:
         return
