@@ -83,12 +83,12 @@ def match(legacy: str, models: Models, inventory: Inventory | None) -> Match:
     missing = missing_label(models, inventory)
     if missing:
         return Match(why=missing)
-    known = inventory.models.get((models.key, legacy))
+    known = inventory.models.get((models, legacy))
     if known is None:
         real = inventory.values(models.key)
         known = tuple(v for v in _by_name(legacy, models, real) if v in real)
         if len(inventory.models) < _REMEMBERED:
-            inventory.models[models.key, legacy] = known
+            inventory.models[models, legacy] = known
     return Match(known, "" if known else f"no node carries such a model under {models.key}")
 
 

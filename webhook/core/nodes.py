@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from webhook.core.settings import Taint
+from webhook.core.settings import Models, Taint
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,6 @@ class Inventory:
         return tuple(sorted(found, key=str))
 
     @cached_property
-    def models(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """Remembers which real values stand for a legacy one, by label and legacy value."""
+    def models(self) -> dict[tuple[Models, str], tuple[str, ...]]:
+        """Remembers which real values stand for a legacy one, by settings and legacy value."""
         return {}

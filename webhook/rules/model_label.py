@@ -78,7 +78,7 @@ def _node_selector(pod: Pod, cx: Context) -> tuple[Finding | None, Raw | None]:
     at = pod.spec_at / "nodeSelector"
     value = str(pod.node_selector[legacy])
     match = models.match(value, cx.settings.models, cx.inventory)
-    if match.carried:
+    if match.carried or (key == legacy and value in match.values):
         return None, None
     today = match.values or (sanitised(value),)
     severity = Severity.REPAIR if match.values else Severity.PERSON
@@ -86,12 +86,13 @@ def _node_selector(pod: Pod, cx: Context) -> tuple[Finding | None, Raw | None]:
         message = f"no node carries the label {legacy} any more; write {key}: {_listed(today)}"
     else:
         message = describe(Change(Fate.CHANGE, key, today, (value,), match.why, waits=True))
-    if pod.node_selector.get(key) in today:
+    other = pod.node_selector.get(key) if key != legacy else None
+    if other in today:
         return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), None
-    if len(today) > 1 or key in pod.node_selector:
+    if len(today) > 1 or other is not None:
         join = {"matchExpressions": [{"key": key, "operator": "In", "values": list(today)}]}
         return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), join
-    edits: tuple[Edit, ...] = (Rename(at / legacy, key),)
+    edits: tuple[Edit, ...] = (Rename(at / legacy, key),) if key != legacy else ()
     if today[0] != pod.node_selector[legacy]:
         edits = (*edits, Set(at / key, today[0]))
     return Finding(CODE, at / legacy, message, edits, severity), None

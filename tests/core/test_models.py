@@ -1,0 +1,331 @@
+"""Which nodes a GPU model of 2017 means: the spelling rules of the road, and the profiles."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.core import models
+from webhook.core.legacy_names import GFD_PRODUCTS, LEGACY_MODEL_LABEL
+from webhook.core.models import Match, match, spelling, stands_for
+from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.settings import Models
+
+PRODUCT = "nvidia.com/gpu.product"
+GFD = Models()
+
+SPELLING = [
+    # --- blanks, dashes, underscores and case are one spelling
+    pytest.param("Tesla K80", "Tesla-K80", True, id="a blank is a dash"),
+    pytest.param("Tesla_K80", "Tesla-K80", True, id="an underscore is a dash"),
+    pytest.param("tesla-k80", "Tesla-K80", True, id="case does not count"),
+    pytest.param(" Tesla \t- K80_", "Tesla-K80", True, id="runs and ends do not count"),
+    pytest.param("TeslaK80", "Tesla-K80", False, id="one word is not two"),
+    pytest.param("TITAN X (Pascal)", "NVIDIA-TITAN-X-Pascal", True, id="brackets do not count"),
+    pytest.param("Tesla K8", "Tesla-K80", False, id="a part of a word is another model"),
+    pytest.param("Tesla K80", "Tesla-K40m", False, id="another model"),
+    # --- a leading NVIDIA
+    pytest.param("Tesla T4", "NVIDIA-Tesla-T4", True, id="NVIDIA on the node only"),
+    pytest.param("NVIDIA Tesla T4", "Tesla-T4", True, id="NVIDIA in the pod only"),
+    pytest.param("nvidia-tesla-t4", "NVIDIA-Tesla-T4", True, id="NVIDIA on both sides"),
+    pytest.param("A100 NVIDIA", "A100", False, id="NVIDIA at the end is a word like others"),
+    pytest.param("NVIDIA NVIDIA T4", "T4", False, id="NVIDIA twice is dropped once"),
+    # --- a brand word that only one side has
+    pytest.param("K80", "Tesla-K80", True, id="the brand on the node only"),
+    pytest.param("Tesla A100", "NVIDIA-A100-SXM4-40GB", True, id="the brand in the pod only"),
+    pytest.param("GTX 1080", "NVIDIA-GeForce-GTX-1080", True, id="GeForce on the node only"),
+    pytest.param("GeForce GTX 1080", "GTX-1080", True, id="GeForce in the pod only"),
+    pytest.param("P4000", "Quadro-P4000", True, id="Quadro on the node only"),
+    pytest.param("Tesla P4", "Quadro-P4", False, id="two different brands"),
+    pytest.param("Quadro P4000", "Tesla-P4000", False, id="two different brands, turned round"),
+    pytest.param("K80 Tesla", "K80", False, id="a brand word at the end is a word like others"),
+    pytest.param("Tesla Tesla K80", "Tesla-K80", False, id="a brand word twice"),
+    pytest.param("Tesla", "Tesla-K80", False, id="a brand alone is no model"),
+    pytest.param("Tesla", "K80", False, id="a brand alone is no model of any brand"),
+    pytest.param("Tesla", "Tesla", True, id="unless a node says no more"),
+    # --- continuations
+    pytest.param("Tesla P100", "Tesla-P100-PCIE-16GB", True, id="PCIE and memory"),
+    pytest.param("Tesla P100", "Tesla-P100-SXM2-16GB", True, id="SXM2 and memory"),
+    pytest.param("Tesla V100", "Tesla-V100-SXM3-32GB", True, id="SXM3"),
+    pytest.param("Tesla V100", "Tesla-V100-FHHL-16GB", True, id="FHHL"),
+    pytest.param("A100", "NVIDIA-A100-80GB-PCIe", True, id="memory before the form"),
+    pytest.param("H100", "NVIDIA-H100-NVL", True, id="NVL"),
+    pytest.param("H100", "NVIDIA-H100-80GB-HBM3", True, id="HBM3"),
+    pytest.param("H100", "NVIDIA-H100-80GB-HBM2e", True, id="HBM2e"),
+    pytest.param("GTX 1060", "NVIDIA-GeForce-GTX-1060-6GB", True, id="memory alone"),
+    pytest.param("GTX 1080", "NVIDIA-GeForce-GTX-1080-Ti", False, id="Ti is another model"),
+    pytest.param("GTX-1080-Ti", "NVIDIA-GeForce-GTX-1080", False, id="and the other way round"),
+    pytest.param("GTX 1080 Ti", "GeForce-GTX-1080-Ti", True, id="Ti on both sides"),
+    pytest.param("RTX 3080", "NVIDIA-GeForce-RTX-3080-Laptop-GPU", False, id="a laptop's"),
+    pytest.param("RTX 2080", "NVIDIA-GeForce-RTX-2080-SUPER", False, id="SUPER is another model"),
+    pytest.param("Tesla P100 PCIE", "Tesla-P100-SXM2-16GB", False, id="another form"),
+    pytest.param("Tesla P100 16GB", "Tesla-P100-PCIE-16GB", False, id="only what comes after"),
+    pytest.param("Tesla-P100-PCIE-16GB", "Tesla-P100", False, id="the pod may not say more"),
+    pytest.param("Tesla V100", "Tesla-V100S-PCIE-32GB", False, id="V100S is another model"),
+    pytest.param("GTX TITAN", "GeForce-GTX-TITAN-X", False, id="TITAN X is another model"),
+    pytest.param("A10", "NVIDIA-A100-PCIE-40GB", False, id="A100 is not A10"),
+    # --- shared and sliced GPUs
+    pytest.param("Tesla K80", "Tesla-K80-SHARED", False, id="a shared GPU is not meant"),
+    pytest.param("A100", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", False, id="nor is a slice"),
+    # --- nothing
+    pytest.param("", "Tesla-K80", False, id="an empty name means nothing"),
+    pytest.param("(*)", "Tesla-K80", False, id="nor does one of forbidden characters"),
+    pytest.param("Tesla K80", "", False, id="an empty value is no model"),
+    pytest.param("NVIDIA", "NVIDIA", False, id="the maker alone is no model"),
+]
+
+
+@pytest.mark.parametrize(("legacy", "real", "meant"), SPELLING)
+def test_a_legacy_name_stands_for_a_real_value(legacy: str, real: str, *, meant: bool) -> None:
+    assert stands_for(legacy, real) is meant
+
+
+@pytest.mark.parametrize(
+    ("real", "shared", "mig", "meant"),
+    [
+        pytest.param("A100-SHARED", True, False, True, id="shared, wanted"),
+        pytest.param("A100-SHARED", False, True, False, id="shared, but slices wanted"),
+        pytest.param("A100-PCIE-40GB-MIG-1g.5gb", False, True, True, id="a slice, wanted"),
+        pytest.param("A100-PCIE-40GB-MIG-1g.10gb.me", False, True, True, id="a slice with media"),
+        pytest.param("A100-PCIE-40GB-MIG-1g.5gb", True, False, False, id="a slice, unwanted"),
+        pytest.param("A100-MIG-1g.5gb-SHARED", True, True, True, id="a shared slice, wanted"),
+        pytest.param("A100-MIG-1g.5gb-SHARED", False, True, False, id="a slice, but shared"),
+        pytest.param("A100-MIG-1g.5gb-SHARED", True, False, False, id="shared, but a slice"),
+        pytest.param("A100-MIG-big", False, True, False, id="no slice's name"),
+        pytest.param("H100-MIG-1g.5gb", True, True, False, id="another model's slice"),
+    ],
+)
+def test_shared_and_sliced_gpus_are_meant_by_setting_only(
+    real: str, *, shared: bool, mig: bool, meant: bool
+) -> None:
+    assert stands_for("A100", real, shared=shared, mig=mig) is meant
+
+
+def test_a_spelling_is_words_without_the_maker() -> None:
+    assert spelling("NVIDIA GeForce_GTX-1080  Ti") == ("geforce", "gtx", "1080", "ti")
+
+
+# --------------------------------------------------------------------------- match
+
+
+def node(gpus: int = 1, **labels: str) -> NodeClass:
+    return NodeClass(labels, gpus={"nvidia.com/gpu": gpus})
+
+
+def cluster(*products: str) -> Inventory:
+    return Inventory(tuple(NodeClass({PRODUCT: each}, gpus={"g": 1}) for each in products))
+
+
+P100S = ("Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")
+
+
+@pytest.mark.parametrize(
+    ("legacy", "inventory", "values"),
+    [
+        pytest.param("Tesla P100", cluster(*P100S, "Tesla-K80"), P100S, id="all its variants"),
+        pytest.param("Tesla P100", cluster("Tesla-P100-SXM2-16GB"), P100S[1:], id="those there"),
+        pytest.param("tesla_k80", cluster("Tesla-K80"), ("Tesla-K80",), id="another spelling"),
+        pytest.param("Tesla K80", cluster("tesla-k80"), ("tesla-k80",), id="the node's spelling"),
+        pytest.param("Tesla M40", cluster("Tesla-K80"), (), id="no such node"),
+        pytest.param(
+            "K80", cluster("K80", "", "K80 x"), ("K80",), id="what is no value is left out"
+        ),
+        pytest.param("K80", cluster("K80-SHARED"), (), id="a shared one is not meant"),
+    ],
+)
+def test_with_an_inventory_a_model_is_what_its_nodes_carry(
+    legacy: str, inventory: Inventory, values: tuple[str, ...]
+) -> None:
+    found = match(legacy, GFD, inventory)
+    assert found.values == values
+    assert not found.carried
+    assert bool(found.why) is not bool(values)
+    assert match(legacy, GFD, inventory) == found  # from memory
+
+
+@pytest.mark.parametrize("profile", ["gfd", "gke", "eks", "karpenter", "aks"])
+def test_without_an_inventory_the_table_of_the_profile_answers(profile: str) -> None:
+    want = {
+        "gfd": ("Tesla-K80",),
+        "gke": ("nvidia-tesla-k80",),
+        "eks": ("nvidia-tesla-k80",),
+        "karpenter": ("k80",),
+        "aks": ("Standard_NC12", "Standard_NC24", "Standard_NC24r", "Standard_NC6"),
+    }
+    assert match("Tesla K80", Models(profile=profile), None) == Match(want[profile])
+
+
+@pytest.mark.parametrize(
+    ("legacy", "values"),
+    [
+        pytest.param(
+            "Tesla P100",
+            ("Tesla-P100-PCIE-12GB", "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"),
+            id="all variants",
+        ),
+        pytest.param(
+            "GTX 1080", ("GeForce-GTX-1080", "NVIDIA-GeForce-GTX-1080"), id="with and without maker"
+        ),
+        pytest.param(
+            "GTX-1080-Ti", ("GeForce-GTX-1080-Ti", "NVIDIA-GeForce-GTX-1080-Ti"), id="Ti alone"
+        ),
+        pytest.param("Voodoo 2", (), id="none"),
+    ],
+)
+def test_the_shipped_table_names_every_spelling(legacy: str, values: tuple[str, ...]) -> None:
+    found = match(legacy, GFD, None)
+    assert found.values == values
+    assert found.why == ("" if values else "the table of known models has no such model")
+
+
+def test_every_product_of_the_table_stands_for_itself() -> None:
+    assert all(each in match(each, GFD, None).values for each in GFD_PRODUCTS)
+
+
+@pytest.mark.parametrize(
+    "inventory",
+    [
+        pytest.param(Inventory(), id="it is empty"),
+        pytest.param(Inventory((node(0, zone="a"),)), id="it has no GPU nodes"),
+    ],
+)
+def test_an_inventory_that_knows_no_models_leaves_it_to_the_table(inventory: Inventory) -> None:
+    assert match("Tesla K80", GFD, inventory) == Match(("Tesla-K80",))
+
+
+def test_a_pool_scaled_to_zero_still_tells_its_models() -> None:
+    empty_pool = Inventory((NodeClass({PRODUCT: "Tesla-K80-24GB"}),))
+    assert match("K80", GFD, empty_pool) == Match(("Tesla-K80-24GB",))
+    assert match("M40", GFD, empty_pool).why == f"no node carries such a model under {PRODUCT}"
+
+
+def test_nodes_that_still_carry_the_legacy_label_keep_the_constraint() -> None:
+    inventory = Inventory((NodeClass({LEGACY_MODEL_LABEL: "Tesla-K80", PRODUCT: "Tesla-K80"}),))
+    assert match("Tesla-K80", GFD, inventory) == Match(carried=True)
+    assert match("Tesla K80", GFD, inventory) == Match(("Tesla-K80",))
+
+
+@pytest.mark.parametrize(
+    ("inventory", "hint"),
+    [
+        pytest.param(
+            Inventory((NodeClass({"cloud.google.com/gke-accelerator": "x"}, gpus={"g": 1}),)),
+            "; they carry cloud.google.com/gke-accelerator: set models.profile to gke",
+            id="GKE",
+        ),
+        pytest.param(
+            Inventory((NodeClass({"k8s.amazonaws.com/accelerator": "x"}, gpus={"g": 1}),)),
+            "; they carry k8s.amazonaws.com/accelerator: set models.profile to eks",
+            id="EKS",
+        ),
+        pytest.param(
+            Inventory((NodeClass({"karpenter.k8s.aws/instance-gpu-name": "x"}, gpus={"g": 1}),)),
+            "; they carry karpenter.k8s.aws/instance-gpu-name: set models.profile to karpenter",
+            id="Karpenter",
+        ),
+        pytest.param(
+            Inventory(
+                (
+                    NodeClass(
+                        {
+                            "node.kubernetes.io/instance-type": "Standard_NC6",
+                            "kubernetes.azure.com/accelerator": "nvidia",
+                        },
+                        gpus={"g": 1},
+                    ),
+                )
+            ),
+            "; they are AKS nodes: set models.profile to aks",
+            id="AKS",
+        ),
+        pytest.param(
+            Inventory(
+                (NodeClass({"node.kubernetes.io/instance-type": "p3.2xlarge"}, gpus={"g": 1}),)
+            ),
+            "",
+            id="a machine size alone is everywhere and says nothing",
+        ),
+        pytest.param(
+            Inventory(
+                (
+                    NodeClass({"zone": "a"}, gpus={"g": 1}),
+                    NodeClass({"cloud.google.com/gke-accelerator": "x"}),
+                )
+            ),
+            "",
+            id="labels of nodes without GPUs do not count",
+        ),
+    ],
+)
+def test_if_no_gpu_node_carries_the_label_the_profile_to_choose_is_named(
+    inventory: Inventory, hint: str
+) -> None:
+    assert match("Tesla K80", GFD, inventory) == Match(
+        why=f"no GPU node carries the label {PRODUCT}{hint}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "legacy", "inventory", "expected"),
+    [
+        pytest.param(
+            (("Tesla K80", ("Kepler",)),), "tesla-k80", None, ("Kepler",), id="over the table"
+        ),
+        pytest.param(
+            (("Tesla K80", ("Kepler", "K80-X")),),
+            "Tesla K80",
+            cluster("Kepler", "Tesla-K80"),
+            ("Kepler",),
+            id="over the spelling, as far as nodes carry it",
+        ),
+        pytest.param(
+            (("K80", ("Kepler",)),), "Tesla K80", None, ("Tesla-K80",), id="for that name only"
+        ),
+        pytest.param(
+            (("Tesla K80", ("not a value", "", "Kepler")),),
+            "Tesla K80",
+            None,
+            ("Kepler",),
+            id="but never what can be no value",
+        ),
+        pytest.param(
+            (("Voodoo", ("b", "a")),), "voodoo", None, ("a", "b"), id="sorted, for any name"
+        ),
+    ],
+)
+def test_the_users_values_are_the_last_word(
+    values: tuple[tuple[str, tuple[str, ...]], ...],
+    legacy: str,
+    inventory: Inventory | None,
+    expected: tuple[str, ...],
+) -> None:
+    assert match(legacy, Models(values=values), inventory).values == expected
+
+
+def test_the_users_settings_for_shared_and_sliced_gpus_are_heeded() -> None:
+    inventory = cluster("A100-SHARED", "A100-MIG-1g.5gb", "A100")
+    assert match("A100", GFD, inventory).values == ("A100",)
+    assert match("A100", Models(shared=True), cluster("A100-SHARED")).values == ("A100-SHARED",)
+    assert match("A100", Models(mig=True), cluster("A100-MIG-1g.5gb")).values == (
+        "A100-MIG-1g.5gb",
+    )
+
+
+def test_the_users_own_label_is_asked() -> None:
+    inventory = Inventory((NodeClass({"own/model": "Tesla-K80"}, gpus={"g": 1}),))
+    assert match("K80", Models(label="own/model"), inventory).values == ("Tesla-K80",)
+
+
+def test_machine_sizes_stand_for_models_where_nodes_have_them() -> None:
+    label = "node.kubernetes.io/instance-type"
+    inventory = Inventory((NodeClass({label: "Standard_NC12"}, gpus={"g": 1}),))
+    assert match("K80", Models(profile="aks"), inventory).values == ("Standard_NC12",)
+    assert match("V100", Models(profile="aks"), inventory).values == ()
+
+
+def test_a_bounded_number_of_answers_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "_REMEMBERED", 2)
+    inventory = cluster("Tesla-K80")
+    for name in ("a", "b", "Tesla K80", "c"):
+        match(name, GFD, inventory)
+    assert list(inventory.models) == [(GFD, "a"), (GFD, "b")]
+    assert match("Tesla K80", GFD, inventory).values == ("Tesla-K80",)
