@@ -68,10 +68,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         yield Finding(
             CODE, at, f"no scheduler read {name[:40]!r} of the affinity annotation: delete it"
         )
-    if sections:
-        yield from _convert(pod, cx, at, sections)
-    else:
-        yield Finding(CODE, at, "the affinity annotation says nothing: delete it", (Remove(at),))
+    yield from _convert(pod, cx, at, sections)
 
 
 def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> Iterator[Finding]:
@@ -95,14 +92,16 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
             for note in section.notes:
                 message = f"affinity annotation: {note}; see that spec.affinity says what is meant"
                 yield Finding(CODE, at, message, severity=severity)
-    if not stays:
-        edits.append(Remove(at))
+    gone = () if stays else (Remove(at),)
     if edits:
         message = (
             "the affinity annotation has had no effect since Kubernetes 1.8; it is spec.affinity "
             "now: move it there"
         )
-        yield Finding(CODE, at, message, tuple(edits))
+        yield Finding(CODE, at, message, (*edits, *gone))
+    elif gone:
+        message = "the affinity annotation adds nothing to spec.affinity: delete it"
+        yield Finding(CODE, at, message, gone)
 
 
 def _prepare(name: str, section: Section, cx: Context) -> list[str]:
