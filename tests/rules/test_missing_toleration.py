@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.rules.pods import GPU, LEGACY, SPEC, container, found, gpu_nodes, modern_pod, pod
+from webhook.core.edits import Append
+from webhook.core.findings import Finding
+from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.rule import Context
+from webhook.core.settings import AKS_SKU_TAINT, Settings, Taint
+from webhook.rules import missing_toleration as rule
+
+SLICE = "nvidia.com/mig-1g.5gb"
+TO = SPEC / "tolerations"
+
+repaired = partial(Finding, rule.CODE)
+
+
+def exists(key: str, effect: str = "NoSchedule") -> dict[str, str]:
+    return {"key": key, "operator": "Exists", "effect": effect}
+
+
+def tolerated(*tolerations: dict[str, str], more: str = "") -> Finding:
+    keys = ", ".join(f"{each['key']}:{each['effect']}" for each in tolerations)
+    message = f"GPU nodes may be tainted: tolerates {keys} now; write it into tolerations{more}"
+    return repaired(TO, message, tuple(Append(TO, each) for each in tolerations))
+
+
+GPU_ONE = container({GPU: "1"}, {GPU: "1"})
+CPU = container({"cpu": "2"}, {"cpu": "2"})
+MEMORY = container({"memory": "1Gi"}, {"memory": "1Gi"})
+UNRELATED = {"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        pytest.param(pod(), [], id="1 empty pod: untouched"),
+        pytest.param(pod(CPU), [], id="2 a container without a GPU: untouched"),
+        pytest.param(pod(initContainers=[MEMORY]), [], id="3 an init container without a GPU"),
+        pytest.param(pod(GPU_ONE), [tolerated(exists(GPU))], id="4 a container with a GPU: added"),
+        pytest.param(
+            pod(initContainers=[GPU_ONE]),
+            [tolerated(exists(GPU))],
+            id="5 an init container with one",
+        ),
+        pytest.param(
+            pod(GPU_ONE, tolerations=[UNRELATED]),
+            [tolerated(exists(GPU))],
+            id="6 an unrelated toleration: kept, the new one after it",
+        ),
+        pytest.param(
+            pod(container({SLICE: "1"}), GPU_ONE),
+            [tolerated(exists(GPU), exists(SLICE))],
+            id="7 two resources: two tolerations, sorted by key",
+        ),
+        pytest.param(
+            pod(GPU_ONE, tolerations=[exists(GPU)]), [], id="8 that very toleration: unchanged"
+        ),
+        pytest.param(
+            pod(
+                GPU_ONE,
+                tolerations=[
+                    {"key": GPU, "operator": "Equal", "value": "foo", "effect": "NoExecute"}
+                ],
+            ),
+            [tolerated(exists(GPU))],
+            id="9 the same key with another effect: kept, the new one added",
+        ),
+        pytest.param(
+            pod(GPU_ONE, tolerations=[{"operator": "Exists"}]),
+            [tolerated(exists(GPU))],
+            id="10 a wildcard: kept, the new one added",
+        ),
+    ],
+)
+def test_as_extended_resource_toleration(obj: Any, expected: list[Finding]) -> None:
+    """The table of plugin/pkg/admission/extendedresourcetoleration, for GPUs."""
+    there = list(obj["spec"].get("tolerations", []))
+    assert found(rule, obj) == expected
+    added = [edit.value for each in expected for edit in each.edits if isinstance(edit, Append)]
+    assert obj["spec"].get("tolerations", []) == there + added
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        pytest.param({GPU: "0"}, [], id="no GPU: no toleration, where the plugin would add one"),
+        pytest.param({GPU: "-1"}, [], id="a negative amount"),
+        pytest.param({GPU: "many"}, [], id="no amount"),
+        pytest.param({"example.com/fpga": "1"}, [], id="an extended resource that is no GPU"),
+        pytest.param({LEGACY: "1"}, [], id="the legacy name: another rule renames it first"),
+        pytest.param({GPU: "500m"}, [tolerated(exists(GPU))], id="a fraction is a GPU"),
+    ],
+)
+def test_only_gpus_with_a_positive_amount(resources: Any, expected: list[Finding]) -> None:
+    assert found(rule, pod(container(resources), container({LEGACY: "1"}))) == expected
+
+
+def test_the_settings_say_which_names_are_gpus() -> None:
+    cx = Context(Settings(gpu_resource="example.com/gpu", gpu_resources=("example.com/slice-*",)))
+    obj = pod(container({"example.com/slice-2": 1}), container({"example.com/gpu": 1}), GPU_ONE)
+    assert found(rule, obj, cx) == [
+        tolerated(exists("example.com/gpu"), exists("example.com/slice-2"))
+    ]
+
+
+SKU = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
+EVICT = Taint("gpu-drain", "", "NoExecute")
+EVICTED = {"key": "gpu-drain", "operator": "Equal", "value": "", "effect": "NoExecute"}
+LABELS = {"nvidia.com/gpu.present": "true"}
+
+
+@pytest.mark.parametrize(
+    ("listed", "carried", "expected"),
+    [
+        pytest.param(
+            (AKS_SKU_TAINT,), (), [exists(GPU)], id="listed, carried by no node: not added"
+        ),
+        pytest.param(
+            (AKS_SKU_TAINT,), (AKS_SKU_TAINT,), [exists(GPU), SKU], id="listed and carried"
+        ),
+        pytest.param(
+            (AKS_SKU_TAINT,),
+            (Taint("sku", "gpu", "NoExecute"),),
+            [exists(GPU)],
+            id="listed, carried with another effect",
+        ),
+        pytest.param(
+            (AKS_SKU_TAINT,),
+            (Taint("sku", "fpga"),),
+            [exists(GPU)],
+            id="carried with another value",
+        ),
+        pytest.param((), (AKS_SKU_TAINT,), [exists(GPU)], id="carried, but off until it is listed"),
+        pytest.param((), (EVICT,), [exists(GPU)], id="never NoExecute"),
+        pytest.param(
+            (EVICT,), (EVICT,), [exists(GPU), EVICTED], id="NoExecute only if it is listed"
+        ),
+    ],
+)
+def test_taints_of_the_settings(
+    listed: tuple[Taint, ...], carried: tuple[Taint, ...], expected: list[dict[str, str]]
+) -> None:
+    cx = Context(Settings(taints=listed), gpu_nodes(LABELS, taints=carried))
+    obj = modern_pod()
+    found(rule, obj, cx)
+    assert obj["spec"]["tolerations"] == expected
+
+
+def test_a_listed_taint_needs_an_inventory() -> None:
+    cx = Context(Settings(taints=(AKS_SKU_TAINT,)))
+    assert found(rule, modern_pod(), cx) == [tolerated(exists(GPU))]
+
+
+OFF_LIMITS = [
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/not-ready",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "startup-taint.cluster-autoscaler.kubernetes.io/driver",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/unregistered",
+]
+
+
+@pytest.mark.parametrize("key", OFF_LIMITS)
+def test_taints_that_say_not_now_are_never_tolerated_nor_named(key: str) -> None:
+    taint = Taint(key)
+    cx = Context(Settings(taints=(taint,)), gpu_nodes(LABELS, taints=(taint,)))
+    assert found(rule, modern_pod(), cx) == [tolerated(exists(GPU))]
+
+
+TEAM = Taint("team", "vision")
+
+
+@pytest.mark.parametrize(
+    ("taints", "there", "more"),
+    [
+        pytest.param((Taint(GPU, "present"),), [], "", id="the GPU taint is tolerated now"),
+        pytest.param(
+            (TEAM,), [], "team=vision:NoSchedule", id="a taint that nobody tolerates: named"
+        ),
+        pytest.param((Taint("cold"),), [], "cold:NoSchedule", id="a taint without a value: named"),
+        pytest.param(
+            (Taint("a", "1"), Taint("b", "2"), Taint("c", "3"), TEAM),
+            [],
+            "a=1:NoSchedule, b=2:NoSchedule and 2 more",
+            id="many taints: the first two, since a warning is one line",
+        ),
+        pytest.param(
+            (Taint("soft", "", "PreferNoSchedule"),), [], "", id="a taint that repels nobody"
+        ),
+        pytest.param((TEAM,), [{"operator": "Exists"}], "", id="tolerated by a wildcard"),
+        pytest.param((TEAM,), [exists("team")], "", id="tolerated by key"),
+        pytest.param((TEAM,), [{"key": "team", "value": "vision"}], "", id="tolerated by value"),
+        pytest.param(
+            (TEAM,),
+            [{"key": "team", "value": "speech"}],
+            "team=vision:NoSchedule",
+            id="another value: named",
+        ),
+        pytest.param(
+            (TEAM,),
+            [exists("team", "NoExecute")],
+            "team=vision:NoSchedule",
+            id="another effect: named",
+        ),
+        pytest.param((TEAM,), [exists("crew")], "team=vision:NoSchedule", id="another key: named"),
+        pytest.param(
+            (Taint("", "vision"),),
+            [{"value": "vision"}],
+            "=vision:NoSchedule",
+            id="no key, no operator",
+        ),
+    ],
+)
+def test_other_taints_of_gpu_nodes_are_named(
+    taints: tuple[Taint, ...], there: list[Any], more: str
+) -> None:
+    cx = Context(inventory=gpu_nodes(LABELS, taints=taints))
+    text = f". Not tolerated taints of GPU nodes: {more}" if more else ""
+    assert found(rule, modern_pod(tolerations=there), cx) == [tolerated(exists(GPU), more=text)]
+
+
+def test_taints_of_nodes_without_gpus_are_not_named() -> None:
+    cx = Context(inventory=Inventory((NodeClass({}, (TEAM,)),)))
+    assert found(rule, modern_pod(), cx) == [tolerated(exists(GPU))]

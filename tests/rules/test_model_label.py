@@ -1,0 +1,565 @@
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.rules.pods import LABEL, PRODUCT, SPEC, found, gpu_nodes, legacy_pod, modern_pod
+from webhook.core.edits import Remove, Rename, Set
+from webhook.core.findings import Finding, Severity
+from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.rule import Context
+from webhook.core.settings import Models, Settings
+from webhook.rules import model_label as rule
+
+if TYPE_CHECKING:
+    from webhook.core.edits import Edit
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+SELECTOR = SPEC / "nodeSelector"
+NODE = SPEC / "affinity" / "nodeAffinity"
+TERMS = NODE / REQUIRED / "nodeSelectorTerms"
+
+repaired = partial(Finding, rule.CODE)
+reported = partial(Finding, rule.CODE, severity=Severity.PERSON)
+
+NODES = gpu_nodes(
+    {PRODUCT: "Tesla-K80"},
+    {PRODUCT: "Tesla-P100-PCIE-16GB"},
+    {PRODUCT: "Tesla-P100-SXM2-16GB"},
+    {PRODUCT: "GeForce-GTX-1080-Ti"},
+    {PRODUCT: "Tesla-T4-SHARED"},
+    {PRODUCT: "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"},
+)
+
+
+def on(inventory: Inventory | None = NODES, **models: Any) -> Context:
+    return Context(Settings(models=Models(**models)), inventory)
+
+
+def term(key: str, *values: str, operator: str = "In") -> dict[str, Any]:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def models(*values: str, operator: str = "In") -> dict[str, Any]:
+    return term(LABEL, *values, operator=operator)
+
+
+def required(*terms: Any) -> dict[str, Any]:
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
+
+
+def preferred(*preferences: Any) -> dict[str, Any]:
+    return {
+        "nodeAffinity": {PREFERRED: [{"weight": 1, "preference": each} for each in preferences]}
+    }
+
+
+def named(values: str, key: str = PRODUCT) -> str:
+    return (
+        f"no node carries the label {LABEL} any more; write {key}{f': {values}' if values else ''}"
+    )
+
+
+ABSENT = f"no node carries such a model under {PRODUCT}"
+GONE = (
+    f"no node carries the label {LABEL} any more, and nothing here stands for its value: "
+    "delete the term"
+)
+
+
+def waits(value: str, why: str = ABSENT) -> str:
+    cure = "name the model as the nodes do"
+    return f"{value!r} stands for no GPU here, so the pod waits: {why}; {cure}"
+
+
+def dropped(value: str, why: str = ABSENT) -> str:
+    return f"{value!r} stands for no GPU here and is dropped: {why}; name the model as the nodes do"
+
+
+ZONE = term("zone", "a")
+PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-1"]}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({}, [], id="nothing said of nodes: untouched"),
+        pytest.param(
+            {"nodeSelector": {PRODUCT: "Tesla-K80"}, "affinity": required(ZONE)},
+            [],
+            id="today's label: untouched",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "Tesla-K80", "zone": "a"}},
+            [repaired(SELECTOR / LABEL, named("Tesla-K80"), (Rename(SELECTOR / LABEL, PRODUCT),))],
+            id="nodeSelector, one real value of the same spelling: stays there under the new key",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "tesla_k80"}},
+            [
+                repaired(
+                    SELECTOR / LABEL,
+                    named("Tesla-K80"),
+                    (Rename(SELECTOR / LABEL, PRODUCT), Set(SELECTOR / PRODUCT, "Tesla-K80")),
+                )
+            ],
+            id="nodeSelector, another spelling: the value of the nodes",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "Tesla-P100"}},
+            [
+                repaired(
+                    SELECTOR / LABEL,
+                    named("Tesla-P100-PCIE-16GB, Tesla-P100-SXM2-16GB"),
+                    (
+                        Remove(SELECTOR / LABEL),
+                        Set(TERMS, [term(PRODUCT, "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")]),
+                    ),
+                )
+            ],
+            id="nodeSelector, several real values: one required In, and the key goes",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "Tesla-P100"}, "affinity": required(PIN, ZONE)},
+            [
+                repaired(
+                    SELECTOR / LABEL,
+                    named("Tesla-P100-PCIE-16GB, Tesla-P100-SXM2-16GB"),
+                    (
+                        Remove(SELECTOR / LABEL),
+                        Set(
+                            TERMS,
+                            [
+                                PIN | term(PRODUCT, "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"),
+                                {
+                                    "matchExpressions": [
+                                        *ZONE["matchExpressions"],
+                                        *term(
+                                            PRODUCT, "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"
+                                        )["matchExpressions"],
+                                    ]
+                                },
+                            ],
+                        ),
+                    ),
+                )
+            ],
+            id="nodeSelector, several values beside required terms: AND-ed to each, the pin stays",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "GTX-1080"}},
+            [reported(SELECTOR / LABEL, waits("GTX-1080"), (Rename(SELECTOR / LABEL, PRODUCT),))],
+            id="nodeSelector, a model that no node has (a Ti is another): the pod waits",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "Tesla-K80", PRODUCT: "Tesla-K80"}},
+            [repaired(SELECTOR / LABEL, named("Tesla-K80"), (Remove(SELECTOR / LABEL),))],
+            id="nodeSelector, both keys agree: the legacy one goes",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "Tesla-K80", PRODUCT: "Tesla-T4"}},
+            [
+                repaired(
+                    SELECTOR / LABEL,
+                    named("Tesla-K80"),
+                    (Remove(SELECTOR / LABEL), Set(TERMS, [term(PRODUCT, "Tesla-K80")])),
+                )
+            ],
+            id="nodeSelector, the keys disagree: both must hold, as they had to",
+        ),
+        pytest.param(
+            {"affinity": required(models("Tesla K80", "Tesla P100"))},
+            [
+                repaired(
+                    TERMS / 0,
+                    named("Tesla-K80, Tesla-P100-PCIE-16GB, Tesla-P100-SXM2-16GB"),
+                    (
+                        Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),
+                        Set(
+                            TERMS / 0 / "matchExpressions" / 0 / "values",
+                            ["Tesla-K80", "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"],
+                        ),
+                    ),
+                )
+            ],
+            id="required In: the values of the nodes",
+        ),
+        pytest.param(
+            {"affinity": required(ZONE, models("GTX 970 (rev 2)"))},
+            [
+                repaired(
+                    TERMS / 1,
+                    named("GTX-970-rev-2"),
+                    (
+                        Set(TERMS / 1 / "matchExpressions" / 0 / "key", PRODUCT),
+                        Set(TERMS / 1 / "matchExpressions" / 0 / "values", ["GTX-970-rev-2"]),
+                    ),
+                ),
+                reported(TERMS / 1, waits("GTX 970 (rev 2)")),
+            ],
+            id="required In, unmapped: sanitised as GFD does, so the pod waits",
+        ),
+        pytest.param(
+            {"affinity": required(models("GTX", "Tesla K80", "Foo"))},
+            [
+                repaired(
+                    TERMS / 0,
+                    named("Tesla-K80"),
+                    (
+                        Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),
+                        Set(TERMS / 0 / "matchExpressions" / 0 / "values", ["Tesla-K80"]),
+                    ),
+                ),
+                reported(
+                    TERMS / 0,
+                    f"'GTX' (and 1 more) stands for no GPU here and is dropped: {ABSENT}; "
+                    "name the model as the nodes do",
+                ),
+            ],
+            id="required In, unmapped beside a mapped one: dropped with a warning",
+        ),
+        pytest.param(
+            {"affinity": required(models("GTX", operator="NotIn") | PIN)},
+            [
+                repaired(TERMS / 0, named(""), (Remove(TERMS / 0 / "matchExpressions" / 0),)),
+                reported(TERMS / 0, dropped("GTX")),
+            ],
+            id="NotIn, unmapped, beside the pin of a DaemonSet: only the requirement goes",
+        ),
+        pytest.param(
+            {"affinity": required(models("GTX", operator="NotIn"), models("Tesla K80"))},
+            [
+                repaired(TERMS / 0, GONE, (Remove(NODE / REQUIRED),)),
+                reported(TERMS / 0, dropped("GTX")),
+                repaired(TERMS / 1, GONE),
+            ],
+            id="NotIn, unmapped and alone: the term is true of every node, and so are they all",
+        ),
+        pytest.param(
+            {"affinity": required(models("Tesla K80", "GTX", operator="NotIn"))},
+            [
+                repaired(
+                    TERMS / 0,
+                    named("Tesla-K80"),
+                    (
+                        Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),
+                        Set(TERMS / 0 / "matchExpressions" / 0 / "values", ["Tesla-K80"]),
+                    ),
+                ),
+                reported(TERMS / 0, dropped("GTX")),
+            ],
+            id="NotIn, mapped and unmapped: what is mapped is still avoided",
+        ),
+        pytest.param(
+            {"affinity": required(models(operator="Exists"))},
+            [
+                repaired(
+                    TERMS / 0,
+                    named(""),
+                    (Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),),
+                )
+            ],
+            id="Exists: any model, under the new key",
+        ),
+        pytest.param(
+            {"affinity": preferred(ZONE, models("Tesla K80"))},
+            [
+                repaired(
+                    NODE / PREFERRED / 1 / "preference",
+                    named("Tesla-K80"),
+                    (
+                        Set(
+                            NODE / PREFERRED / 1 / "preference" / "matchExpressions" / 0 / "key",
+                            PRODUCT,
+                        ),
+                        Set(
+                            NODE / PREFERRED / 1 / "preference" / "matchExpressions" / 0 / "values",
+                            ["Tesla-K80"],
+                        ),
+                    ),
+                )
+            ],
+            id="preferred In: the values of the nodes",
+        ),
+        pytest.param(
+            {"affinity": preferred(ZONE, models("GTX"))},
+            [
+                repaired(
+                    NODE / PREFERRED / 1 / "preference", GONE, (Remove(NODE / PREFERRED / 1),)
+                ),
+                reported(NODE / PREFERRED / 1 / "preference", dropped("GTX")),
+            ],
+            id="preferred In, unmapped: the preference goes",
+        ),
+        pytest.param(
+            {"affinity": preferred(models("GTX", operator="NotIn"))},
+            [
+                repaired(
+                    NODE / PREFERRED / 0 / "preference", GONE, (Remove(NODE / PREFERRED / 0),)
+                ),
+                reported(NODE / PREFERRED / 0 / "preference", dropped("GTX")),
+            ],
+            id="preferred NotIn, unmapped: it is true of every node and goes",
+        ),
+        pytest.param(
+            {
+                "nodeSelector": {LABEL: "Tesla-P100"},
+                "affinity": required(ZONE, models("GTX", operator="NotIn")),
+            },
+            [
+                repaired(
+                    SELECTOR / LABEL,
+                    named("Tesla-P100-PCIE-16GB, Tesla-P100-SXM2-16GB"),
+                    (
+                        Remove(SELECTOR / LABEL),
+                        Set(TERMS, [term(PRODUCT, "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")]),
+                    ),
+                ),
+                reported(TERMS / 1, dropped("GTX")),
+            ],
+            id="nodeSelector joined to terms of which one is true of every node",
+        ),
+        pytest.param(
+            {
+                "nodeSelector": {LABEL: "Tesla-P100"},
+                "affinity": required(models("Tesla K80")),
+            },
+            [
+                repaired(
+                    SELECTOR / LABEL,
+                    named("Tesla-P100-PCIE-16GB, Tesla-P100-SXM2-16GB"),
+                    (
+                        Remove(SELECTOR / LABEL),
+                        Set(
+                            TERMS,
+                            [
+                                {
+                                    "matchExpressions": [
+                                        *term(PRODUCT, "Tesla-K80")["matchExpressions"],
+                                        *term(
+                                            PRODUCT, "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"
+                                        )["matchExpressions"],
+                                    ]
+                                }
+                            ],
+                        ),
+                    ),
+                )
+            ],
+            id="nodeSelector joined to a term that names a model too",
+        ),
+    ],
+)
+def test_model_label(spec: Any, expected: list[Finding]) -> None:
+    assert found(rule, legacy_pod(**spec), on()) == expected
+
+
+def today(value: str, cx: Context) -> dict[str, str]:
+    """What a nodeSelector on this legacy value says afterwards."""
+    obj = legacy_pod(nodeSelector={LABEL: value})
+    found(rule, obj, cx)
+    selector: dict[str, str] = obj["spec"].get("nodeSelector", {})
+    return selector
+
+
+def wanted(value: str, cx: Context) -> list[str]:
+    """The values that a required In on this legacy value names afterwards."""
+    obj = legacy_pod(affinity=required(models(value)))
+    found(rule, obj, cx)
+    terms = obj["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    values: list[str] = terms[0]["matchExpressions"][0]["values"]
+    return values
+
+
+@pytest.mark.parametrize(
+    ("value", "real", "expected"),
+    [
+        pytest.param(
+            "Tesla K80", ["NVIDIA-Tesla-K80"], ["NVIDIA-Tesla-K80"], id="a leading NVIDIA"
+        ),
+        pytest.param("NVIDIA Tesla K80", ["Tesla-K80"], ["Tesla-K80"], id="a leading NVIDIA once"),
+        pytest.param("K80", ["Tesla-K80"], ["Tesla-K80"], id="a brand that only the node names"),
+        pytest.param(
+            "Tesla A100", ["NVIDIA-A100-NVL"], ["NVIDIA-A100-NVL"], id="only the pod names"
+        ),
+        pytest.param("Quadro P4", ["Tesla-P4"], ["Quadro-P4"], id="two brands: another card"),
+        pytest.param("GTX 1080", ["GeForce-GTX-1080-Ti"], ["GTX-1080"], id="a Ti is another card"),
+        pytest.param(
+            "P100", ["Tesla-P100-HBM2e-16GB"], ["Tesla-P100-HBM2e-16GB"], id="memory words"
+        ),
+        pytest.param("Tesla P1", ["Tesla-P100"], ["Tesla-P1"], id="a beginning is not the word"),
+        pytest.param("Tesla K80", ["Tesla-K80-SHARED"], ["Tesla-K80"], id="shared only by setting"),
+        pytest.param("A100", ["A100-MIG-1g.5gb"], ["A100"], id="sliced only by setting"),
+        pytest.param("Tesla  K80 ", ["TESLA_K80"], ["TESLA_K80"], id="blanks and case"),
+        pytest.param("(((", ["Tesla-K80"], ["unknown"], id="nothing is left of it"),
+        pytest.param("x" * 99, ["Tesla-K80"], ["x" * 63], id="63 characters at most"),
+        pytest.param("Tesla K80", [], ["Tesla-K80"], id="no GPU node now: the table of models"),
+    ],
+)
+def test_which_values_a_model_stands_for(value: str, real: list[str], expected: list[str]) -> None:
+    nodes = gpu_nodes(*({PRODUCT: each} for each in real))
+    assert wanted(value, on(nodes)) == expected
+
+
+def test_shared_and_sliced_gpus_stand_for_the_model_by_setting() -> None:
+    assert wanted("Tesla T4", on()) == ["Tesla-T4"]
+    assert wanted("Tesla T4", on(shared=True)) == ["Tesla-T4-SHARED"]
+    assert wanted("A100 SXM4 40GB", on()) == ["A100-SXM4-40GB"]
+    assert wanted("A100", on(mig=True)) == ["NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "key", "values"),
+    [
+        pytest.param("gfd", PRODUCT, ["Tesla-K80"], id="GPU Feature Discovery"),
+        pytest.param("gke", "cloud.google.com/gke-accelerator", ["nvidia-tesla-k80"], id="GKE"),
+        pytest.param("eks", "k8s.amazonaws.com/accelerator", ["nvidia-tesla-k80"], id="EKS"),
+        pytest.param("karpenter", "karpenter.k8s.aws/instance-gpu-name", ["k80"], id="Karpenter"),
+    ],
+)
+def test_profiles_without_an_inventory(profile: str, key: str, values: list[str]) -> None:
+    cx = on(None, profile=profile)
+    assert today("Tesla-K80", cx) == {key: values[0]}
+    assert wanted("Tesla K80", cx) == values
+
+
+def test_aks_names_machine_sizes() -> None:
+    sizes = wanted("Tesla K80", on(None, profile="aks"))
+    assert sizes == ["Standard_NC12", "Standard_NC24", "Standard_NC24r", "Standard_NC6"]
+
+
+def test_values_and_label_of_the_settings() -> None:
+    cx = on(None, label="example.com/card", values=(("GTX", ("gtx-970", "gtx-980")),))
+    obj = legacy_pod(affinity=required(models("GTX")))
+    found(rule, obj, cx)
+    assert obj["spec"]["affinity"] == required(term("example.com/card", "gtx-970", "gtx-980"))
+
+
+def test_an_unknown_model_without_an_inventory() -> None:
+    why = "the table of known models has no such model"
+    expected = reported(SELECTOR / LABEL, waits("GTX", why), (Rename(SELECTOR / LABEL, PRODUCT),))
+    assert found(rule, legacy_pod(nodeSelector={LABEL: "GTX"}), on(None)) == [expected]
+
+
+GKE = "cloud.google.com/gke-accelerator"
+SIZE = "node.kubernetes.io/instance-type"
+
+
+@pytest.mark.parametrize(
+    ("labels", "hint"),
+    [
+        pytest.param(
+            {GKE: "nvidia-tesla-k80"}, f"; they carry {GKE}: set models.profile to gke", id="GKE"
+        ),
+        pytest.param(
+            {"kubernetes.azure.com/accelerator": "nvidia", SIZE: "Standard_NC6"},
+            "; they are AKS nodes: set models.profile to aks",
+            id="AKS",
+        ),
+        pytest.param({SIZE: "p2.xlarge"}, "", id="nothing that any profile knows"),
+    ],
+)
+def test_a_wrong_profile_makes_every_model_unknown_and_is_named(
+    labels: dict[str, str], hint: str
+) -> None:
+    why = f"no GPU node carries the label {PRODUCT}{hint}"
+    place = TERMS / 0 / "matchExpressions" / 0
+    edits = (Set(place / "key", PRODUCT), Set(place / "values", ["Tesla-K80"]))
+    obj = legacy_pod(affinity=required(models("Tesla K80")))
+    assert found(rule, obj, on(gpu_nodes(labels))) == [
+        repaired(TERMS / 0, named("Tesla-K80"), edits),
+        reported(TERMS / 0, waits("Tesla K80", why)),
+    ]
+    obj = legacy_pod(affinity=required(models(operator="Exists")))
+    assert found(rule, obj, on(gpu_nodes(labels))) == [
+        repaired(TERMS / 0, named(""), edits[:1]),
+        reported(TERMS / 0, waits("any model", why)),
+    ]
+    obj = legacy_pod(affinity=preferred(models(operator="Exists")))
+    assert [each.severity for each in found(rule, obj, on(gpu_nodes(labels)))] == [Severity.REPAIR]
+
+
+CARRIED = Inventory((NodeClass({LABEL: "Tesla-K80"}), *NODES.classes))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"nodeSelector": {LABEL: "Tesla-K80"}}, id="nodeSelector"),
+        pytest.param({"affinity": required(models("Tesla-K80"))}, id="required In"),
+        pytest.param(
+            {"affinity": required(models("Tesla-K80", "Tesla-P100"))}, id="one of them is"
+        ),
+        pytest.param({"affinity": preferred(models("Tesla-K80"))}, id="preferred In"),
+        pytest.param({"affinity": required(models("Tesla-K80", operator="NotIn"))}, id="NotIn"),
+        pytest.param({"affinity": required(models(operator="Exists"))}, id="Exists"),
+    ],
+)
+def test_a_label_that_nodes_still_carry_stays(spec: Any) -> None:
+    assert found(rule, legacy_pod(**spec), on(CARRIED)) == []
+    assert found(rule, modern_pod(**spec), on(CARRIED)) == []
+
+
+def test_a_label_that_nodes_still_carry_with_another_value_does_not_stay() -> None:
+    assert today("Tesla-P100-SXM2-16GB", on(CARRIED)) == {PRODUCT: "Tesla-P100-SXM2-16GB"}
+
+
+def test_what_can_be_no_label_value_goes_also_beside_one_that_is_carried() -> None:
+    obj = legacy_pod(affinity=required(models("Tesla-K80", "Tesla K80")))
+    place = TERMS / 0 / "matchExpressions" / 0
+    assert found(rule, obj, on(CARRIED)) == [
+        repaired(
+            TERMS / 0,
+            "a value that can be no label value is dropped; delete it",
+            (Set(place / "values", ["Tesla-K80"]),),
+        ),
+        reported(TERMS / 0, "'Tesla K80' is dropped: it can be no label value; delete it"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"nodeSelector": {LABEL: "Tesla-K80"}}, id="nodeSelector"),
+        pytest.param({"affinity": required(models("Tesla-K80"))}, id="required"),
+        pytest.param({"affinity": preferred(models("Tesla-K80"))}, id="preferred"),
+    ],
+)
+def test_a_pod_that_asks_under_todays_name_is_only_warned(spec: Any) -> None:
+    message = (
+        f"no node carries the label {LABEL} any more; it is left as it is: "
+        f"write {PRODUCT} or delete it"
+    )
+    assert found(rule, modern_pod(**spec), on()) == [reported(SPEC, message)]
+    cx = Context(Settings(scope="all-legacy"), NODES)
+    obj = modern_pod(**spec)
+    found(rule, obj, cx)
+    assert LABEL not in str(obj)
+
+
+def test_terms_that_are_too_many_already_leave_node_selector_alone() -> None:
+    many = [term("zone", f"z{number}") for number in range(101)]
+    obj = legacy_pod(
+        nodeSelector={LABEL: "Tesla-P100"}, affinity=required(*many, models("Tesla K80"))
+    )
+    message = (
+        "spec.affinity would have over 100 terms, so nodeSelector stays as it is and the pod "
+        "waits: " + named("Tesla-P100-PCIE-16GB, Tesla-P100-SXM2-16GB")
+    )
+    edits: tuple[Edit, ...] = (
+        Set(TERMS / 101 / "matchExpressions" / 0 / "key", PRODUCT),
+        Set(TERMS / 101 / "matchExpressions" / 0 / "values", ["Tesla-K80"]),
+    )
+    assert found(rule, obj, on()) == [
+        reported(NODE / REQUIRED, message),
+        repaired(TERMS / 101, named("Tesla-K80"), edits),
+    ]
+
+
+def test_a_label_of_the_settings_may_be_the_legacy_one() -> None:
+    """Some clusters go on labelling their nodes as in 2017."""
+    assert found(rule, legacy_pod(nodeSelector={LABEL: "Tesla-K80"}), on(None, label=LABEL)) == []
+    assert today("tesla_k80", on(None, label=LABEL)) == {LABEL: "Tesla-K80"}
