@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.hostile.wire import LEGACY, MODERN, Server, gpu_pod, limits, repaired, serving
+from tests.hostile.wire import LEGACY, MODERN, gpu_pod, limits, repaired, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.hostile.wire import Server
+
 LONGEST_LOG_LINE = 1024
+WORKERS = 2
 
 
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Start the server once."""
-    with serving(tmp_path_factory.mktemp("serve"), "--dev", "--workers", "2") as server:
+    with serving(tmp_path_factory.mktemp("serve"), "--dev", f"--workers={WORKERS}") as server:
+        for _ in range(200):
+            if len(server.workers()) == WORKERS:
+                break
+            time.sleep(0.02)
         yield server
 
 
@@ -26,7 +34,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def server(running: Server) -> Iterator[Server]:
     """The server, and after the test the proof that it took no harm."""
     workers = running.workers()
-    assert len(workers) == 2
+    assert len(workers) == WORKERS
     running.seen.clear()
     out, err = running.stdout.stat().st_size, running.stderr.stat().st_size
     yield running

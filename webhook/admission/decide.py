@@ -51,7 +51,9 @@ class Decider:
         cx = Context(self.settings, self.inventory, namespace=review.request["namespace"])
         verdict = run(self.rules, pod, cx)
         for code, error in verdict.failed:
-            self._log(review, pod, began, "failed", level="error", codes=[code], error=_place(error))
+            self._log(
+                review, pod, began, "failed", level="error", codes=[code], error=_place(error)
+            )
         if not verdict.findings:
             return response.allowed(review)
         return self._answer(review, pod, verdict, began)
@@ -77,6 +79,8 @@ class Decider:
         try:
             patch = dump(verdict.patch)
             fault, level = flaw(review, patch, pod), "warning"
+        except RecursionError:
+            patch, fault, level = b"", "it is nested too deeply", "warning"
         except Exception as error:  # noqa: BLE001  # a patch that fails its test is not sent
             patch, level = b"", "error"
             fault = f"the patch fails its own test ({_place(error)})"
@@ -85,7 +89,7 @@ class Decider:
             self._log(review, pod, began, "refused", level=level, codes=codes, error=fault)
         return patch, fault
 
-    def _log(
+    def _log(  # noqa: PLR0913  # one line says it all
         self,
         review: Review,
         pod: dict[str, Any],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
 import orjson
 
 from webhook.core.findings import Safety
+from webhook.telemetry.logs import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 # kube-apiserver cuts warnings at 256 characters once all of them pass 4096.
 LONGEST_WARNING = 256
 MOST_WARNINGS = 10
-# A warning with a control character is dropped by the API server without a word; the other
-# characters here would break or reorder the line that a person reads, or are no text at all.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
-
 Audit = dict[str, str]
 
 
@@ -47,8 +43,11 @@ def patched(
 
 
 def warning(code: str, message: str) -> str:
-    """One line, the code first, not longer than the API server lets through."""
-    text = _UNPRINTABLE.sub(" ", f"{code}: {message}")
+    """One line, the code first, not longer than the API server lets through.
+
+    A control character in it, and the API server would drop the warning without a word.
+    """
+    text = printable(f"{code}: {message}")
     return text if len(text) <= LONGEST_WARNING else f"{text[: LONGEST_WARNING - 1]}…"
 
 

@@ -7,6 +7,7 @@ counted, and the count is written as soon as there is room again.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections import deque
@@ -18,6 +19,14 @@ import orjson
 LONGEST_LINE = 1024
 SHORT = 24  # characters that a field keeps in a line that would be too long
 GATHER_SECONDS = 0.02  # lines of so much time are written together: one wake-up, one system call
+
+# Control characters, and what would break or reorder a line, or is no text at all.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
+
+
+def printable(text: str) -> str:
+    """The text as one line that is safe to show."""
+    return _UNPRINTABLE.sub(" ", text)
 
 
 class Log:
@@ -90,30 +99,18 @@ class Log:
 def line(when: float, fields: dict[str, Any]) -> bytes:
     """One line of at most LONGEST_LINE bytes; JSON escapes keep it one line whatever it quotes."""
     stamp = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
-    record = {"time": stamp.replace("+00:00", "Z"), **fields}
-    text = _dump(record)
+    record = {"time": stamp.replace("+00:00", "Z")}
+    text = orjson.dumps(record | {key: _safe(value) for key, value in fields.items()})
     if len(text) >= LONGEST_LINE:
-        short = {key: _short(value) for key, value in record.items() if key != "message"}
-        text = _dump({**short, "message": fields.get("message", "")})
+        short = {key: _safe(value, SHORT) for key, value in fields.items()}
+        text = orjson.dumps(record | short | {"message": fields.get("message", "")})
     return text + b"\n"
 
 
-def _dump(record: dict[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(record)
-    except TypeError:  # a lone surrogate, which UTF-8 cannot say
-        return orjson.dumps({key: _sayable(value) for key, value in record.items()})
-
-
-def _sayable(value: object) -> object:
+def _safe(value: object, longest: int = LONGEST_LINE) -> object:
+    """The value without characters that harm a line; lists are cut at eight items."""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return printable(value)[:longest]
     if isinstance(value, list):
-        return [_sayable(item) for item in value]
-    return value if isinstance(value, int | float) or value is None else _sayable(str(value))
-
-
-def _short(value: object) -> object:
-    if isinstance(value, list):
-        return [_short(item) for item in value[:8]]
-    return value[:SHORT] if isinstance(value, str) else value
+        return [_safe(item, longest) for item in value[:8]]
+    return value if isinstance(value, int | float) or value is None else _safe(str(value), longest)
