@@ -3,8 +3,9 @@
 `decode` follows Go's encoding/json into the types of 1.5 (pkg/api/types.go `Affinity`): member
 names match in any case, unknown members and null are passed over, half of a surrogate pair becomes
 U+FFFD, and a value of the wrong type is a mistake. So is a member that is there twice, in any case:
-Go would merge the two, which no author had in mind. `mistakes` are the rules of ValidatePodSpec, then and now (1.5.1 validation.go
-1906-2120, 1.35 validation.go 4956-5030), so that what they pass is never refused.
+Go would merge the two, which no author had in mind. `mistakes` are the rules of ValidatePodSpec,
+then and now (1.5.1 validation.go 1906-2120, 1.35 validation.go 4956-5030), so that what they pass
+is never refused.
 """
 
 from __future__ import annotations
@@ -120,8 +121,6 @@ def _section(raw: object, name: str) -> Section:
         section.value = _read(raw, _SHAPES[name], name, section)
     except Mistake as mistake:
         section.why = str(mistake)
-    except RecursionError:
-        section.why = f"{name} is too deeply nested"
     return section
 
 

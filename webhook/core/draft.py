@@ -135,7 +135,7 @@ class Draft:
                 case Rename():
                     holder = self._touch(edit.at.parent)
                     holder[edit.name] = holder.pop(edit.at[-1])
-                case Remove():
+                case _:  # Remove
                     leaving.append(edit.at)
         for at in sorted(dict.fromkeys(leaving), key=_depth_and_position, reverse=True):
             self._take_out(at)
@@ -192,9 +192,7 @@ class Draft:
         """Take away a member that the edits left empty: to Kubernetes it is as good as none."""
         here: Any = self.object
         for token in at[:-1]:
-            here = here.get(token) if isinstance(here, dict) else here[token]
-            if here is None:
-                return
+            here = here[token]
         if at and isinstance(here, dict) and here.get(at[-1]) in ({}, []):
             del self._touch(at.parent)[at[-1]]
 

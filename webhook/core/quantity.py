@@ -8,9 +8,9 @@ a signed decimal number, then one of
 - a decimal exponent: e or E and a signed integer
 
 Facts of that parser that are kept (checked against v0.36.3): a number may lack its digits and is
-mostly 0 then (`k`, `+`, `.`); a binary SI amount beyond 2^63-1 becomes 2^63-1, a decimal one does not; an
-amount finer than a nano is rounded up, away from zero, to a whole nano; null is 0, and blanks around
-a text do not count (`Quantity.UnmarshalJSON`).
+mostly 0 then (`k`, `+`, `.`); a binary SI amount beyond 2^63-1 becomes 2^63-1, a decimal one does
+not; an amount finer than a nano is rounded up, away from zero, to a whole nano; null is 0, and
+blanks around a text do not count (`Quantity.UnmarshalJSON`).
 """
 
 from __future__ import annotations

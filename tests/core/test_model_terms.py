@@ -1,0 +1,311 @@
+"""What becomes of requirements and terms on the legacy model label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.core.legacy_names import LEGACY_MODEL_LABEL as LABEL
+from webhook.core.model_terms import Change, Fate, change, describe, rewritten, term_change
+from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.rule import Context
+from webhook.core.settings import Models, Settings
+
+PRODUCT = "nvidia.com/gpu.product"
+P100S = ("Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")
+NODES = Inventory(
+    tuple(NodeClass({PRODUCT: each}, gpus={"g": 1}) for each in (*P100S, "Tesla-K80"))
+)
+CX = Context(inventory=NODES)
+WHY = f"no node carries such a model under {PRODUCT}"
+
+
+def on(operator: str, *values: object, key: str = LABEL) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+CHANGES = [
+    pytest.param(on("In", "x", key="zone"), False, Change(Fate.KEEP), id="another label stays"),
+    pytest.param({}, False, Change(Fate.KEEP), id="so does a requirement without a key"),
+    pytest.param(
+        on("In", "Tesla P100"), False, Change(Fate.CHANGE, PRODUCT, P100S), id="In: every variant"
+    ),
+    pytest.param(
+        on("NotIn", "Tesla P100"), False, Change(Fate.CHANGE, PRODUCT, P100S), id="NotIn: the same"
+    ),
+    pytest.param(
+        on("In", "Tesla P100", "Tesla-P100", "K80"),
+        False,
+        Change(Fate.CHANGE, PRODUCT, (*P100S, "Tesla-K80")),
+        id="In: several models, each value once",
+    ),
+    pytest.param(
+        on("In", "Tesla K80", "M40", "M60"),
+        False,
+        Change(Fate.CHANGE, PRODUCT, ("Tesla-K80",), ("M40", "M60"), WHY),
+        id="In: an unmapped value beside a mapped one is dropped",
+    ),
+    pytest.param(
+        on("In", "Tesla M40", "Tesla_M40"),
+        False,
+        Change(
+            Fate.CHANGE,
+            PRODUCT,
+            ("Tesla-M40", "Tesla_M40"),
+            ("Tesla M40", "Tesla_M40"),
+            WHY,
+            waits=True,
+        ),
+        id="In: if nothing is mapped the sanitised forms make the pod wait",
+    ),
+    pytest.param(
+        on("In", "é", "()"),
+        False,
+        Change(Fate.CHANGE, PRODUCT, ("unknown",), ("é", "()"), WHY, waits=True),
+        id="In: nothing is left of the values",
+    ),
+    pytest.param(
+        on("In", "M40"),
+        True,
+        Change(Fate.NEVER, PRODUCT, None, ("M40",), WHY),
+        id="a preference for what no node has goes",
+    ),
+    pytest.param(
+        on("NotIn", "M40"),
+        False,
+        Change(Fate.DROP, PRODUCT, None, ("M40",), WHY),
+        id="NotIn: what no node has is no exclusion",
+    ),
+    pytest.param(
+        on("NotIn", "M40"),
+        True,
+        Change(Fate.DROP, PRODUCT, None, ("M40",), WHY),
+        id="NotIn: also in a preference",
+    ),
+    pytest.param(
+        {"key": LABEL, "operator": "Exists"},
+        False,
+        Change(Fate.CHANGE, PRODUCT),
+        id="Exists: another key",
+    ),
+    pytest.param(on("Gt", "5"), False, Change(Fate.CHANGE, PRODUCT), id="Gt: another key"),
+    pytest.param(
+        {"key": LABEL}, False, Change(Fate.CHANGE, PRODUCT), id="no operator: another key"
+    ),
+    pytest.param(
+        {"key": LABEL, "operator": "In", "values": None},
+        False,
+        Change(Fate.CHANGE, PRODUCT, (), waits=True),
+        id="In without values: still without, for the API server to refuse",
+    ),
+    pytest.param(
+        on("In", 7, "Tesla K80"),
+        False,
+        Change(Fate.CHANGE, PRODUCT, ("Tesla-K80",)),
+        id="what is no text is left out",
+    ),
+]
+
+
+@pytest.mark.parametrize(("requirement", "preferred", "expected"), CHANGES)
+def test_what_becomes_of_a_requirement(
+    requirement: dict[str, Any], expected: Change, *, preferred: bool
+) -> None:
+    assert change(requirement, CX, preferred=preferred) == expected
+
+
+CARRIED = Context(
+    inventory=Inventory((NodeClass({LABEL: "Tesla-K80", PRODUCT: "Tesla-K80"}, gpus={"g": 1}),))
+)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "expected"),
+    [
+        pytest.param(on("In", "Tesla-K80", "M40"), Change(Fate.KEEP), id="it stays as it is"),
+        pytest.param(on("NotIn", "Tesla-K80"), Change(Fate.KEEP), id="NotIn too"),
+        pytest.param(
+            on("In", "Tesla-K80", "Tesla P100"),
+            Change(Fate.CHANGE, "", ("Tesla-K80",), ("Tesla P100",), "it can be no label value"),
+            id="without what the API server would refuse",
+        ),
+    ],
+)
+def test_a_requirement_that_nodes_still_fulfil(
+    requirement: dict[str, Any], expected: Change
+) -> None:
+    assert change(requirement, CARRIED, preferred=False) == expected
+
+
+def test_the_labels_of_the_settings_are_heeded() -> None:
+    models = Models(legacy_label="old/model", label="new/model")
+    made = change(
+        on("In", "Tesla K80", key="old/model"), Context(Settings(models=models)), preferred=False
+    )
+    assert made == Change(Fate.CHANGE, "new/model", ("Tesla-K80",))
+
+
+ZONE = on("In", "a", key="zone")
+TERMS = [
+    pytest.param({"matchExpressions": [ZONE]}, False, Fate.KEEP, [], id="none of ours: it stays"),
+    pytest.param({}, False, Fate.KEEP, [], id="an empty term stays"),
+    pytest.param({"matchExpressions": "x"}, False, Fate.KEEP, [], id="no list: it stays"),
+    pytest.param(
+        {"matchExpressions": [ZONE, on("In", "K80")]}, False, Fate.CHANGE, [1], id="one changes"
+    ),
+    pytest.param(
+        {"matchExpressions": [on("NotIn", "M40")]},
+        False,
+        Fate.DROP,
+        [0],
+        id="all say nothing: the term is true of every node",
+    ),
+    pytest.param(
+        {"matchExpressions": [on("NotIn", "M40"), ZONE]},
+        False,
+        Fate.CHANGE,
+        [0],
+        id="another requirement is left",
+    ),
+    pytest.param(
+        {"matchExpressions": [on("NotIn", "M40")], "matchFields": [{"key": "metadata.name"}]},
+        False,
+        Fate.CHANGE,
+        [0],
+        id="matchFields are left: a DaemonSet's pin",
+    ),
+    pytest.param(
+        {"matchExpressions": [ZONE, on("In", "M40"), on("NotIn", "M60")]},
+        True,
+        Fate.NEVER,
+        [1, 2],
+        id="one requirement that no node can fulfil undoes the preference",
+    ),
+]
+
+
+@pytest.mark.parametrize(("term", "preferred", "fate", "changed"), TERMS)
+def test_what_becomes_of_a_term(
+    term: dict[str, Any], fate: Fate, changed: list[int], *, preferred: bool
+) -> None:
+    made = term_change(term, CX, preferred=preferred)
+    assert (made.fate, list(made.requirements)) == (fate, changed)
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        pytest.param(
+            {"matchExpressions": [ZONE, on("In", "K80")]},
+            {"matchExpressions": [ZONE, on("In", "Tesla-K80", key=PRODUCT)]},
+            id="values and key change, the rest stays",
+        ),
+        pytest.param(
+            {"matchExpressions": [on("NotIn", "M40"), ZONE], "matchFields": [1]},
+            {"matchExpressions": [ZONE], "matchFields": [1]},
+            id="a requirement that says nothing goes",
+        ),
+        pytest.param(
+            {"matchExpressions": [{"key": LABEL, "operator": "Exists"}]},
+            {"matchExpressions": [{"key": PRODUCT, "operator": "Exists"}]},
+            id="Exists gets no values",
+        ),
+    ],
+)
+def test_a_term_in_todays_words(term: dict[str, Any], expected: dict[str, Any]) -> None:
+    before = repr(term)
+    made = term_change(term, CX, preferred=False)
+    assert rewritten(term, made) == expected
+    assert repr(term) == before
+
+
+def test_a_carried_term_keeps_its_key() -> None:
+    term = {"matchExpressions": [on("In", "Tesla-K80", "a b")]}
+    made = term_change(term, CARRIED, preferred=False)
+    assert rewritten(term, made) == {"matchExpressions": [on("In", "Tesla-K80")]}
+
+
+NO_LABEL = Context(inventory=Inventory((NodeClass({"zone": "a"}, gpus={"g": 1}),)))
+MISSING = f"no GPU node carries the label {PRODUCT}"
+
+
+@pytest.mark.parametrize(
+    ("operator", "cx", "preferred", "expected"),
+    [
+        pytest.param("Exists", CX, False, Change(Fate.CHANGE, PRODUCT), id="nodes have the label"),
+        pytest.param(
+            "Exists", Context(), False, Change(Fate.CHANGE, PRODUCT), id="nothing is known of nodes"
+        ),
+        pytest.param("Exists", CARRIED, False, Change(Fate.KEEP), id="nodes have the old label"),
+        pytest.param("DoesNotExist", CARRIED, False, Change(Fate.KEEP), id="or are not to have it"),
+        pytest.param(
+            "Exists",
+            NO_LABEL,
+            False,
+            Change(Fate.CHANGE, PRODUCT, None, ("any model",), MISSING, waits=True),
+            id="no GPU node has the label: the pod waits",
+        ),
+        pytest.param(
+            "Exists",
+            NO_LABEL,
+            True,
+            Change(Fate.CHANGE, PRODUCT, None, (), MISSING),
+            id="as a preference it does not",
+        ),
+        pytest.param(
+            "DoesNotExist",
+            NO_LABEL,
+            False,
+            Change(Fate.CHANGE, PRODUCT, None, (), MISSING),
+            id="nor if the label is not to be there",
+        ),
+    ],
+)
+def test_whether_a_node_has_any_model(
+    operator: str, cx: Context, expected: Change, *, preferred: bool
+) -> None:
+    made = change({"key": LABEL, "operator": operator}, cx, preferred=preferred)
+    assert made == expected
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        pytest.param(Change(Fate.CHANGE, PRODUCT, ("a",)), "", id="all is mapped: nothing"),
+        pytest.param(
+            Change(Fate.CHANGE, PRODUCT, ("a",), ("M40",), "why"),
+            "'M40' stands for no GPU here and is dropped: why; name the model as the nodes do",
+            id="a value beside others is dropped",
+        ),
+        pytest.param(
+            Change(Fate.CHANGE, PRODUCT, ("M-40",), ("M 40",), "why", waits=True),
+            "'M 40' stands for no GPU here, so the pod waits: why; name the model as the nodes do",
+            id="the only value makes the pod wait",
+        ),
+        pytest.param(
+            Change(Fate.CHANGE, "", ("a",), ("a b",), "why"),
+            "'a b' is dropped: why; delete it",
+            id="what can be no value is dropped",
+        ),
+        pytest.param(
+            Change(Fate.DROP, PRODUCT, None, ("a", "b", "c", "d"), "why"),
+            "'a' (and 3 more) stands for no GPU here and is dropped: why; "
+            "name the model as the nodes do",
+            id="the first of many is named",
+        ),
+        pytest.param(
+            Change(Fate.NEVER, PRODUCT, None, ("x" * 50,), "why"),
+            f"{'x' * 40!r} stands for no GPU here and is dropped: why; "
+            "name the model as the nodes do",
+            id="a long one is cut",
+        ),
+        pytest.param(
+            Change(Fate.NEVER, PRODUCT, None, ("a\nb",), "why"),
+            "'a\\nb' stands for no GPU here and is dropped: why; name the model as the nodes do",
+            id="a line end is shown as such",
+        ),
+    ],
+)
+def test_what_a_person_is_told(made: Change, text: str) -> None:
+    assert describe(made) == text

@@ -1,0 +1,114 @@
+"""Quantities: what Kubernetes' own parser says, text for text, and how many devices that is."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook.core import quantity
+
+# One line a text: [text, unscaled value, scale], or [text] where it is refused. That is what
+# resource.ParseQuantity of k8s.io/apimachinery v0.36.3 gave: AsDec().UnscaledBig() and .Scale().
+KUBERNETES = [
+    json.loads(line)
+    for line in Path(__file__).with_name("kubernetes_quantities.jsonl").read_text().splitlines()
+]
+
+
+@pytest.mark.parametrize(
+    "row",
+    # The file also has texts with blanks at the ends, which ParseQuantity refuses: see below.
+    [pytest.param(row, id=repr(row[0])) for row in KUBERNETES if row[0] == row[0].strip(" ")],
+)
+def test_a_text_is_read_as_kubernetes_reads_it(row: list[Any]) -> None:
+    value = quantity.parse(row[0])
+    if len(row) == 1:
+        assert value is None
+    else:
+        assert value == Fraction(int(row[1])) / Fraction(10) ** row[2]
+
+
+def test_the_kubernetes_table_has_texts_of_both_kinds() -> None:
+    accepted = sum(len(row) > 1 for row in KUBERNETES)
+    assert accepted > 400
+    assert len(KUBERNETES) - accepted > 60
+
+
+@pytest.mark.parametrize(
+    ("amount", "value"),
+    [
+        pytest.param(2, Fraction(2), id="an integer"),
+        pytest.param(-1, Fraction(-1), id="a negative integer"),
+        pytest.param(2**70, Fraction(2**70), id="an integer beyond 63 bits"),
+        pytest.param(0.5, Fraction(1, 2), id="a float is read by its digits"),
+        pytest.param(0.1, Fraction(1, 10), id="a float that binary cannot say exactly"),
+        pytest.param(1e22, Fraction(10**22), id="a float that prints with an exponent"),
+        pytest.param(1e-12, Fraction(1, 10**9), id="a float finer than a nano"),
+        pytest.param(float("inf"), None, id="infinity is no amount"),
+        pytest.param(float("nan"), None, id="nor is NaN"),
+        pytest.param(True, None, id="a boolean is no amount, though Python counts with it"),
+        pytest.param(False, None, id="nor is the other one"),
+        pytest.param(None, Fraction(0), id="null is 0 (Quantity.UnmarshalJSON)"),
+        pytest.param([], None, id="a list is no amount"),
+        pytest.param({}, None, id="a map is no amount"),
+        pytest.param(b"1", None, id="bytes are no amount"),
+        pytest.param(" 2 ", Fraction(2), id="blanks around a text do not count (UnmarshalJSON)"),
+        pytest.param("   ", None, id="blanks alone are no amount"),
+        pytest.param("2\n", None, id="a line end is written \\n in JSON and so no blank"),
+        pytest.param("9" * 300, Fraction(int("9" * 300)), id="300 digits are read"),
+        pytest.param("9" * 301, None, id="more are not worth reading"),
+        pytest.param("1e300", Fraction(10**300), id="the largest exponent that is read"),
+        pytest.param("1e301", None, id="an amount beyond 10^300 counts no devices"),
+        pytest.param("1e-300", Fraction(1, 10**9), id="a far exponent is a nano"),
+        pytest.param("1e-99999999999", Fraction(1, 10**9), id="a farther one too, at no cost"),
+        pytest.param("9" * 290 + "e-600", Fraction(1, 10**9), id="with many digits too"),
+        pytest.param("1e99999999999", None, id="an exponent that nobody could compute"),
+    ],
+)
+def test_what_yaml_and_json_give_is_read(amount: object, value: Fraction | None) -> None:
+    assert quantity.parse(amount) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "devices"),
+    [
+        pytest.param("0", 0, id="nothing is nothing"),
+        pytest.param("1n", 1, id="the least amount is one device"),
+        pytest.param("500m", 1, id="half a device is one"),
+        pytest.param("1", 1, id="one is one"),
+        pytest.param("1000m", 1, id="a thousand thousandths are one"),
+        pytest.param("1001m", 2, id="a little more than one is two"),
+        pytest.param("1.0", 1, id="a zero after the point adds nothing"),
+        pytest.param("2.000000001", 3, id="a nano too much counts"),
+        pytest.param("1Ki", 1024, id="binary suffixes count by 1024"),
+        pytest.param("0.1Ki", 103, id="a part of one is rounded up"),
+        pytest.param("1e2", 100, id="an exponent"),
+    ],
+)
+def test_devices_are_counted_by_rounding_up(text: str, devices: int) -> None:
+    value = quantity.parse(text)
+    assert value is not None
+    assert quantity.whole(value) == devices
+
+
+@pytest.mark.parametrize(
+    ("text", "is_whole"),
+    [
+        pytest.param("2", True, id="an integer"),
+        pytest.param("1000m", True, id="thousandths that come to one"),
+        pytest.param("1.0", True, id="a zero after the point"),
+        pytest.param("0.5Ki", True, id="half of 1024"),
+        pytest.param("0", True, id="nothing"),
+        pytest.param("-1", True, id="a negative integer"),
+        pytest.param("500m", False, id="half a device"),
+        pytest.param("1n", False, id="a nano"),
+    ],
+)
+def test_only_whole_amounts_pass_as_devices(text: str, *, is_whole: bool) -> None:
+    value = quantity.parse(text)
+    assert value is not None
+    assert quantity.is_whole(value) is is_whole
