@@ -88,6 +88,11 @@ def program(module: Path, sources: Sequence[str] = ()) -> Path:
     return folder / module.name
 
 
+def quantities() -> Path:
+    """Give the program that reads quantities as Kubernetes does."""
+    return program(TOOLS / "quantity", ["main.go"])
+
+
 def _given_assets(folder: Path) -> Path:
     missing = [name for name in PROGRAMS if not os.access(folder / name, os.X_OK)]
     if missing:
@@ -219,6 +224,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that unfinished folders go
     try:
         folder = assets(arguments[0] if arguments else RELEASE)
+        quantities()
     except BuildError as error:
         say(f"error: {error}")
         return 1
