@@ -52,9 +52,6 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the pr
         )
         yield Finding(CODE, at, message, (gone,), Severity.PERSON)
         return
-    if not listed:
-        yield Finding(CODE, at, "the tolerations annotation says nothing: delete it", (gone,))
-        return
     new: list[Raw] = []
     for toleration in listed:
         if not toleration.get("key"):
@@ -65,6 +62,10 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the pr
             yield Finding(CODE, at, message, severity=Severity.PERSON)
         elif toleration not in new and not _has(pod.tolerations(), toleration):
             new.append(toleration)
+    if not new:
+        message = "the tolerations annotation adds nothing to spec.tolerations: delete it"
+        yield Finding(CODE, at, message, (gone,))
+        return
     to = pod.spec_at / "tolerations"
     message = (
         "the tolerations annotation has had no effect since Kubernetes 1.6; "
