@@ -18,6 +18,7 @@ Safety: safe.
 from __future__ import annotations
 
 import re
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -36,10 +37,10 @@ NAME = "driver-paths"
 CODE = "GPU109"
 
 _STALE = re.compile(
-    r"/usr/lib[^/]*/nvidia-[0-9]+(?:/.*)?"
-    r"|/var/lib/nvidia-docker/volumes/nvidia_driver/.+"
-    r"|(?:/.*)?/lib(?:x?32|64)?/(?:.*/)?(?:libcuda\.so[^/]*|libnvidia-[^/]*\.so[^/]*)"
+    r"/usr/lib[^/]*/nvidia-[0-9]+(?:/.*)?|/var/lib/nvidia-docker/volumes/nvidia_driver/.+"
 )
+_LIBRARY = re.compile(r"libcuda\.so.*|libnvidia-.*\.so.*")
+_LIBRARY_DIRECTORIES = {"lib", "lib32", "libx32", "lib64"}
 # Where GKE and Huawei's CCE keep the driver today: what is below is never stale by default.
 _ALIVE = re.compile(r"(?:/home/kubernetes/bin|/opt/cloud/cce)/nvidia(?:/.*)?")
 # Layouts of 1.3-1.10 that may be alive today, or whose removal would break a command.
@@ -55,6 +56,7 @@ _SUSPECT = re.compile(
 # The toolkit and GKE's device plugin put the driver here: images rely on these entries.
 _LIVE = ("/usr/local/nvidia", *(f"/usr/local/nvidia/{each}" for each in ("bin", "lib", "lib64")))
 _SEARCH_PATHS = ("LD_LIBRARY_PATH", "PATH")
+_SHOWN = 100  # characters of a path in a message: it is one line
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -62,20 +64,22 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for position, volume in pod.volumes():
         host_path = volume.get("hostPath")
         path = host_path.get("path") if isinstance(host_path, dict) else None
-        fate = _fate(path, cx.settings.drivers) if isinstance(path, str) else None
-        if fate is None:
+        if not isinstance(path, str):
+            continue
+        fate = _fate(_clean(path), cx.settings.drivers)
+        if fate is _Fate.STAYS:
             continue
         at = pod.spec_at / "volumes" / position
-        name = volume.get("name")
-        if fate is _SUSPECT:
-            message = f"{_OLD.format(path)}; delete the volume, or list it in drivers.remove"
+        name, shown = volume.get("name"), path[:_SHOWN]
+        if fate is _Fate.REPORTED:
+            message = f"{_OLD.format(shown)}; delete the volume, or list it in drivers.remove"
             yield Finding(CODE, at, message, severity=Severity.PERSON)
         elif not cx.may_constrain or not isinstance(name, str):
-            message = f"{_OLD.format(path)}: delete the volume and its mounts"
+            message = f"{_OLD.format(shown)}: delete the volume and its mounts"
             yield Finding(CODE, at, message, severity=Severity.PERSON)
         else:
             stale.add(name)
-            yield Finding(CODE, at, _REMOVED.format(path), (Remove(at), *_unmount(pod, name)))
+            yield Finding(CODE, at, _REMOVED.format(shown), (Remove(at), *_unmount(pod, name)))
     if stale:
         live = (*_LIVE, *(_clean(each.mount_path) for each in cx.settings.drivers.active.mounts))
         for container in pod.containers:
@@ -89,16 +93,28 @@ _REMOVED = (
 )
 
 
-def _fate(path: str, drivers: Drivers) -> re.Pattern[str] | None:
-    """_STALE if this host path is to go, _SUSPECT if it is to be reported, or None."""
-    clean = _clean(path)
-    if any(clean == _clean(mount.host_path) for mount in drivers.active.mounts):
-        return None
-    if any(pattern.fullmatch(clean) for pattern in _patterns(drivers.remove)):
-        return _STALE
-    if _ALIVE.fullmatch(clean):
-        return _SUSPECT
-    return next((kind for kind in (_STALE, _SUSPECT) if kind.fullmatch(clean)), None)
+class _Fate(Enum):
+    STAYS = "it is no driver's, or the active profile provides it"
+    REPORTED = "it may be alive"
+    GOES = "it is stale"
+
+
+def _fate(path: str, drivers: Drivers) -> _Fate:
+    if any(path == _clean(mount.host_path) for mount in drivers.active.mounts):
+        return _Fate.STAYS
+    if any(pattern.fullmatch(path) for pattern in _patterns(drivers.remove)):
+        return _Fate.GOES
+    if _ALIVE.fullmatch(path):
+        return _Fate.REPORTED
+    if _STALE.fullmatch(path) or _is_library(path):
+        return _Fate.GOES
+    return _Fate.REPORTED if _SUSPECT.fullmatch(path) else _Fate.STAYS
+
+
+def _is_library(path: str) -> bool:
+    """A single file of the driver; no regular expression, since a path may be megabytes long."""
+    *directories, name = path.split("/")
+    return not _LIBRARY_DIRECTORIES.isdisjoint(directories) and bool(_LIBRARY.fullmatch(name))
 
 
 def _clean(path: str) -> str:
@@ -135,7 +151,9 @@ def _search_paths(container: Container, stale: set[str], live: Sequence[str]) ->
         at = container.at / "env" / position
         lost = ", ".join(dict.fromkeys(entry for entry in entries if entry not in kept))
         edit = Set(at / "value", ":".join(kept)) if any(kept) else Remove(at)
-        message = f"delete {lost[:120]} from {name} of container {container.name}: it is unmounted"
+        message = (
+            f"delete {lost[:_SHOWN]} from {name} of container {container.name}: it is unmounted"
+        )
         yield Finding(CODE, at, message, (edit,))
 
 
