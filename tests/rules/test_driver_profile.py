@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.rules.pods import (
+    FIRST,
+    GPU,
+    LEGACY,
+    SPEC,
+    container,
+    found,
+    gpu_nodes,
+    modern_pod,
+    pod,
+)
+from webhook.core.edits import Append, Set
+from webhook.core.findings import Finding, Severity
+from webhook.core.nodes import Inventory
+from webhook.core.rule import Context
+from webhook.core.settings import DRIVER_PROFILES, DriverMount, Drivers, Settings
+from webhook.rules import driver_profile as rule
+
+if TYPE_CHECKING:
+    from webhook.core.edits import Edit
+
+VOLUMES = SPEC / "volumes"
+BIN = DriverMount("/opt/driver/bin", "/usr/local/nvidia/bin")
+CUDA = DriverMount("/opt/driver/libcuda.so.1", "/usr/lib/libcuda.so.1", "File")
+
+repaired = partial(Finding, rule.CODE)
+reported = partial(Finding, rule.CODE, severity=Severity.PERSON)
+
+
+def host_path(*mounts: DriverMount, library_path: str = "", **more: Any) -> Context:
+    drivers = Drivers(profile="host-path", mounts=mounts, library_path=library_path)
+    return Context(Settings(drivers=drivers), **more)
+
+
+def gpu(name: str = "cuda", **more: Any) -> dict[str, Any]:
+    return container({GPU: "1"}, {GPU: "1"}, name=name, **more)
+
+
+def given(*edits: Edit, who: str = "cuda", at: Any = FIRST) -> Finding:
+    message = (
+        f"container {who} gets the driver's host paths of this cluster's profile; "
+        "nothing to do in the manifest"
+    )
+    return repaired(at, message, edits)
+
+
+def volume(number: int, mount: DriverMount) -> dict[str, Any]:
+    source = {"path": mount.host_path, "type": mount.type}
+    return {"name": f"gpu-webhook-driver-{number}", "hostPath": source}
+
+
+def mounted(number: int, mount: DriverMount) -> dict[str, Any]:
+    name = f"gpu-webhook-driver-{number}"
+    return {"name": name, "mountPath": mount.mount_path, "readOnly": True}
+
+
+def both(number: int, mount: DriverMount, at: Any = FIRST) -> tuple[Edit, Edit]:
+    return (
+        Append(VOLUMES, volume(number, mount)),
+        Append(at / "volumeMounts", mounted(number, mount)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("obj", "cx"),
+    [
+        pytest.param(modern_pod(), Context(), id="toolkit, the default: nothing is added"),
+        pytest.param(
+            pod(container({"cpu": 1}), container({LEGACY: "1"})),
+            host_path(BIN),
+            id="no container with a GPU of today: untouched",
+        ),
+        pytest.param(
+            pod(container({GPU: "0"}), container({LEGACY: 1})),
+            host_path(BIN),
+            id="zero GPUs: untouched",
+        ),
+    ],
+)
+def test_pods_that_are_left_alone(obj: Any, cx: Context) -> None:
+    assert found(rule, obj, cx) == []
+
+
+def test_host_paths_are_mounted_read_only_and_must_be_there() -> None:
+    assert found(rule, modern_pod(), host_path(BIN, CUDA)) == [given(*both(0, BIN), *both(1, CUDA))]
+
+
+def test_two_gpu_containers_share_the_volume_and_the_others_get_nothing() -> None:
+    """A volume name that stands twice is refused."""
+    obj = pod(
+        gpu(),
+        container({"cpu": "1"}, name="log"),
+        initContainers=[gpu("warm-up"), gpu("sidecar", restartPolicy="Always")],
+        ephemeralContainers=[container(name="debug")],
+    )
+    init = SPEC / "initContainers"
+    assert found(rule, obj, host_path(BIN)) == [
+        given(*both(0, BIN, init / 0), who="warm-up", at=init / 0),
+        given(Append(init / 1 / "volumeMounts", mounted(0, BIN)), who="sidecar", at=init / 1),
+        given(Append(FIRST / "volumeMounts", mounted(0, BIN))),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("volumes", "mounts", "edits"),
+    [
+        pytest.param(
+            [{"name": "own", "emptyDir": {}}],
+            [{"name": "own", "mountPath": "/usr/local/nvidia/bin/"}],
+            (),
+            id="that mountPath is taken: untouched",
+        ),
+        pytest.param(
+            [{"name": "own", "hostPath": {"path": "/opt/driver/bin/"}}],
+            [{"name": "own", "mountPath": "/elsewhere"}],
+            (),
+            id="that source is there, at another place: untouched",
+        ),
+        pytest.param(
+            [{"name": "own", "hostPath": {"path": "/opt/driver/bin"}}],
+            [],
+            both(0, BIN),
+            id="that source in a volume that this container does not mount",
+        ),
+        pytest.param(
+            [{"name": "own", "hostPath": {"path": "/opt/driver"}}, {"name": "x", "hostPath": "/"}],
+            [{"name": "own", "mountPath": "/opt"}, {"name": "x"}, {"name": "nobody's"}],
+            both(0, BIN),
+            id="other sources at other places",
+        ),
+        pytest.param(
+            [volume(0, BIN)],
+            [],
+            (Append(FIRST / "volumeMounts", mounted(0, BIN)),),
+            id="a volume of ours with this source: mounted, not made again",
+        ),
+        pytest.param(
+            [volume(0, CUDA)],
+            [],
+            both(1, BIN),
+            id="a volume of ours with another source (a pod copied from an older profile)",
+        ),
+    ],
+)
+def test_nothing_where_it_is_there_already(volumes: Any, mounts: Any, edits: Any) -> None:
+    obj = pod(gpu(volumeMounts=mounts), volumes=volumes)
+    assert found(rule, obj, host_path(BIN)) == ([given(*edits)] if edits else [])
+
+
+ENV = FIRST / "env"
+
+
+@pytest.mark.parametrize(
+    ("env", "edits"),
+    [
+        pytest.param(
+            None,
+            [Append(ENV, {"name": "LD_LIBRARY_PATH", "value": "/a:/b"})],
+            id="no variables at all",
+        ),
+        pytest.param(
+            [{"name": "PATH", "value": "/bin"}],
+            [Append(ENV, {"name": "LD_LIBRARY_PATH", "value": "/a:/b"})],
+            id="other variables",
+        ),
+        pytest.param(
+            [{"name": "LD_LIBRARY_PATH", "value": "/opt/lib:/b"}],
+            [Set(ENV / 0 / "value", "/opt/lib:/b:/a")],
+            id="what is missing comes last",
+        ),
+        pytest.param(
+            [{"name": "LD_LIBRARY_PATH", "value": ""}],
+            [Set(ENV / 0 / "value", "/a:/b")],
+            id="empty",
+        ),
+        pytest.param(
+            [{"name": "LD_LIBRARY_PATH"}], [Set(ENV / 0 / "value", "/a:/b")], id="no value is empty"
+        ),
+        pytest.param(
+            [{"name": "LD_LIBRARY_PATH", "value": "/b:/a"}], [], id="all there: untouched"
+        ),
+        pytest.param(
+            [{"name": "LD_LIBRARY_PATH", "valueFrom": {"configMapKeyRef": {}}}],
+            [],
+            id="a value from elsewhere: untouched",
+        ),
+        pytest.param([{"name": "LD_LIBRARY_PATH", "value": 1}], [], id="no text: untouched"),
+    ],
+)
+def test_the_library_path_if_it_is_asked_for(env: Any, edits: list[Edit]) -> None:
+    cx = host_path(BIN, library_path="/a:/b")
+    there = {"volumeMounts": [{"name": "own", "mountPath": BIN.mount_path}], "env": env}
+    assert found(rule, pod(gpu(**there)), cx) == ([given(*edits)] if edits else [])
+
+
+@pytest.mark.parametrize("name", ["nvidia-375", "nvidia-docker-1"])
+def test_the_layouts_of_the_guides(name: str) -> None:
+    profile = DRIVER_PROFILES[name]
+    obj = modern_pod()
+    found(rule, obj, Context(Settings(drivers=Drivers(profile=name))))
+    assert obj["spec"]["volumes"] == [volume(n, each) for n, each in enumerate(profile.mounts)]
+    cuda = obj["spec"]["containers"][0]
+    assert cuda["volumeMounts"] == [mounted(n, each) for n, each in enumerate(profile.mounts)]
+    searched = [profile.library_path] if profile.library_path else []
+    assert [each["value"] for each in cuda.get("env", [])] == searched
+
+
+def enforcing(**labels: str) -> dict[str, Any]:
+    named = {f"pod-security.kubernetes.io/{mode}": level for mode, level in labels.items()}
+    return {"inventory": Inventory(namespaces={"lab": named}), "namespace": "lab"}
+
+
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+def test_a_namespace_that_forbids_host_paths_gets_a_finding_instead(level: str) -> None:
+    message = (
+        f"the namespace enforces the Pod Security level {level}, which forbids the driver's host "
+        "paths: install the container toolkit, and set drivers.profile to toolkit"
+    )
+    cx = host_path(BIN, **enforcing(enforce=level))
+    assert found(rule, modern_pod(), cx) == [reported(SPEC, message)]
+    there = pod(gpu(volumeMounts=[{"name": "own", "mountPath": BIN.mount_path}]))
+    assert found(rule, there, cx) == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param(enforcing(enforce="privileged"), id="privileged"),
+        pytest.param(enforcing(warn="restricted", audit="baseline"), id="it only warns"),
+        pytest.param(
+            enforcing(enforce="baseline") | {"namespace": "other"}, id="another namespace"
+        ),
+        pytest.param({"inventory": gpu_nodes(), "namespace": "lab"}, id="nothing known of it"),
+        pytest.param({"namespace": "lab"}, id="no inventory"),
+    ],
+)
+def test_other_namespaces_get_the_mount(more: Any) -> None:
+    assert found(rule, modern_pod(), host_path(BIN, **more)) == [given(*both(0, BIN))]
+
+
+def class_of(name: str, *, assume: bool = False, known: tuple[str, ...] = ()) -> Context:
+    drivers = Drivers("runtime-class", runtime_class=name, assume_runtime_class=assume)
+    inventory = Inventory(runtime_classes=frozenset(known)) if known else None
+    return Context(Settings(drivers=drivers), inventory)
+
+
+CLASS = repaired(
+    SPEC / "runtimeClassName",
+    "GPU pods run with the runtime class nvidia here; write runtimeClassName: nvidia",
+    (Set(SPEC / "runtimeClassName", "nvidia"),),
+)
+
+
+def unknown(name: str) -> Finding:
+    message = (
+        f"the runtime class {name} is not known to exist, so it is not set: "
+        "name it in drivers.runtimeClass, or set drivers.assumeRuntimeClass"
+    )
+    return reported(SPEC / "runtimeClassName", message)
+
+
+@pytest.mark.parametrize(
+    ("spec", "cx", "expected"),
+    [
+        pytest.param(
+            {"runtimeClassName": "kata"},
+            class_of("nvidia", known=("nvidia",)),
+            [],
+            id="another class is set: never overwritten",
+        ),
+        pytest.param(
+            {"runtimeClassName": "nvidia"}, class_of("gone"), [], id="a class is set: no finding"
+        ),
+        pytest.param(
+            {}, class_of("nvidia", known=("kata", "nvidia")), [CLASS], id="known to exist"
+        ),
+        pytest.param({}, class_of("nvidia", assume=True), [CLASS], id="assumed to exist"),
+        pytest.param(
+            {}, class_of("nvidia", known=("kata",)), [unknown("nvidia")], id="not among the classes"
+        ),
+        pytest.param(
+            {}, class_of("nvidia"), [unknown("nvidia")], id="nothing known of the cluster"
+        ),
+        pytest.param(
+            {}, class_of("", assume=True), [unknown("(none named)")], id="no name to assume"
+        ),
+    ],
+)
+def test_the_runtime_class(spec: Any, cx: Context, expected: list[Finding]) -> None:
+    assert found(rule, modern_pod(**spec), cx) == expected
+    assert found(rule, pod(container({"cpu": 1}), container({LEGACY: "1"})), cx) == []
