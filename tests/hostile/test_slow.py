@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 import time
 from contextlib import ExitStack, suppress
@@ -14,6 +13,7 @@ import pytest
 from tests.hostile.wire import gpu_pod, post, review
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from tests.hostile.wire import Server

@@ -21,7 +21,7 @@ _OBJECT = re.compile(rb"[ \t\r\n]*\{")
 _UID = re.compile(r"[A-Za-z0-9._:-]{1,128}")  # it is echoed: nothing in it may need escaping
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _DIGITS = bytes(ord("0") if chr(byte) in "0123456789" else ord(" ") for byte in range(256))
-_BEYOND_64_BITS = b"0" * 20
+_BEYOND_64_BITS = b"0" * 19
 
 
 @dataclass(slots=True)
@@ -71,8 +71,8 @@ def load(text: bytes) -> Any:
     """Parse JSON, or raise ValueError.
 
     orjson first. Two things are left to `json`, which is ten times slower: lone surrogates, which
-    orjson refuses although such a text can be answered, and whole numbers of 20 digits and more,
-    which it would turn into floats.
+    orjson refuses although such a text can be answered, and whole numbers beyond 64 bits (19 digits
+    and more), which it would turn into floats.
     """
     try:
         value = orjson.loads(text)
