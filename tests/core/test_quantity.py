@@ -19,11 +19,7 @@ KUBERNETES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "row",
-    # The file also has texts with blanks at the ends, which ParseQuantity refuses: see below.
-    [pytest.param(row, id=repr(row[0])) for row in KUBERNETES if row[0] == row[0].strip(" ")],
-)
+@pytest.mark.parametrize("row", [pytest.param(row, id=repr(row[0])) for row in KUBERNETES])
 def test_a_text_is_read_as_kubernetes_reads_it(row: list[Any]) -> None:
     value = quantity.parse(row[0])
     if len(row) == 1:
@@ -56,9 +52,8 @@ def test_the_kubernetes_table_has_texts_of_both_kinds() -> None:
         pytest.param([], None, id="a list is no amount"),
         pytest.param({}, None, id="a map is no amount"),
         pytest.param(b"1", None, id="bytes are no amount"),
-        pytest.param(" 2 ", Fraction(2), id="blanks around a text do not count (UnmarshalJSON)"),
-        pytest.param("   ", None, id="blanks alone are no amount"),
-        pytest.param("2\n", None, id="a line end is written \\n in JSON and so no blank"),
+        pytest.param(" 2", None, id="a blank before it"),
+        pytest.param("2\n", None, id="a line end after it"),
         pytest.param("9" * 300, Fraction(int("9" * 300)), id="300 digits are read"),
         pytest.param("9" * 301, None, id="more are not worth reading"),
         pytest.param("1e300", Fraction(10**300), id="the largest exponent that is read"),

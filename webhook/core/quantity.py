@@ -9,8 +9,7 @@ a signed decimal number, then one of
 
 Facts of that parser that are kept (checked against v0.36.3): a number may lack its digits and is
 mostly 0 then (`k`, `+`, `.`); a binary SI amount beyond 2^63-1 becomes 2^63-1, a decimal one does
-not; an amount finer than a nano is rounded up, away from zero, to a whole nano; null is 0, and
-blanks around a text do not count (`Quantity.UnmarshalJSON`).
+not; an amount finer than a nano is rounded up, away from zero, to a whole nano; null is 0.
 """
 
 from __future__ import annotations
@@ -75,7 +74,6 @@ def parse(amount: object) -> Fraction | None:
 
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> Fraction | None:
-    text = text.strip(" ")
     match = _GRAMMAR.fullmatch(text)
     if match is None or not text:
         return None
