@@ -96,7 +96,7 @@ CHANGES = [
     pytest.param(
         {"key": LABEL, "operator": "In", "values": None},
         False,
-        Change(Fate.CHANGE, PRODUCT, (), waits=True),
+        Change(Fate.CHANGE, PRODUCT),
         id="In without values: still without, for the API server to refuse",
     ),
     pytest.param(

@@ -190,15 +190,14 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
         pytest.param(
             {"affinity": required(ZONE, models("GTX 970 (rev 2)"))},
             [
-                repaired(
+                reported(
                     TERMS / 1,
-                    named("GTX-970-rev-2"),
+                    waits("GTX 970 (rev 2)"),
                     (
                         Set(TERMS / 1 / "matchExpressions" / 0 / "key", PRODUCT),
                         Set(TERMS / 1 / "matchExpressions" / 0 / "values", ["GTX-970-rev-2"]),
                     ),
                 ),
-                reported(TERMS / 1, waits("GTX 970 (rev 2)")),
             ],
             id="required In, unmapped: sanitised as GFD does, so the pod waits",
         ),
@@ -252,6 +251,17 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
                 reported(TERMS / 0, dropped("GTX")),
             ],
             id="NotIn, mapped and unmapped: what is mapped is still avoided",
+        ),
+        pytest.param(
+            {"affinity": required(models())},
+            [
+                repaired(
+                    TERMS / 0,
+                    named(""),
+                    (Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),),
+                )
+            ],
+            id="In nothing: the API server refuses it in its own words",
         ),
         pytest.param(
             {"affinity": required(models(operator="Exists"))},
@@ -470,13 +480,11 @@ def test_a_wrong_profile_makes_every_model_unknown_and_is_named(
     edits = (Set(place / "key", PRODUCT), Set(place / "values", ["Tesla-K80"]))
     obj = legacy_pod(affinity=required(models("Tesla K80")))
     assert found(rule, obj, on(gpu_nodes(labels))) == [
-        repaired(TERMS / 0, named("Tesla-K80"), edits),
-        reported(TERMS / 0, waits("Tesla K80", why)),
+        reported(TERMS / 0, waits("Tesla K80", why), edits)
     ]
     obj = legacy_pod(affinity=required(models(operator="Exists")))
     assert found(rule, obj, on(gpu_nodes(labels))) == [
-        repaired(TERMS / 0, named(""), edits[:1]),
-        reported(TERMS / 0, waits("any model", why)),
+        reported(TERMS / 0, waits("any model", why), edits[:1])
     ]
     obj = legacy_pod(affinity=preferred(models(operator="Exists")))
     assert [each.severity for each in found(rule, obj, on(gpu_nodes(labels)))] == [Severity.REPAIR]

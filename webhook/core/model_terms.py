@@ -60,7 +60,7 @@ def change(requirement: Mapping[str, Any], cx: Context, *, preferred: bool) -> C
     operator = requirement.get("operator")
     listed = requirement.get("values")
     values = [value for value in listed or () if isinstance(value, str)]
-    if operator not in ("In", "NotIn"):
+    if operator not in ("In", "NotIn") or not values:  # without values it is refused as it is
         return _presence(operator, cx, preferred=preferred)
     matches = {value: models.match(value, cx.settings.models, cx.inventory) for value in values}
     if any(match.carried for match in matches.values()):

@@ -180,10 +180,14 @@ def _requirement_edits(place: Path, made: TermChange) -> tuple[Edit, ...]:
 def _findings(
     place: Path, message: str, edits: tuple[Edit, ...], made: TermChange
 ) -> Iterator[Finding]:
-    yield Finding(CODE, place, message, edits)
-    for note in (describe(change) for change in made.requirements.values()):
-        if note:
-            yield Finding(CODE, place, note, severity=Severity.PERSON)
+    changes = made.requirements.values()
+    notes = [note for change in changes if (note := describe(change))]
+    if any(change.waits for change in changes):  # to write what no node carries is no cure
+        yield Finding(CODE, place, notes.pop(0), edits, Severity.PERSON)
+    else:
+        yield Finding(CODE, place, message, edits)
+    for note in notes:
+        yield Finding(CODE, place, note, severity=Severity.PERSON)
 
 
 _DROPPED = (
