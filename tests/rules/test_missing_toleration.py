@@ -147,8 +147,9 @@ def test_taints_of_the_settings(
 ) -> None:
     cx = Context(Settings(taints=listed), gpu_nodes(LABELS, taints=carried))
     obj = modern_pod()
-    found(rule, obj, cx)
+    (finding,) = found(rule, obj, cx)
     assert obj["spec"]["tolerations"] == expected
+    assert (" sku=gpu:NoSchedule now" in finding.message) == (SKU in expected)
 
 
 def test_a_listed_taint_needs_an_inventory() -> None:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Append
 from webhook.core.findings import Finding
+from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.core.pod import Pod
     from webhook.core.rule import Context
-    from webhook.core.settings import Taint
 
     Raw = dict[str, Any]
 
@@ -49,9 +49,11 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if not missing:
         return
     to = pod.spec_at / "tolerations"
-    keys = ", ".join(f"{each['key']}:{each['effect']}" for each in missing)
+    taints = ", ".join(
+        str(Taint(each["key"], each.get("value", ""), each["effect"])) for each in missing
+    )
     others = _others(cx, [*there, *missing])
-    message = f"GPU nodes may be tainted: tolerates {keys} now; write it into tolerations"
+    message = f"GPU nodes may be tainted: tolerates {taints} now; write it into tolerations"
     if others:
         more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
         message += f". Not tolerated taints of GPU nodes: {', '.join(others[:_MOST])}{more}"
