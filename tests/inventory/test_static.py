@@ -99,6 +99,7 @@ def test_an_odd_node_is_a_node_without_gpus(amount: object) -> None:
         pytest.param(b"\xff", "is not UTF-8 (byte 0)", id="no text"),
         pytest.param(b"NAME STATUS\n", "holds no Kubernetes object", id="kubectl without -o yaml"),
         pytest.param(b"[" * 5000, "is neither YAML nor JSON", id="deep nesting"),
+        pytest.param(b"- " * 100_000, "is neither YAML nor JSON", id="nesting beyond any stack"),
     ],
 )
 def test_a_bad_file_is_named_with_the_cure(raw: bytes, said: str, tmp_path: Path) -> None:

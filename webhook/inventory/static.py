@@ -19,6 +19,7 @@ from webhook.core.pod import as_items, as_map
 from webhook.core.settings import Taint
 
 _CURE = "give what `kubectl get nodes -o yaml` prints"
+_DEEPEST = 100
 # Each node has its own value of these, which would make every node a class of its own.
 _UNIQUE = ("kubernetes.io/hostname",)
 
@@ -41,12 +42,25 @@ def _documents(file: str, text: str) -> list[Any]:
     try:
         if text.lstrip().startswith("{"):
             return [json.loads(text)]
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        return list(yaml.load_all(text, Loader=loader))  # a safe loader
+        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        _check_depth(text, loader)
+        return list(yaml.load_all(text, Loader=loader))
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         where = getattr(error, "problem_mark", None)
         line = where.line + 1 if where is not None else getattr(error, "lineno", 1)
         raise InputError(f"{file}:{line}: is neither YAML nor JSON; {_CURE}") from error
+
+
+def _check_depth(text: str, loader: Any) -> None:
+    """Raise RecursionError for nesting that no API object has: libyaml's loader would crash."""
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST:
+            raise RecursionError
 
 
 def _flat(document: object) -> list[dict[str, Any]]:
