@@ -1,0 +1,37 @@
+"""Hypothesis profiles (HYPOTHESIS_PROFILE: dev (default), ci, thorough) and golden files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    import pytest
+
+_SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+
+settings.register_profile(
+    "dev", max_examples=200, deadline=None, suppress_health_check=_SLOW_IS_FINE
+)
+# The same examples in every run: a red CI must be red again when it is looked into.
+settings.register_profile(
+    "ci",
+    max_examples=1_000,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=_SLOW_IS_FINE,
+)
+settings.register_profile("thorough", settings.get_profile("dev"), max_examples=20_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Golden files are read, and only written on demand."""
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write tests/corpus/*/*.fixed.yaml and *.findings.txt as the rules see them now",
+    )
