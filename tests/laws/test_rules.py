@@ -1,0 +1,98 @@
+"""What holds for every rule, whoever adds one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from tests.cases import cases
+from tests.laws import rule_pages
+from webhook import rules as room
+from webhook.rules import RETIRED, RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+    from tests.cases import Case
+    from webhook.core.findings import Finding
+    from webhook.core.pod import Pod
+    from webhook.core.rule import Context, Rule
+
+TESTS = Path(__file__).parents[1]
+CASES = cases()
+every_rule = pytest.mark.parametrize("rule", RULES, ids=[rule.NAME for rule in RULES])
+
+
+@every_rule
+def test_a_rule_is_a_manual(rule: Rule) -> None:
+    paragraphs = (rule.__doc__ or "").strip().split("\n\n")
+    assert re.fullmatch(r"Finds .+\.", paragraphs[0]), "the first line completes `Finds ...`"
+    words = [
+        text.partition(":")[0] for text in paragraphs if re.match(r"(Why|Does|Safety): ", text)
+    ]
+    assert words == ["Why", "Does", "Safety"]
+
+
+@every_rule
+def test_a_rule_has_a_code_and_the_name_of_its_module(rule: Rule) -> None:
+    assert re.fullmatch(r"GPU[123]\d\d", rule.CODE)
+    module = cast("ModuleType", rule).__name__.rpartition(".")[2]
+    assert module.replace("_", "-") == rule.NAME
+    assert rule.CODE not in RETIRED
+
+
+def test_codes_and_names_are_given_once() -> None:
+    assert len({rule.CODE for rule in RULES}) == len(RULES)
+    assert len({rule.NAME for rule in RULES}) == len(RULES)
+
+
+def test_every_module_of_the_room_is_in_the_list() -> None:
+    modules = {file.stem for file in Path(room.__path__[0]).glob("*.py")} - {"__init__"}
+    assert modules == {rule.NAME.replace("-", "_") for rule in RULES}
+
+
+@every_rule
+def test_a_rule_has_a_table_and_a_case_that_shows_it(rule: Rule) -> None:
+    table = TESTS / "rules" / f"test_{rule.NAME.replace('-', '_')}.py"
+    assert "@pytest.mark.parametrize" in table.read_text()
+    case = next(case for case in CASES if str(case) == f"{rule.NAME}/example")
+    found = case.judge(case.object()).findings
+    assert rule.CODE in {each.code for each in found}
+
+
+def test_the_corpus_has_a_folder_for_rules_only() -> None:
+    assert {case.rule for case in CASES} == {rule.NAME for rule in RULES}
+
+
+@pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
+def test_a_rule_speaks_only_for_itself(case: Case) -> None:
+    strangers: list[tuple[str, str]] = []
+
+    def watched(rule: Rule) -> Rule:
+        def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+            for finding in rule.check(pod, cx):
+                if finding.code != rule.CODE:
+                    strangers.append((rule.NAME, finding.code))
+                yield finding
+
+        return cast("Rule", SimpleNamespace(NAME=rule.NAME, CODE=rule.CODE, check=check))
+
+    verdict = case.judge(case.object(), [watched(rule) for rule in RULES])
+    assert verdict.findings
+    assert strangers == []
+
+
+@pytest.mark.parametrize("file", rule_pages.pages(), ids=lambda file: file.name)
+def test_pages_are_fresh(file: Path) -> None:
+    stale = f"docs/rules/{file.name} is stale: run `{rule_pages.RENEW}`"
+    assert file.exists(), stale
+    assert file.read_text() == rule_pages.pages()[file], stale
+
+
+def test_no_page_has_lost_its_rule() -> None:
+    assert set(rule_pages.PAGES.iterdir()) <= set(rule_pages.pages())
