@@ -1,0 +1,96 @@
+"""Settings and inventories to repair pods with, each of a kind that some cluster has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.rule import Context
+from webhook.core.settings import (
+    AKS_SKU_TAINT,
+    Affinity,
+    DriverMount,
+    Drivers,
+    Models,
+    Placement,
+    Settings,
+    Taint,
+)
+
+LEGACY = "alpha.kubernetes.io/nvidia-gpu"
+OPAQUE = "pod.alpha.kubernetes.io/opaque-int-resource-gpu"
+LABEL = "alpha.kubernetes.io/nvidia-gpu-name"
+GKE = "cloud.google.com/gke-accelerator"
+PRODUCT = "nvidia.com/gpu.product"
+GPUS = {"nvidia.com/gpu": 4}
+
+SETTINGS = {
+    "default": Settings(),
+    "further names": Settings(legacy_resources=(LEGACY, OPAQUE), gpu_resources=("nvidia.com/*",)),
+    "all legacy": Settings(
+        scope="all-legacy", affinity=Affinity("all", rename_deprecated_labels=True)
+    ),
+    "shared": Settings(
+        gpu_resource="nvidia.com/gpu.shared",
+        models=Models(shared=True, mig=True, values=(("Voodoo 2", ("V2",)),)),
+        schedulers=("gpu-scheduler",),
+    ),
+    "gke": Settings(models=Models(profile="gke"), taints=(AKS_SKU_TAINT, Taint("x", "y"))),
+    "nvidia-375": Settings(drivers=Drivers("nvidia-375")),
+    "host-path": Settings(
+        drivers=Drivers(
+            "host-path",
+            (
+                DriverMount("/opt/driver", "/usr/local/nvidia"),
+                DriverMount("/dev/x", "/dev/x", "File"),
+            ),
+            "/usr/local/nvidia/lib64",
+            remove=("/usr/lib", "/data", "/dev/nvidia*"),
+        )
+    ),
+    "runtime-class": Settings(
+        drivers=Drivers("runtime-class", runtime_class="nvidia"),
+        placement=Placement(enabled=True),
+    ),
+}
+
+INVENTORIES: dict[str, Inventory | None] = {
+    "none": None,
+    "empty": Inventory(),
+    "GFD": Inventory(
+        (
+            NodeClass({PRODUCT: "Tesla-K80"}, (Taint("nvidia.com/gpu"), AKS_SKU_TAINT), GPUS),
+            NodeClass({PRODUCT: "Tesla-P100-PCIE-16GB"}, (), GPUS),
+            NodeClass({PRODUCT: "Tesla-P100-SXM2-16GB"}, (Taint("dedicated", "gpu"),), GPUS),
+            NodeClass({PRODUCT: "NVIDIA-GeForce-GTX-1080-Ti", "zone": "a"}, (), GPUS),
+            NodeClass({"zone": "b"}, (Taint("node.kubernetes.io/not-ready"),)),
+        ),
+        namespaces={"default": {"pod-security.kubernetes.io/enforce": "privileged"}},
+        runtime_classes=frozenset({"nvidia"}),
+    ),
+    "legacy labels": Inventory((NodeClass({LABEL: "Tesla-K80", PRODUCT: "K80"}, (), GPUS),)),
+    "GKE": Inventory((NodeClass({GKE: "nvidia-tesla-k80"}, (Taint("x", "y"),), GPUS),)),
+    "restricted": Inventory(
+        (NodeClass({PRODUCT: "Tesla-K80-SHARED"}, (), GPUS),),
+        namespaces={"default": {"pod-security.kubernetes.io/enforce": "restricted"}},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a pod is repaired with; prints as its two names, so that a failure can be read."""
+
+    settings: str
+    inventory: str
+
+    @property
+    def context(self) -> Context:
+        return Context(SETTINGS[self.settings], INVENTORIES[self.inventory], "default")
+
+
+def clusters() -> st.SearchStrategy[Cluster]:
+    """Draw any settings with any inventory."""
+    return st.builds(Cluster, st.sampled_from(list(SETTINGS)), st.sampled_from(list(INVENTORIES)))
