@@ -54,11 +54,9 @@ class Case:
 
     def context(self, obj: dict[str, Any]) -> Context:
         config, nodes = (self.beside(ending) for ending in GIVEN)
-        return Context(
-            settings_file.load(str(config)) if config.exists() else Settings(),
-            static.load(str(nodes)) if nodes.exists() else None,
-            obj["metadata"].get("namespace", "default"),
-        )
+        settings = settings_file.load(str(config)) if config.exists() else Settings()
+        inventory = static.load(str(nodes), settings) if nodes.exists() else None
+        return Context(settings, inventory, obj["metadata"].get("namespace", "default"))
 
     def judge(self, obj: dict[str, Any], rules: Sequence[Rule] = RULES) -> Verdict:
         """Send the object down road 1; it is repaired in place."""

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from webhook.core.errors import InputError
-from webhook.core.settings import Taint
+from webhook.core.settings import Settings, Taint
 from webhook.inventory import static
 
 SAMPLE = Path(__file__).parents[2] / "examples" / "inventory.yaml"
@@ -82,6 +82,14 @@ def test_namespaces_and_runtime_classes_are_known() -> None:
 
     assert inventory.namespaces == {"n": labels}
     assert inventory.runtime_classes == {"nvidia"}
+
+
+def test_other_devices_do_not_make_a_gpu_node() -> None:
+    eni = node("a", "0")
+    eni["status"]["allocatable"]["vpc.amazonaws.com/pod-eni"] = "9"
+    assert not static.from_objects([eni]).has_gpus
+    own = Settings(gpu_resources=("vpc.amazonaws.com/*",))
+    assert static.from_objects([eni], own).has_gpus
 
 
 @pytest.mark.parametrize("amount", ["", None, "x", [], {}])

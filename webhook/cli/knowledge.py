@@ -27,4 +27,4 @@ def inventory(args: argparse.Namespace) -> Inventory | None:
         return None
     from webhook.inventory import static
 
-    return static.load(args.inventory)
+    return static.load(args.inventory, settings(args))

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if args.workers < 1:
         raise InputError(f"--workers {args.workers}: at least 1 process must answer; say 1 or more")
     settings = settings_file.load(args.config) if args.config else Settings()
-    inventory = static.load(args.inventory) if args.inventory else None
+    inventory = static.load(args.inventory, settings) if args.inventory else None
     address = read_address(args.bind, dev=args.dev)
     cert, key = _certificates(args, address)
     log = Log()

@@ -16,7 +16,7 @@ from webhook.core import quantity
 from webhook.core.errors import InputError
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pod import as_items, as_map
-from webhook.core.settings import Taint
+from webhook.core.settings import Settings, Taint
 
 _CURE = "give what `kubectl get nodes -o yaml` prints"
 _DEEPEST = 100
@@ -24,7 +24,10 @@ _DEEPEST = 100
 _UNIQUE = ("kubernetes.io/hostname",)
 
 
-def load(file: str) -> Inventory:
+_DEFAULTS = Settings()
+
+
+def load(file: str, settings: Settings = _DEFAULTS) -> Inventory:
     """Read the file; raises InputError that says where, what and the cure."""
     try:
         text = Path(file).read_text(encoding="utf-8-sig")
@@ -35,7 +38,7 @@ def load(file: str) -> Inventory:
     objects = [each for document in _documents(file, text) for each in _flat(document)]
     if not objects:
         raise InputError(f"{file}: holds no Kubernetes object; {_CURE}")
-    return from_objects(objects)
+    return from_objects(objects, settings)
 
 
 def _documents(file: str, text: str) -> list[Any]:
@@ -73,7 +76,7 @@ def _flat(document: object) -> list[dict[str, Any]]:
     return [obj] if obj.get("kind") else []
 
 
-def from_objects(objects: list[dict[str, Any]]) -> Inventory:
+def from_objects(objects: list[dict[str, Any]], settings: Settings = _DEFAULTS) -> Inventory:
     """The inventory that these Nodes, Namespaces and RuntimeClasses make."""
     classes: dict[Any, list[str]] = {}
     namespaces: dict[str, dict[str, str]] = {}
@@ -83,7 +86,7 @@ def from_objects(objects: list[dict[str, Any]]) -> Inventory:
         name = str(metadata.get("name", ""))
         match obj.get("kind"):
             case "Node":
-                classes.setdefault(_node_class(obj), []).append(name)
+                classes.setdefault(_node_class(obj, settings), []).append(name)
             case "Namespace":
                 namespaces[name] = _labels(metadata)
             case "RuntimeClass":
@@ -102,7 +105,7 @@ def _labels(metadata: dict[str, Any]) -> dict[str, str]:
     return {str(key): str(value) for key, value in as_map(metadata.get("labels")).items()}
 
 
-def _node_class(node: dict[str, Any]) -> Any:
+def _node_class(node: dict[str, Any], settings: Settings) -> Any:
     labels = {
         key: value
         for key, value in _labels(as_map(node.get("metadata"))).items()
@@ -114,16 +117,19 @@ def _node_class(node: dict[str, Any]) -> Any:
         )
         for _, taint in as_items(as_map(node.get("spec")).get("taints"))
     )
-    return tuple(sorted(labels.items())), taints, tuple(sorted(_devices(node).items()))
+    return tuple(sorted(labels.items())), taints, tuple(sorted(_gpus(node, settings).items()))
 
 
-def _devices(node: dict[str, Any]) -> dict[str, int]:
-    """Extended resources that the node offers; allocatable is what the scheduler counts."""
+def _gpus(node: dict[str, Any], settings: Settings) -> dict[str, int]:
+    """GPUs that the node offers; allocatable is what the scheduler counts.
+
+    Other devices do not count: on EKS every node offers `vpc.amazonaws.com/pod-eni`.
+    """
     status = as_map(node.get("status"))
     offered = as_map(status.get("allocatable") or status.get("capacity"))
     found: dict[str, int] = {}
     for name, amount in offered.items():
         value = quantity.parse(amount)
-        if "/" in str(name) and value is not None:
+        if settings.is_gpu(str(name)) and value is not None:
             found[str(name)] = quantity.whole(value)
     return found
