@@ -12,6 +12,7 @@ import gc
 import json
 import logging
 import os
+import signal
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +35,10 @@ KEEP_ALIVE_SECONDS = (
 )
 HANDSHAKE_SECONDS = 10  # the API server's own limit
 HEAD_SECONDS = 10  # from the first byte of a request to the end of its headers
-CLOSE_SECONDS = 5  # for the other side's goodbye
+CLOSE_SECONDS = 2  # for the other side's goodbye
 DRAIN_SECONDS = 15  # for requests that are under way when the server is told to stop
 IDLE_SECONDS = 1.0  # so long a connection is unused before it is closed while draining
+LISTEN_ON_SECONDS = 1.0  # after the signal: the cluster learns of it a little later
 NOT_IMPLEMENTED = 501
 
 
@@ -89,6 +91,11 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         scope[BEGAN] = self._began
         return scope
 
+    def _will_close(self, request: Any, response_requires_close: bool) -> bool:  # noqa: FBT001
+        # Announced from the signal on, and only what was announced is closed: a client that was
+        # told otherwise has perhaps sent its next call already.
+        return self.worker.leaving or bool(super()._will_close(request, response_requires_close))
+
     def _send_error_response(self, status: int, message: str, extra_headers: Any = ()) -> None:
         # An unknown Transfer-Encoding is the client's fault. 5xx stays for what is ours, so that
         # an alarm on 5xx cannot be set off from outside.
@@ -114,9 +121,12 @@ class Loop(uvloop.Loop):
 class Worker(ASGIWorker):  # type: ignore[misc]
     """One process: keeps its connections in view, and the certificate fresh."""
 
+    arbiter: Any  # the parent's object, as it was when this process was forked off
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.connections: set[Protocol] = set()
+        self.leaving = False
 
     def init_process(self) -> None:
         """Leave what is loaded by now out of garbage collection; requests leave no cycles."""
@@ -141,18 +151,40 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         level = logging.DEBUG if isinstance(error, OSError | None) else logging.ERROR
         self.log.log(level, "%s: %s", context.get("message"), type(error).__name__)
 
+    def init_signals(self) -> None:
+        """As the base class; then obey what came before, while the parent's handlers were ours."""
+        super().init_signals()
+        while not self.arbiter.SIG_QUEUE.empty():
+            match self.arbiter.SIG_QUEUE.get_nowait():
+                case signal.SIGTERM:
+                    self.handle_exit_signal()
+                case signal.SIGINT | signal.SIGQUIT:
+                    self.handle_quit_signal()
+
+    def handle_exit_signal(self) -> None:
+        """Say it to /readyz and to all clients at once, and go a little later."""
+        self.leaving = self.app.server.draining = True
+        self.loop.call_later(LISTEN_ON_SECONDS, super().handle_exit_signal)
+
     async def _shutdown(self) -> None:
-        """Answer what is under way, close what is idle, and say so to /readyz."""
-        self.app.server.draining = True
-        closing = self.loop.create_task(self._close_idle())
-        await super()._shutdown()
-        closing.cancel()
+        """Listen no more, answer what is under way, and close what is idle."""
+        if not self._quick_shutdown:
+            closing = self.loop.create_task(self._close_idle())
+            for server in self.servers:
+                server.close()
+            await asyncio.sleep(IDLE_SECONDS / 2)  # handshakes under way become connections
+            await super()._shutdown()
+            closing.cancel()
 
     async def _close_idle(self) -> None:
         while True:
             for connection in tuple(self.connections):
                 connection.close_if_idle()
             await asyncio.sleep(IDLE_SECONDS / 10)
+
+
+def _introduce(arbiter: Any, worker: Worker) -> None:
+    worker.arbiter = arbiter
 
 
 class Lines(logging.Formatter):
@@ -219,6 +251,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "graceful_timeout": DRAIN_SECONDS,
             "max_requests": 0,
             "timeout": 30,
+            "post_fork": _introduce,
             "ssl_context": lambda _config, _default: self._context,
             "certfile": os.devnull,  # "TLS is on"; the context has the real one
             "logger_class": ServerLog,

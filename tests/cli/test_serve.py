@@ -1,0 +1,245 @@
+"""`gpu-webhook serve` as a process: what it refuses to start with, how it starts and stops."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.hostile.wire import CLOSED, get, gpu_pod, post, review, serving
+from webhook.certs import development
+from webhook.cli.serve import Address, listen, read_address
+from webhook.core.errors import InputError
+
+if TYPE_CHECKING:
+    from tests.hostile.wire import Server
+
+PROGRAM = Path(sys.executable).with_name("gpu-webhook")
+REQUEST = post(review(gpu_pod()))
+TAKEN = "taken"
+
+
+def start_in_vain(folder: Path, *flags: str) -> str:
+    """Start, and return the one line that says why it did not."""
+    done = subprocess.run(
+        [PROGRAM, "serve", *flags],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("flags", "where", "cure"),
+    [
+        pytest.param(
+            ["--bind=127.0.0.1:0"], "/etc/gpu-webhook/tls/tls.crt", "--dev", id="no certificate"
+        ),
+        pytest.param(
+            ["--tls-cert-file=none.crt", "--tls-private-key-file=none.key", "--bind=127.0.0.1:0"],
+            "none.crt: no such file",
+            "--tls-cert-file",
+            id="files that are not there",
+        ),
+        pytest.param(
+            ["--tls-cert-file=x.crt", "--tls-private-key-file=x.crt", "--bind=127.0.0.1:0"],
+            "x.crt: no usable certificate",
+            "PEM",
+            id="files that are no certificate",
+        ),
+        pytest.param(
+            ["--dev", f"--bind=127.0.0.1:{TAKEN}"], "--bind 127.0.0.1:", "another", id="port in use"
+        ),
+        pytest.param(
+            ["--dev", "--bind=203.0.113.1:0"],
+            "--bind 203.0.113.1:0",
+            "choose",
+            id="not our address",
+        ),
+        pytest.param(
+            ["--dev", "--bind=no.such.host.invalid:1"],
+            "no.such.host.invalid",
+            "choose",
+            id="no host",
+        ),
+        pytest.param(["--dev", "--bind=8443"], "--bind 8443", "Write", id="no colon"),
+        pytest.param(["--dev", "--bind=::1:8443"], "--bind ::1:8443", "[::1]", id="no brackets"),
+        pytest.param(["--dev", "--bind=:99999"], "--bind :99999", "Write", id="no such port"),
+        pytest.param(["--dev", "--workers=0"], "--workers 0", "1 or more", id="no workers"),
+        pytest.param(["--dev", "--inventory=no.yaml"], "no.yaml", "", id="no inventory"),
+        pytest.param(["--dev", "--inventory=x.crt"], "x.crt", "", id="an inventory of nonsense"),
+        pytest.param(["--dev", "--config=no.yaml"], "no.yaml", "", id="no settings"),
+        pytest.param(["--dev", "--config=x.crt"], "x.crt", "", id="settings of nonsense"),
+    ],
+)
+def test_what_cannot_be_served_is_said_in_one_line(
+    tmp_path: Path, flags: list[str], where: str, cure: str
+) -> None:
+    (tmp_path / "x.crt").write_text("nonsense: [")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        line = start_in_vain(tmp_path, *(flag.replace(TAKEN, port) for flag in flags))
+    assert line.startswith("gpu-webhook: ")
+    assert where in line
+    assert cure in line
+
+
+@pytest.mark.parametrize(
+    ("text", "dev", "address"),
+    [
+        pytest.param(None, False, Address("", 8443), id="nothing: all addresses"),
+        pytest.param(None, True, Address("127.0.0.1", 8443), id="nothing, --dev: loopback"),
+        pytest.param(":9443", True, Address("", 9443), id="a port: all addresses"),
+        pytest.param("0.0.0.0:1", False, Address("0.0.0.0", 1), id="all of IPv4"),
+        pytest.param("[::1]:1", False, Address("::1", 1), id="IPv6"),
+        pytest.param("[::]:1", False, Address("::", 1), id="all of IPv6"),
+        pytest.param("localhost:1", False, Address("localhost", 1), id="a name"),
+    ],
+)
+def test_addresses(text: str | None, dev: bool, address: Address) -> None:  # noqa: FBT001
+    assert read_address(text, dev=dev) == address
+
+
+@pytest.mark.parametrize("text", ["", "x", "1", "::1", "[::1]", "a:b", "a:-1", "[::1]:", "a:"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(InputError, match="--bind"):
+        read_address(text, dev=False)
+
+
+def test_all_addresses_are_those_of_ipv6_too() -> None:
+    with listen(Address("", 0)) as listener:
+        port = listener.getsockname()[1]
+        socket.create_connection(("127.0.0.1", port)).close()
+        if socket.has_dualstack_ipv6():
+            socket.create_connection(("::1", port)).close()
+
+
+def test_loopback_of_ipv6_alone(tmp_path: Path) -> None:
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    files = development.ensure(tmp_path)
+    assert files.ca.exists()
+    with listen(Address("::1", 0)) as listener:
+        socket.create_connection(("::1", listener.getsockname()[1])).close()
+
+
+def test_it_starts_in_a_second_and_says_how_to_call_it(tmp_path: Path) -> None:
+    began = time.monotonic()
+    with serving(tmp_path, "--dev", "--workers=1") as server:
+        seconds = time.monotonic() - began
+        said = server.stderr.read_text()
+    print(f"\nready after {seconds:.2f} s, certificates made")  # noqa: T201
+    assert seconds < 3  # 1 s on a machine of one's own
+    assert f"curl --cacert {tmp_path}/certs/ca.crt https://127.0.0.1:{server.port}/healthz" in said
+
+
+def test_development_listens_on_loopback_alone(tmp_path: Path) -> None:
+    with serving(tmp_path, "--dev", "--workers=1") as server:
+        lines = [json.loads(line) for line in server.stdout.read_text().splitlines()]
+    assert lines[0]["address"] == f"127.0.0.1:{server.port}"
+
+
+def test_a_configured_name_that_the_shipped_conditions_miss_is_logged(tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("resources: {legacy: [example.com/old-gpu]}\n")
+    with serving(tmp_path, "--dev", "--config=settings.yaml") as server:
+        text = server.stdout.read_text()
+    assert "example.com/old-gpu" in text
+    assert "matchConditions" in text
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_0_and_without_a_word(tmp_path: Path, end: signal.Signals) -> None:
+    with serving(tmp_path, "--dev", "--workers=2") as server:
+        before = server.stderr.read_text()
+        server.process.send_signal(end)
+        assert server.process.wait(10) == 0
+    assert "Traceback" not in server.stderr.read_text()[len(before) :]
+
+
+def test_what_is_under_way_is_answered_before_the_end(tmp_path: Path) -> None:
+    with serving(tmp_path, "--dev", "--workers=1") as server, server.connect() as busy:
+        busy.sendall(REQUEST[:-10])
+        with server.connect() as idle:
+            idle.sendall(get("/healthz"))
+            assert server.read(idle)[0].status == 200
+            time.sleep(1.1)
+            began = time.monotonic()
+            server.process.terminate()
+            time.sleep(1.5)
+            busy.sendall(REQUEST[-10:])
+            (reply,) = server.read(busy)
+            assert reply.response["allowed"] is True
+            assert reply.headers["connection"] == "close"
+            assert server.read(idle)[0].status == CLOSED
+        assert server.process.wait(10) == 0
+        assert time.monotonic() - began < 6
+
+
+def test_readiness_ends_with_the_signal(tmp_path: Path) -> None:
+    with serving(tmp_path, "--dev", "--workers=1") as server, server.connect() as connection:
+        connection.sendall(get("/readyz"))
+        assert server.read(connection)[0].status == 200
+        server.process.terminate()
+        time.sleep(0.3)
+        connection.sendall(get("/readyz"))
+        (reply,) = server.read(connection)
+        assert (reply.status, reply.body) == (503, b"not ready: draining")
+
+
+def test_a_stop_under_load_loses_no_call(tmp_path: Path) -> None:
+    """A call is answered in full, or its connection was refused before it was sent."""
+    lost: list[str] = []
+    answered: list[int] = []
+    stopped = threading.Event()
+    ended = [0.0]
+
+    def call(server: Server) -> None:
+        while not stopped.is_set():
+            try:
+                connection = server.connect()
+            except OSError:
+                return  # it no longer listens
+            with connection:
+                for number in range(20):
+                    try:
+                        connection.sendall(REQUEST)
+                        (reply,) = server.read(connection)
+                    except OSError as error:
+                        lost.append(repr(error))
+                        return
+                    if reply.status == CLOSED:
+                        after = time.monotonic() - ended[0]
+                        lost.append(f"closed at call {number}, {after:.2f} s after the signal")
+                        return
+                    answered.append(reply.status)
+                    if reply.headers.get("connection") == "close":
+                        break
+
+    with serving(tmp_path, "--dev", "--workers=2") as server:
+        callers = [threading.Thread(target=call, args=(server,)) for _ in range(8)]
+        for caller in callers:
+            caller.start()
+        time.sleep(1.5)
+        ended[0] = time.monotonic()
+        server.process.terminate()
+        server.process.wait(20)
+        stopped.set()
+        for caller in callers:
+            caller.join()
+    print(f"\nstopped under load: {len(answered)} calls answered, {len(lost)} lost")  # noqa: T201
+    assert lost == []
+    assert set(answered) == {200}
