@@ -12,6 +12,10 @@ import pytest
 from tests.cases import cases
 from tests.laws import rule_pages
 from webhook import rules as room
+from webhook.admission.response import LONGEST_WARNING
+from webhook.core.labels import LONGEST_VALUE
+from webhook.core.pod import Pod
+from webhook.core.workloads import template_at
 from webhook.rules import RETIRED, RULES
 
 if TYPE_CHECKING:
@@ -20,7 +24,6 @@ if TYPE_CHECKING:
 
     from tests.cases import Case
     from webhook.core.findings import Finding
-    from webhook.core.pod import Pod
     from webhook.core.rule import Context, Rule
 
 TESTS = Path(__file__).parents[1]
@@ -85,6 +88,18 @@ def test_a_rule_speaks_only_for_itself(case: Case) -> None:
     verdict = case.judge(case.object(), [watched(rule) for rule in RULES])
     assert verdict.findings
     assert strangers == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
+def test_a_warning_fits_also_where_names_are_as_long_as_they_may_be(case: Case) -> None:
+    obj = case.object()
+    at = template_at(obj)
+    assert at is not None
+    for position, container in enumerate(Pod(obj, at).containers):
+        container.raw["name"] = f"{position:x<{LONGEST_VALUE}}"
+    for finding in case.judge(obj).findings:
+        assert len(f"{finding.code}: {finding.message}") <= LONGEST_WARNING
+        assert finding.message.isprintable()
 
 
 @pytest.mark.parametrize("file", rule_pages.pages(), ids=lambda file: file.name)

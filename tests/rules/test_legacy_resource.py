@@ -48,8 +48,8 @@ def renamed(*sections: Path, amount: Any = "2", who: str = "cuda") -> Finding:
 
 def beside(*sections: Path, legacy: str, counts: str, name: str = LEGACY) -> Finding:
     message = (
-        f"container cuda asks for {legacy} {name} beside {counts}, which counts alone; "
-        f"delete the {name} line"
+        f"container cuda asks for {legacy} {name} beside {counts}, which counts alone: "
+        "delete the former"
     )
     return repaired(sections[0] / name, message, edits(Remove, *sections, name=name))
 

@@ -18,7 +18,7 @@ repaired = partial(Finding, rule.CODE)
 def limited(request: Any, name: str = GPU) -> Finding:
     message = (
         f"container cuda requests {request} {name} without a limit, so old kubelets gave it no "
-        f"device; the limit is set: write limits: {name}: {request}"
+        f"device: write limits: {name}: {request}"
     )
     return repaired(REQUESTS / name, message, (Set(LIMITS / name, request),))
 

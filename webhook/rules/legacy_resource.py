@@ -82,10 +82,8 @@ def _finding(container: Container, name: str, new: str, counts: str) -> Finding:
     places = [container.section_at(section) / name for section in where]
     edits: tuple[Edit, ...] = tuple(Remove(place) for place in places)
     if counts:
-        message = (
-            f"{who} asks for {_amounts(container, name)} {name} beside {counts}, which counts "
-            f"alone; delete the {name} line"
-        )
+        asked = f"{_amounts(container, name)} {name}"
+        message = f"{who} asks for {asked} beside {counts}, which counts alone: delete the former"
         return Finding(CODE, at, message, edits)
     amount = quantity.parse(raw)
     if amount is None or amount < 0:

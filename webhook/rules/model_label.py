@@ -121,7 +121,7 @@ def _joined(
     if joined is None:
         message = (
             f"spec.affinity would have over {affinity.MOST_TERMS} terms, so nodeSelector stays "
-            f"as it is and the pod waits: {finding.message}"
+            f"as it is and the pod waits: write {cx.settings.models.key} into spec.affinity"
         )
         yield Finding(CODE, at, message, severity=Severity.PERSON)
         yield from _required_findings(required, at.parent, cx)

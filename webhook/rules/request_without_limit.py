@@ -37,7 +37,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
                 continue
             message = (
                 f"container {container.name} requests {request} {name} without a limit, so old "
-                f"kubelets gave it no device; the limit is set: write limits: {name}: {request}"
+                f"kubelets gave it no device: write limits: {name}: {request}"
             )
             at = container.section_at("requests") / name
             limit = Set(container.section_at("limits") / name, request)
