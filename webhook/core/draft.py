@@ -100,7 +100,10 @@ class _Saved:
 
 
 class Draft:
-    """An object under repair: `object` is edited in place, `patch()` is what happened so far."""
+    """An object under repair: `object` is edited in place, `patch()` is what happened so far.
+
+    No map or list may be in two places of the object, as YAML aliases would have it.
+    """
 
     __slots__ = ("_saved", "_touched", "object")
 
@@ -165,13 +168,13 @@ class Draft:
 
     def _set(self, at: Path, value: Any) -> None:
         self._make_maps(at.parent)
-        self._touch(at.parent)[at[-1]] = _copy(value)
+        _put(self._touch(at.parent), at[-1], _copy(value))
 
     def _append(self, to: Path, value: Any) -> None:
         self._make_maps(to.parent)
         holder = self._touch(to.parent)
         if isinstance(holder, dict) and holder.get(to[-1]) is None:
-            holder[to[-1]] = []
+            _put(holder, to[-1], [])
         items = self._touch(to)
         items.append(_copy(value))
         known = self._touched[id(items)]
@@ -200,7 +203,7 @@ class Draft:
         here: Any = self.object
         for depth, token in enumerate(at):
             if isinstance(here, dict) and here.get(token) is None:
-                self._touch(Path(at[:depth]))[token] = {}
+                _put(self._touch(Path(at[:depth])), token, {})
             here = here[token]
 
     def _touch(self, at: Path) -> Any:
@@ -232,6 +235,13 @@ class Draft:
                     return False
             here = here[place]
         return True
+
+
+def _put(holder: Any, token: Token, value: Any) -> None:
+    """Put a value into a map by name or into a list by position."""
+    if isinstance(holder, dict) is isinstance(token, int):
+        raise TypeError(f"{token!r} is no place in a {type(holder).__name__}")
+    holder[token] = value
 
 
 def _place(holder: _Touched, was: Token) -> Token | None:
