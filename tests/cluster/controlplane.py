@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 _START = 60.0  # seconds for each program; the whole start takes about 6 on two idle cores
 _TAIL = 30  # lines of a dead program's log to show
 
-# Ends everything in its process group when its standard input ends: when `stop` says so, and also
-# when this Python process is killed.
-_GUARD = ["/bin/sh", "-c", "cat >/dev/null; kill -KILL 0"]
+# Removes the folder and ends everything in its process group when its standard input ends: when
+# `stop` says so, and also when this Python process is killed.
+_GUARD = ["/bin/sh", "-c", 'cat >/dev/null; rm -rf "$0"; kill -KILL 0']
 
 
 class ProgramDied(Exception):  # noqa: N818 - what happened
@@ -61,7 +61,12 @@ class ControlPlane:
         self.stop()
 
     def _start(self) -> None:
-        self._guard = subprocess.Popen(_GUARD, stdin=subprocess.PIPE, process_group=0)
+        self._guard = subprocess.Popen(
+            [*_GUARD, str(self.folder)],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # etcd may still write a file into the folder
+            process_group=0,
+        )
         self.authority = Authority(self.folder / "pki")
         self.port, etcd_port, peer_port = free_ports(3)
         admin = self.authority.client("admin", "system:masters")
