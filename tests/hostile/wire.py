@@ -81,9 +81,9 @@ class Server:
     def trust(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.folder / "certs" / "ca.crt"))
 
-    def connect(self, seconds: float = 10.0) -> ssl.SSLSocket:
-        """A TLS connection."""
-        plain = self.connect_plainly(seconds)
+    def connect(self, seconds: float = 10.0, room: int = 0) -> ssl.SSLSocket:
+        """A TLS connection; `room` bytes for what it receives, if given."""
+        plain = self.connect_plainly(seconds, room)
         tls = self.trust().wrap_socket(
             plain, server_hostname="localhost", do_handshake_on_connect=False
         )
@@ -94,9 +94,14 @@ class Server:
             raise
         return tls
 
-    def connect_plainly(self, seconds: float = 10.0) -> socket.socket:
+    def connect_plainly(self, seconds: float = 10.0, room: int = 0) -> socket.socket:
         """A TCP connection that has not said a word."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=seconds)
+        connection = socket.socket()
+        if room:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        connection.settimeout(seconds)
+        connection.connect(("127.0.0.1", self.port))
+        return connection
 
     def exchange(self, data: bytes, answers: int = 1, seconds: float = 10.0) -> list[Reply]:
         """Send these bytes on a new connection and read so many answers."""

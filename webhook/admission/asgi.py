@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     Headers = list[tuple[bytes, bytes]]
 
 BODY_SECONDS = 4.5  # a body that stalls is given up within 5 s
-WRITE_SECONDS = 10.0  # so is, a little later, a client that does not read its answer
 LINGER_SECONDS = 1.0  # what a refused client may still send before the connection closes:
 LINGER_BYTES = 2 * LARGEST_BODY  # else it meets a reset and never reads why
 BIG_BODY = 1024 * 1024
@@ -98,8 +97,7 @@ class AdmissionApp:
         await send(
             {"type": "http.response.start", "status": reply.status, "headers": reply.headers}
         )
-        async with asyncio.timeout(WRITE_SECONDS):
-            await send({"type": "http.response.body", "body": reply.body})
+        await send({"type": "http.response.body", "body": reply.body})
         if reply.status == 413:  # noqa: PLR2004
             await _linger(receive)
 

@@ -10,7 +10,7 @@ from webhook.admission import response
 from webhook.admission.review import dump
 from webhook.admission.verify import flaw
 from webhook.core.engine import run
-from webhook.core.pod import Pod, as_map
+from webhook.core.pod import as_items, as_map
 from webhook.core.rule import Context
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Decider:
             uid=review.uid,
             namespace=review.request["namespace"],
             name=_text(metadata.get("name")) or _text(metadata.get("generateName")),
-            owner=Pod(pod).controller()[0],
+            owner=_owner(metadata),
             codes=codes,
             outcome=outcome,
             milliseconds=round((perf_counter() - began) * 1000, 3),
@@ -143,6 +143,14 @@ def _is_for_windows(spec: dict[str, Any]) -> bool:
     return as_map(spec.get("os")).get("name") == "windows" or any(
         selector.get(label) == "windows" for label in _OS_LABELS
     )
+
+
+def _owner(metadata: dict[str, Any]) -> str:
+    """The kind of the controller that made the pod; nothing for a pod by hand."""
+    for _, owner in as_items(metadata.get("ownerReferences")):
+        if owner.get("controller") is True:
+            return _text(owner.get("kind"))
+    return ""
 
 
 def _codes(findings: Sequence[Finding]) -> list[str]:

@@ -6,11 +6,14 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import orjson
 
 from webhook.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 V1 = "admission.k8s.io/v1"
 V1BETA1 = "admission.k8s.io/v1beta1"  # what API servers before 1.16 send
@@ -32,10 +35,11 @@ class Review:
     uid: str
     request: dict[str, Any]
     body: bytes
+    _read: Callable[[bytes], Any]
 
     def fresh_object(self) -> Any:
         """The object once more, as it came, however the first one was edited."""
-        return load(self.body)["request"]["object"]
+        return self._read(self.body)["request"]["object"]
 
 
 def parse(body: bytes) -> Review:
@@ -45,7 +49,7 @@ def parse(body: bytes) -> Review:
     if not _OBJECT.match(body):  # said before megabytes of something else are parsed
         raise InputError(f"body: no JSON object. {_CURE}")
     try:
-        review = load(body)
+        review, read = _load(body)
     except ValueError as error:
         raise InputError(f"body: no JSON ({str(error)[:120]}). {_CURE}") from None
     version, kind = review.get("apiVersion"), review.get("kind")
@@ -64,7 +68,7 @@ def parse(body: bytes) -> Review:
         raise InputError(
             f"request.uid: {_quoted(uid)} is none. Send 1 to 128 letters, digits and . _ : -"
         )
-    return Review(version, uid, request, body)
+    return Review(version, uid, request, body, read)
 
 
 def load(text: bytes) -> Any:
@@ -74,13 +78,23 @@ def load(text: bytes) -> Any:
     orjson refuses although such a text can be answered, and whole numbers beyond 64 bits (19 digits
     and more), which it would turn into floats.
     """
+    return _load(text)[0]
+
+
+def _load(text: bytes) -> tuple[Any, Callable[[bytes], Any]]:
+    """The value, and the parser that is right for this text."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         if not _SURROGATE.search(text):
             raise
-        return _load_slowly(text)
-    return _load_exactly(text, value) if _BEYOND_64_BITS in text.translate(_DIGITS) else value
+        return _load_slowly(text), _load_slowly
+    if _BEYOND_64_BITS not in text.translate(_DIGITS):
+        return value, orjson.loads
+    try:
+        return _load_slowly(text), _load_slowly
+    except ValueError:  # nested deeper than `json` goes: what orjson found is as good as it gets
+        return value, orjson.loads
 
 
 def dump(value: object) -> bytes:
@@ -89,13 +103,6 @@ def dump(value: object) -> bytes:
         return orjson.dumps(value)
     except TypeError:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
-
-
-def _load_exactly(text: bytes, value: Any) -> Any:
-    try:
-        return _load_slowly(text)
-    except ValueError:  # nested deeper than `json` goes: what orjson found is as good as it gets
-        return value
 
 
 def _load_slowly(text: bytes) -> Any:

@@ -35,6 +35,7 @@ KEEP_ALIVE_SECONDS = (
 )
 HANDSHAKE_SECONDS = 10  # the API server's own limit
 HEAD_SECONDS = 10  # from the first byte of a request to the end of its headers
+WRITE_SECONDS = 10  # for a client to read on, once its answers have filled the buffers
 CLOSE_SECONDS = 2  # for the other side's goodbye
 DRAIN_SECONDS = 15  # for requests that are under way when the server is told to stop
 IDLE_SECONDS = 1.0  # so long a connection is unused before it is closed while draining
@@ -49,6 +50,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         """Count the time until the first request as idle time too."""
         self.idle_since = time.monotonic()
         self._head_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
         super().connection_made(transport)
         self.worker.connections.add(self)
         self._arm_keepalive_timer()
@@ -57,6 +59,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         """Forget the connection."""
         self.worker.connections.discard(self)
         self._stop_head_timer()
+        self._stop_write_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -64,6 +67,16 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         super().data_received(data)
         if self._current_request is None and self._head_timer is None and not self._closed:
             self._head_timer = self.worker.loop.call_later(HEAD_SECONDS, self._keepalive_timeout)
+
+    def pause_writing(self) -> None:
+        """Give the client some time to read, then no more."""
+        super().pause_writing()
+        self._write_timer = self.worker.loop.call_later(WRITE_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        self._stop_write_timer()
+        super().resume_writing()
 
     def close_if_idle(self) -> None:
         """Close the connection unless it is, or was a moment ago, at work."""
@@ -80,6 +93,11 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
 
     def _arm_keepalive_timer(self) -> None:
         self.idle_since = time.monotonic()

@@ -38,15 +38,15 @@ def flaw(review: Review, patch: bytes, edited: dict[str, Any]) -> str:
 
 def apply(patch: list[dict[str, Any]], obj: Any) -> None:
     """Apply `add`, `replace` and `remove` operations in place; raise ValueError if one fails."""
+    before, holder = None, obj
     for operation in patch:
-        path = operation["path"]
-        head, _, last = path.rpartition("/")
-        if not path.startswith("/"):
+        head, slash, last = operation["path"].rpartition("/")
+        if not slash or head[:1] not in {"", "/"}:
             raise ValueError("a path names nothing below the root")
-        tokens = head.split("/")[1:]
-        holder = obj
-        for token in tokens:
-            holder = _step(holder, _plain(token))
+        if head != before:  # many operations change one map, and do not move it
+            before, holder = head, obj
+            for token in head.split("/")[1:]:
+                holder = _step(holder, _plain(token))
         _change(operation, holder, _plain(last))
 
 
