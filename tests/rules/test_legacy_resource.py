@@ -189,6 +189,17 @@ ZERO = f"container cuda asks for 0 {LEGACY}: no GPU; delete the line"
             id="a negative amount: left for a person",
         ),
         pytest.param(
+            {LEGACY: ""},
+            {LEGACY: "1"},
+            [
+                reported(
+                    LIMITS / LEGACY,
+                    f"container cuda asks for '' {LEGACY}, which is no amount of GPUs: mend it",
+                )
+            ],
+            id="a limit that is no quantity beside a request: both are left",
+        ),
+        pytest.param(
             {LEGACY: {"volumes": []}},
             None,
             [
