@@ -122,7 +122,7 @@ def _volume_name(volumes: dict[str, Raw], source: Raw) -> str:
 
 
 def _is_mounted(container: Container, mount: DriverMount, volumes: dict[str, Raw]) -> bool:
-    """Is this mountPath, or this source, in the container already?"""
+    """True if this mountPath, or this source, is in the container already."""
     return any(
         str(each.get("mountPath")).rstrip("/") == mount.mount_path.rstrip("/")
         or str(volumes.get(str(each.get("name")), {}).get("path")).rstrip("/")
