@@ -24,9 +24,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Start the server once."""
     with serving(tmp_path_factory.mktemp("serve"), "--dev", f"--workers={WORKERS}") as server:
         for _ in range(200):
-            if len(server.workers()) == WORKERS:
+            if server.is_complete(WORKERS):
                 break
-            time.sleep(0.02)
+            time.sleep(0.05)
         yield server
 
 

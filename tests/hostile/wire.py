@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,6 +78,15 @@ class Server:
             spent += int(fields[11]) + int(fields[12])
         return spent / 100
 
+    def sockets(self) -> int:
+        """Sockets that the workers hold, their own few included."""
+        return sum(_sockets_of(worker) for worker in self.workers())
+
+    def is_complete(self, workers: int) -> bool:
+        """True once so many workers listen (a listener, and the two ends of a wake-up pair)."""
+        pids = self.workers()
+        return len(pids) == workers and all(_sockets_of(pid) >= 3 for pid in pids)
+
     def trust(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.folder / "certs" / "ca.crt"))
 
@@ -127,6 +136,14 @@ class Server:
     def mutate(self, pod: Any, **request: Any) -> Reply:
         """Send a review of this pod."""
         return self.post(review(pod, **request))
+
+
+def _sockets_of(pid: int) -> int:
+    count = 0
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed in the meantime
+            count += str(link.readlink()).startswith("socket:")
+    return count
 
 
 @contextmanager
