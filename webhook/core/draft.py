@@ -16,12 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.edits import Append, Edit, Remove, Rename, Set
+from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.errors import EditError
 from webhook.core.pointer import Path, escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from webhook.core.edits import Edit
 
     Comparison = Callable[[Any, Any], bool]
     Operation = dict[str, Any]

@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.draft import Draft
-from webhook.core.findings import Finding, Safety, Verdict
+from webhook.core.findings import Safety, Verdict
 from webhook.core.pod import Pod
-from webhook.core.pointer import ROOT, Path
+from webhook.core.pointer import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from webhook.core.findings import Finding
+    from webhook.core.pointer import Path
     from webhook.core.rule import Context, Rule
 
 

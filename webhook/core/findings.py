@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 
 class Safety(StrEnum):
-    """May the edits be made without asking?"""
+    """Whether the edits may be made without asking."""
 
     SAFE = "safe"  # applied
     UNSAFE = "unsafe"  # applied only where the user said so
@@ -29,7 +29,7 @@ class Safety(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a rule found: where, what it means for a person, and the edits that mend it."""
+    """One thing that a rule found: where, what it means to a person, and the edits for it."""
 
     code: str
     at: Path

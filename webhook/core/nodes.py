@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from webhook.core.settings import Models, Taint
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.core.settings import Models, Taint
 
 
 @dataclass(frozen=True, slots=True)

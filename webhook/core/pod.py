@@ -142,7 +142,7 @@ class Pod:
         return self._gpus
 
     def is_in_scope(self, settings: Settings) -> bool:
-        """Is this pod any of our business?
+        """Whether this pod is any of our business.
 
         It is if it names a legacy GPU resource or the legacy label, or asks for a GPU. With the
         scope `all-legacy` every pod is.

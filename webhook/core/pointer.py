@@ -26,9 +26,7 @@ class Path(tuple[str | int, ...]):
         """The path as Kubernetes prints it: `spec.containers[0].resources.limits[a/b]`."""
         text = ""
         for token in self:
-            if isinstance(token, int):
-                text += f"[{token}]"
-            elif "." in token or "/" in token:
+            if isinstance(token, int) or "." in token or "/" in token:
                 text += f"[{token}]"
             else:
                 text += f".{token}" if text else token

@@ -31,7 +31,7 @@ class Context:
 
     @property
     def may_constrain(self) -> bool:
-        """May a rule add a constraint to the pod, or take something away from it?
+        """Whether a rule may add a constraint to the pod, or take something away from it.
 
         Only if that pod cannot run as it is: what is dead in a pod that runs has had no effect for
         years, and reviving it could make the pod wait for ever.

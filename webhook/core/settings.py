@@ -1,4 +1,4 @@
-"""What the user may choose, with each default and its reason. Frozen; `cli` makes it from a file."""
+"""What the user may choose, each default with its reason. Frozen; `cli` makes it from a file."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Drivers:
 class Affinity:
     """How the affinity annotation is read."""
 
-    # `namespaces: []` meant all namespaces in 1.3-1.5 and the pod's own from 1.6 on (CHANGELOG-1.6).
+    # `namespaces: []` meant all namespaces in 1.3-1.5, the pod's own from 1.6 on (CHANGELOG-1.6).
     empty_namespaces: Literal["own", "all"] = "own"
     # Off: nodes still carry both spellings, and a term should stay as its author wrote it.
     rename_deprecated_labels: bool = False
