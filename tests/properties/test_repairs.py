@@ -197,16 +197,10 @@ def the_api_server_takes_the_amounts(repair: Repair) -> None:
 
 
 def no_legacy_name_is_left_with_an_amount(repair: Repair) -> None:
-    """Left is only what the API server refuses: one of limit and request that is no amount."""
     for container in api_server.containers(repair.after):
-        sections = [
-            section
-            for section in (container.get("resources") or {}).values()
-            if isinstance(section, dict)
-        ]
-        for name in repair.cx.settings.legacy_resources:
-            left = [section[name] for section in sections if name in section]
-            assert not left or not all(api_server.is_amount(amount) for amount in left)
+        for name in set(repair.cx.settings.legacy_resources) & declared(container):
+            written = [each[name] for each in sections(container) if name in each]
+            assert not all(api_server.is_amount(amount) for amount in written)
 
 
 def no_gpu_is_added_or_lost(repair: Repair) -> None:

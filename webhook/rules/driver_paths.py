@@ -138,7 +138,7 @@ def _search_paths(container: Container, stale: set[str], live: Sequence[str]) ->
     gone = [
         _clean(mount["mountPath"])
         for _, mount in container.volume_mounts()
-        if mount.get("name") in stale and isinstance(mount.get("mountPath"), str)
+        if str(mount.get("name")) in stale and isinstance(mount.get("mountPath"), str)
     ]
     for position, variable in container.env():
         name, value = variable.get("name"), variable.get("value")

@@ -22,6 +22,7 @@ from webhook.core.pod import SECTIONS, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from fractions import Fraction
 
     from webhook.core.edits import Edit
     from webhook.core.pod import Container, Pod
@@ -35,13 +36,32 @@ CODE = "GPU101"
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for container in pod.containers:
         counts = _asked_today(container, cx.settings)
-        for name in cx.settings.legacy_resources:
-            if name in container.limits or name in container.requests:
-                finding = _finding(container, name, cx.settings.gpu_resource, counts)
-                if any(isinstance(edit, Rename) for edit in finding.edits):
-                    counts = f"{_amounts(container, name)} {name}"
-                yield finding
+        for name in _legacy_names(container, cx.settings):
+            finding = _finding(container, name, cx.settings.gpu_resource, counts)
+            if any(isinstance(edit, Rename) for edit in finding.edits):
+                counts = f"{_amounts(container, name)} {name}"
+            yield finding
     yield from _pod_level(pod, cx)
+
+
+def _legacy_names(container: Container, settings: Settings) -> list[str]:
+    """The legacy names in this container. Those that are no amount of GPUs come last.
+
+    What they stand beside is known then, as it would be if the pod were repaired once more.
+    """
+    named = [
+        name
+        for name in settings.legacy_resources
+        if name in container.limits or name in container.requests
+    ]
+    return sorted(named, key=lambda name: _amount(container, name) is None)
+
+
+def _amount(container: Container, name: str) -> Fraction | None:
+    """How much is asked for: the limit, or else the request; None for what is no amount."""
+    section = container.limits if name in container.limits else container.requests
+    amount = quantity.parse(section[name])
+    return None if amount is None or amount < 0 else amount
 
 
 def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -85,8 +105,8 @@ def _finding(container: Container, name: str, new: str, counts: str) -> Finding:
         asked = f"{_amounts(container, name)} {name}"
         message = f"{who} asks for {asked} beside {counts}, which counts alone: delete the former"
         return Finding(CODE, at, message, edits)
-    amount = quantity.parse(raw)
-    if amount is None or amount < 0:
+    amount = _amount(container, name)
+    if amount is None:
         message = f"{who} asks for {str(raw)[:40]!r} {name}, which is no amount of GPUs: mend it"
         return Finding(CODE, at, message, severity=Severity.PERSON)
     if amount == 0:
