@@ -6,6 +6,7 @@ import base64
 import collections
 import copy
 import itertools
+import re
 from typing import TYPE_CHECKING
 
 import jsonpatch
@@ -15,10 +16,15 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.cluster.build import RELEASE
 from tests.cluster.pods import named
+from tests.properties.pods import pods as pods_as_written
 from tests.schema import openapi
 from tests.schema.pods import any_pods, likely_pods
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hypothesis import strategies as st
+
     from tests.cluster.client import Answer, Json
     from tests.cluster.controlplane import ControlPlane
     from tests.cluster.webhook import Call, Recorder
@@ -48,22 +54,37 @@ def test_pods_that_are_called_likely_are_mostly_accepted(
     assert len(accepted) / len(answers) > 0.7
 
 
-def test_pods_of_any_fields_can_be_decoded(cluster: ControlPlane, namespace: str) -> None:
+@pytest.mark.parametrize(
+    ("pods", "invented", "share"),
+    [
+        pytest.param(any_pods, set(), 0.8, id="drawn from the schema"),
+        # One in five has an amount that is none, which stops the API server's decoder.
+        pytest.param(
+            pods_as_written, {"futureThing", "futureField"}, 0.5, id="as people wrote them"
+        ),
+    ],
+)
+def test_pods_of_any_fields_can_be_decoded(
+    pods: Callable[[], st.SearchStrategy[Json]],
+    invented: set[str],
+    share: float,
+    cluster: ControlPlane,
+    namespace: str,
+) -> None:
     """They break rules of validation, but the fields and types are those of the API server."""
     answers: list[Answer] = []
 
     @settings(_RELAXED, max_examples=100, derandomize=True)
-    @given(pod=any_pods())
+    @given(pod=pods())
     def draw(pod: Json) -> None:
         answers.append(cluster.client.try_create(pod, namespace, dry_run=True))
 
     draw()
     decoded = [answer for answer in answers if answer.status != _BAD_REQUEST]
-    assert len(decoded) / len(answers) > 0.8
-    unknown = [
-        warning for answer in answers for warning in answer.warnings if "unknown field" in warning
-    ]
-    assert unknown == []
+    assert len(decoded) / len(answers) > share
+    said = " ".join(warning for answer in answers for warning in answer.warnings)
+    unknown = re.findall(r'unknown field "(?:[^"]*\.)?([^".]+)"', said)
+    assert set(unknown) <= invented
 
 
 def test_jsonpatch_and_the_api_server_make_the_same_pod(
@@ -75,7 +96,7 @@ def test_jsonpatch_and_the_api_server_make_the_same_pod(
     seen: collections.Counter[str] = collections.Counter()
 
     @settings(_RELAXED, max_examples=250)
-    @given(pod=likely_pods())
+    @given(pod=likely_pods() | pods_as_written())
     def compare(pod: Json) -> None:
         name = f"drawn-{next(numbers)}"
         through = cluster.client.try_create(named(pod, name), namespace, dry_run=True)
@@ -100,7 +121,7 @@ def test_jsonpatch_and_the_api_server_make_the_same_pod(
     compare()
     print(dict(seen))  # noqa: T201 - how many were judged
     assert seen["patched"] >= 50
-    assert seen["accepted"] > seen["refused"]
+    assert seen["accepted"] >= 50
 
 
 def _assert_stable(
@@ -120,11 +141,9 @@ def _patched(call: Call) -> Json:
 
 
 def _in_namespace(pod: Json, namespace: str) -> Json:
-    metadata = {
-        key: pod["metadata"][key]
-        for key in ("name", "labels", "annotations")
-        if key in pod["metadata"]
-    }
+    """Give the pod as a client would send it: what the API server itself wrote is left out."""
+    written = ("namespace", "uid", "creationTimestamp", "managedFields", "generation")
+    metadata = {key: value for key, value in pod["metadata"].items() if key not in written}
     return {**pod, "metadata": {**metadata, "namespace": namespace}}
 
 
