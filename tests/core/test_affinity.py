@@ -307,9 +307,9 @@ def test_empty_namespaces(
     ],
 )
 def test_an_empty_topology_key_of_a_preference(preferred: dict[str, Any], expected: str) -> None:
-    section = Section({PREFERRED: [preferred], REQUIRED: [{"topologyKey": ""}]})
+    section = Section({PREFERRED: [deepcopy(preferred)], REQUIRED: [{"topologyKey": ""}]})
     affinity.empty_topology_key(section)
-    assert preferred["podAffinityTerm"]["topologyKey"] == expected
+    assert section.value[PREFERRED][0]["podAffinityTerm"]["topologyKey"] == expected
     assert section.value[REQUIRED] == [{"topologyKey": ""}]
     assert section.notes == (
         [] if expected == "zone" else ["an empty topologyKey is taken for kubernetes.io/hostname"]

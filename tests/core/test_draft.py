@@ -333,7 +333,7 @@ CASES = [
 def test_edits_come_to_the_fewest_operations(
     obj: dict[str, Any], rounds: list[list[Edit]], operations: list[dict[str, Any]]
 ) -> None:
-    original = deepcopy(obj)
+    original, obj = obj, deepcopy(obj)
     draft = Draft(obj)
     for edits in rounds:
         draft.apply(edits)
