@@ -78,6 +78,11 @@ class Server:
             spent += int(fields[11]) + int(fields[12])
         return spent / 100
 
+    def peak_memory(self) -> list[int]:
+        """The most resident bytes that each worker ever had."""
+        texts = (Path(f"/proc/{pid}/status").read_text() for pid in self.workers())
+        return [int(text.partition("VmHWM:")[2].split()[0]) * 1024 for text in texts]
+
     def sockets(self) -> int:
         """Sockets that the workers hold, their own few included."""
         return sum(_sockets_of(worker) for worker in self.workers())
