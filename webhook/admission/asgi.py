@@ -108,10 +108,13 @@ class AdmissionApp:
         body = await self._read(receive, head, min(patience, BODY_SECONDS))
         if len(body) <= BIG_BODY:
             return self._work(scope, head, body, began + patience)
-        async with self._big_work:  # one at a time, and small ones in between
-            reply = self._work(scope, head, body, began + patience)
-            await asyncio.sleep(0)
-            return reply
+        await self._big_work.acquire()  # one at a time
+        started = monotonic()
+        try:
+            return self._work(scope, head, body, began + patience)
+        finally:  # and as much time again for small ones, which may have to shake hands first
+            loop = asyncio.get_running_loop()
+            loop.call_later(monotonic() - started, self._big_work.release)
 
     def _work(self, scope: Scope, head: Head, body: bytes, deadline: float) -> Reply:
         if monotonic() > deadline:
