@@ -92,6 +92,11 @@ def test_every_documented_example_is_legal(block: str) -> None:
             ),
             id="taints, in both spellings",
         ),
+        pytest.param(
+            "tolerations: {taints: [aks-sku]}",
+            Settings(taints=(Taint("sku", "gpu"),)),
+            id="a taint that is ready made",
+        ),
         pytest.param("schedulers: [mine]", Settings(schedulers=("mine",)), id="schedulers"),
         pytest.param(
             "placement: {enabled: true, label: a.io/b, value: c}",

@@ -14,6 +14,7 @@ from webhook.core.errors import SettingsError
 from webhook.core.settings import (
     DRIVER_PROFILES,
     MODEL_PROFILES,
+    READY_MADE_TAINTS,
     Affinity,
     DriverMount,
     Drivers,
@@ -189,7 +190,7 @@ class _Reader:
 
     def taint(self, node: yaml.Node) -> Taint:
         if isinstance(node, yaml.ScalarNode):
-            taint = _taint(node.value)
+            taint = READY_MADE_TAINTS.get(node.value) or _taint(node.value)
         else:
             given = _Given(Taint(""))
             members = {

@@ -41,6 +41,7 @@ class Taint:
 
 # Common on AKS: an example in its documentation that many clusters copied. Off until listed.
 AKS_SKU_TAINT = Taint("sku", "gpu", "NoSchedule")
+READY_MADE_TAINTS = {"aks-sku": AKS_SKU_TAINT}  # what the settings may call by a name
 
 
 @dataclass(frozen=True, slots=True)
