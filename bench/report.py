@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -85,4 +86,5 @@ def _ratio(line: Line, to: Line) -> list[str]:
 
 def _load(windows: Sequence[Window]) -> str:
     averages = [each.sample.load_average for each in windows]
-    return f"Load average meanwhile: {min(averages):.1f}-{max(averages):.1f}."
+    load = f"Load average meanwhile: {min(averages):.1f}-{max(averages):.1f}"
+    return f"{load}, Python {platform.python_version()}."
