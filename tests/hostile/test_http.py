@@ -271,3 +271,47 @@ def test_a_deadline_that_passed_before_the_work_began(server: Server) -> None:
 @pytest.mark.parametrize("timeout", ["10s", "1m0s", "0s", "", "abc", "-5s", "99999999999h", "1.5s"])
 def test_any_other_deadline_is_met(server: Server, timeout: str) -> None:
     assert server.exchange(post(GOOD, f"/mutate?timeout={timeout}"))[0].response["uid"] == UID
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        pytest.param(GOOD, "/mutate", id="a repair"),
+        pytest.param(GOOD, "/validate", id="a validation"),
+        pytest.param(b"{}", "/mutate", id="no review"),
+        pytest.param(GOOD, "/nothing", id="no path of ours"),
+    ],
+)
+def test_the_pieces_that_a_request_comes_in_do_not_matter(
+    server: Server, body: bytes, path: str
+) -> None:
+    """In one piece it may be answered without waiting for anything, else it takes its turn."""
+    data = post(body, path)
+    answers = set()
+    for cut in (0, 10, len(data) - len(body), len(data) - 1):
+        with server.connect() as connection:
+            connection.sendall(get("/healthz"))  # so the connection is known to be at rest
+            assert server.read(connection)[0].body == b"ok"
+            if cut:
+                connection.sendall(data[:cut])
+                time.sleep(0.05)
+            connection.sendall(data[cut:])
+            (reply,) = server.read(connection)
+            reply.headers.pop("date")
+            answers.add((reply.status, tuple(reply.headers.items()), reply.body))
+    assert len(answers) == 1
+
+
+def test_many_requests_on_one_connection_in_odd_pieces(server: Server) -> None:
+    """Whatever the pieces, each request gets its own answer, in order."""
+    uids = [f"call-{number}" for number in range(60)]
+    data = b"".join(post(review(gpu_pod(), uid=uid)) for uid in uids)
+    sizes = random.Random(7)  # noqa: S311  # the same pieces in each run
+    with server.connect() as connection:
+        while data:
+            size = sizes.choice([1, 100, 1000, 1073, 5000])
+            connection.sendall(data[:size])
+            data = data[size:]
+            time.sleep(0.001)
+        replies = server.read(connection, len(uids))
+    assert [reply.response["uid"] for reply in replies] == uids

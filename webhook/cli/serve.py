@@ -81,7 +81,7 @@ def _certificates(args: argparse.Namespace, address: Address) -> tuple[Path, Pat
     return files.cert, files.key
 
 
-def _server(  # noqa: PLR0913
+def _server(
     settings: Settings,
     inventory: Inventory | None,
     log: Log,
