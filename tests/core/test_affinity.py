@@ -317,9 +317,10 @@ def test_an_empty_topology_key_of_a_preference(preferred: dict[str, Any], expect
 
 
 def test_a_preference_without_a_term_gets_no_topology_key() -> None:
-    section = Section({PREFERRED: [{"weight": 1}]})
-    affinity.empty_topology_key(section)
-    assert section.value == {PREFERRED: [{"weight": 1}]}
+    for value in ({PREFERRED: [{"weight": 1}]}, {}):
+        section = Section(deepcopy(value))
+        affinity.empty_topology_key(section)
+        assert section.value == value
 
 
 @pytest.mark.parametrize(("old", "new"), DEPRECATED_NODE_LABELS)

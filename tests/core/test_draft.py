@@ -209,6 +209,18 @@ CASES = [
         [add("/l", [2])],
         id="an item leaves a list that an edit made",
     ),
+    pytest.param(
+        {"l": [1, 2], "m": {"a": 1, "b": 2}},
+        [[Remove(at("m", "a")), Remove(at("l", 0)), Remove(at("m", "b")), Remove(at("l", 1))]],
+        [remove("/l"), remove("/m")],
+        id="members and items leave in one round",
+    ),
+    pytest.param(
+        {"l": [{"v": [1]}]},
+        [[Set(at("l", 0), {"v": [1]})]],
+        [],
+        id="an item is replaced by an equal map",
+    ),
     # --- what a removal leaves empty
     pytest.param(
         {"l": [1], "z": 0},
@@ -376,8 +388,27 @@ def test_one_edit_that_does_not_fit_and_none_is_applied(obj: dict[str, Any], mis
     with pytest.raises(EditError) as raised:
         draft.apply([Set(at("new"), 1), misfit])
     assert str(misfit) in str(raised.value)
+    assert "together" not in str(raised.value), "seen before anything was tried"
     assert obj == original
     assert draft.patch() == []
+
+
+@pytest.mark.parametrize(
+    ("misfit", "why"),
+    [
+        pytest.param(Remove(at("l", "0")), "there is no place '0' in a list", id="a name"),
+        pytest.param(Remove(at("m", 0)), "there is no place 0 in a dict", id="a position"),
+        pytest.param(Set(at("n", "a"), 1), "there is no place 'a' in a int", id="a number"),
+        pytest.param(Remove(at("m", "x/y")), "/m/x~1y is not there", id="a missing member"),
+        pytest.param(Append(at("m"), 1), "/m is no list", id="a map for a list"),
+        pytest.param(Rename(at("n"), "m"), "/n cannot be called m", id="a name that is taken"),
+        pytest.param(Remove(ROOT), "an edit needs a place below the root", id="the root"),
+    ],
+)
+def test_a_misfit_says_what_does_not_fit(misfit: Edit, why: str) -> None:
+    with pytest.raises(EditError) as raised:
+        Draft({"m": {}, "l": [], "n": 1}).apply([misfit])
+    assert str(raised.value) == f"{why} ({misfit})"
 
 
 CLASHES = [
@@ -423,6 +454,14 @@ def test_later_edits_do_not_change_the_value_that_a_finding_carries(
     draft.apply([Append(below, 2)])
     assert edit.value == {"v": [1]}
     assert draft.patch()[0]["value"] in ({"v": [1, 2]}, [{"v": [1, 2]}])
+
+
+def test_a_clash_names_its_edits_and_its_cause() -> None:
+    clash = (Set(at("l"), {}), Set(at("l", 0), 2))
+    with pytest.raises(EditError) as raised:
+        Draft({"l": [1]}).apply(clash)
+    assert str(raised.value) == f"these edits do not fit together ({clash})"
+    assert str(raised.value.__cause__) == "0 is no place in a dict"
 
 
 def test_a_tuple_in_an_edit_becomes_a_list() -> None:

@@ -89,7 +89,6 @@ class _Saved:
     now: Any
     before: Any
     origins: list[int | None] | None
-    is_first: bool  # no earlier round touched it
 
     def restore(self, known: _Touched | None) -> None:
         if isinstance(self.now, list):
@@ -125,8 +124,6 @@ class Draft:
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             for token, saved in self._saved.items():
                 saved.restore(self._touched[token])
-                if saved.is_first:
-                    del self._touched[token]
             raise EditError(f"these edits do not fit together ({edits})") from error
 
     def _apply(self, edits: tuple[Edit, ...]) -> None:
@@ -216,13 +213,12 @@ class Draft:
             known = self._touched.get(id(here))
             was.append(token if known is None else known.origin(token))
             here = here[token]
-        is_first = id(here) not in self._touched
-        if is_first:
+        if id(here) not in self._touched:
             self._touched[id(here)] = None if None in was else _touched(Path(was), here)  # type: ignore[arg-type]  # no None
         if id(here) not in self._saved:
             known = self._touched[id(here)]
             origins = known.origins[:] if known is not None and known.origins is not None else None
-            self._saved[id(here)] = _Saved(here, here.copy(), origins, is_first)
+            self._saved[id(here)] = _Saved(here, here.copy(), origins)
         return here
 
     def _is_there(self, known: _Touched) -> bool:

@@ -72,8 +72,7 @@ def parse(amount: object) -> Fraction | None:
     return _parse(amount) if isinstance(amount, str) and len(amount) <= _LONGEST else None
 
 
-@lru_cache(maxsize=1024)
-def _parse(text: str) -> Fraction | None:
+def _read(text: str) -> Fraction | None:
     match = _GRAMMAR.fullmatch(text)
     if match is None or not text:
         return None
@@ -91,6 +90,9 @@ def _parse(text: str) -> Fraction | None:
         value *= _DECIMAL[suffix] * Fraction(10) ** max(exponent, -2 * _LONGEST)
     value = Fraction(ceil(value * _NANO), _NANO)
     return -value if match["sign"] == "-" else value
+
+
+_parse = lru_cache(maxsize=1024)(_read)  # pods name the same few amounts over and over
 
 
 def whole(value: Fraction) -> int:
