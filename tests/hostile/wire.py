@@ -114,7 +114,11 @@ class Server:
         if room:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
         connection.settimeout(seconds)
-        connection.connect(("127.0.0.1", self.port))
+        try:
+            connection.connect(("127.0.0.1", self.port))
+        except OSError:
+            connection.close()
+            raise
         return connection
 
     def exchange(self, data: bytes, answers: int = 1, seconds: float = 10.0) -> list[Reply]:
