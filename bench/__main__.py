@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             measure, table = PARTS[part]
             measured[part] = measure(args.rounds, args.seconds, progress.print)
             console.print(table(measured[part]))
-    except (WrongAnswers, BuildError, ProgramDied, TimeoutError) as error:
+    except (WrongAnswers, BuildError, ProgramDied, OSError) as error:
         progress.print(f"bench: {error}", style="red", markup=False)
         return 1
     if args.json is not None:

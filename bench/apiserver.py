@@ -55,7 +55,10 @@ def _three_namespaces(tell: Callable[[str], None]) -> Iterator[dict[str, Target]
             cluster.client.create(each)
         _serve_ours(cluster, stack)
         until(lambda: _works(cluster), "each namespace to do what it should")
-        yield {admission: _target(cluster, admission) for admission in NAMESPACES}
+        try:
+            yield {admission: _target(cluster, admission) for admission in NAMESPACES}
+        finally:
+            cluster.client.close()  # unused for over 90 s, so the API server has hung up
 
 
 def _serve_ours(cluster: ControlPlane, stack: ExitStack) -> None:
