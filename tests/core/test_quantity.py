@@ -59,6 +59,8 @@ def test_the_kubernetes_table_has_texts_of_both_kinds() -> None:
         pytest.param(b"1", None, id="bytes are no amount"),
         pytest.param(" 2", None, id="a blank before it"),
         pytest.param("2\n", None, id="a line end after it"),
+        pytest.param("e-9", Fraction(0), id="an exponent without digits is nothing"),
+        pytest.param("e-10", None, id="below a nano it is refused"),
         pytest.param("9" * 300, Fraction(int("9" * 300)), id="300 digits are read"),
         pytest.param("9" * 301, None, id="more are not worth reading"),
         pytest.param("1e300", Fraction(10**300), id="the largest exponent that is read"),
