@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from webhook.core.settings import Settings
 
@@ -50,10 +50,10 @@ _STALE = re.compile(
 DRIVER_PREFIX = "gpu-webhook-driver-"
 
 
-def without(pod: Raw, original: Raw, settings: Settings) -> Raw:
-    """A copy of the pod without the declared places, and without maps and lists left empty."""
+def without(pod: Raw, original: Raw, settings: Settings, places: Sequence[str] = DECLARED) -> Raw:
+    """A copy of the pod without these places, and without maps and lists left empty."""
     tests = _classes(original, settings)
-    patterns = [pattern.strip("/").split("/") for pattern in DECLARED]
+    patterns = [place.strip("/").split("/") for place in places]
     masked: Raw = _masked(pod, patterns, tests)
     return masked
 

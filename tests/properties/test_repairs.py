@@ -362,8 +362,66 @@ def test_every_check_but_two_is_shown_to_see_its_fault() -> None:
     assert set(CHECKS) - set(BAD) == {no_rule_raises, what_is_found_is_said_in_text}
 
 
-def test_the_declared_places_are_all_needed() -> None:
-    assert len(set(DECLARED)) == len(DECLARED)
+STUCK = {"name": "c", "resources": {"limits": {LEGACY: 1}}}
+DRIVER = {"name": "v", "hostPath": {"path": "/usr/lib/nvidia-375"}}
+MOUNT = {"name": "v", "mountPath": "/cuda"}
+ALPHA, SECCOMP = "scheduler.alpha.kubernetes.io", "seccomp.security.alpha.kubernetes.io"
+NEEDED: dict[str, tuple[Raw, Raw, Raw]] = {  # annotations, members of the container, of the spec
+    "/metadata/annotations/<dead annotation>": ({f"{ALPHA}/affinity": "{}"}, {}, {}),
+    "/spec/<containers>/*/resources/limits/<gpu>": ({}, {}, {}),
+    "/spec/<containers>/*/resources/requests/<gpu>": (
+        {},
+        {"resources": {"requests": {LEGACY: 1}}},
+        {},
+    ),
+    "/spec/<containers>/*/env/<search path>": (
+        {},
+        {"volumeMounts": [MOUNT], "env": [{"name": "PATH", "value": "/cuda"}]},
+        {"volumes": [DRIVER]},
+    ),
+    "/spec/<containers>/*/volumeMounts/<driver mount>": (
+        {},
+        {"volumeMounts": [MOUNT]},
+        {"volumes": [DRIVER]},
+    ),
+    "/spec/<containers>/*/securityContext/seccompProfile": (
+        {f"container.{SECCOMP}/c": "docker/default"},
+        {},
+        {},
+    ),
+    "/spec/volumes/<driver volume>": ({}, {}, {"volumes": [DRIVER]}),
+    "/spec/nodeSelector/<model or placement>": ({}, {}, {"nodeSelector": {LABEL: "Tesla K80"}}),
+    "/spec/affinity": ({}, {}, {"nodeSelector": {LABEL: "Tesla P100"}}),
+    "/spec/tolerations/<toleration>": ({}, {}, {}),
+    "/spec/schedulerName": ({f"{ALPHA}/name": "gpu-scheduler"}, {}, {}),
+    "/spec/runtimeClassName": ({}, {}, {}),
+    "/spec/hostname": ({"pod.beta.kubernetes.io/hostname": "h"}, {}, {}),
+    "/spec/subdomain": ({"pod.beta.kubernetes.io/subdomain": "s"}, {}, {}),
+    "/spec/securityContext/sysctls": (
+        {"security.alpha.kubernetes.io/sysctls": "kernel.shm_rmid_forced=1"},
+        {},
+        {},
+    ),
+    "/spec/securityContext/seccompProfile": ({f"{SECCOMP}/pod": "runtime/default"}, {}, {}),
+}
+CLUSTER_OF = {
+    "/spec/schedulerName": Cluster("shared", "none"),
+    "/spec/runtimeClassName": Cluster("runtime-class", "GFD"),
+}
+
+
+@pytest.mark.parametrize("place", DECLARED)
+def test_every_declared_place_is_one_that_some_repair_touches(place: str) -> None:
+    annotations, container, more = deepcopy(NEEDED[place])
+    pod = {
+        "metadata": {"annotations": annotations},
+        "spec": {"containers": [{**deepcopy(STUCK), **container}], **more},
+    }
+    made = repair(pod, CLUSTER_OF.get(place, Cluster("default", "none")))
+    others = [each for each in DECLARED if each != place]
+    settings = made.cx.settings
+    assert without(made.after, pod, settings) == without(pod, pod, settings)
+    assert without(made.after, pod, settings, others) != without(pod, pod, settings, others)
 
 
 # --------------------------------------------------------------------------- small questions
