@@ -270,7 +270,13 @@ def _check(obj: dict[str, Any], edit: Edit) -> None:
     for token in path:
         if here is None and not must_be_there:
             return  # a null map is as good as none
-        holder, here = here, _step(here, token, edit)
+        holder = here
+        if isinstance(here, dict) and isinstance(token, str):
+            here = here.get(token, _MISSING)
+        elif isinstance(here, list) and isinstance(token, int) and 0 <= token < len(here):
+            here = here[token]
+        else:
+            raise EditError(f"there is no place {token!r} in a {type(here).__name__} ({edit})")
         if here is _MISSING:
             if must_be_there:
                 raise EditError(f"{path} is not there ({edit})")
@@ -284,14 +290,6 @@ def _check(obj: dict[str, Any], edit: Edit) -> None:
 
 
 _MISSING = object()
-
-
-def _step(here: Any, token: Token, edit: Edit) -> Any:
-    if isinstance(here, dict) and isinstance(token, str):
-        return here.get(token, _MISSING)
-    if isinstance(here, list) and isinstance(token, int) and 0 <= token < len(here):
-        return here[token]
-    raise EditError(f"there is no place {token!r} in a {type(here).__name__} ({edit})")
 
 
 def _copy(value: Any) -> Any:

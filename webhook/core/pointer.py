@@ -14,7 +14,7 @@ class Path(tuple[str | int, ...]):
 
     def __str__(self) -> str:
         """The RFC 6901 text: `~` is written `~0`, `/` is written `~1`."""
-        return "".join(f"/{escape(str(token))}" for token in self)
+        return "".join([f"/{escape(token) if isinstance(token, str) else token}" for token in self])
 
     @property
     def parent(self) -> Path:
@@ -35,7 +35,9 @@ class Path(tuple[str | int, ...]):
 
 def escape(token: str) -> str:
     """One reference token of a JSON Pointer, escaped (RFC 6901 section 3)."""
-    return token.replace("~", "~0").replace("/", "~1")
+    if "~" in token or "/" in token:
+        return token.replace("~", "~0").replace("/", "~1")
+    return token
 
 
 ROOT = Path()

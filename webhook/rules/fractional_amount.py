@@ -37,8 +37,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
                 section: str(quantity.whole(amount))
                 for section in SECTIONS
                 if (amount := quantity.parse(container.section(section).get(name))) is not None
-                and amount > 0
                 and not quantity.is_whole(amount)
+                and amount > 0
             }
             if rounded:
                 yield _finding(container, name, rounded)

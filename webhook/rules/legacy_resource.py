@@ -54,6 +54,8 @@ def _legacy_names(container: Container, settings: Settings) -> list[str]:
         for name in settings.legacy_resources
         if name in container.limits or name in container.requests
     ]
+    if len(named) <= 1:
+        return named
     return sorted(named, key=lambda name: _amount(container, name) is None)
 
 
@@ -61,7 +63,7 @@ def _amount(container: Container, name: str) -> Fraction | None:
     """How much is asked for: the limit, or else the request; None for what is no amount."""
     section = container.limits if name in container.limits else container.requests
     amount = quantity.parse(section[name])
-    return None if amount is None or amount < 0 else amount
+    return None if amount is None or amount.numerator < 0 else amount
 
 
 def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -81,12 +83,11 @@ def _asked_today(container: Container, settings: Settings) -> str:
 
     Any GPU name counts, not only the target: a LimitRange may put the legacy name beside a slice.
     """
-    asked = {*container.gpus(settings), settings.gpu_resource} - {*settings.legacy_resources}
-    return ", ".join(
-        f"{_amounts(container, name)} {name}"
-        for name in sorted(asked)
-        if name in container.limits or name in container.requests
-    )
+    names = {*container.limits, *container.requests}.difference(settings.legacy_resources)
+    if not names:
+        return ""
+    asked = names & {*container.gpus(settings), settings.gpu_resource}
+    return ", ".join(f"{_amounts(container, name)} {name}" for name in sorted(asked))
 
 
 def _amounts(container: Container, name: str) -> str:
@@ -96,11 +97,11 @@ def _amounts(container: Container, name: str) -> str:
 
 def _finding(container: Container, name: str, new: str, counts: str) -> Finding:
     where = [section for section in SECTIONS if name in container.section(section)]
-    at = container.section_at(where[0]) / name
     raw = container.section(where[0])[name]
     who = f"container {container.name}"
     places = [container.section_at(section) / name for section in where]
-    edits: tuple[Edit, ...] = tuple(Remove(place) for place in places)
+    at = places[0]
+    edits: tuple[Edit, ...] = tuple(map(Remove, places))
     if counts:
         asked = f"{_amounts(container, name)} {name}"
         message = f"{who} asks for {asked} beside {counts}, which counts alone: delete the former"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 NAME = "missing-toleration"
 CODE = "GPU201"
 
+_FIELDS = ("key", "operator", "value", "effect")
 _MOST = 2  # taints that the warning names: it is one line
 
 
@@ -66,12 +67,8 @@ def _equal(taint: Taint) -> Raw:
 
 def _is_there(toleration: Raw, there: list[Raw]) -> bool:
     """Equality of key, operator, value and effect, as Toleration.MatchToleration has it."""
-    return any(
-        all(
-            each.get(k, "") == toleration.get(k, "") for k in ("key", "operator", "value", "effect")
-        )
-        for each in there
-    )
+    wanted = [toleration.get(field, "") for field in _FIELDS]
+    return any([each.get(field, "") for field in _FIELDS] == wanted for each in there)
 
 
 def _others(cx: Context, tolerations: list[Raw]) -> list[str]:

@@ -33,6 +33,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             if not cx.settings.is_gpu(name) or name not in container.limits:
                 continue
             limit = container.limits[name]
+            if request == limit:
+                continue
             asked, most = quantity.parse(request), quantity.parse(limit)
             if asked is None or most is None or asked == most:
                 continue
