@@ -13,7 +13,7 @@ import pytest
 from tests.cluster import build, nodes
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.scheduling import empty
-from tests.cluster.webhook import ROOT, Recorder, WebhookServer, registered
+from tests.cluster.webhook import ROOT, Recorder, WebhookServer, failed_open, registered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,13 @@ def recorder(server: WebhookServer) -> Iterator[Recorder]:
 def webhook(cluster: ControlPlane, recorder: Recorder) -> Iterator[Recorder]:
     """Register the shipped configuration; it is in force during the test."""
     with registered(cluster, recorder.endpoint.port, recorder.endpoint.bundle):
+        before = failed_open(cluster.client)
         yield recorder
+        # A pod that failed open looks like one that was not repaired: say which it was.
+        assert failed_open(cluster.client) == before, (
+            "the API server gave up on a call: was it slower than timeoutSeconds? "
+            f"slowest call: {recorder.slowest():.1f} s; {cluster.failed_calls()}"
+        )
 
 
 @pytest.fixture

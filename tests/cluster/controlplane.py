@@ -120,6 +120,10 @@ class ControlPlane:
                     f"{name} ended with {process.returncode}; its last words:\n{tail}"
                 )
 
+    def failed_calls(self) -> list[str]:
+        """Give what the API server wrote of webhooks that did not answer."""
+        return [line for line in self.log("kube-apiserver").splitlines() if "failing open" in line]
+
     def log(self, program: str) -> str:
         return (self.folder / f"{program}.log").read_text(errors="replace")
 

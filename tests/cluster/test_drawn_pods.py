@@ -84,7 +84,8 @@ def test_pods_of_any_fields_can_be_decoded(
     assert len(decoded) / len(answers) > share
     said = " ".join(warning for answer in answers for warning in answer.warnings)
     unknown = re.findall(r'unknown field "(?:[^"]*\.)?([^".]+)"', said)
-    assert set(unknown) <= invented
+    if RELEASE == openapi.RELEASE:  # an older one does not know the newest fields
+        assert set(unknown) <= invented
 
 
 def test_jsonpatch_and_the_api_server_make_the_same_pod(

@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +103,7 @@ class Call:
     target: str  # path and query
     review: Json
     answer: Json
+    seconds: float  # that ours took
 
     @property
     def request(self) -> Json:
@@ -213,17 +215,22 @@ class Recorder:
             if namespace in ("", call.is_about[0]) and call.is_about[1].startswith(name)
         ]
 
+    def slowest(self) -> float:
+        return max((call.seconds for call in self.calls()), default=0.0)
+
     def _pass_on(self, target: str, body: bytes) -> tuple[int, bytes]:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = self._server.connect()
             self._connections.append(connection)
         headers = {"Content-Type": "application/json", "Accept": "application/json, */*"}
+        started = time.monotonic()
         connection.request("POST", target, body, headers)
         response = connection.getresponse()
         answer = response.read()
+        seconds = time.monotonic() - started
         with self._lock:
-            self._calls.append(Call(target, orjson.loads(body), _parsed(answer)))
+            self._calls.append(Call(target, orjson.loads(body), _parsed(answer), seconds))
         return response.status, answer
 
 
