@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission import response
+from webhook.admission.memory import Memory, Outcome, key_of
 from webhook.admission.review import dump
 from webhook.admission.verify import flaw
 from webhook.core.engine import run
@@ -37,6 +38,7 @@ class Decider:
     settings: Settings
     inventory: Inventory | None
     log: Log
+    memory: Memory = field(default_factory=Memory)
 
     def validate(self, review: Review) -> bytes:
         """Whatever it is, it may pass."""
@@ -48,46 +50,39 @@ class Decider:
         pod = pod_of(review.request)
         if pod is None:
             return response.allowed(review)
+        key = key_of(review, pod)
+        outcome = self.memory.recall(key)
+        if outcome is None:
+            outcome = self._judge(review, pod, began)
+            self.memory.keep(key, outcome)
+        if outcome.word:
+            self._log(review, pod, began, outcome.word, codes=outcome.codes, **outcome.fault)
+        if not outcome.patch:
+            return response.allowed(review, outcome.warnings, outcome.audit)
+        return response.patched(review, outcome.patch, outcome.warnings, outcome.audit)
+
+    def _judge(self, review: Review, pod: dict[str, Any], began: float) -> Outcome:
+        """What the rules say, and a patch that has been tried."""
         cx = Context(self.settings, self.inventory, namespace=review.request["namespace"])
         verdict = run(self.rules, pod, cx)
         for code, error in verdict.failed:
             self._log(
                 review, pod, began, "failed", level="error", codes=[code], error=_place(error)
             )
+        lasts = not verdict.failed
         if not verdict.findings:
-            return response.allowed(review)
-        return self._answer(review, pod, verdict, began)
-
-    def _answer(self, review: Review, pod: dict[str, Any], verdict: Verdict, began: float) -> bytes:
+            return Outcome("", lasts=lasts)
         warnings = response.warnings_of(verdict.findings)
         audit = response.audit_of(verdict.findings)
         codes = _codes(verdict.findings)
         if not verdict.patch:
-            self._log(review, pod, began, "reported", codes=codes)
-            return response.allowed(review, warnings, audit)
-        patch, fault = self._tried(review, pod, verdict, began)
+            return Outcome("reported", codes, b"", warnings, audit, lasts=lasts)
+        patch, fault, level = _tried(review, pod, verdict)
         if fault:
-            warning = f"this pod was let through unrepaired: {fault}; repair its manifest"
-            return response.allowed(review, [response.warning(US, warning)])
-        self._log(review, pod, began, "patched", codes=codes)
-        return response.patched(review, patch, warnings, audit)
-
-    def _tried(
-        self, review: Review, pod: dict[str, Any], verdict: Verdict, began: float
-    ) -> tuple[bytes, str]:
-        """The patch in bytes, and why it must not be sent, if so."""
-        try:
-            patch = dump(verdict.patch)
-            fault, level = flaw(review, patch, pod), "warning"
-        except RecursionError:
-            patch, fault, level = b"", "it is nested too deeply", "warning"
-        except Exception as error:  # noqa: BLE001  # a patch that fails its test is not sent
-            patch, level = b"", "error"
-            fault = f"the patch fails its own test ({_place(error)})"
-        if fault:
-            codes = _codes(verdict.findings)
-            self._log(review, pod, began, "refused", level=level, codes=codes, error=fault)
-        return patch, fault
+            text = f"this pod was let through unrepaired: {fault}; repair its manifest"
+            told = {"level": level, "error": fault}
+            return Outcome("refused", codes, b"", [response.warning(US, text)], fault=told)
+        return Outcome("patched", codes, patch, warnings, audit, lasts=lasts)
 
     def _log(  # noqa: PLR0913  # one line says it all
         self,
@@ -113,6 +108,17 @@ class Decider:
             milliseconds=round((perf_counter() - began) * 1000, 3),
             **more,
         )
+
+
+def _tried(review: Review, pod: dict[str, Any], verdict: Verdict) -> tuple[bytes, str, str]:
+    """The patch in bytes; why it must not be sent, if so, and how bad that is."""
+    try:
+        patch = dump(verdict.patch)
+        return patch, flaw(review, patch, pod), "warning"
+    except RecursionError:
+        return b"", "it is nested too deeply", "warning"
+    except Exception as error:  # noqa: BLE001  # a patch that fails its test is not sent
+        return b"", f"the patch fails its own test ({_place(error)})", "error"
 
 
 def pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
