@@ -214,8 +214,14 @@ def no_gpu_is_added_or_lost(repair: Repair) -> None:
             if settings.is_gpu(name) and name != settings.gpu_resource:
                 assert after.get(name) == before.get(name)
         expected = before.get(settings.gpu_resource)
-        today = {name for name, count in before.items() if count and settings.is_gpu(name)}
-        if not today and settings.gpu_resource not in declared(old):
+        # Where the two differ for another name of today, either amount is a reason not to add ours.
+        today = [
+            count
+            for section in sections(old)
+            for name, count in amounts({"resources": {"limits": section}}).items()
+            if settings.is_gpu(name)
+        ]
+        if not any(today) and settings.gpu_resource not in declared(old):
             counts = [before.get(name) for name in settings.legacy_resources]
             expected = next((count for count in counts if count), expected)
         if expected is not None and len(set(settings.legacy_resources) & declared(old)) < 2:
