@@ -7,16 +7,17 @@ import time
 from typing import TYPE_CHECKING
 
 from tests.cluster.controlplane import free_ports
-from tests.cluster.pods import AFFINITY, ALPHA, alpha, limits_of, named, pod
+from tests.cluster.pods import AFFINITY, ALPHA, NVIDIA, alpha, limits_of, named, pod
 from tests.cluster.scheduling import pods_of, why_pending
 from tests.cluster.webhook import failed_open, registered, registered_but_down
 from tests.cluster.workloads import made_by
 
 if TYPE_CHECKING:
     from tests.cluster.controlplane import ControlPlane
-    from tests.cluster.webhook import Recorder
+    from tests.cluster.webhook import Recorder, WebhookServer
 
 _OLD = pod(alpha(1), annotations={AFFINITY: "{}"}, nodeSelector={"disk": "ssd"})
+_REST = 12.0  # seconds; longer than a head of a request may take
 _TIMEOUT = 3.0  # timeoutSeconds of the shipped configuration
 
 
@@ -86,3 +87,18 @@ def test_a_webhook_that_hangs_costs_its_timeout_and_no_pod(
     assert limits_of(legacy.body) == [{ALPHA: "1"}]
     assert _TIMEOUT - 0.1 < waited < _TIMEOUT + 2
     assert plain < 1
+
+
+def test_a_connection_that_rests_is_kept_for_the_api_server_s_next_call(
+    cluster: ControlPlane, namespace: str, server: WebhookServer
+) -> None:
+    """The API server keeps it for 90 s and does not retry: a pod would pass by unrepaired."""
+    with registered(cluster, server.port, cluster.authority.bundle):
+        before = failed_open(cluster.client)
+        for number in range(2):
+            created = cluster.client.create(
+                named(pod(alpha(1)), f"pod-{number}"), namespace, dry_run=True
+            )
+            assert limits_of(created.body) == [{NVIDIA: "1"}]
+            time.sleep(_REST if number == 0 else 0)
+        assert failed_open(cluster.client) == before
