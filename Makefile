@@ -24,13 +24,14 @@ demo-cluster: dev cluster  ## the same, judged by a real API server and schedule
 
 test: unit test-cluster  ## everything
 
-unit: dev  ## all but the control plane, with coverage of core and rules
+unit: dev  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage erase
-	@$(PY) -m coverage run -m pytest -m "not cluster"
+	@$(PY) -m coverage run -m pytest -q tests/core tests/rules
 	@$(PY) -m coverage report
+	@$(PY) -m pytest -q -m "not cluster" --ignore tests/core --ignore tests/rules
 
 test-cluster: dev cluster  ## what the real control plane says
-	@$(PY) -m pytest -m cluster
+	@$(PY) -m pytest -q -m cluster
 
 cluster: dev  ## build etcd, kube-apiserver, scheduler, controllers and kubectl, once
 	@$(PY) tests/cluster/build.py $(KUBERNETES_VERSION)
