@@ -48,6 +48,7 @@ class ControlPlane:
         self._flags = tuple(apiserver_flags)
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._guard: subprocess.Popen[bytes] | None = None
+        self._told = False
 
     def __enter__(self) -> Self:
         try:
@@ -125,7 +126,7 @@ class ControlPlane:
         """Raise if one of the programs has died."""
         for name, process in self._running.items():
             if process.poll() is not None:
-                words = self._last_words()
+                words, self._told = "as said before" if self._told else self._last_words(), True
                 raise ProgramDied(f"{name} ended with {process.returncode}; last words:\n{words}")
 
     def _last_words(self) -> str:

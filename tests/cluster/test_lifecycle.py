@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import orjson
@@ -101,16 +102,16 @@ def test_a_connection_that_rests_is_kept_for_the_next_call(server: WebhookServer
         "kind": "AdmissionReview",
         "request": {**request, "kind": kind, "resource": resource},
     }
-    connection = server.connect()
-    try:
-        connection.connect()
-        first = connection.sock
+    with ExitStack() as afterwards:
+        connections = [server.connect() for _ in range(8)]
+        for connection in connections:
+            afterwards.callback(connection.close)
         for rest in (0, _REST):
             time.sleep(rest)
-            headers = {"Content-Type": "application/json"}
-            connection.request("POST", "/mutate?timeout=3s", orjson.dumps(review), headers)
-            answer = connection.getresponse()
-            assert orjson.loads(answer.read())["response"]["patch"]
-            assert connection.sock is first
-    finally:
-        connection.close()
+            for connection in connections:
+                there = connection.sock
+                headers = {"Content-Type": "application/json"}
+                connection.request("POST", "/mutate?timeout=3s", orjson.dumps(review), headers)
+                answer = connection.getresponse()
+                assert orjson.loads(answer.read())["response"]["patch"]
+                assert connection.sock is there or rest == 0
