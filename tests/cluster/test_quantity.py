@@ -80,7 +80,7 @@ def _compare(text: str, theirs: dict[str, Any]) -> None:
     assert (ours is not None) == theirs["accepted"], (text, theirs)
     if ours is None:
         return
-    assert ours == Fraction(int(theirs["nanos"]), _NANO), (text, theirs)
+    assert ours == Fraction(theirs["nanos"]) / _NANO, (text, theirs)
     assert quantity.parse(theirs["canonical"]) == ours, (text, theirs)
     if 0 <= ours <= _INT64:  # Value() of more is an overflow
         assert quantity.whole(ours) == theirs["value"], (text, theirs)

@@ -73,8 +73,13 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         super().data_received(data)
         if self._is_held_back:
             self._is_held_back = False
-            if self._closed or not self._answer_at_once():
-                self._request_ready.set()
+            if not self._closed and self._answer_at_once():
+                return
+            self._request_ready.set()
+        self._time_the_head()
+
+    def _time_the_head(self) -> None:
+        """Start the time of a head that has begun to come in."""
         if self._current_request is None and self._head_timer is None and not self._closed:
             self._head_timer = self.worker.loop.call_later(HEAD_SECONDS, self._keepalive_timeout)
 
@@ -141,6 +146,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
             if self._is_held_back:
                 self._is_held_back = False
                 self._request_ready.set()
+            self._time_the_head()
 
     def _stop_head_timer(self) -> None:
         if self._head_timer is not None:

@@ -9,7 +9,9 @@ a signed decimal number, then one of
 
 Facts of that parser that are kept (checked against v0.36.3): a number may lack its digits and is
 mostly 0 then (`k`, `+`, `.`); a binary SI amount beyond 2^63-1 becomes 2^63-1, a decimal one does
-not; an amount finer than a nano is rounded up, away from zero, to a whole nano; null is 0.
+not; an amount finer than a nano is rounded up, away from zero, to a whole nano; null is 0, and
+blanks around a text do not count (`Quantity.UnmarshalJSON` trims the text as it stands in JSON,
+where a tab or a line end is written with a backslash, and so is no blank).
 """
 
 from __future__ import annotations
@@ -53,6 +55,12 @@ _GRAMMAR = re.compile(
 _LONG_WAY = ("Pi", "Ei")
 _NANO_EXPONENT = -9
 
+# What Go's unicode.IsSpace takes and JSON does not escape.
+_BLANKS = (
+    " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+
 _LONGEST = 300  # characters of a text, and digits of the power of ten that it can stand for
 
 
@@ -73,6 +81,7 @@ def parse(amount: object) -> Fraction | None:
 
 
 def _read(text: str) -> Fraction | None:
+    text = text.strip(_BLANKS)
     match = _GRAMMAR.fullmatch(text)
     if match is None or not text:
         return None
