@@ -68,7 +68,9 @@ def test_the_same_warning_is_given_once() -> None:
     ("count", "last"),
     [
         pytest.param(10, "GPU101: 9", id="10 are all shown"),
-        pytest.param(11, "and 1 more; see `gpu-webhook review` on the manifest", id="11 are not"),
+        pytest.param(
+            11, "GPU101: and 1 more; see `gpu-webhook review` on the manifest", id="11 are not"
+        ),
     ],
 )
 def test_many_warnings_are_counted(count: int, last: str) -> None:

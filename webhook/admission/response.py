@@ -57,7 +57,9 @@ def warnings_of(findings: Iterable[Finding]) -> list[str]:
     more = len(texts) - MOST_WARNINGS
     if more <= 0:
         return texts
-    return [*texts[:MOST_WARNINGS], f"and {more} more; see `gpu-webhook review` on the manifest"]
+    code = texts[MOST_WARNINGS].partition(":")[0]  # a warning begins with one
+    rest = f"{code}: and {more} more; see `gpu-webhook review` on the manifest"
+    return [*texts[:MOST_WARNINGS], rest]
 
 
 def audit_of(findings: Iterable[Finding]) -> Audit:
