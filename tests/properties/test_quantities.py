@@ -20,6 +20,10 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
+# unicode.IsSpace, less what JSON writes with a backslash and so cannot be trimmed there.
+_SPACES = "".join(each for each in map(chr, range(0x3001)) if each.isspace() and each >= " ")
+
+
 def _take(text: str, at: int, letters: str) -> int:
     while at < len(text) and text[at] in letters:
         at += 1
@@ -57,7 +61,8 @@ def _exponents(suffix: str) -> tuple[int, int] | None:
 
 
 def kubernetes(text: str) -> Fraction | None:
-    """ParseQuantity, without its canonical forms."""
+    """UnmarshalJSON, which trims, and ParseQuantity, without its canonical forms."""
+    text = text.strip(_SPACES)
     scanned = _scan(text) if text else None
     exponents = _exponents(scanned[2]) if scanned else None
     if scanned is None or exponents is None:
