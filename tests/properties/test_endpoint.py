@@ -111,9 +111,12 @@ def test_p1_every_review_is_answered_by_a_valid_one(
 ) -> None:
     sent = {**review(pod), "apiVersion": version}
     patch = patch_of(response(post(endpoint(log, cluster.context), sent), sent))
+    event("patched" if patch else "passed")
+    if not isinstance(pod.get("spec"), dict):  # no pod at all, whatever its annotations say
+        assert patch == []
+        return
     repaired = deepcopy(pod)
     verdict = run(RULES, repaired, cluster.context)
-    event("patched" if patch else "passed")
     assert patch == verdict.patch
     assert jsonpatch.apply_patch(pod, patch) == repaired
 
