@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.draft import Draft
-from webhook.core.findings import Safety, Verdict
+from webhook.core.exceptions import claim
+from webhook.core.findings import Severity, Verdict
+from webhook.core.modes import Mode
 from webhook.core.pod import Pod
 from webhook.core.pointer import ROOT
 
@@ -18,23 +20,38 @@ if TYPE_CHECKING:
     from webhook.core.rule import Context, Rule
 
 
-def run(rules: Sequence[Rule], obj: dict[str, Any], cx: Context, at: Path = ROOT) -> Verdict:
+def run(
+    rules: Sequence[Rule],
+    obj: dict[str, Any],
+    cx: Context,
+    at: Path = ROOT,
+    *,
+    every_pod: bool = False,
+) -> Verdict:
     """Repair the pod at `at` in `obj` (a Pod, or whatever holds a pod template), in place.
 
-    A rule that raises changes nothing and is named in the verdict; the others go on. Outside the
-    scope of the settings no rule is asked at all.
+    A rule that raises changes nothing and is named in the verdict; the others go on. Only rules
+    whose mode is `enforce` change the pod, so the others see it as it came. Outside the scope of
+    the settings no rule is asked at all, unless the rules are for `every_pod`.
     """
     draft = Draft(obj)
     pod = Pod(obj, at)
-    if not pod.is_in_scope(cx.settings):
+    if not every_pod and not pod.is_in_scope(cx.settings):
         return Verdict((), obj, [])
     cx = replace(cx, stuck=pod.asks_under_legacy_name(cx.settings))
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     for rule in rules:
+        mode = cx.modes.of(rule.CODE)
+        if mode is Mode.OFF:
+            continue
         try:
             found = tuple(rule.check(pod, cx))
-            edits = [e for f in found if f.safety is Safety.SAFE for e in f.edits]
+            if mode is not Mode.ENFORCE:
+                found = tuple(replace(each, mode=mode) for each in found)
+            if found and rule.CODE.startswith(_POLICY):
+                found = _excepted(found, pod, cx)
+            edits = [e for f in found if f.action == "repaired" for e in f.edits]
             if edits:
                 draft.apply(edits)
                 pod = Pod(obj, at)
@@ -43,3 +60,21 @@ def run(rules: Sequence[Rule], obj: dict[str, Any], cx: Context, at: Path = ROOT
         else:
             findings.extend(found)
     return Verdict(tuple(findings), obj, draft.patch(), tuple(failed))
+
+
+_POLICY = "GPU3"  # the family that an annotation may except a pod from
+
+
+def _excepted(found: tuple[Finding, ...], pod: Pod, cx: Context) -> tuple[Finding, ...]:
+    """The findings of one policy rule, with the pod's exception if it has one that counts."""
+    code = found[0].code
+    allowed = cx.settings.policy.allows_exception(code, cx.namespace, cx.namespace_labels)
+    made = claim(code, pod.annotations, allowed=allowed, today=cx.today)
+    if made.why_not:
+        return tuple(replace(each, message=f"{each.message} ({made.why_not})") for each in found)
+    if not made.reason:
+        return found
+    return tuple(
+        each if each.severity is Severity.NOTICE else replace(each, exception=made.reason)
+        for each in found
+    )

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.modes import Mode
+
 if TYPE_CHECKING:
     from webhook.core.edits import Edit
     from webhook.core.pointer import Path
@@ -17,6 +19,7 @@ class Severity(StrEnum):
     REPAIR = "repair"  # the edits are the whole cure
     PERSON = "person"  # a person must look, with or without edits
     DENY = "deny"  # the pod must not run
+    NOTICE = "notice"  # worth knowing; nothing is wrong with the pod
 
 
 class Safety(StrEnum):
@@ -29,7 +32,10 @@ class Safety(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a rule found: where, what it means to a person, and the edits for it."""
+    """One thing that a rule found: where, what it means to a person, and the edits for it.
+
+    `mode` and the reason of an `exception` are filled in by the engine.
+    """
 
     code: str
     at: Path
@@ -37,6 +43,19 @@ class Finding:
     edits: tuple[Edit, ...] = ()
     severity: Severity = Severity.REPAIR
     safety: Safety = Safety.SAFE
+    mode: Mode = Mode.ENFORCE
+    exception: str = ""
+
+    @property
+    def action(self) -> str:
+        """What came of it: the audit annotation, the log and the metric use these words."""
+        if self.exception:
+            return "excepted"
+        if self.severity is Severity.DENY:
+            return "denied" if self.mode is Mode.ENFORCE else "would deny"
+        if self.edits and self.safety is Safety.SAFE:
+            return "repaired" if self.mode is Mode.ENFORCE else "would repair"
+        return "reported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +73,7 @@ class Verdict:
 
     @property
     def denied(self) -> bool:
-        return any(finding.severity is Severity.DENY for finding in self.findings)
+        return any(finding.action == "denied" for finding in self.findings)
 
     @property
     def needs_person(self) -> bool:

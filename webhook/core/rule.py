@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from webhook.core.modes import Modes
 from webhook.core.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from datetime import date
 
     from webhook.core.findings import Finding
     from webhook.core.nodes import Inventory
@@ -21,13 +23,22 @@ class Context:
 
     `inventory` is None where nothing is known of the cluster's nodes. `stuck` says that the pod,
     as it came, asks for GPUs under a legacy name and so can never run unrepaired: the engine works
-    it out before the first rule, since the rules then rename what it is read from.
+    it out before the first rule, since the rules then rename what it is read from. `fresh` says
+    that the inventory is not behind the cluster, `template` that the pod is one that a workload
+    will make, and `workload_gpus` what all pods of that workload ask for together. `today` is the
+    day in UTC.
     """
 
     settings: Settings = field(default_factory=Settings)
     inventory: Inventory | None = None
     namespace: str = ""
     stuck: bool = False
+    modes: Modes = field(default_factory=Modes)
+    namespace_labels: Mapping[str, str] = field(default_factory=dict)
+    today: date | None = None
+    fresh: bool = True
+    template: bool = False
+    workload_gpus: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def may_constrain(self) -> bool:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from webhook.core import legacy_names
+from webhook.core.selection import EVERYWHERE, Selection, matches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.core.modes import Mode
 
 # Taints that say "not now" or "not this pod", never "GPU": they are not ours to tolerate.
 UNTOLERABLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
@@ -172,6 +178,129 @@ class Placement:
     value: str = "true"
 
 
+@dataclass(frozen=True, slots=True)
+class Override:
+    """Modes in some namespaces: `mode` for all rules there, `rules` for those that it names."""
+
+    where: Selection = EVERYWHERE
+    mode: Mode | None = None
+    rules: Mapping[str, Mode] = field(default_factory=dict)  # by code
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Where the annotation gpu-webhook.dev/allow.GPU3xx counts, and for which rules."""
+
+    rules: tuple[str, ...]  # codes
+    where: Selection = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The mode of each rule. See core/modes.py for what a rule does that nothing is said of."""
+
+    mode: Mode | None = None
+    rules: Mapping[str, Mode] = field(default_factory=dict)  # by code
+    overrides: tuple[Override, ...] = ()  # what stands later wins
+    exceptions: tuple[Allowance, ...] = ()  # none: who makes a pod could excuse it himself
+
+    def allows_exception(self, code: str, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether an exception to this rule counts in this namespace."""
+        return any(
+            code in each.rules and each.where.selects(namespace, labels) for each in self.exceptions
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A node pool that may have no node now: its shape counts as if so many nodes were there."""
+
+    name: str
+    gpus: Mapping[str, int]
+    nodes: int = 1  # at most
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most GPUs that one pod may ask for in some namespaces, by resource name."""
+
+    gpus: Mapping[str, int]
+    where: Selection = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How requests are held against the cluster."""
+
+    schedulers: tuple[str, ...] = ()  # besides default-scheduler, judged as if they were it
+    startup_taints: tuple[str, ...] = ()  # keys of taints that go away by themselves; * at the end
+    pools: tuple[Pool, ...] = ()
+    limits: tuple[Limit, ...] = ()
+
+    def passes_by(self, taint: Taint) -> bool:
+        """True for a taint that says `not now`, never `not here`."""
+        return taint.is_off_limits or (
+            bool(self.startup_taints) and matches(self.startup_taints, taint.key)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Exempt:
+    """Pods that may see GPUs without asking; all that is given must hold."""
+
+    namespaces: tuple[str, ...] = ()  # name patterns
+    labels: tuple[tuple[str, str], ...] = ()  # of the pod, which whoever makes it chooses
+
+    def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod with these labels in this namespace is exempt."""
+        return (not self.namespaces or matches(self.namespaces, namespace)) and all(
+            labels.get(key) == value for key, value in self.labels
+        )
+
+
+# Where the device plugin, the GPU operator, DCGM and the DRA driver are installed by their charts.
+MANAGEMENT_NAMESPACES = (
+    "kube-system",
+    "gpu-operator",
+    "gpu-operator-resources",
+    "nvidia-gpu-operator",
+    "nvidia-device-plugin",
+    "nvidia-dra-driver-gpu",
+    "nvidia-network-operator",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The leak guard."""
+
+    # No labels by default: whoever makes a pod could exempt it himself.
+    exempt: tuple[Exempt, ...] = (Exempt(MANAGEMENT_NAMESPACES),)
+
+
+@dataclass(frozen=True, slots=True)
+class CustomKind:
+    """A custom kind with pod templates, by JSON Pointer; a * stands for any member or item.
+
+    `replicas` is the name of the member beside a template that says how many pods it makes.
+    """
+
+    kind: str
+    group: str = ""  # empty: of any group
+    templates: tuple[str, ...] = ()
+    replicas: str = "replicas"
+
+
+@dataclass(frozen=True, slots=True)
+class Workloads:
+    """Objects that hold a pod template."""
+
+    repair: bool = False  # change templates too: whoever applies them from Git would fight it
+    kinds: tuple[CustomKind, ...] = ()
+
+
 @dataclass(frozen=True)
 class Settings:
     """All settings. `Settings()` is the default."""
@@ -192,6 +321,10 @@ class Settings:
     placement: Placement = field(default_factory=Placement)
     taints: tuple[Taint, ...] = ()  # tolerated by GPU pods where a node carries them
     schedulers: tuple[str, ...] = ()  # the annotation .../name is converted for these
+    policy: Policy = field(default_factory=Policy)
+    capacity: Capacity = field(default_factory=Capacity)
+    guard: Guard = field(default_factory=Guard)
+    workloads: Workloads = field(default_factory=Workloads)
 
     def is_gpu(self, name: str) -> bool:
         """True for a resource name that counts GPUs today."""

@@ -1,0 +1,65 @@
+"""What a rule may do: off, audit, warn or enforce, settled for each namespace by the settings."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.core.settings import Policy
+
+
+class Mode(StrEnum):
+    """From nothing to everything."""
+
+    OFF = "off"  # the rule is not asked
+    AUDIT = "audit"  # counted and logged, and nobody else notices
+    WARN = "warn"  # the user is told, and nothing changes
+    ENFORCE = "enforce"  # repairs, or denies
+
+
+_GUARD = "GPU303"
+
+
+def usual(code: str) -> Mode:
+    """The mode of a rule that the settings say nothing of.
+
+    Repairs are made. Capacity only warns: an inventory may be behind the cluster. The guard, which
+    concerns pods that ask for no GPU, only counts.
+    """
+    if code == _GUARD:
+        return Mode.AUDIT
+    return Mode.WARN if code.startswith("GPU3") else Mode.ENFORCE
+
+
+class Modes:
+    """The mode of each rule in one namespace."""
+
+    __slots__ = ("_default", "_rules")
+
+    def __init__(
+        self, default: Mode | None = None, rules: Mapping[str, Mode] | None = None
+    ) -> None:
+        """`default` of None leaves each rule its usual mode."""
+        self._default = default
+        self._rules = dict(rules or {})
+
+    def of(self, code: str) -> Mode:
+        """The mode of the rule with this code."""
+        return self._rules.get(code) or self._default or usual(code)
+
+
+def modes_for(policy: Policy, namespace: str, labels: Mapping[str, str]) -> Modes:
+    """The modes in this namespace: what the settings say for all, then each override that fits.
+
+    What is named later wins, and within one override a rule wins over its `mode`.
+    """
+    default, rules = policy.mode, dict(policy.rules)
+    for override in policy.overrides:
+        if override.where.selects(namespace, labels):
+            if override.mode is not None:
+                default, rules = override.mode, {}
+            rules |= override.rules
+    return Modes(default, rules)

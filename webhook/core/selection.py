@@ -1,0 +1,49 @@
+"""Which namespaces a part of the settings is for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_ALL = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Namespaces; all that is given must hold, so nothing given means every namespace."""
+
+    namespaces: tuple[str, ...] = ()  # name patterns: * stands for any text
+    labels: tuple[tuple[str, str], ...] = ()  # of the namespace
+    percent: int = _ALL  # of all namespaces, always the same ones; a higher number only adds some
+
+    def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether this namespace is among them. A namespace that is not known has no labels."""
+        return (
+            (not self.namespaces or matches(self.namespaces, namespace))
+            and all(labels.get(key) == value for key, value in self.labels)
+            and (self.percent >= _ALL or share(namespace) < self.percent)
+        )
+
+
+EVERYWHERE = Selection()
+
+
+def share(namespace: str) -> int:
+    """A number from 0 to 99 that depends on nothing but the name: where it stands in a roll-out."""
+    return crc32(namespace.encode("utf-8", "replace")) % _ALL
+
+
+def matches(patterns: tuple[str, ...], name: str) -> bool:
+    """True if the whole name fits one of the patterns."""
+    return _expression(patterns).fullmatch(name) is not None
+
+
+@lru_cache(maxsize=256)
+def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(".*".join(map(re.escape, each.split("*"))) for each in patterns))
