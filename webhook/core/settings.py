@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from webhook.core import legacy_names
-from webhook.core.selection import EVERYWHERE, Selection, matches
+from webhook.core.selection import EVERYWHERE, matches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.core.modes import Mode
+    from webhook.core.selection import Selection
 
 # Taints that say "not now" or "not this pod", never "GPU": they are not ours to tolerate.
 UNTOLERABLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")

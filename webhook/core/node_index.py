@@ -1,0 +1,251 @@
+"""Answers "which nodes" without a walk over nodes, whatever a selector asks for.
+
+`NodeIndex.of(classes)` makes the tables. On their way to another process (`as_data`, `from_data`)
+they are JSON texts inside the JSON, which nobody reads before a pod asks for that label.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import nodesets
+from webhook.core.nodesets import NOTHING, Table
+from webhook.core.settings import Taint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from webhook.core.nodes import NodeClass
+    from webhook.core.nodesets import NodeSet
+
+    Steps = list[tuple[int, str]]  # amount -> nodes with at least so much, ascending
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What all nodes offer of one resource."""
+
+    nodes: int  # that offer any
+    total: int
+    largest: int  # on one node
+    held: int  # by pods
+
+
+@dataclass(frozen=True)
+class NodeIndex:
+    """The nodes of a cluster, each a number."""
+
+    size: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)  # key -> a table, as JSON
+    names: str = "{}"  # a table, as JSON
+    taints: tuple[tuple[tuple[Taint, ...], str], ...] = ()
+    allocatable: Mapping[str, Steps] = field(default_factory=dict)
+    free: Mapping[str, Steps] = field(default_factory=dict)
+    totals: Mapping[str, Total] = field(default_factory=dict)
+    gpu_labels: frozenset[str] = frozenset()  # keys that nodes with GPUs carry
+    loads: Callable[[str], Any] = json.loads
+
+    @cached_property
+    def everything(self) -> NodeSet:
+        """All nodes."""
+        return (1 << self.size) - 1
+
+    @cached_property
+    def _tables(self) -> dict[str, Table]:
+        return {}
+
+    def label(self, key: str) -> Table:
+        """The nodes by their value of this label."""
+        table = self._tables.get(key)
+        if table is None:
+            text = self.labels.get(key)
+            if text is None:
+                return NOTHING
+            table = self._tables[key] = Table(self.loads(text))
+        return table
+
+    @cached_property
+    def _names(self) -> Table:
+        return Table(self.loads(self.names))
+
+    def named(self, name: str) -> NodeSet:
+        """The node of this name."""
+        return self._names.having(name)
+
+    @cached_property
+    def taint_sets(self) -> tuple[tuple[tuple[Taint, ...], NodeSet], ...]:
+        """The nodes by their taints."""
+        return tuple((taints, nodesets.decode(text)) for taints, text in self.taints)
+
+    def at_least(self, resource: str, amount: int) -> NodeSet:
+        """The nodes that can give so much to one pod when they are empty."""
+        return self._step("allocatable", resource, amount)
+
+    def free_at_least(self, resource: str, amount: int) -> NodeSet:
+        """The nodes that can give so much to one pod now."""
+        return self._step("free", resource, amount)
+
+    @cached_property
+    def _decoded(self) -> dict[tuple[str, str, int], NodeSet]:
+        return {}
+
+    def _step(self, table: str, resource: str, amount: int) -> NodeSet:
+        if amount <= 0:
+            return self.everything
+        steps: Steps = getattr(self, table).get(resource, [])
+        position = bisect_left(steps, amount, key=_amount)
+        if position == len(steps):
+            return 0
+        key = (table, resource, position)
+        found = self._decoded.get(key)
+        if found is None:
+            found = self._decoded[key] = nodesets.decode(steps[position][1])
+        return found
+
+    @cached_property
+    def with_gpus(self) -> NodeSet:
+        """The nodes that offer GPUs under any name."""
+        found = 0
+        for resource in self.allocatable:
+            found |= self.at_least(resource, 1)
+        return found
+
+    @staticmethod
+    def count(nodes: NodeSet) -> int:
+        """How many nodes are in the set."""
+        return nodes.bit_count()
+
+    @classmethod
+    def of(
+        cls, classes: Iterable[NodeClass], dumps: Callable[[Any], str] = json.dumps
+    ) -> NodeIndex:
+        """The index of these classes; `dumps` may be a faster json.dumps."""
+        numbers = _Numbers()
+        for each in classes:
+            numbers.add(each)
+        return cls(
+            size=numbers.size,
+            labels={key: dumps(_texts(table)) for key, table in numbers.labels.items()},
+            names=dumps(_texts(numbers.names)),
+            taints=tuple((t, nodesets.encode(found)) for t, found in numbers.taints.items()),
+            allocatable={r: _steps(amounts) for r, amounts in numbers.allocatable.items()},
+            free={r: _steps(amounts) for r, amounts in numbers.free.items()},
+            totals={r: numbers.total(r) for r in numbers.allocatable},
+            gpu_labels=frozenset(numbers.gpu_labels),
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """The index as JSON can say it, for another process."""
+        return {
+            "size": self.size,
+            "labels": dict(self.labels),
+            "names": self.names,
+            "taints": [
+                [[[t.key, t.value, t.effect] for t in taints], text] for taints, text in self.taints
+            ],
+            "allocatable": dict(self.allocatable),
+            "free": dict(self.free),
+            "totals": {
+                name: [each.nodes, each.total, each.largest, each.held]
+                for name, each in self.totals.items()
+            },
+            "gpuLabels": sorted(self.gpu_labels),
+        }
+
+    @classmethod
+    def from_data(
+        cls, data: Mapping[str, Any], loads: Callable[[str], Any] = json.loads
+    ) -> NodeIndex:
+        """What `as_data` gave; `loads` may be a faster json.loads."""
+        return cls(
+            size=data["size"],
+            labels=data["labels"],
+            names=data["names"],
+            taints=tuple(
+                (tuple(Taint(*each) for each in taints), text) for taints, text in data["taints"]
+            ),
+            allocatable=_steps_of(data["allocatable"]),
+            free=_steps_of(data["free"]),
+            totals={name: Total(*numbers) for name, numbers in data["totals"].items()},
+            gpu_labels=frozenset(data["gpuLabels"]),
+            loads=loads,
+        )
+
+
+def _steps_of(data: Mapping[str, Any]) -> dict[str, Steps]:
+    return {name: [(amount, text) for amount, text in steps] for name, steps in data.items()}
+
+
+def _amount(step: tuple[int, str]) -> int:
+    return step[0]
+
+
+def _texts(table: Mapping[str, list[int]]) -> dict[str, str]:
+    return {value: nodesets.encode(numbers) for value, numbers in table.items()}
+
+
+def _steps(amounts: Mapping[int, list[int]]) -> Steps:
+    """From nodes by their amount to nodes by what they have at least."""
+    steps: Steps = []
+    there: list[int] = []
+    for amount in sorted(amounts, reverse=True):
+        there = sorted([*there, *amounts[amount]])
+        steps.append((amount, nodesets.encode(there)))
+    return steps[::-1]
+
+
+class _Numbers:
+    """Gives each node of each class its number, and notes what it has."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.labels: dict[str, dict[str, list[int]]] = {}
+        self.names: dict[str, list[int]] = {}
+        self.taints: dict[tuple[Taint, ...], list[int]] = {}
+        self.allocatable: dict[str, dict[int, list[int]]] = {}
+        self.free: dict[str, dict[int, list[int]]] = {}
+        self.gpu_labels: set[str] = set()
+        self._nodes: dict[str, int] = {}
+        self._sums: dict[str, int] = {}
+        self._held: dict[str, int] = {}
+
+    def add(self, each: NodeClass) -> None:
+        count = each.count
+        # A declared pool gives each question one more number, whatever the number of its nodes.
+        numbers = range(self.size, self.size + (1 if each.declared else count))
+        self.size = numbers.stop
+        for key, value in each.labels.items():
+            self.labels.setdefault(key, {}).setdefault(value, []).extend(numbers)
+        for number, unique in zip(numbers, each.unique, strict=False):
+            for key, value in unique.items():
+                self.labels.setdefault(key, {}).setdefault(value, []).append(number)
+        for number, name in zip(numbers, each.nodes, strict=False):
+            self.names.setdefault(name, []).append(number)
+        self.taints.setdefault(each.taints, []).extend(numbers)
+        for resource, amount in each.gpus.items():
+            if amount > 0:
+                self._amounts(each, resource, amount, numbers)
+        if each.has_gpus:
+            self.gpu_labels.update(each.labels, *each.unique)
+
+    def _amounts(self, each: NodeClass, resource: str, amount: int, numbers: range) -> None:
+        self.allocatable.setdefault(resource, {}).setdefault(amount, []).extend(numbers)
+        free = self.free.setdefault(resource, {})
+        for number, held in zip(numbers, each.held_of(resource), strict=False):
+            if amount > held:
+                free.setdefault(amount - held, []).append(number)
+        self._nodes[resource] = self._nodes.get(resource, 0) + each.count
+        self._sums[resource] = self._sums.get(resource, 0) + amount * each.count
+        self._held[resource] = self._held.get(resource, 0) + sum(each.held_of(resource))
+
+    def total(self, resource: str) -> Total:
+        return Total(
+            self._nodes[resource],
+            self._sums[resource],
+            max(self.allocatable[resource]),
+            self._held[resource],
+        )
