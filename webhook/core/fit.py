@@ -1,0 +1,103 @@
+"""Can this pod ever run here? Which nodes have enough for it, and are allowed by it.
+
+"Never" is not "not now": cordon and NotReady are not looked at, and taints that come and go by
+themselves count as absent. What only the scheduler can know later (preemption, pod affinity,
+spread, volumes) is left to it. No question walks over nodes, so a big cluster costs no more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.core import node_selection
+from webhook.core.requests import gpu_requests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.core.node_index import NodeIndex
+    from webhook.core.nodesets import NodeSet
+    from webhook.core.pod import Pod
+    from webhook.core.rule import Context
+    from webhook.core.settings import Capacity
+
+_DEFAULT_SCHEDULER = "default-scheduler"
+
+
+def asked(pod: Pod, cx: Context) -> Mapping[str, int]:
+    """What the pod asks of one node and the cluster's nodes can be asked for."""
+    return known(gpu_requests(pod, cx.settings), cx)
+
+
+def known(amounts: Mapping[str, int], cx: Context) -> Mapping[str, int]:
+    """Those of the amounts of which the inventory knows something: none if it is old or empty.
+
+    Where a DRA device class serves a name (KEP-5004), the nodes' allocatable does not show it.
+    """
+    inventory = cx.inventory
+    if inventory is None or not cx.fresh or not inventory.index.size:
+        return {}
+    served = inventory.served_by_dra
+    return {name: amount for name, amount in amounts.items() if name not in served}
+
+
+def enough(amounts: Mapping[str, int], index: NodeIndex) -> NodeSet:
+    """The nodes that have all of this when they are empty."""
+    return _all_of(amounts, index.at_least, index)
+
+
+def enough_free(amounts: Mapping[str, int], index: NodeIndex) -> NodeSet:
+    """The nodes that have all of this now."""
+    return _all_of(amounts, index.free_at_least, index)
+
+
+def _all_of(
+    amounts: Mapping[str, int], nodes_with: Callable[[str, int], NodeSet], index: NodeIndex
+) -> NodeSet:
+    found = index.everything
+    for name, amount in amounts.items():
+        found &= nodes_with(name, amount)
+    return found
+
+
+def allowed(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
+    """The nodes that its nodeSelector, required node affinity and tolerations allow."""
+    return (
+        selected(pod, index)
+        & attracted(pod, index)
+        & node_selection.tolerated(pod, index, capacity)
+    )
+
+
+def selected(pod: Pod, index: NodeIndex) -> NodeSet:
+    """The nodes that its nodeSelector allows."""
+    found = index.everything
+    for each in node_selection.selector(pod, index):
+        found &= each.nodes
+    return found
+
+
+def attracted(pod: Pod, index: NodeIndex) -> NodeSet:
+    """The nodes that its required node affinity allows."""
+    terms = node_selection.terms(pod)
+    if terms is None:
+        return index.everything
+    found = 0
+    for term in terms:
+        found |= node_selection.matching(term, index)
+    return found
+
+
+def is_left_to_the_scheduler(pod: Pod, capacity: Capacity) -> bool:
+    """Whether kube-scheduler will choose this pod's node, as it is now.
+
+    Not another scheduler's rules, not a gate that may still change the pod (KEP-3838), not a node
+    that is chosen already, and not the DaemonSet controller, which pins its pods to their nodes.
+    """
+    scheduler = pod.spec.get("schedulerName") or _DEFAULT_SCHEDULER
+    return (
+        (scheduler == _DEFAULT_SCHEDULER or scheduler in capacity.schedulers)
+        and not pod.spec.get("schedulingGates")
+        and not pod.spec.get("nodeName")
+        and pod.controller()[0] != "DaemonSet"
+    )

@@ -1,0 +1,149 @@
+"""Which nodes a pod allows itself: nodeSelector, required node affinity and tolerations.
+
+As kube-scheduler reads them, to the letter (component-helpers scheduling/corev1/nodeaffinity,
+apimachinery labels.Requirement, api core/v1 Toleration), and answered in bit sets. Only where the
+scheduler itself has a switch, a toleration is read kindly: a node too many is harmless, a node too
+few could deny a pod that runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.labels import is_key, is_value
+from webhook.core.nodesets import as_int64
+from webhook.core.pod import REQUIRED, as_items, as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.core.node_index import NodeIndex
+    from webhook.core.nodesets import NodeSet
+    from webhook.core.pod import Pod
+    from webhook.core.settings import Capacity, Taint
+
+    Raw = dict[str, Any]
+
+_NAME = "metadata.name"  # the only field that a node selector knows
+_HARD = ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One thing that the pod says of its node, in words, and the nodes for which it is true."""
+
+    words: str
+    nodes: NodeSet
+    key: str = ""  # of the label, where it is one label that must have a value
+
+
+def selector(pod: Pod, index: NodeIndex) -> Iterator[Constraint]:
+    """Each entry of nodeSelector; a node must have them all."""
+    for key, value in pod.node_selector.items():
+        if isinstance(value, str):
+            words = f"nodeSelector {key}={value}"
+            yield Constraint(words, index.label(key).having(value), key)
+
+
+def terms(pod: Pod) -> list[Raw] | None:
+    """The terms of the required node affinity, of which one must hold; None if there is none."""
+    required = as_map(pod.affinity.get("nodeAffinity")).get(REQUIRED)
+    if not isinstance(required, dict):
+        return None
+    return [term for _, term in as_items(required.get("nodeSelectorTerms"))]
+
+
+def matching(term: Raw, index: NodeIndex) -> NodeSet:
+    """The nodes that one term of a node affinity matches; an empty term matches none."""
+    found = 0
+    for position, each in enumerate(requirements(term, index)):
+        found = each.nodes if position == 0 else found & each.nodes
+    return found
+
+
+def requirements(term: Raw, index: NodeIndex) -> Iterator[Constraint]:
+    """Each requirement of a term; one that Kubernetes refuses matches no node."""
+    for kind, nodes_of in (("matchExpressions", _expression), ("matchFields", _field)):
+        for _, raw in as_items(term.get(kind)):
+            key, operator = str(raw.get("key") or ""), str(raw.get("operator") or "")
+            values = _values(raw)
+            words = f"node affinity {key} {operator}"
+            words += f" [{', '.join(values)}]" if values else ""
+            nodes = nodes_of(index, key, operator, values)
+            labelled = operator == "In" and kind == "matchExpressions"
+            yield Constraint(words, nodes, key if labelled else "")
+
+
+def _values(raw: Raw) -> list[str]:
+    values = raw.get("values")
+    return [each for each in values if isinstance(each, str)] if isinstance(values, list) else []
+
+
+def _expression(index: NodeIndex, key: str, operator: str, values: list[str]) -> NodeSet:
+    """labels.NewRequirement and Requirement.Matches."""
+    if not is_key(key) or not all(is_value(value) for value in values):
+        return 0
+    label = index.label(key)
+    match operator:
+        case "In" | "NotIn" if values:
+            found = 0
+            for value in values:
+                found |= label.having(value)
+            return found if operator == "In" else index.everything & ~found
+        case "Exists" if not values:
+            return label.present
+        case "DoesNotExist" if not values:
+            return index.everything & ~label.present
+        case "Gt" | "Lt" if len(values) == 1:
+            bound = as_int64(values[0])
+            if bound is None:
+                return 0
+            return label.above(bound) if operator == "Gt" else label.below(bound)
+    return 0
+
+
+def _field(index: NodeIndex, key: str, operator: str, values: list[str]) -> NodeSet:
+    """nodeSelectorRequirementsAsFieldSelector; a field that nodes do not have is empty."""
+    if len(values) != 1 or operator not in {"In", "NotIn"}:
+        return 0
+    nameless = 0 if values[0] else index.everything
+    found = index.named(values[0]) if key == _NAME else nameless
+    return found if operator == "In" else index.everything & ~found
+
+
+def tolerated(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
+    """The nodes all of whose taints the pod tolerates, now or when those that pass have gone."""
+    found = 0
+    tolerations = pod.tolerations()
+    for taints, nodes in index.taint_sets:
+        if not any(True for _ in untolerated(taints, tolerations, capacity)):
+            found |= nodes
+    return found
+
+
+def untolerated(
+    taints: tuple[Taint, ...], tolerations: list[Raw], capacity: Capacity
+) -> Iterator[Taint]:
+    """The taints that keep the pod away for good."""
+    for taint in taints:
+        if (
+            taint.effect in _HARD
+            and not any(tolerates(each, taint) for each in tolerations)
+            and not capacity.passes_by(taint)
+        ):
+            yield taint
+
+
+def tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
+    """Toleration.ToleratesTaint, but that an operator we do not know tolerates.
+
+    Lt and Gt (KEP-5471) compare numbers only where the cluster has switched them on.
+    """
+    if toleration.get("effect") not in (None, "", taint.effect):
+        return False
+    if toleration.get("key") not in (None, "", taint.key):
+        return False
+    if toleration.get("operator") in (None, "", "Equal"):
+        return (toleration.get("value") or "") == taint.value
+    return True
