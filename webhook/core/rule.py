@@ -39,6 +39,9 @@ class Context:
     fresh: bool = True
     template: bool = False
     workload_gpus: Mapping[str, int] = field(default_factory=dict)
+    # In an UPDATE of pods/ephemeralcontainers: the names of those that it adds. The object is the
+    # whole pod, and nothing else of it may change.
+    only_ephemeral: frozenset[str] | None = None
 
     @property
     def may_constrain(self) -> bool:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
+from webhook.core.host_paths import clean, is_live_driver, is_stale_driver, may_be_driver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,23 +37,6 @@ if TYPE_CHECKING:
 NAME = "driver-paths"
 CODE = "GPU109"
 
-_STALE = re.compile(
-    r"/usr/lib[^/]*/nvidia-[0-9]+(?:/.*)?|/var/lib/nvidia-docker/volumes/nvidia_driver/.+"
-)
-_LIBRARY = re.compile(r"libcuda\.so.*|libnvidia-.*\.so.*")
-_LIBRARY_DIRECTORIES = {"lib", "lib32", "libx32", "lib64"}
-# Where GKE and Huawei's CCE keep the driver today: what is below is never stale by default.
-_ALIVE = re.compile(r"(?:/home/kubernetes/bin|/opt/cloud/cce)/nvidia(?:/.*)?")
-# Layouts of 1.3-1.10 that may be alive today, or whose removal would break a command.
-_SUSPECT = re.compile(
-    r"/usr/local/nvidia(?:/.*)?"
-    r"|/usr/local/bin/nvidia[^/]*"
-    r"|/usr/lib[^/]*/nvidia(?:[-/].*)?"
-    r"|/usr/lib(?:/cuda(?:/.*)?)?"
-    r"|/var/lib/nvidia-docker(?:/.*)?"
-    r"|/opt/nvidia(?:/.*)?"
-    r"|/dev/nvidia[^/]*"
-)
 # The toolkit and GKE's device plugin put the driver here: images rely on these entries.
 _LIVE = ("/usr/local/nvidia", *(f"/usr/local/nvidia/{each}" for each in ("bin", "lib", "lib64")))
 _SEARCH_PATHS = ("LD_LIBRARY_PATH", "PATH")
@@ -66,7 +50,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         path = host_path.get("path") if isinstance(host_path, dict) else None
         if not isinstance(path, str):
             continue
-        fate = _fate(_clean(path), cx.settings.drivers)
+        fate = _fate(clean(path), cx.settings.drivers)
         if fate is _Fate.STAYS:
             continue
         at = pod.spec_at / "volumes" / position
@@ -81,7 +65,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             stale.add(name)
             yield Finding(CODE, at, _REMOVED.format(shown), (Remove(at), *_unmount(pod, name)))
     if stale:
-        live = (*_LIVE, *(_clean(each.mount_path) for each in cx.settings.drivers.active.mounts))
+        live = (*_LIVE, *(clean(each.mount_path) for each in cx.settings.drivers.active.mounts))
         for container in pod.containers:
             yield from _search_paths(container, stale, live)
 
@@ -100,31 +84,21 @@ class _Fate(Enum):
 
 
 def _fate(path: str, drivers: Drivers) -> _Fate:
-    if any(path == _clean(mount.host_path) for mount in drivers.active.mounts):
+    if any(path == clean(mount.host_path) for mount in drivers.active.mounts):
         return _Fate.STAYS
     if any(pattern.fullmatch(path) for pattern in _patterns(drivers.remove)):
         return _Fate.GOES
-    if _ALIVE.fullmatch(path):
+    if is_live_driver(path):
         return _Fate.REPORTED
-    if _STALE.fullmatch(path) or _is_library(path):
+    if is_stale_driver(path):
         return _Fate.GOES
-    return _Fate.REPORTED if _SUSPECT.fullmatch(path) else _Fate.STAYS
-
-
-def _is_library(path: str) -> bool:
-    """A single file of the driver; no regular expression, since a path may be megabytes long."""
-    *directories, name = path.split("/")
-    return not _LIBRARY_DIRECTORIES.isdisjoint(directories) and bool(_LIBRARY.fullmatch(name))
-
-
-def _clean(path: str) -> str:
-    return re.sub(r"/+", "/", path).rstrip("/") or "/"
+    return _Fate.REPORTED if may_be_driver(path) else _Fate.STAYS
 
 
 @lru_cache(maxsize=16)
 def _patterns(globs: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     """Patterns of the settings: `*` stands for anything within one segment of the path."""
-    return tuple(re.compile(re.escape(_clean(glob)).replace(r"\*", "[^/]*")) for glob in globs)
+    return tuple(re.compile(re.escape(clean(glob)).replace(r"\*", "[^/]*")) for glob in globs)
 
 
 def _unmount(pod: Pod, name: str) -> Iterator[Edit]:
@@ -136,7 +110,7 @@ def _unmount(pod: Pod, name: str) -> Iterator[Edit]:
 
 def _search_paths(container: Container, stale: set[str], live: Sequence[str]) -> Iterator[Finding]:
     gone = [
-        _clean(mount["mountPath"])
+        clean(mount["mountPath"])
         for _, mount in container.volume_mounts()
         if str(mount.get("name")) in stale and isinstance(mount.get("mountPath"), str)
     ]
@@ -158,7 +132,7 @@ def _search_paths(container: Container, stale: set[str], live: Sequence[str]) ->
 
 
 def _is_gone(entry: str, gone: Sequence[str], live: Sequence[str]) -> bool:
-    path = _clean(entry)
+    path = clean(entry)
     if not entry or path in live:
         return False
     return any(path == each or path.startswith(f"{each}/") for each in gone)

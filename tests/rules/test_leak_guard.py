@@ -1,0 +1,748 @@
+"""The leak guard: one table of containers, then what does not fit into a row."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import jsonpatch
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.rules.pods import FIRST, GPU, LEGACY, LONGEST_WARNING, SPEC, container, pod
+from webhook.core.edits import Append, Remove, Set
+from webhook.core.engine import run
+from webhook.core.findings import Finding, Severity
+from webhook.core.modes import Mode, Modes
+from webhook.core.pod import Pod
+from webhook.core.rule import Context
+from webhook.core.settings import Exempt, Guard, Settings
+from webhook.rules import leak_guard as rule
+
+if TYPE_CHECKING:
+    from webhook.core.edits import Edit
+    from webhook.core.findings import Verdict
+    from webhook.core.pointer import Path
+
+    Raw = dict[str, Any]
+
+VARIABLE = "NVIDIA_VISIBLE_DEVICES"
+MIG = "nvidia.com/mig-1g.5gb"
+CLASS = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
+ENFORCED = Context(modes=Modes(Mode.ENFORCE), namespace="team-a")
+VOID = {"name": VARIABLE, "value": "void"}
+HOME = {"name": "HOME", "value": "/root"}
+FROM_SECRET = {"name": VARIABLE, "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}
+ENV = FIRST / "env"
+
+HIDE = (
+    "container {} asks for no GPU: set its env NVIDIA_VISIBLE_DEVICES to void, once; "
+    "with anything else, or nothing, it may see all GPUs of its node"
+)
+PRIVILEGED = (
+    "container {} asks for no GPU but is privileged, so it sees all of its node: drop privileged, "
+    "or let an admin exempt the pod in guard.exempt"
+)
+DEVICE = "container {} asks for no GPU but mounts {}, where GPU devices are: delete the mount"
+DRIVER = "container {} asks for no GPU but mounts {}, where a GPU driver is: delete the mount"
+LIST = (
+    "container {} asks for no GPU but mounts {}, by which the runtime may give it GPUs: "
+    "delete the mount"
+)
+PLUGIN = (
+    "the device plugin chooses the GPUs of container {}: delete its env NVIDIA_VISIBLE_DEVICES, "
+    "which would override that choice"
+)
+CLAIM = (
+    "a claim gives container {} its devices: delete its env NVIDIA_VISIBLE_DEVICES, which may show "
+    "it others"
+)
+BROUGHT = (
+    "envFrom of container {} may bring NVIDIA_VISIBLE_DEVICES, which would override the devices "
+    "given to it: name the keys in env, or give envFrom a prefix"
+)
+UNKNOWN = (
+    "container {} asks for a resource of nvidia.com that resources.gpus does not list, so it is "
+    "left alone: list the name if it counts GPUs"
+)
+
+
+def shown(value: str) -> Raw:
+    return {"name": VARIABLE, "value": value}
+
+
+def plain(*env: Raw, name: str = "web", **more: Any) -> Raw:
+    """A container without any GPU; `image` says what it is, which must not matter."""
+    made = {"name": name, "image": "registry.example/web", **more}
+    return made | {"env": list(env)} if env else made
+
+
+def gpu(*env: Raw, **more: Any) -> Raw:
+    return container({GPU: "1"}, {GPU: "1"}, **more) | ({"env": list(env)} if env else {})
+
+
+def claiming(*env: Raw, **more: Any) -> Raw:
+    return plain(*env, name="cuda", resources={"claims": [{"name": "gpu"}]}, **more)
+
+
+def mounting(at: str, volume: str = "host", **more: Any) -> Raw:
+    return plain(VOID, volumeMounts=[{"name": volume, "mountPath": at, **more}])
+
+
+def host(path: Any, name: str = "host") -> Raw:
+    return {"name": name, "hostPath": {"path": path}}
+
+
+def config(**more: Any) -> Raw:
+    return {"configMapRef": {"name": "settings"}, **more}
+
+
+def hides(*edits: Edit, at: Path = ENV, name: str = "web") -> Finding:
+    return Finding(rule.CODE, at, HIDE.format(name), edits)
+
+
+def appends(at: Path = ENV, name: str = "web") -> Finding:
+    return hides(Append(at, VOID), at=at, name=name)
+
+
+def frees(*edits: Edit, message: str = PLUGIN, name: str = "cuda") -> Finding:
+    return Finding(rule.CODE, edits[0].at, message.format(name), edits)  # type: ignore[union-attr]  # no Append
+
+
+def asks(message: str, at: Path, path: str = "", name: str = "web") -> Finding:
+    return Finding(rule.CODE, at, message.format(name, path), severity=Severity.PERSON)
+
+
+def brought() -> Finding:
+    return asks(BROUGHT, FIRST / "envFrom", name="cuda")
+
+
+PRIVILEGE = asks(PRIVILEGED, FIRST / "securityContext" / "privileged")
+MOUNT = FIRST / "volumeMounts" / 0
+
+
+def judged(obj: Raw, cx: Context = ENFORCED) -> Verdict:
+    """What the guard says and does; holds each row to what must be true of them all."""
+    before = copy.deepcopy(obj)
+    verdict = run((rule,), obj, cx, every_pod=True)
+    assert verdict.failed == ()
+    assert jsonpatch.apply_patch(before, verdict.patch) == obj
+    again = run((rule,), copy.deepcopy(obj), cx, every_pod=True)
+    assert again.patch == []
+    assert all(not each.edits for each in again.findings), "a second run finds nothing to edit"
+    for each in verdict.findings:
+        assert each.message.isprintable()
+        assert len(f"{each.code}: {each.message}") <= LONGEST_WARNING
+    return verdict
+
+
+ROWS = [
+    # Without GPUs: the variable, in each form that it may have.
+    pytest.param(plain(VOID), [VOID], [], id="void already: untouched"),
+    pytest.param(plain(HOME, VOID), [HOME, VOID], [], id="void among others: untouched"),
+    pytest.param(
+        plain(VOID | {"valueFrom": None}),
+        [VOID | {"valueFrom": None}],
+        [],
+        id="void with a null valueFrom: untouched",
+    ),
+    pytest.param(plain(), [VOID], [appends()], id="no env at all"),
+    pytest.param(plain() | {"env": None}, [VOID], [appends()], id="a null env"),
+    pytest.param(plain() | {"env": []}, [VOID], [appends()], id="an empty env"),
+    pytest.param(plain(HOME), [HOME, VOID], [appends()], id="other variables stay"),
+    pytest.param(
+        plain(image="nvidia/cuda:8.0-devel"), [VOID], [appends()], id="a CUDA image of 2017"
+    ),
+    pytest.param(
+        plain(image="nvcr.io/nvidia/pytorch:26.01-py3"), [VOID], [appends()], id="a CUDA image"
+    ),
+    pytest.param(
+        plain(image="gcr.io/distroless/static@sha256:0"),
+        [VOID],
+        [appends()],
+        id="an image that knows no GPU: nobody can tell, so the same",
+    ),
+    *(
+        pytest.param(
+            plain(HOME, shown(value)),
+            [HOME, VOID],
+            [hides(Set(ENV / 1 / "value", "void"), at=ENV / 1)],
+            id=f"the value {value!r} is written over where it stands",
+        )
+        for value in ("all", "0", "0,1", "GPU-fef8089b", "none", "", "VOID", " void", "void,all")
+    ),
+    pytest.param(
+        plain({"name": VARIABLE}),
+        [VOID],
+        [hides(Set(ENV / 0 / "value", "void"), at=ENV / 0)],
+        id="a name without a value, which is empty",
+    ),
+    pytest.param(
+        plain(shown("$(GPUS)")),
+        [VOID],
+        [hides(Set(ENV / 0 / "value", "void"), at=ENV / 0)],
+        id="a reference to another variable",
+    ),
+    pytest.param(
+        plain(FROM_SECRET, HOME),
+        [VOID, HOME],
+        [hides(Set(ENV / 0, VOID), at=ENV / 0)],
+        id="valueFrom a Secret",
+    ),
+    pytest.param(
+        plain({"name": VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['x']"}}}),
+        [VOID],
+        [hides(Set(ENV / 0, VOID), at=ENV / 0)],
+        id="valueFrom a label of the pod",
+    ),
+    pytest.param(
+        plain(VOID | {"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}),
+        [VOID],
+        [hides(Set(ENV / 0, VOID), at=ENV / 0)],
+        id="void and valueFrom, which the API server refuses",
+    ),
+    pytest.param(
+        plain(shown("all"), HOME, shown("0")),
+        [VOID, HOME],
+        [hides(Set(ENV / 0 / "value", "void"), Remove(ENV / 2), at=ENV / 0)],
+        id="twice: one entry is left, where the first stood",
+    ),
+    pytest.param(
+        plain(VOID, VOID),
+        [VOID],
+        [hides(Set(ENV / 0 / "value", "void"), Remove(ENV / 1), at=ENV / 0)],
+        id="void twice, as an appending webhook leaves it",
+    ),
+    pytest.param(
+        plain(VOID, shown("all")),
+        [VOID],
+        [hides(Set(ENV / 0 / "value", "void"), Remove(ENV / 1), at=ENV / 0)],
+        id="void first and all last, which would win",
+    ),
+    pytest.param(
+        plain(FROM_SECRET, HOME, shown("all"), FROM_SECRET),
+        [VOID, HOME],
+        [hides(Set(ENV / 0, VOID), Remove(ENV / 2), Remove(ENV / 3), at=ENV / 0)],
+        id="value and valueFrom, three times",
+    ),
+    pytest.param(
+        plain({"name": "nvidia_visible_devices", "value": "all"}),
+        [{"name": "nvidia_visible_devices", "value": "all"}, VOID],
+        [appends()],
+        id="another spelling is another variable",
+    ),
+    pytest.param(plain() | {"env": ["junk"]}, ["junk", VOID], [appends()], id="an env with junk"),
+    pytest.param(plain() | {"env": "junk"}, "junk", [], id="an env that is no list: untouched"),
+    # Without GPUs: envFrom does not matter, since env wins.
+    pytest.param(plain(VOID, envFrom=[config()]), [VOID], [], id="void and envFrom: untouched"),
+    pytest.param(plain(envFrom=[config()]), [VOID], [appends()], id="envFrom loses against env"),
+    # What is a GPU, and what is none.
+    pytest.param(
+        plain(resources={"limits": {"cpu": "1"}, "requests": {"memory": "1Gi"}}),
+        [VOID],
+        [appends()],
+        id="CPU and memory are no GPU",
+    ),
+    pytest.param(
+        plain(resources={"limits": {"amd.com/gpu": "1"}}),
+        [VOID],
+        [appends()],
+        id="a GPU of another vendor is none of NVIDIA's",
+    ),
+    *(
+        pytest.param(
+            plain(resources={"limits": {name: zero}, "requests": {name: zero}}),
+            [VOID],
+            [appends()],
+            id=f"{name}: {zero!r} is no request",
+        )
+        for name in (GPU, LEGACY, MIG)
+        for zero in ("0", 0, "0.0")
+    ),
+    pytest.param(
+        plain(resources={"limits": {GPU: "-1"}}), [VOID], [appends()], id="less than no GPU"
+    ),
+    pytest.param(
+        plain(resources={"limits": {GPU: "many"}}), [VOID], [appends()], id="no amount at all"
+    ),
+    pytest.param(
+        plain(resources={"claims": []}), [VOID], [appends()], id="an empty list of claims"
+    ),
+    pytest.param(
+        plain(resources={"limits": {CLASS: "0"}}), [VOID], [appends()], id="no device of a class"
+    ),
+    *(
+        pytest.param(
+            plain(name="cuda", resources={section: {name: amount}}),
+            None,
+            [],
+            id=f"{name}: {amount!r} in {section} only: untouched",
+        )
+        for name, amount in ((GPU, "1"), (f"{GPU}.shared", 2), (MIG, "1"), (LEGACY, "0.5"))
+        for section in ("limits", "requests")
+    ),
+    pytest.param(plain(resources={"limits": {CLASS: 1}}), None, [], id="a device class: untouched"),
+    pytest.param(claiming(), None, [], id="a claim: untouched"),
+    # With GPUs: the variable goes.
+    pytest.param(gpu(HOME), [HOME], [], id="GPUs and other variables: untouched"),
+    pytest.param(gpu(shown("all")), None, [frees(Remove(ENV / 0))], id="GPUs and all"),
+    pytest.param(gpu(HOME, FROM_SECRET), [HOME], [frees(Remove(ENV / 1))], id="GPUs and valueFrom"),
+    pytest.param(
+        gpu(shown("0"), HOME, FROM_SECRET, VOID),
+        [HOME],
+        [frees(Remove(ENV / 0), Remove(ENV / 2), Remove(ENV / 3))],
+        id="GPUs and every form of it at once",
+    ),
+    pytest.param(
+        gpu(VOID),
+        None,
+        [frees(Remove(ENV / 0))],
+        id="GPUs and void, which a round before GPUs came in may have set",
+    ),
+    pytest.param(
+        container({LEGACY: 1}) | {"env": [shown("all")]},
+        None,
+        [frees(Remove(ENV / 0))],
+        id="GPUs under the legacy name, which will be renamed",
+    ),
+    pytest.param(gpu(envFrom=[config()]), None, [brought()], id="GPUs and envFrom"),
+    pytest.param(
+        gpu(envFrom=[config(prefix="NVIDIA_")]), None, [brought()], id="a prefix that begins so"
+    ),
+    pytest.param(
+        gpu(envFrom=[config(prefix=None), config(prefix="APP_")]),
+        None,
+        [brought()],
+        id="two sources, one without a prefix",
+    ),
+    pytest.param(
+        gpu(envFrom=[config(prefix="APP_"), config(prefix=VARIABLE)]),
+        None,
+        [],
+        id="prefixes that make the name impossible: untouched",
+    ),
+    pytest.param(
+        gpu(shown("all"), envFrom=[config()]),
+        None,
+        [frees(Remove(ENV / 0)), brought()],
+        id="GPUs, all, and envFrom behind it",
+    ),
+    pytest.param(
+        claiming(HOME, shown("all")),
+        [HOME],
+        [frees(Remove(ENV / 1), message=CLAIM)],
+        id="a claim and all",
+    ),
+    pytest.param(claiming(VOID), [VOID], [], id="a claim and void: untouched"),
+    pytest.param(
+        claiming(VOID, envFrom=[config()]), [VOID], [], id="a claim, void, envFrom: untouched"
+    ),
+    pytest.param(
+        claiming(VOID, VOID),
+        None,
+        [frees(Remove(ENV / 0), Remove(ENV / 1), message=CLAIM)],
+        id="a claim and void twice",
+    ),
+    pytest.param(claiming(envFrom=[config()]), None, [brought()], id="a claim and envFrom"),
+    pytest.param(
+        plain(shown("1"), name="cuda", resources={"limits": {GPU: 1}, "claims": [{"name": "nic"}]}),
+        None,
+        [frees(Remove(ENV / 0))],
+        id="GPUs and the claim of something else",
+    ),
+    pytest.param(
+        plain(shown("all"), resources={"limits": {"nvidia.com/a100": 1}}),
+        [shown("all")],
+        [asks(UNKNOWN, FIRST / "resources")],
+        id="a resource of nvidia.com that nobody listed: left alone",
+    ),
+    pytest.param(
+        gpu(resources={"limits": {GPU: 1, "nvidia.com/hostdev": 1}}),
+        None,
+        [],
+        id="GPUs and a network card of nvidia.com: untouched",
+    ),
+    # Ways around the variable.
+    pytest.param(
+        plain(VOID, securityContext={"privileged": True}), [VOID], [PRIVILEGE], id="privileged"
+    ),
+    pytest.param(
+        plain(securityContext={"privileged": True}),
+        [VOID],
+        [appends(), PRIVILEGE],
+        id="privileged, and no void",
+    ),
+    pytest.param(
+        plain(VOID, securityContext={"privileged": False, "procMount": "Unmasked"}),
+        [VOID],
+        [],
+        id="not privileged: untouched",
+    ),
+    pytest.param(
+        plain(VOID, securityContext=None), [VOID], [], id="no security context: untouched"
+    ),
+    pytest.param(
+        gpu(securityContext={"privileged": True}),
+        None,
+        [],
+        id="privileged with GPUs is Pod Security's: untouched",
+    ),
+]
+
+
+@pytest.mark.parametrize(("made", "env", "expected"), ROWS)
+def test_a_container(made: Raw, env: Any, expected: list[Finding]) -> None:
+    rest = {key: value for key, value in made.items() if key != "env"}
+    obj = pod(copy.deepcopy(made))
+    assert list(judged(obj).findings) == expected
+    after = obj["spec"]["containers"][0]
+    assert after.get("env") == env
+    assert {key: value for key, value in after.items() if key != "env"} == rest
+
+
+def test_the_table_has_at_least_forty_containers() -> None:
+    assert len(ROWS) >= 40
+
+
+@pytest.mark.parametrize(
+    ("path", "mount", "message", "named"),
+    [
+        pytest.param("/data", {}, "", "", id="data: untouched"),
+        pytest.param("/dev/snd", {}, "", "", id="another device: untouched"),
+        pytest.param("/devices", {}, "", "", id="the same beginning: untouched"),
+        pytest.param("/", {"subPath": "var/log"}, "", "", id="a harmless part of /: untouched"),
+        pytest.param("/dev", {"subPath": "shm"}, "", "", id="a harmless part of /dev: untouched"),
+        pytest.param(7, {}, "", "", id="a path that is no text: untouched"),
+        pytest.param("/dev/null", {"mountPath": "/dev/x"}, "", "", id="/dev/null: untouched"),
+        pytest.param("/dev/nvidia0", {}, DEVICE, "/dev/nvidia0", id="a GPU"),
+        pytest.param("/dev/nvidiactl", {}, DEVICE, "/dev/nvidiactl", id="the control device"),
+        pytest.param("/dev/nvidia-uvm", {}, DEVICE, "/dev/nvidia-uvm", id="unified memory"),
+        pytest.param(
+            "/dev/nvidia-caps/nvidia-cap1", {}, DEVICE, "/dev/nvidia-caps/nvidia-cap1", id="MIG"
+        ),
+        pytest.param("/dev/char/195:0", {}, DEVICE, "/dev/char/195:0", id="a GPU by its number"),
+        pytest.param("/dev/", {}, DEVICE, "/dev", id="all devices"),
+        pytest.param("//dev/./nvidia1", {}, DEVICE, "/dev/nvidia1", id="needless slashes, a dot"),
+        pytest.param("/", {"readOnly": True}, DEVICE, "/", id="the whole host, read-only or not"),
+        pytest.param("/", {"subPath": "dev"}, DEVICE, "/dev", id="a part of the host"),
+        pytest.param("/", {"subPathExpr": "$(X)"}, DEVICE, "/", id="a part that nobody can tell"),
+        pytest.param("/usr/lib/nvidia-384", {}, DRIVER, "/usr/lib/nvidia-384", id="driver 384"),
+        pytest.param(
+            "/usr/lib64/libcuda.so.1", {}, DRIVER, "/usr/lib64/libcuda.so.1", id="one file"
+        ),
+        pytest.param("/usr/local/nvidia", {}, DRIVER, "/usr/local/nvidia", id="acs-engine, GKE"),
+        pytest.param(
+            "/home/kubernetes/bin/nvidia", {}, DRIVER, "/home/kubernetes/bin/nvidia", id="GKE today"
+        ),
+        pytest.param("/run/nvidia/driver", {}, DRIVER, "/run/nvidia/driver", id="the GPU operator"),
+        pytest.param(
+            "/usr", {"subPath": "local/nvidia"}, DRIVER, "/usr/local/nvidia", id="a part of /usr"
+        ),
+        pytest.param(
+            "/dev/null",
+            {"mountPath": "/var/run/nvidia-container-devices/all"},
+            LIST,
+            "/var/run/nvidia-container-devices/all",
+            id="a list of devices",
+        ),
+        pytest.param(
+            "/dev/null",
+            {"mountPath": "var/run//nvidia-container-devices/../nvidia-container-devices/0"},
+            LIST,
+            "/var/run/nvidia-container-devices/0",
+            id="a list of devices, by a crooked path",
+        ),
+        pytest.param(
+            "/srv",
+            {"mountPath": "/var/run/nvidia-container-devices"},
+            LIST,
+            "/var/run/nvidia-container-devices",
+            id="the folder of the list itself",
+        ),
+        pytest.param(
+            "/var/run/nvidia-container-devices",
+            {"mountPath": "/list"},
+            LIST,
+            "/list",
+            id="that folder of the host",
+        ),
+    ],
+)
+def test_what_a_container_mounts(path: Any, mount: Raw, message: str, named: str) -> None:
+    made = mounting(**({"at": mount.get("mountPath", "/mnt")} | {"volume": "host"}))
+    made["volumeMounts"][0] |= mount
+    expected = [asks(message, MOUNT, named)] if message else []
+    assert list(judged(pod(made, volumes=[host(path)])).findings) == expected
+
+
+@pytest.mark.parametrize(
+    ("made", "volumes"),
+    [
+        pytest.param(
+            plain(VOID), [host("/dev/nvidia0")], id="a volume that this container does not mount"
+        ),
+        pytest.param(
+            mounting("/var/run/nvidia-container-devices/0"),
+            [{"name": "host", "emptyDir": {}}],
+            id="no host path, so no /dev/null: the toolkit takes nothing else",
+        ),
+        pytest.param(mounting("/mnt"), None, id="a volume that is not there"),
+        pytest.param(
+            mounting("/mnt"), [{"hostPath": {"path": "/dev"}}], id="a volume without a name"
+        ),
+        pytest.param(
+            gpu(volumeMounts=[{"name": "host", "mountPath": "/mnt"}]),
+            [host("/dev")],
+            id="a container with GPUs",
+        ),
+        pytest.param(
+            mounting("/mnt") | {"volumeMounts": [{"name": "host", "mountPath": 1, "subPath": 2}]},
+            [host("/srv")],
+            id="paths that are no texts",
+        ),
+    ],
+)
+def test_mounts_that_show_nothing(made: Raw, volumes: Any) -> None:
+    assert judged(pod(made, volumes=volumes)).findings == ()
+
+
+def test_a_long_path_is_cut_and_a_container_may_have_several_ways() -> None:
+    long = "/dev/nvidia" + "0" * 3000
+    made = plain(
+        securityContext={"privileged": True},
+        volumeMounts=[{"name": "a", "mountPath": "/a"}, {"name": "b", "mountPath": "/b"}],
+    )
+    obj = pod(made, volumes=[host(long, "a"), host("/usr/lib/nvidia-384", "b")])
+    assert list(judged(obj).findings) == [
+        appends(),
+        PRIVILEGE,
+        asks(DEVICE, FIRST / "volumeMounts" / 0, long[:50]),
+        asks(DRIVER, FIRST / "volumeMounts" / 1, "/usr/lib/nvidia-384"),
+    ]
+
+
+def test_each_kind_of_container_is_judged_by_itself() -> None:
+    obj = pod(gpu(), plain(name="sidecar"))
+    obj["spec"]["initContainers"] = [plain(name="fetch"), gpu(shown("all"), name="warm-up")]
+    obj["spec"]["initContainers"][0]["restartPolicy"] = "Always"
+    obj["spec"]["ephemeralContainers"] = [plain(shown("all"), name="debugger")]
+    init, ephemeral = SPEC / "initContainers", SPEC / "ephemeralContainers" / 0 / "env" / 0
+    assert list(judged(obj).findings) == [
+        appends(init / 0 / "env", "fetch"),
+        frees(Remove(init / 1 / "env" / 0), name="warm-up"),
+        appends(SPEC / "containers" / 1 / "env", "sidecar"),
+        hides(Set(ephemeral / "value", "void"), at=ephemeral, name="debugger"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        pytest.param(
+            {"debugger-2"},
+            [appends(SPEC / "ephemeralContainers" / 1 / "env", "debugger-2")],
+            id="only what the update adds may be touched",
+        ),
+        pytest.param(set(), [], id="an update that adds nothing: untouched"),
+        pytest.param({"web"}, [], id="a regular container of that name: untouched"),
+    ],
+)
+def test_an_update_of_ephemeral_containers(new: set[str], expected: list[Finding]) -> None:
+    obj = pod(plain())
+    obj["spec"]["ephemeralContainers"] = [plain(name="debugger-1"), plain(name="debugger-2")]
+    cx = Context(modes=Modes(Mode.ENFORCE), only_ephemeral=frozenset(new))
+    assert list(judged(obj, cx).findings) == expected
+
+
+OPERATOR = Exempt(("gpu-operator",))
+EXPORTER = Exempt(("monitor*",), (("app", "dcgm-exporter"), ("tier", "gpu")))
+ANYWHERE = Exempt(labels=(("gpu-management", "yes"),))
+
+
+@pytest.mark.parametrize(
+    ("namespace", "labels", "exempt"),
+    [
+        pytest.param("gpu-operator", None, True, id="a namespace by its name"),
+        pytest.param("gpu-operator-2", None, False, id="a longer name is another namespace"),
+        pytest.param(
+            "monitoring", {"app": "dcgm-exporter", "tier": "gpu"}, True, id="namespace and labels"
+        ),
+        pytest.param("monitoring", {"app": "dcgm-exporter"}, False, id="one label is missing"),
+        pytest.param("monitoring", None, False, id="no labels at all"),
+        pytest.param("monitoring", "junk", False, id="labels that are no map"),
+        pytest.param(
+            "team-a",
+            {"app": "dcgm-exporter", "tier": "gpu"},
+            False,
+            id="the labels elsewhere: a tenant could write them",
+        ),
+        pytest.param("team-a", {"gpu-management": "yes"}, True, id="a label in any namespace"),
+        pytest.param("team-a", {"gpu-management": "no"}, False, id="another value of the label"),
+    ],
+)
+def test_management_software_is_exempt(namespace: str, labels: Any, *, exempt: bool) -> None:
+    settings = Settings(guard=Guard((OPERATOR, EXPORTER, ANYWHERE)))
+    obj = pod(plain(shown("all"), securityContext={"privileged": True}))
+    obj["metadata"]["labels"] = labels
+    view = Pod(copy.deepcopy(obj))
+    cx = Context(settings, modes=Modes(Mode.ENFORCE), namespace=namespace)
+    assert (judged(obj, cx).findings == ()) is exempt
+    assert (rule.exposures(view, settings, namespace) == ()) is exempt
+    assert (rule.unguarded(view, settings, namespace) == 0) is exempt
+
+
+def test_the_default_exempts_where_charts_install_the_device_plugin() -> None:
+    obj = pod(plain(shown("all")))
+    at_home = Context(modes=Modes(Mode.ENFORCE), namespace="nvidia-device-plugin")
+    assert judged(copy.deepcopy(obj), at_home).findings == ()
+    assert judged(obj).findings != ()
+
+
+def test_the_names_of_gpus_are_those_of_the_settings() -> None:
+    settings = Settings(gpu_resource="vendor.example/gpu", gpu_resources=("nvidia.com/a100",))
+    cx = Context(settings, modes=Modes(Mode.ENFORCE))
+    for name in ("vendor.example/gpu", "nvidia.com/a100"):
+        assert judged(pod(plain(resources={"limits": {name: 1}})), cx).findings == ()
+
+
+EXPOSED = [
+    pytest.param(plain(), (), 1, id="a plain container is only counted"),
+    pytest.param(plain(VOID), (), 0, id="void"),
+    pytest.param(plain(shown("none")), (), 1, id="none shows nothing since toolkit 1.18.2"),
+    pytest.param(plain(shown("")), (), 1, id="an empty value"),
+    pytest.param(plain({"name": VARIABLE}), (), 1, id="no value"),
+    pytest.param(plain(shown("all,void")), (), 1, id="void anywhere in the list"),
+    pytest.param(plain(shown("all"), VOID), (), 1, id="the last entry counts: void"),
+    pytest.param(plain(VOID, shown("all")), ("variable",), 1, id="the last entry counts: all"),
+    pytest.param(plain(shown("0")), ("variable",), 1, id="a GPU by its number"),
+    pytest.param(plain(FROM_SECRET), ("variable",), 1, id="valueFrom"),
+    pytest.param(plain(envFrom=[config()]), (), 1, id="envFrom of a plain container"),
+    pytest.param(gpu(), (), 0, id="a container with GPUs"),
+    pytest.param(gpu(shown("all")), ("variable",), 0, id="GPUs and all"),
+    pytest.param(gpu(VOID, envFrom=[config()]), (), 0, id="GPUs and void, which wins"),
+    pytest.param(gpu(envFrom=[config()]), ("env-from",), 0, id="GPUs and envFrom"),
+    pytest.param(gpu(securityContext={"privileged": True}), (), 0, id="GPUs and privileged"),
+    pytest.param(claiming(FROM_SECRET), ("variable",), 0, id="a claim and valueFrom"),
+    pytest.param(
+        plain(shown("all"), resources={"limits": {"nvidia.com/a100": 1}}),
+        (),
+        0,
+        id="a resource of nvidia.com that nobody listed",
+    ),
+    pytest.param(
+        plain(
+            FROM_SECRET,
+            securityContext={"privileged": True},
+            volumeMounts=[
+                {"name": "list", "mountPath": "/var/run/nvidia-container-devices/0"},
+                {"name": "driver", "mountPath": "/usr/local/nvidia"},
+                {"name": "device", "mountPath": "/dev/nvidia0"},
+                {"name": "driver", "mountPath": "/once/more"},
+            ],
+        ),
+        ("variable", "privileged", "device", "driver-path", "device-list"),
+        1,
+        id="all at once, each once",
+    ),
+]
+
+
+@pytest.mark.parametrize(("made", "expected", "bare"), EXPOSED)
+def test_what_the_audit_sees(made: Raw, expected: tuple[str, ...], bare: int) -> None:
+    volumes = [
+        host("/dev/null", "list"),
+        host("/usr/local/nvidia", "driver"),
+        host("/dev/nvidia0", "device"),
+    ]
+    seen = Pod(pod(made, volumes=volumes))
+    assert rule.exposures(seen, Settings(), "team-a") == expected
+    assert rule.unguarded(seen, Settings(), "team-a") == bare
+
+
+def test_the_audit_adds_up_the_containers_of_a_pod() -> None:
+    seen = Pod(pod(plain(shown("all")), gpu(envFrom=[config()]), plain(), plain(VOID)))
+    assert rule.exposures(seen, Settings(), "team-a") == ("variable", "env-from")
+    assert rule.unguarded(seen, Settings(), "team-a") == 2
+    assert set(rule.exposures(seen, Settings(), "team-a")) <= set(rule.EXPOSURES)
+
+
+entries = st.sampled_from([VOID, HOME, FROM_SECRET, *map(shown, ("all", "none", "", "0"))])
+resources = st.fixed_dictionaries(
+    {},
+    optional={
+        "claims": st.lists(st.just({"name": "gpu"}), max_size=1),
+        **{
+            section: st.dictionaries(
+                st.sampled_from([GPU, LEGACY, MIG, CLASS, "cpu", "nvidia.com/a100"]),
+                st.sampled_from([0, "0", "1", "500m", "junk"]),
+                max_size=2,
+            )
+            for section in ("limits", "requests")
+        },
+    },
+)
+containers = st.fixed_dictionaries(
+    {"name": st.sampled_from(["a", "b"]), "resources": resources},
+    optional={
+        "env": st.lists(entries, max_size=4) | st.none(),
+        "envFrom": st.lists(st.just(config()), max_size=1),
+        "securityContext": st.fixed_dictionaries({"privileged": st.booleans()}),
+        "volumeMounts": st.lists(
+            st.sampled_from([{"name": "host", "mountPath": "/dev"}]), max_size=2
+        ),
+    },
+)
+KINDS = ("initContainers", "containers", "ephemeralContainers")
+specs = st.fixed_dictionaries(
+    {kind: st.lists(containers, max_size=3) for kind in KINDS}
+    | {"volumes": st.just([host("/dev/nvidia0")])}
+)
+
+
+def others(made: Raw) -> list[Raw]:
+    return [each for each in made.get("env") or [] if each["name"] != VARIABLE]
+
+
+def without_env(made: Raw) -> Raw:
+    return {key: value for key, value in made.items() if key != "env"}
+
+
+def asked(made: Raw) -> set[str]:
+    """Names asked for with more than zero, worked out apart from the rule."""
+    sections = (made["resources"].get(section, {}) for section in ("limits", "requests"))
+    return {name for each in sections for name, much in each.items() if much in {"1", "500m"}}
+
+
+@given(specs)
+def test_whatever_the_pod_only_the_variable_changes_and_void_stands_once(spec: Raw) -> None:
+    before = copy.deepcopy(spec)
+    obj: Raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    verdict = judged(obj)  # which also says that a second run finds nothing to edit
+    assert all(operation["path"].startswith("/spec/") for operation in verdict.patch)
+    for kind in KINDS:
+        for was, now in zip(before[kind], spec[kind], strict=True):
+            assert without_env(now) == without_env(was)
+            assert others(now) == others(was)
+            values = [each for each in now.get("env") or [] if each["name"] == VARIABLE]
+            if asked(was) & {GPU, LEGACY, MIG}:
+                assert values == []
+            elif was["resources"].get("claims") or CLASS in asked(was):
+                assert values in ([], [VOID])
+            elif "nvidia.com/a100" in asked(was):
+                assert now == was
+            else:
+                assert values == [VOID]
+
+
+@given(specs, st.sets(st.sampled_from(["a", "b"])))
+def test_an_update_changes_nothing_but_the_containers_that_it_adds(
+    spec: Raw, new: set[str]
+) -> None:
+    before = copy.deepcopy(spec)
+    obj: Raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    cx = Context(modes=Modes(Mode.ENFORCE), only_ephemeral=frozenset(new))
+    judged(obj, cx)
+    assert {**spec, "ephemeralContainers": 0} == {**before, "ephemeralContainers": 0}
+    for was, now in zip(before["ephemeralContainers"], spec["ephemeralContainers"], strict=True):
+        assert was["name"] in new or now == was

@@ -1,0 +1,82 @@
+"""Data: what paths of a GPU node hold. A pod that mounts them has what it did not ask for.
+
+Paths are compared as `clean` writes them.
+"""
+
+from __future__ import annotations
+
+import re
+from posixpath import normpath
+
+# The runtime's list of devices where they come as mounts (the strategy `volume-mounts`): each
+# mount of /dev/null below it is one more GPU (nvidia-container-toolkit, cuda_image.go).
+DEVICE_LIST = "/var/run/nvidia-container-devices"
+
+_STALE = re.compile(
+    r"/usr/lib[^/]*/nvidia-[0-9]+(?:/.*)?|/var/lib/nvidia-docker/volumes/nvidia_driver/.+"
+)
+_LIBRARY = re.compile(r"libcuda\.so.*|libnvidia-.*\.so.*")
+_LIBRARY_DIRECTORIES = {"lib", "lib32", "libx32", "lib64"}
+# Where GKE and Huawei's CCE keep the driver today.
+_ALIVE = re.compile(r"(?:/home/kubernetes/bin|/opt/cloud/cce)/nvidia(?:/.*)?")
+# Layouts of 1.3-1.10 that may be alive today, or whose removal would break a command.
+_SUSPECT = re.compile(
+    r"/usr/local/nvidia(?:/.*)?"
+    r"|/usr/local/bin/nvidia[^/]*"
+    r"|/usr/lib[^/]*/nvidia(?:[-/].*)?"
+    r"|/usr/lib(?:/cuda(?:/.*)?)?"
+    r"|/var/lib/nvidia-docker(?:/.*)?"
+    r"|/opt/nvidia(?:/.*)?"
+    r"|/dev/nvidia[^/]*"
+)
+# Where the GPU operator's driver container shows its root, device nodes and all.
+_OPERATOR = re.compile(r"(?:/var)?/run/nvidia(?:/.*)?")
+# 195 is the major number of NVIDIA's devices (Documentation/admin-guide/devices.txt).
+_DEVICES = re.compile(r"/|/dev|/dev/nvidia.*|/dev/char/195:.*")
+
+
+def clean(path: str) -> str:
+    """The path without needless slashes, `.` and `..`, as Go's filepath.Clean writes it."""
+    # POSIX gives two slashes at the beginning a meaning of their own, and normpath keeps them.
+    return normpath(f"/{path.lstrip('/')}" if path.startswith("/") else path)
+
+
+def is_stale_driver(path: str) -> bool:
+    """True for a driver of 1.3-1.10 that no node of today fills."""
+    return _STALE.fullmatch(path) is not None or _is_library(path)
+
+
+def is_live_driver(path: str) -> bool:
+    """True for where a cloud keeps its driver today: what is below is never stale by default."""
+    return _ALIVE.fullmatch(path) is not None
+
+
+def may_be_driver(path: str) -> bool:
+    """True for a path that may hold a driver, or be needed for something else."""
+    return _SUSPECT.fullmatch(path) is not None
+
+
+def shows_driver(path: str) -> bool:
+    """True for any of these: the driver's files are in sight."""
+    return (
+        is_stale_driver(path)
+        or is_live_driver(path)
+        or may_be_driver(path)
+        or _OPERATOR.fullmatch(path) is not None
+    )
+
+
+def shows_devices(path: str) -> bool:
+    """True for a path at or below which the device nodes of GPUs are."""
+    return _DEVICES.fullmatch(path) is not None
+
+
+def lists_devices(path: str) -> bool:
+    """True for a path in a container from which the runtime reads which GPUs it gets."""
+    return path == DEVICE_LIST or path.startswith(f"{DEVICE_LIST}/")
+
+
+def _is_library(path: str) -> bool:
+    """A single file of the driver; no regular expression, since a path may be megabytes long."""
+    *directories, name = path.split("/")
+    return not _LIBRARY_DIRECTORIES.isdisjoint(directories) and bool(_LIBRARY.fullmatch(name))
