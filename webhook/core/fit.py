@@ -60,6 +60,18 @@ def _all_of(
     return found
 
 
+def most_on_one(nodes: NodeSet, below: int, with_at_least: Callable[[int], NodeSet]) -> int:
+    """The most that one of these nodes has, where none has `below`."""
+    low = 0
+    while below - low > 1:
+        middle = (low + below) // 2
+        if with_at_least(middle) & nodes:
+            low = middle
+        else:
+            below = middle
+    return low
+
+
 def allowed(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
     """The nodes that its nodeSelector, required node affinity and tolerations allow."""
     return (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -163,14 +163,8 @@ def _at_most(amounts: Mapping[str, int], nodes: NodeSet, index: NodeIndex) -> st
     """What these nodes have of that which they lack."""
     for name, amount in sorted(amounts.items()):
         if not index.at_least(name, amount) & nodes:
-            low, high = 0, amount  # some node has `low`, none has `high`
-            while high - low > 1:
-                middle = (low + high) // 2
-                if index.at_least(name, middle) & nodes:
-                    low = middle
-                else:
-                    high = middle
-            return f"with at most {low}" if low else "with none"
+            most = fit.most_on_one(nodes, amount, partial(index.at_least, name))
+            return f"with at most {most}" if most else "with none"
     return "none of them with all"
 
 

@@ -1,0 +1,59 @@
+"""Finds pods that ask for more GPUs than the settings allow one pod.
+
+Why: one pod with all GPUs of a team's nodes is often a slip of the keyboard, and Kubernetes has no
+limit per pod for devices but a LimitRange in each namespace.
+
+Does: holds what the pod asks of one node against `capacity.limits`. Of the entries that select
+its namespace and name the resource the last one counts. This is a limit for each pod: sums per
+namespace are what a ResourceQuota is for.
+
+Safety: the pod is denied where the mode is enforce. Only a warning comes for templates, for pods
+of a scheduler that is not in `capacity.schedulers`, for gated pods, pods with nodeName and pods of
+a DaemonSet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.core import fit
+from webhook.core.findings import Finding, Severity
+from webhook.core.requests import gpu_requests
+from webhook.core.why_not import short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.pod import Pod
+    from webhook.core.rule import Context
+
+NAME = "above-limit"
+CODE = "GPU304"
+
+_PER_POD = "This limit is per pod; sums per namespace are ResourceQuota's."
+
+
+def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    capacity = cx.settings.capacity
+    if not capacity.limits:
+        return
+    certain = not cx.template and fit.is_left_to_the_scheduler(pod, capacity)
+    for name, amount in sorted(gpu_requests(pod, cx.settings).items()):
+        most = _limit(name, cx)
+        if most is None or amount <= most:
+            continue
+        cure = f"Ask for {most} or split the work" if most else "Use another namespace"
+        message = (
+            f"asks for {amount} {short(name)}; the limit for a pod in the namespace {cx.namespace} "
+            f"is {most}. {cure}. {_PER_POD}"
+        )
+        severity = Severity.DENY if certain else Severity.PERSON
+        yield Finding(CODE, pod.spec_at, message, severity=severity)
+
+
+def _limit(name: str, cx: Context) -> int | None:
+    """The last limit for this name here: what stands later is the exception to what is before."""
+    for limit in reversed(cx.settings.capacity.limits):
+        if name in limit.gpus and limit.where.selects(cx.namespace, cx.namespace_labels):
+            return limit.gpus[name]
+    return None

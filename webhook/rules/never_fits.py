@@ -1,0 +1,54 @@
+"""Finds pods that no node of this cluster can ever run.
+
+Why: a pod that asks for more GPUs than any node has, or that allows itself no node with enough,
+stays Pending for ever, and nobody is told. Its maker can mend it at once, if he is told at once.
+
+Does: holds what the pod asks of one node (KEP-753, under every GPU name) against the real nodes,
+and names what is wrong as a person would look for it: more than the whole cluster has; more than
+any one node has; no node that its nodeSelector, required node affinity and tolerations allow has
+enough. "Never" is not "not now": cordon, NotReady, taints of the node life cycle, the autoscaler
+and Karpenter, and listed start-up taints do not count; declared pools do. What only the scheduler
+can know later (preemption, pod affinity, spread, volumes) is left to it. Nothing is said where the
+inventory is unknown, stale or empty, or where a DRA device class serves the name.
+
+Safety: the pod is denied where the mode is enforce. Only a warning comes for templates, for pods
+of a scheduler that is not in `capacity.schedulers`, for gated pods, pods with nodeName and pods of
+a DaemonSet, and where no node offers any GPU.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.core import fit
+from webhook.core.findings import Finding, Severity
+from webhook.core.why_not import why_never
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.pod import Pod
+    from webhook.core.rule import Context
+
+NAME = "never-fits"
+CODE = "GPU301"
+
+
+def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    asked = fit.asked(pod, cx)
+    if cx.inventory is None or not asked:
+        return
+    index, capacity = cx.inventory.index, cx.settings.capacity
+    if fit.enough(asked, index) & fit.allowed(pod, index, capacity):
+        return
+    certain = (
+        cx.inventory.has_gpus
+        and not cx.template
+        and fit.is_left_to_the_scheduler(pod, cx.settings.capacity)
+    )
+    yield Finding(
+        CODE,
+        pod.spec_at,
+        why_never(pod, asked, index, cx.settings),
+        severity=Severity.DENY if certain else Severity.PERSON,
+    )

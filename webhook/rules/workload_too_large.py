@@ -1,0 +1,43 @@
+"""Finds workloads whose pods cannot all run at once: together they ask for more than there is.
+
+Why: each of the pods fits, so each is accepted, and the last ones stay Pending for ever. With a
+Deployment a roll-out then never ends; with a gang none of them starts.
+
+Does: holds the GPUs of all pods of the workload (replicas, or parallelism) against the total of
+the cluster. A pod that alone is too much is GPU301's.
+
+Safety: a warning; a cluster may be shared out in turns, or grow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.core import fit
+from webhook.core.findings import Finding, Severity
+from webhook.core.why_not import counted, short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.pod import Pod
+    from webhook.core.rule import Context
+
+NAME = "workload-too-large"
+CODE = "GPU305"
+
+
+def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    together = fit.known(cx.workload_gpus, cx)
+    if cx.inventory is None or not together:
+        return
+    each, totals = fit.asked(pod, cx), cx.inventory.index.totals
+    for name, amount in sorted(together.items()):
+        there = totals.get(name)
+        if there is not None and each.get(name, 0) <= there.total < amount:
+            message = (
+                f"all pods of this workload together ask for {amount} {short(name)}; the whole "
+                f"cluster has {there.total} on {counted(there.nodes)}, so not all can run at once. "
+                "Run fewer at a time, or ask for fewer GPUs."
+            )
+            yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
