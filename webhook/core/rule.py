@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.core.modes import Modes
 from webhook.core.settings import Settings
@@ -25,8 +25,8 @@ class Context:
     as it came, asks for GPUs under a legacy name and so can never run unrepaired: the engine works
     it out before the first rule, since the rules then rename what it is read from. `fresh` says
     that the inventory is not behind the cluster, `template` that the pod is one that a workload
-    will make, and `workload_gpus` what all pods of that workload ask for together. `today` is the
-    day in UTC.
+    will make, `workload` is that workload itself, and `workload_gpus` what all its pods ask for
+    together. `today` is the day in UTC.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -39,6 +39,7 @@ class Context:
     fresh: bool = True
     template: bool = False
     workload_gpus: Mapping[str, int] = field(default_factory=dict)
+    workload: Mapping[str, Any] = field(default_factory=dict)
     # In an UPDATE of pods/ephemeralcontainers: the names of those that it adds. The object is the
     # whole pod, and nothing else of it may change.
     only_ephemeral: frozenset[str] | None = None
