@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import jsonpatch
 
 from tests.shared_folder import files
-from webhook.admission.decide import pod_of
+from webhook.admission.subject import pod_of
 from webhook.core.engine import run
 from webhook.core.rule import Context
 from webhook.rules import RULES

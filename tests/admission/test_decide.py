@@ -101,6 +101,7 @@ def test_a_repair_is_logged_in_one_line() -> None:
         "name": "r-",
         "owner": "ReplicaSet",
         "codes": ["GPU101", "GPU201"],
+        "actions": ["GPU101 enforce: repaired", "GPU201 enforce: repaired"],
         "outcome": "patched",
     }
 
@@ -127,8 +128,8 @@ def test_a_finding_without_edits_is_a_warning_only() -> None:
     assert journal.mutate() == {
         "uid": "8f0b2d54-0000-4000-8000-00000000000a",
         "allowed": True,
-        "warnings": ["GPU902: look at it"],
-        "auditAnnotations": {"gpu902": "reported"},
+        "warnings": ["GPU902: look at it [enforce: reported]"],
+        "auditAnnotations": {"gpu902": "enforce: reported"},
     }
     assert [line["outcome"] for line in journal.lines()] == ["reported"]
 
@@ -136,7 +137,7 @@ def test_a_finding_without_edits_is_a_warning_only() -> None:
 def test_mutate_never_denies() -> None:
     response = Journal(denying).mutate()
     assert response["allowed"] is True
-    assert response["warnings"] == ["GPU903: must not run"]
+    assert response["warnings"] == ["GPU903: must not run [enforce: reported]"]
 
 
 def test_a_patch_that_is_no_json_is_not_sent() -> None:

@@ -61,13 +61,13 @@ def test_a_warning_is_one_line_of_256_characters(message: str, expected: str) ->
 
 
 def test_the_same_warning_is_given_once() -> None:
-    assert response.warnings_of([finding()] * 3) == ["GPU101: m"]
+    assert response.warnings_of([finding()] * 3) == ["GPU101: m [enforce: reported]"]
 
 
 @pytest.mark.parametrize(
     ("count", "last"),
     [
-        pytest.param(10, "GPU101: 9", id="10 are all shown"),
+        pytest.param(10, "GPU101: 9 [enforce: reported]", id="10 are all shown"),
         pytest.param(
             11, "GPU101: and 1 more; see `gpu-webhook review` on the manifest", id="11 are not"
         ),
@@ -83,24 +83,28 @@ def test_many_warnings_are_counted(count: int, last: str) -> None:
     ("findings", "expected"),
     [
         pytest.param([], {}, id="nothing"),
-        pytest.param([finding(edits=EDIT)], {"gpu101": "repaired"}, id="repaired"),
+        pytest.param([finding(edits=EDIT)], {"gpu101": "enforce: repaired"}, id="repaired"),
         pytest.param(
-            [finding(severity=Severity.PERSON)], {"gpu101": "reported"}, id="reported only"
+            [finding(severity=Severity.PERSON)], {"gpu101": "enforce: reported"}, id="reported only"
         ),
         pytest.param(
             [finding(edits=EDIT, safety=Safety.SHOW)],
-            {"gpu101": "reported"},
+            {"gpu101": "enforce: reported"},
             id="edits that are only shown",
         ),
         pytest.param(
-            [finding(edits=EDIT), finding()], {"gpu101": "repaired"}, id="both, repaired first"
+            [finding(edits=EDIT), finding()],
+            {"gpu101": "enforce: repaired"},
+            id="both, repaired first",
         ),
         pytest.param(
-            [finding(), finding(edits=EDIT)], {"gpu101": "repaired"}, id="both, reported first"
+            [finding(), finding(edits=EDIT)],
+            {"gpu101": "enforce: repaired"},
+            id="both, reported first",
         ),
         pytest.param(
             [finding("GPU102"), finding(edits=EDIT)],
-            {"gpu101": "repaired", "gpu102": "reported"},
+            {"gpu101": "enforce: repaired", "gpu102": "enforce: reported"},
             id="two codes",
         ),
     ],

@@ -41,6 +41,8 @@ class Unread(Inventory):
     """An inventory that fails whoever reads it."""
 
     def __getattribute__(self, name: str) -> Any:
+        if name == "namespaces":  # their modes are asked for before anything else
+            return {}
         raise AssertionError(f"the inventory was read ({name})")
 
 

@@ -32,6 +32,7 @@ def create_app(endpoint: Endpoint) -> Flask:
 
     @app.post("/mutate")
     @app.post("/validate")
+    @app.post("/guard")
     def admit() -> Response:
         return _flask(
             endpoint.post(
@@ -62,7 +63,7 @@ def create_app(endpoint: Endpoint) -> Flask:
     return app
 
 
-_PATHS = "POST reviews to /mutate or /validate; GET /healthz and /readyz"
+_PATHS = "POST reviews to /mutate, /validate or /guard; GET /healthz and /readyz"
 
 
 def _flask(answer: Answer) -> Response:

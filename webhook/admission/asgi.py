@@ -33,7 +33,7 @@ LINGER_BYTES = 2 * LARGEST_BODY  # else it meets a reset and never reads why
 BIG_BODY = 1024 * 1024
 BIG_READERS = 8  # so many big bodies are read at a time: 56 MiB a worker at worst
 MOST_PIECES = 8192  # one-byte chunks cost more to take apart than any honest body does
-DIRECT = frozenset({"/mutate", "/validate"})
+DIRECT = frozenset({"/mutate", "/validate", "/guard"})
 _BAD = 400  # from here on, what the client frames is not trusted: the connection ends
 
 # Put into the scope by our own server (admission/server.py); another ASGI server leaves them out.

@@ -1,17 +1,20 @@
-"""Road 1: from a review to the answer. `mutate` never refuses a pod."""
+"""Road 1: from a review to the answer. `mutate` and `guard` never refuse a pod; `validate` may."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from webhook.admission import response
+from webhook.admission import response, subject
 from webhook.admission.memory import Memory, Outcome, key_of
 from webhook.admission.review import dump
 from webhook.admission.verify import flaw
 from webhook.core.engine import run
-from webhook.core.pod import as_items, as_map
+from webhook.core.findings import Severity
+from webhook.core.modes import Mode, modes_for
+from webhook.core.pod import as_map
 from webhook.core.rule import Context
 
 if TYPE_CHECKING:
@@ -25,64 +28,118 @@ if TYPE_CHECKING:
     from webhook.telemetry.logs import Log
 
 US = "gpu-webhook"  # stands for the code in warnings about ourselves
-
-_MIRROR = "kubernetes.io/config.mirror"
-_OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
+_MOST_NAMESPACES = 4096  # whose modes are remembered
 
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """All that a decision depends on."""
+    """All that a decision depends on. A new one takes over when settings or inventory change."""
 
     rules: Sequence[Rule]
     settings: Settings
     inventory: Inventory | None
     log: Log
+    policy: Sequence[Rule] = ()
+    guards: Sequence[Rule] = ()
+    fresh: bool = True  # the inventory is not behind the cluster
     memory: Memory = field(default_factory=Memory)
-
-    def validate(self, review: Review) -> bytes:
-        """Whatever it is, it may pass."""
-        return response.allowed(review)
+    _contexts: dict[str, Context] = field(default_factory=dict)
 
     def mutate(self, review: Review) -> bytes:
         """Repair the pod if it is one of ours; anything else passes untouched."""
         began = perf_counter()
-        pod = pod_of(review.request)
+        pod = subject.pod_of(review.request)
         if pod is None:
+            return response.allowed(review)
+        cx = self._context(review.request["namespace"])
+        if subject.is_opted_out(cx.namespace_labels) or subject.pod_is_opted_out(pod):
             return response.allowed(review)
         key = key_of(review, pod)
         outcome = self.memory.recall(key)
         if outcome is None:
-            outcome = self._judge(review, pod, began)
+            outcome = self._repaired(review, pod, began, run(self.rules, pod, cx))
             self.memory.keep(key, outcome)
-        if outcome.word:
-            self._log(review, pod, began, outcome.word, codes=outcome.codes, **outcome.fault)
-        if not outcome.patch:
-            return response.allowed(review, outcome.warnings, outcome.audit)
-        return response.patched(review, outcome.patch, outcome.warnings, outcome.audit)
+        return self._answer(review, pod, began, outcome)
 
-    def _judge(self, review: Review, pod: dict[str, Any], began: float) -> Outcome:
-        """What the rules say, and a patch that has been tried."""
-        cx = Context(self.settings, self.inventory, namespace=review.request["namespace"])
-        verdict = run(self.rules, pod, cx)
-        for code, error in verdict.failed:
-            self._log(
-                review, pod, began, "failed", level="error", codes=[code], error=_place(error)
+    def guard(self, review: Review) -> bytes:
+        """Keep GPUs out of the sight of containers that asked for none."""
+        began = perf_counter()
+        made = subject.pod_of(review.request)
+        pod = made or subject.debugged_pod_of(review.request)
+        if pod is None:
+            return response.allowed(review)
+        cx = self._context(review.request["namespace"])
+        if subject.is_opted_out(cx.namespace_labels):
+            return response.allowed(review)
+        cx = replace(cx, today=_today())
+        verdict = run(self.guards, pod, cx, every_pod=True)
+        return self._answer(review, pod, began, self._repaired(review, pod, began, verdict))
+
+    def validate(self, review: Review) -> bytes:
+        """Refuse a pod that the rules in force deny; tell of whatever else was found."""
+        began = perf_counter()
+        pod = subject.pod_of(review.request)
+        if pod is None:
+            return response.allowed(review)
+        cx = self._context(review.request["namespace"])
+        if subject.is_opted_out(cx.namespace_labels):
+            return response.allowed(review)
+        verdict = run(self.policy, pod, replace(cx, today=_today(), fresh=self.fresh))
+        self._report_failures(review, pod, began, verdict)
+        return self._answer(review, pod, began, _outcome(verdict.findings))
+
+    def _context(self, namespace: str) -> Context:
+        """What holds in this namespace. One that the inventory does not know has no labels."""
+        cx = self._contexts.get(namespace)
+        if cx is None:
+            known = self.inventory.namespaces if self.inventory is not None else {}
+            labels = known.get(namespace, {})
+            modes = modes_for(self.settings.policy, namespace, labels)
+            cx = Context(
+                self.settings, self.inventory, namespace, modes=modes, namespace_labels=labels
             )
+            if len(self._contexts) >= _MOST_NAMESPACES:
+                self._contexts.clear()
+            self._contexts[namespace] = cx
+        return cx
+
+    def _repaired(
+        self, review: Review, pod: dict[str, Any], began: float, verdict: Verdict
+    ) -> Outcome:
+        """What the rules did, with a patch that has been tried."""
+        self._report_failures(review, pod, began, verdict)
         lasts = not verdict.failed
-        if not verdict.findings:
-            return Outcome("", lasts=lasts)
-        warnings = response.warnings_of(verdict.findings)
-        audit = response.audit_of(verdict.findings)
-        codes = _codes(verdict.findings)
         if not verdict.patch:
-            return Outcome("reported", codes, b"", warnings, audit, lasts=lasts)
+            return replace(_outcome(_undenied(verdict.findings)), lasts=lasts)
         patch, fault, level = _tried(review, pod, verdict)
         if fault:
             text = f"this pod was let through unrepaired: {fault}; repair its manifest"
             told = {"level": level, "error": fault}
-            return Outcome("refused", codes, b"", [response.warning(US, text)], fault=told)
-        return Outcome("patched", codes, patch, warnings, audit, lasts=lasts)
+            return Outcome(
+                "refused", _codes(verdict.findings), b"", [response.warning(US, text)], fault=told
+            )
+        outcome = _outcome(_undenied(verdict.findings))
+        return replace(outcome, word="patched", patch=patch, lasts=lasts)
+
+    def _report_failures(
+        self, review: Review, pod: dict[str, Any], began: float, verdict: Verdict
+    ) -> None:
+        for code, error in verdict.failed:
+            self._log(
+                review, pod, began, "failed", level="error", codes=[code], error=_place(error)
+            )
+
+    def _answer(self, review: Review, pod: dict[str, Any], began: float, outcome: Outcome) -> bytes:
+        if outcome.word:
+            more: dict[str, Any] = dict(outcome.fault)
+            if outcome.actions:
+                more["actions"] = outcome.actions
+            self._log(review, pod, began, outcome.word, codes=outcome.codes, **more)
+        if outcome.denial:
+            return response.denied(review, outcome.denial, outcome.warnings, outcome.audit)
+        if outcome.patch:
+            return response.patched(review, outcome.patch, outcome.warnings, outcome.audit)
+        return response.allowed(review, outcome.warnings, outcome.audit)
 
     def _log(  # noqa: PLR0913  # one line says it all
         self,
@@ -93,7 +150,7 @@ class Decider:
         *,
         codes: list[str],
         level: str = "info",
-        **more: str,
+        **more: object,
     ) -> None:
         metadata = as_map(pod.get("metadata"))
         self.log.write(
@@ -101,13 +158,47 @@ class Decider:
             f"pod {outcome}",
             uid=review.uid,
             namespace=review.request["namespace"],
-            name=_text(metadata.get("name")) or _text(metadata.get("generateName")),
-            owner=_owner(metadata),
+            name=subject.text(metadata.get("name")) or subject.text(metadata.get("generateName")),
+            owner=subject.owner_of(metadata),
             codes=codes,
             outcome=outcome,
             milliseconds=round((perf_counter() - began) * 1000, 3),
             **more,
         )
+
+
+def _today() -> Any:
+    return datetime.now(UTC).date()
+
+
+def _undenied(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings where nothing is refused: a denial is a person's matter there."""
+    return [
+        replace(f, severity=Severity.PERSON) if f.severity is Severity.DENY else f for f in findings
+    ]
+
+
+def _outcome(findings: Sequence[Finding]) -> Outcome:
+    """The answer to these findings, without a patch."""
+    if not findings:
+        return Outcome("")
+    denials = response.denials_of(findings)
+    if denials:
+        word = "denied"
+    elif all(found.exception for found in findings):
+        word = "excepted"
+    elif all(found.mode is Mode.AUDIT for found in findings):
+        word = "audited"
+    else:
+        word = "reported"
+    return Outcome(
+        word,
+        _codes(findings),
+        warnings=response.warnings_of(findings),
+        audit=response.audit_of(findings),
+        actions=list(dict.fromkeys(f"{f.code} {f.mode}: {f.action}" for f in findings)),
+        denial=denials,
+    )
 
 
 def _tried(review: Review, pod: dict[str, Any], verdict: Verdict) -> tuple[bytes, str, str]:
@@ -121,50 +212,8 @@ def _tried(review: Review, pod: dict[str, Any], verdict: Verdict) -> tuple[bytes
         return b"", f"the patch fails its own test ({_place(error)})", "error"
 
 
-def pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
-    """The pod that is being made, or None if the request is none of our business."""
-    if request.get("operation") != "CREATE" or request.get("subResource"):
-        return None
-    kind, resource = as_map(request.get("kind")), as_map(request.get("resource"))
-    if (kind.get("kind"), kind.get("version"), kind.get("group") or "") != ("Pod", "v1", ""):
-        return None
-    if (resource.get("resource"), resource.get("group") or "") != ("pods", ""):
-        return None
-    pod, namespace = request.get("object"), request.get("namespace")
-    if not isinstance(pod, dict) or not isinstance(namespace, str) or not namespace:
-        return None
-    spec = pod.get("spec")
-    if not isinstance(spec, dict) or _is_mirror(pod) or _is_for_windows(spec):
-        return None
-    return pod
-
-
-def _is_mirror(pod: dict[str, Any]) -> bool:
-    """True for the API server's image of a static pod: the kubelet runs it as it is on disk."""
-    return _MIRROR in as_map(as_map(pod.get("metadata")).get("annotations"))
-
-
-def _is_for_windows(spec: dict[str, Any]) -> bool:
-    selector = as_map(spec.get("nodeSelector"))
-    return as_map(spec.get("os")).get("name") == "windows" or any(
-        selector.get(label) == "windows" for label in _OS_LABELS
-    )
-
-
-def _owner(metadata: dict[str, Any]) -> str:
-    """The kind of the controller that made the pod; nothing for a pod by hand."""
-    for _, owner in as_items(metadata.get("ownerReferences")):
-        if owner.get("controller") is True:
-            return _text(owner.get("kind"))
-    return ""
-
-
 def _codes(findings: Sequence[Finding]) -> list[str]:
     return sorted({found.code for found in findings})
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _place(error: Exception) -> str:

@@ -30,16 +30,24 @@ class Answer(NamedTuple):
 
 
 class Endpoint:
-    """The two admission paths and the two probes."""
+    """The admission paths and the two probes."""
 
     def __init__(self, decider: Decider, not_ready: Callable[[], str]) -> None:
         """`not_ready` says why no traffic should come here; nothing if it may."""
-        self._decider = decider
         self._not_ready = not_ready
-        self._roads = {"/mutate": decider.mutate, "/validate": decider.validate}
+        self.use(decider)
+
+    def use(self, decider: Decider) -> None:
+        """Let this one decide from now on: settings or inventory have changed."""
+        self._decider = decider
+        self._roads = {
+            "/mutate": decider.mutate,
+            "/validate": decider.validate,
+            "/guard": decider.guard,
+        }
 
     def post(self, path: str, content_type: str, content_encoding: str, body: bytes) -> Answer:
-        """Answer a review that was sent to /mutate or /validate."""
+        """Answer a review that was sent to one of the admission paths."""
         if content_type != JSON and (fault := _wrong_type(content_type)):
             return fault
         if content_encoding not in {"", "identity"}:

@@ -34,6 +34,8 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     audit: dict[str, str] = field(default_factory=dict)
     fault: dict[str, str] = field(default_factory=dict)
+    actions: list[str] = field(default_factory=list)  # as `GPU101 enforce: repaired`
+    denial: str = ""  # why the object is refused, if it is
     lasts: bool = False  # an answer after a fault of ours is not remembered
 
 
@@ -72,6 +74,7 @@ def key_of(review: Review, pod: dict[str, Any]) -> bytes:
     annotations = metadata.get("annotations")
     if isinstance(annotations, dict) and _APPLIED in annotations:
         annotations = {key: text for key, text in annotations.items() if key != _APPLIED}
+    # Labels are read for an opt-out only, which is asked before the memory is.
     read = (review.request["namespace"], pod["spec"], annotations, metadata.get("ownerReferences"))
     try:
         key = orjson.dumps(read)

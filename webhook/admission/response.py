@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from webhook.core.findings import Safety
+from webhook.core.modes import Mode
 from webhook.telemetry.logs import printable
 
 if TYPE_CHECKING:
@@ -42,18 +42,43 @@ def patched(
     return _answer(review, response, warnings, audit)
 
 
-def warning(code: str, message: str) -> str:
+def denied(
+    review: Review, message: str, warnings: Iterable[str], audit: Mapping[str, str] | None
+) -> bytes:
+    """The object must not pass; the message is what `kubectl` prints."""
+    status = {"code": 403, "reason": "Forbidden", "message": message}
+    response = {"uid": review.uid, "allowed": False, "status": status}
+    return _answer(review, response, warnings, audit)
+
+
+def warning(code: str, message: str, mark: str = "") -> str:
     """One line, the code first, not longer than the API server lets through.
 
     A control character in it, and the API server would drop the warning without a word.
     """
-    text = printable(f"{code}: {message}")
-    return text if len(text) <= LONGEST_WARNING else f"{text[: LONGEST_WARNING - 1]}…"
+    text, longest = printable(f"{code}: {message}"), LONGEST_WARNING - len(mark)
+    return (text if len(text) <= longest else f"{text[: longest - 1]}…") + mark
+
+
+def _mark(found: Finding) -> str:
+    """Which mode acted, and what came of it: at the end of a message."""
+    return f" [{found.mode}: {found.action}]"
+
+
+def _told(found: Finding) -> bool:
+    return found.mode is not Mode.AUDIT and not found.exception
+
+
+def denials_of(findings: Iterable[Finding]) -> str:
+    """All reasons for which the object is refused, a line each; nothing if there is none."""
+    found = [each for each in findings if each.action == "denied"]
+    return "\n".join(dict.fromkeys(printable(f"{e.code}: {e.message}{_mark(e)}") for e in found))
 
 
 def warnings_of(findings: Iterable[Finding]) -> list[str]:
-    """A warning a finding, each text once, the first few of many."""
-    texts = list(dict.fromkeys(warning(found.code, found.message) for found in findings))
+    """A warning a finding, each text once, the first few of many; a denial says itself."""
+    told = (found for found in findings if _told(found) and found.action != "denied")
+    texts = list(dict.fromkeys(warning(f.code, f.message, _mark(f)) for f in told))
     more = len(texts) - MOST_WARNINGS
     if more <= 0:
         return texts
@@ -63,17 +88,20 @@ def warnings_of(findings: Iterable[Finding]) -> list[str]:
 
 
 def audit_of(findings: Iterable[Finding]) -> Audit:
-    """What the audit log keeps: each code, and whether it was repaired or only reported.
+    """What the audit log keeps: each code, its mode and what came of it; the gravest counts.
 
     A key with a slash is not taken by the API server.
     """
-    audit: Audit = {}
+    audit: dict[str, tuple[int, str]] = {}
     for found in findings:
-        repaired = bool(found.edits) and found.safety is Safety.SAFE
-        key = found.code.lower()
-        if repaired or key not in audit:
-            audit[key] = "repaired" if repaired else "reported"
-    return audit
+        key, rank = found.code.lower(), _GRAVITY.index(found.action)
+        if key not in audit or rank < audit[key][0]:
+            reason = f" ({printable(found.exception)[:200]})" if found.exception else ""
+            audit[key] = (rank, f"{found.mode}: {found.action}{reason}")
+    return {key: text for key, (_, text) in audit.items()}
+
+
+_GRAVITY = ("denied", "repaired", "would deny", "would repair", "excepted", "reported")
 
 
 def _answer(

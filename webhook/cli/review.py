@@ -154,7 +154,8 @@ def _answer(
 ) -> int:
     """An AdmissionReview in: the review response out, as the endpoint would send it."""
     from webhook.admission import review as reviews
-    from webhook.admission.decide import Decider, pod_of
+    from webhook.admission.decide import Decider
+    from webhook.admission.subject import pod_of
     from webhook.telemetry.logs import Log
 
     body = json.dumps(document).encode()
