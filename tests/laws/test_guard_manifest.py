@@ -1,0 +1,61 @@
+"""The leak guard's own entry: what keeps it away from pods that nobody wants it to see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from webhook.core.match_conditions import match_conditions
+from webhook.core.settings import Settings
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+
+
+def entry(name: str) -> dict[str, Any]:
+    configuration: dict[str, Any] = yaml.safe_load((MANIFESTS / name / "webhook.yaml").read_text())
+    first: dict[str, Any] = configuration["webhooks"][0]
+    return first
+
+
+def test_it_is_an_entry_of_its_own_that_nobody_installs_unasked() -> None:
+    component = yaml.safe_load((MANIFESTS / "guard" / "kustomization.yaml").read_text())
+    assert component["kind"] == "Component"
+    for name in ("base", "cert-manager"):
+        installed = (MANIFESTS / name / "kustomization.yaml").read_text()
+        assert "guard" not in installed
+    assert entry("guard")["clientConfig"]["service"] == {
+        **entry("base")["clientConfig"]["service"],
+        "path": "/guard",
+    }
+
+
+def test_no_pod_waits_for_it_long_or_fails_without_it() -> None:
+    guard = entry("guard")
+    assert guard["failurePolicy"] == "Ignore"
+    assert guard["timeoutSeconds"] == 1
+    assert guard["reinvocationPolicy"] == "IfNeeded"
+    assert guard["sideEffects"] == "None"
+
+
+def test_it_sees_new_pods_and_new_ephemeral_containers() -> None:
+    seen = [(rule["resources"], rule["operations"]) for rule in entry("guard")["rules"]]
+    assert seen == [(["pods"], ["CREATE"]), (["pods/ephemeralcontainers"], ["UPDATE"])]
+
+
+def test_it_sees_namespaces_that_ask_for_it_less_those_that_the_base_leaves_alone() -> None:
+    asked_for, *others = entry("guard")["namespaceSelector"]["matchExpressions"]
+    left_alone = entry("base")["namespaceSelector"]["matchExpressions"]
+    assert asked_for == {
+        "key": "gpu-webhook.dev/guard",
+        "operator": "In",
+        "values": ["enabled"],
+    }
+    assert sorted(others, key=str) == sorted(left_alone, key=str)
+
+
+def test_its_conditions_are_those_that_speak_of_no_gpu() -> None:
+    general = [each for each in match_conditions(Settings()) if each["name"] != "concerns-gpus"]
+    assert entry("guard")["matchConditions"] == general
+    assert len(general) == 2
