@@ -15,6 +15,7 @@ from webhook.core.pointer import ROOT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from webhook.core.exceptions import Claim
     from webhook.core.findings import Finding
     from webhook.core.pointer import Path
     from webhook.core.rule import Context, Rule
@@ -70,11 +71,11 @@ def _excepted(found: tuple[Finding, ...], pod: Pod, cx: Context) -> tuple[Findin
     code = found[0].code
     allowed = cx.settings.policy.allows_exception(code, cx.namespace, cx.namespace_labels)
     made = claim(code, pod.annotations, allowed=allowed, today=cx.today)
+    # A notice asks nothing of the pod, so there is nothing to except it from.
+    return tuple(f if f.severity is Severity.NOTICE else _claimed(f, made) for f in found)
+
+
+def _claimed(finding: Finding, made: Claim) -> Finding:
     if made.why_not:
-        return tuple(replace(each, message=f"{each.message} ({made.why_not})") for each in found)
-    if not made.reason:
-        return found
-    return tuple(
-        each if each.severity is Severity.NOTICE else replace(each, exception=made.reason)
-        for each in found
-    )
+        return replace(finding, message=f"{finding.message} ({made.why_not})")
+    return replace(finding, exception=made.reason)

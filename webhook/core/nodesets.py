@@ -19,6 +19,7 @@ NodeSet = int
 _BITMAP = "x"
 _STEP = 64  # values of a table that share a precomputed set; the others of a step are added up
 _INT64 = range(-(2**63), 2**63)
+_MOST_DIGITS = 19
 
 
 def of(numbers: Iterable[int]) -> NodeSet:
@@ -140,10 +141,10 @@ def as_int64(text: str) -> int | None:
     digits = text[1:] if text[:1] in {"+", "-"} else text
     if not (digits.isascii() and digits.isdigit()):
         return None
-    try:
-        number = int(text)
-    except ValueError:  # thousands of digits
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS:
         return None
+    number = -int(digits) if text[0] == "-" else int(digits)
     return number if number in _INT64 else None
 
 

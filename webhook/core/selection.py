@@ -46,4 +46,13 @@ def matches(patterns: tuple[str, ...], name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(".*".join(map(re.escape, each.split("*"))) for each in patterns))
+    return re.compile("|".join(map(_translated, patterns)), re.DOTALL)
+
+
+def _translated(pattern: str) -> str:
+    """The pattern as a regular expression; each * keeps the least that fits, so none is slow."""
+    first, *rest = map(re.escape, pattern.split("*"))
+    if not rest:
+        return first
+    *middle, last = rest
+    return first + "".join(f"(?>.*?{each})" for each in middle) + f".*{last}"
