@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,13 @@ import yaml
 
 from webhook.cli import settings_file
 from webhook.core.engine import run
+from webhook.core.modes import modes_for
+from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
 from webhook.core.workloads import template_at
 from webhook.inventory import static
-from webhook.rules import RULES
+from webhook.rules import GUARD, POLICY, RULES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 CORPUS = Path(__file__).parent / "corpus"
 OUTPUTS = (".fixed.yaml", ".findings.txt")
 GIVEN = (".settings.yaml", ".nodes.yaml")
+DAY = date(2026, 11, 21)  # of all cases: an exception may end
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,31 @@ class Case:
         config, nodes = (self.beside(ending) for ending in GIVEN)
         settings = settings_file.load(str(config)) if config.exists() else Settings()
         inventory = static.load(str(nodes), settings) if nodes.exists() else None
-        return Context(settings, inventory, obj["metadata"].get("namespace", "default"))
+        namespace = obj["metadata"].get("namespace", "default")
+        return Context(
+            settings,
+            inventory,
+            namespace,
+            modes=modes_for(settings.policy, namespace, {}),
+            today=DAY,
+            template=template_at(obj) != ROOT,
+        )
 
-    def judge(self, obj: dict[str, Any], rules: Sequence[Rule] = RULES) -> Verdict:
+    @property
+    def is_for_guard(self) -> bool:
+        return self.rule in {rule.NAME for rule in GUARD}
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that an object like this meets, in order."""
+        return GUARD if self.is_for_guard else (*RULES, *POLICY)
+
+    def judge(self, obj: dict[str, Any], rules: Sequence[Rule] = ()) -> Verdict:
         """Send the object down road 1; it is repaired in place."""
         at = template_at(obj)
         assert at is not None
-        return run(rules, obj, self.context(obj), at)
+        cx = self.context(obj)
+        return run(rules or self.rules, obj, cx, at, every_pod=self.is_for_guard)
 
     def outputs(self) -> dict[Path, str]:
         """What the golden files of this case must say."""

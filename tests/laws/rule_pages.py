@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cases import CORPUS, GIVEN, OUTPUTS, Case
-from webhook.rules import RULES
+from webhook.rules import ALL
 
 if TYPE_CHECKING:
     from webhook.core.rule import Rule
@@ -32,7 +32,7 @@ begins with. `gpu-webhook explain CODE` prints a rule's manual.
 
 def pages() -> dict[Path, str]:
     """Every page with what it must say."""
-    rules = sorted(RULES, key=lambda rule: rule.CODE)
+    rules = sorted(ALL, key=lambda rule: rule.CODE)
     lines = [
         f"| [{rule.CODE}]({rule.CODE}.md) | {rule.NAME} | {_headline(rule)} |\n" for rule in rules
     ]

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from webhook.core.errors import InputError
-from webhook.rules import RETIRED, RULES
+from webhook.rules import ALL, RETIRED
 
 if TYPE_CHECKING:
     import argparse
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace) -> int:
     """Print one rule's manual, or the list of rules."""
     if args.code is None:
-        for rule in sorted(RULES, key=lambda each: each.CODE):
+        for rule in sorted(ALL, key=lambda each: each.CODE):
             sys.stdout.write(f"{rule.CODE}  {rule.NAME:24} {headline(rule)}\n")
         return 0
     rule = find(args.code)
@@ -29,10 +29,10 @@ def run(args: argparse.Namespace) -> int:
 def find(word: str) -> Rule:
     """The rule with this code or name; raises InputError with the codes there are."""
     code = RETIRED.get(word.upper(), word.upper())
-    for rule in RULES:
+    for rule in ALL:
         if code == rule.CODE or word.lower() == rule.NAME:
             return rule
-    codes = ", ".join(sorted(rule.CODE for rule in RULES))
+    codes = ", ".join(sorted(rule.CODE for rule in ALL))
     raise InputError(f"there is no rule {word!r}; the codes are {codes}")
 
 

@@ -1,23 +1,28 @@
-"""The rules, in the order in which they act on a pod."""
+"""The rules, in the order in which they act on a pod: repairs, then policy, and the guard."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from webhook.rules import (
+    above_limit,
     affinity_annotation,
     daemonset_template,
     dead_annotations,
     driver_paths,
     driver_profile,
     fractional_amount,
+    full_now,
+    leak_guard,
     legacy_resource,
     missing_toleration,
     model_label,
+    never_fits,
     placement,
     request_without_limit,
     tolerations_annotation,
     unequal_amounts,
+    workload_too_large,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +43,19 @@ RULES: tuple[Rule, ...] = (
     placement,  # after all that names a node
     daemonset_template,
 )
+
+# Asked of the repaired pod by /validate and `review`.
+POLICY: tuple[Rule, ...] = (
+    above_limit,  # first: what the settings forbid, whatever the cluster has
+    never_fits,
+    full_now,
+    workload_too_large,
+)
+
+# Asked of every pod where the guard is registered: containers that asked for no GPU.
+GUARD: tuple[Rule, ...] = (leak_guard,)
+
+ALL: tuple[Rule, ...] = (*RULES, *POLICY, *GUARD)
 
 # Codes that are no longer given, with the one that took over; a code is never used again.
 RETIRED: dict[str, str] = {}
