@@ -1,0 +1,136 @@
+"""Modes: what a rule may do in a namespace, from the default to the last override that fits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.core.modes import Mode, Modes, modes_for, usual
+from webhook.core.selection import Selection
+from webhook.core.settings import Override, Policy
+
+OFF, AUDIT, WARN, ENFORCE = Mode
+CODES = ("GPU101", "GPU203", "GPU301", "GPU303")
+ML, LIVE, NONE_YET = (
+    Selection(("ml-*",)),
+    Selection(labels=(("stage", "live"),)),
+    Selection((), (), 0),
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "mode"),
+    [
+        pytest.param("GPU101", ENFORCE, id="a repair is made"),
+        pytest.param("GPU111", ENFORCE, id="a template's finding too"),
+        pytest.param("GPU203", ENFORCE, id="a driver's too"),
+        pytest.param("GPU301", WARN, id="never fits only warns: an inventory may be behind"),
+        pytest.param("GPU302", WARN, id="full now only warns"),
+        pytest.param("GPU303", AUDIT, id="the guard only counts: its pods ask for no GPU"),
+        pytest.param("GPU304", WARN, id="a limit only warns"),
+        pytest.param("GPU305", WARN, id="a workload only warns"),
+    ],
+)
+def test_a_rule_that_nothing_is_said_of_has_its_usual_mode(code: str, mode: Mode) -> None:
+    assert usual(code) is mode
+    assert Modes().of(code) is mode
+    assert modes_for(Policy(), "any", {}).of(code) is mode
+
+
+POLICIES = [
+    pytest.param(Policy(AUDIT), "AAAA", id="a mode for all, the guard included"),
+    pytest.param(Policy(rules={"GPU301": ENFORCE}), "EEEA", id="a rule, and the others as usual"),
+    pytest.param(Policy(WARN, {"GPU303": OFF}), "WWWO", id="a rule wins over the mode for all"),
+    pytest.param(
+        Policy(WARN, overrides=(Override(ML, AUDIT),)), "AAAA", id="an override wins over the mode"
+    ),
+    pytest.param(
+        Policy(WARN, {"GPU101": ENFORCE}, (Override(ML, AUDIT),)),
+        "AAAA",
+        id="its mode is for all rules there, also those named before",
+    ),
+    pytest.param(
+        Policy(WARN, {"GPU101": ENFORCE}, (Override(ML, rules={"GPU203": OFF}),)),
+        "EOWW",
+        id="without a mode it says nothing of the rules that it does not name",
+    ),
+    pytest.param(
+        Policy(overrides=(Override(ML, AUDIT, {"GPU301": ENFORCE}),)),
+        "AAEA",
+        id="within an override a rule wins over its mode",
+    ),
+    pytest.param(
+        Policy(overrides=(Override(ML, rules={"GPU301": OFF}), Override(LIVE, ENFORCE))),
+        "EEEE",
+        id="a later override wins over an earlier one's rule",
+    ),
+    pytest.param(
+        Policy(overrides=(Override(LIVE, ENFORCE), Override(ML, rules={"GPU301": OFF}))),
+        "EEOE",
+        id="a later override's rule wins over an earlier one's mode",
+    ),
+    pytest.param(
+        Policy(overrides=(Override(ML, rules={"GPU101": OFF}), Override(rules={"GPU203": OFF}))),
+        "OOWA",
+        id="rules of several overrides add up",
+    ),
+    pytest.param(
+        Policy(overrides=(Override(Selection(("web",)), OFF), Override(NONE_YET, OFF))),
+        "EEWA",
+        id="an override for other namespaces says nothing",
+    ),
+    pytest.param(Policy(overrides=(Override(mode=OFF),)), "OOOO", id="an override for all"),
+    pytest.param(Policy(overrides=(Override(ML),)), "EEWA", id="an override that says nothing"),
+]
+
+
+@pytest.mark.parametrize(("policy", "modes"), POLICIES)
+def test_what_is_said_later_and_closer_wins(policy: Policy, modes: str) -> None:
+    settled = modes_for(policy, "ml-train", {"stage": "live"})
+    assert "".join(settled.of(code)[0].upper() for code in CODES) == modes
+
+
+def test_a_policy_is_not_changed_by_asking_for_a_namespace() -> None:
+    policy = Policy(rules={"GPU101": OFF}, overrides=(Override(ML, rules={"GPU203": OFF}),))
+    assert modes_for(policy, "ml-train", {}).of("GPU203") is OFF
+    assert modes_for(policy, "web", {}).of("GPU203") is ENFORCE
+    assert policy.rules == {"GPU101": OFF}
+
+
+_modes = st.sampled_from(Mode)
+_rules = st.dictionaries(st.sampled_from(CODES), _modes, max_size=2)
+_where = st.builds(
+    Selection,
+    st.lists(st.sampled_from(["ml-*", "*", "web"]), max_size=2).map(tuple),
+    st.sampled_from([(), (("stage", "live"),)]),
+    st.sampled_from([0, 50, 100]),
+)
+_policies = st.builds(
+    Policy,
+    st.none() | _modes,
+    _rules,
+    st.lists(st.builds(Override, _where, st.none() | _modes, _rules), max_size=5).map(tuple),
+)
+
+
+@given(_policies, st.sampled_from(["", "ml-train", "web", "x"]), st.booleans())
+def test_the_mode_is_the_first_one_found_on_the_way_back(
+    policy: Policy,
+    namespace: str,
+    live: bool,  # noqa: FBT001
+) -> None:
+    labels = {"stage": "live"} if live else {}
+    layers = [
+        (each.rules, each.mode)
+        for each in reversed(policy.overrides)
+        if each.where.selects(namespace, labels)
+    ]
+    for code in CODES:
+        said = [
+            mode
+            for rules, default in (*layers, (policy.rules, policy.mode))
+            for mode in (rules.get(code), default)
+            if mode is not None
+        ]
+        assert modes_for(policy, namespace, labels).of(code) is [*said, usual(code)][0]
