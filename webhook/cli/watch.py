@@ -1,0 +1,98 @@
+"""`gpu-webhook watch`: keeps a snapshot of the cluster in a folder that `serve` reads."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.errors import InputError, SettingsError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from webhook.core.settings import Settings
+    from webhook.inventory.project import Audit
+    from webhook.inventory.watch import Watcher
+    from webhook.telemetry.logs import Log
+
+_NICENESS = 5  # a list of 150,000 pods takes a core for a while; answers come first
+
+
+def run(args: argparse.Namespace) -> int:
+    """Watch until told to stop. InputError says what is missing."""
+    from webhook.cli import settings_file
+    from webhook.core.settings import Settings
+    from webhook.inventory import client, publish
+    from webhook.inventory.watch import Watcher
+    from webhook.telemetry.logs import Log
+
+    settings = settings_file.load(args.config) if args.config else Settings()
+    folder = Path(args.snapshot)
+    if not publish.writable(folder):
+        raise InputError(f"--snapshot {folder}: cannot be written to; name a folder that can")
+    api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
+    log = Log()
+    watcher = Watcher(api, settings, folder, log, audit_of(settings))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: watcher.stopped.set())
+    os.nice(_NICENESS)
+    reload = _Reload(args.config, settings, watcher, log)
+    log.write("info", "watching", snapshot=str(folder))
+    watcher.run(every_second=reload.look)
+    log.write("info", "stopped")
+    log.close()
+    return 0
+
+
+class _Reload:
+    """Looks whether the settings file is another one."""
+
+    def __init__(self, file: str | None, settings: Settings, watcher: Watcher, log: Log) -> None:
+        self._file = file
+        self._settings = settings
+        self._watcher = watcher
+        self._log = log
+        self._seen = self._look()
+
+    def _look(self) -> tuple[int, ...] | None:
+        if self._file is None:
+            return None
+        try:
+            found = Path(self._file).stat()
+        except OSError:
+            return ()
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def look(self) -> None:
+        """Take new settings; bad ones are reported once, and the old ones stay."""
+        from webhook.cli import settings_file
+
+        seen = self._look()
+        if self._file is None or seen == self._seen:
+            return
+        self._seen = seen
+        try:
+            settings = settings_file.load(self._file)
+        except SettingsError as error:
+            self._watcher.extra["settings_fault"] = str(error)[:1000]
+            self._log.write("error", "the settings are bad; the old ones stay", reason=str(error))
+            return
+        self._watcher.extra.pop("settings_fault", None)
+        if settings != self._settings:
+            self._settings = settings
+            self._watcher.use(settings, audit_of(settings))
+            self._log.write("info", "the settings are new: everything is listed anew")
+
+
+def audit_of(settings: Settings) -> Audit:
+    """What the leak guard says of a raw pod."""
+    from webhook.core.pod import Pod
+    from webhook.rules import leak_guard
+
+    def audit(raw: dict[str, Any]) -> tuple[str, ...]:
+        namespace = str(raw["metadata"].get("namespace", ""))
+        return leak_guard.exposures(Pod(raw), settings, namespace)
+
+    return audit

@@ -1,0 +1,333 @@
+"""List, watch, resume: the loop that keeps the facts of one kind of object up to date.
+
+Why a watch lasts 40 to 45 seconds. A connection may freeze without a word (a firewall that forgets
+it, a load balancer whose backend is gone). Keep-alives of TCP tell only that the next hop lives,
+and bookmarks come once a minute, so a client that waits for either notices after two minutes or
+never. The API server ends a watch by itself after `timeoutSeconds`, whatever it had to say; one
+that is silent for five seconds more is frozen. So a frozen connection is noticed after 50 seconds
+at most, and nothing is listed again: the next watch goes on from the last resource version. The
+price is one request per kind and 45 seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from webhook.core.pod import as_map
+from webhook.inventory import project
+from webhook.inventory.client import Fault, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.core.settings import Settings
+    from webhook.inventory.store import Kept, Store
+    from webhook.inventory.watch import Watcher
+
+PAGE = 500
+WATCH_SECONDS = (40, 45)
+GRACE_SECONDS = 5
+LIST_SECONDS = 10.0  # between two lists of one kind
+LONGEST_REST = 60.0
+# Nobody is there: to knock costs nobody anything, and we want to be let in as soon as it opens.
+LONGEST_REST_AWAY = 4.0
+FIRST_REST = 0.5
+SHORTEST_WATCH = (
+    1.0  # one that ends sooner without an event is a fault: it would go round and round
+)
+REFUSED_SECONDS = 60.0  # until we ask again for what we may not read, or what is not served
+STUCK_SECONDS = 90.0  # without a page, an event or a rest: the loop hangs where no time limit holds
+WAIT_FOR_NODES = 10.0  # seconds that the list of pods gives way to the lists that decisions need
+
+_GONE = 410
+_FORBIDDEN = 403
+_NOT_FOUND = 404
+
+
+NAMES = ("nodes", "pods", "namespaces", "runtimeclasses", "deviceclasses")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of object: where it is served, the newest version first, and what is kept of it."""
+
+    name: str
+    paths: tuple[str, ...]
+    kept: Kept[Any]
+    project: Callable[[dict[str, Any]], Any]
+
+
+def kinds(store: Store, settings: Settings, audit: project.Audit | None) -> tuple[Kind, ...]:
+    """All that is watched. RBAC must allow list and watch of these; manifests/ says so too."""
+    keys = project.namespace_keys(settings)
+    dra = tuple(f"/apis/resource.k8s.io/{v}/deviceclasses" for v in ("v1", "v1beta2", "v1beta1"))
+    return (
+        Kind("nodes", ("/api/v1/nodes",), store.nodes, lambda o: project.node(o, settings)),
+        Kind("pods", ("/api/v1/pods",), store.pods, lambda o: project.pod(o, settings, audit)),
+        Kind(
+            "namespaces",
+            ("/api/v1/namespaces",),
+            store.namespaces,
+            lambda o: project.namespace(o, keys),
+        ),
+        Kind(
+            "runtimeclasses",
+            ("/apis/node.k8s.io/v1/runtimeclasses",),
+            store.runtime_classes,
+            project.key_of,
+        ),
+        Kind("deviceclasses", dra, store.device_classes, project.device_class),
+    )
+
+
+@dataclass
+class State:
+    """What became of one kind so far; it outlives a loop that hung."""
+
+    state: str = "starting"  # listing | watching | resting | refused | absent
+    alive: float = 0.0  # epoch: all that happened until then is known
+    listed: bool = False  # once, at least
+    settled: bool = False  # listed, or there is nothing to list
+    fault: str = ""  # the last one; empty when all is well
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    faults: int = 0
+    skipped: int = 0  # objects that could not be read
+    next_list: float = field(default=0.0, repr=False)  # monotonic
+
+    def told(self) -> dict[str, Any]:
+        names = ("state", "alive", "fault", "lists", "watches", "events", "faults", "skipped")
+        return {name: getattr(self, name) for name in names}
+
+
+class Retired(Exception):  # noqa: N818 - what happened
+    """Another loop has taken over."""
+
+
+class Loop(threading.Thread):
+    """Keeps the facts of one kind up to date."""
+
+    def __init__(self, kind: Kind, state: State, watcher: Watcher) -> None:
+        super().__init__(name=kind.name, daemon=True)
+        self.kind = kind
+        self.state = state
+        self.retired = False
+        self.due = time.monotonic() + STUCK_SECONDS
+        self._watcher = watcher
+        self._path = ""
+        self._version = ""  # empty: a list is needed
+        self._failures = 0
+
+    def run(self) -> None:
+        """Go on until another loop takes over, or the program ends."""
+        with contextlib.suppress(Retired):
+            if self.kind.name == "pods":
+                self._watcher.decided.wait(WAIT_FOR_NODES)
+            while True:
+                self._step()
+
+    def _step(self) -> None:
+        """One list if it is needed, and one watch."""
+        try:
+            if not self._version:
+                self._list()
+            if self._version:
+                self._watch()
+        except Retired:
+            raise
+        except Refused as refused:
+            self._refused(refused)
+        except Fault as fault:
+            self._fail(fault)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the loop goes on
+            self._version = ""
+            self._fail(Fault(f"{type(error).__name__}: {error}"))
+
+    def _refused(self, refused: Refused) -> None:
+        if refused.status == _GONE:
+            # Too old: a list tells the present. Nothing failed, and no rest beyond that of lists.
+            self._version = ""
+            self.state.faults += 1
+        elif refused.status == _NOT_FOUND and self.state.state == "watching":
+            self._version = ""  # an upgrade took the version away; another may be there
+        elif refused.status == _FORBIDDEN and not self.state.listed:
+            self._unknown(refused)
+        else:
+            self._fail(refused)
+
+    # --- lists
+
+    def _list(self) -> None:
+        self._rest(self.state.next_list - time.monotonic())
+        self.state.next_list = time.monotonic() + LIST_SECONDS
+        self.state.state = "listing"
+        self.state.lists += 1
+        for path in self.kind.paths:
+            try:
+                self._version = self._pages(path)
+            except Refused as refused:
+                if refused.status != _NOT_FOUND:
+                    raise
+            else:
+                self._path = path
+                self._well()
+                return
+        self._absent()
+
+    def _pages(self, path: str) -> str:
+        """All pages of a list, each dropped before the next is asked for."""
+        kept, token = self.kind.kept, ""
+        with self._watcher.telling(self):
+            kept.begin()
+        while True:
+            query = {"limit": str(PAGE)} | ({"continue": token} if token else {})
+            page = _parsed(self._watcher.client.get(path, query))
+            items, metadata = page.get("items"), as_map(page.get("metadata"))
+            version = str(metadata.get("resourceVersion") or "")
+            if not (isinstance(items, list) or items is None) or not version:
+                raise Fault("the answer is no list")
+            with self._watcher.telling(self):
+                for item in items or ():
+                    self._put(item)
+            del page, items
+            token = str(metadata.get("continue") or "")
+            if not token:
+                break
+        with self._watcher.telling(self):
+            kept.end(time.time())
+            self.state.listed = self.state.settled = True
+        self._watcher.note()
+        return version
+
+    def _absent(self) -> None:
+        """No version of it is served: there are none."""
+        with self._watcher.telling(self):
+            self.kind.kept.begin()
+            self.kind.kept.end(time.time())
+            self.state.listed = False
+            self.state.settled = True
+            self.state.fault = ""
+        self._watcher.note()
+        self._rest(_about(REFUSED_SECONDS), "absent")
+
+    def _unknown(self, refused: Refused) -> None:
+        """We may not read it. Said once; the answer to what depends on it is: unknown."""
+        if self.state.state != "refused":
+            message = f"{self.kind.name} are unknown: we may not list them"
+            self._watcher.log.write("warning", message, reason=str(refused))
+        self.state.fault = str(refused)
+        self.state.settled = self.kind.name != "nodes"
+        self._watcher.note()
+        self._rest(_about(REFUSED_SECONDS), "refused")
+
+    # --- watches
+
+    def _watch(self) -> None:
+        seconds = random.randint(*WATCH_SECONDS)  # noqa: S311 - so that not all end at once
+        query = {
+            "watch": "true",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+        }
+        self.state.state = "watching"
+        self.state.watches += 1
+        started, before = time.monotonic(), self.state.events
+        for line in self._watcher.client.lines(self._path, query, seconds + GRACE_SECONDS):
+            self._event(_parsed(line))
+        if time.monotonic() - started < SHORTEST_WATCH and self.state.events == before:
+            raise Fault("the watch ended at once")
+        self._well()
+
+    def _event(self, event: Mapping[str, Any]) -> None:
+        obj, what = as_map(event.get("object")), event.get("type")
+        if what == "ERROR":
+            code = obj.get("code")
+            after = as_map(obj.get("details")).get("retryAfterSeconds")
+            raise Refused(
+                code if isinstance(code, int) else 0,
+                str(obj.get("message", ""))[:200],
+                after if isinstance(after, int) else 0,
+            )
+        version = as_map(obj.get("metadata")).get("resourceVersion")
+        if not isinstance(version, str) or not version:
+            raise Fault("an event without a resource version")
+        self.state.events += 1
+        if what in {"ADDED", "MODIFIED"}:
+            with self._watcher.telling(self):
+                self._put(obj)
+        elif what == "DELETED":
+            with self._watcher.telling(self):
+                self.kind.kept.drop(project.key_of(obj), time.time())
+        elif what != "BOOKMARK":
+            self.state.skipped += 1
+        self._version = version
+        self._well()
+
+    def _put(self, obj: Any) -> None:
+        """Take one object; one that cannot be read is as good as none."""
+        key, fact, now = "", None, time.time()
+        try:
+            key = project.key_of(obj)
+            fact = self.kind.project(obj)
+        except Exception as error:  # noqa: BLE001 - one odd object must not hide the others
+            self.state.skipped += 1
+            what = f"one of the {self.kind.name} cannot be read"
+            self._watcher.lines.write("warning", what, object=key, reason=repr(error))
+        if key:
+            self.kind.kept.put(key, fact, now)
+
+    # --- how it goes
+
+    def _well(self) -> None:
+        """Up to now everything is known."""
+        if self._failures and self.state.fault:
+            self._watcher.lines.write("info", f"{self.kind.name} are watched again")
+        self._failures = 0
+        self.state.fault = ""
+        self.state.alive = time.time()
+        self.due = time.monotonic() + STUCK_SECONDS
+
+    def _fail(self, fault: Fault) -> None:
+        """Say so, and rest: exponentially longer, and never in step with others."""
+        self.state.faults += 1
+        self.state.fault = str(fault)
+        message = f"watching {self.kind.name} failed; it is tried again"
+        self._watcher.lines.write("warning", message, reason=str(fault))
+        longest = LONGEST_REST_AWAY if fault.away else LONGEST_REST
+        ceiling = min(longest, FIRST_REST * 2.0 ** min(self._failures, 16))
+        self._failures += 1
+        asked = fault.retry_after if isinstance(fault, Refused) else 0.0
+        self._watcher.note()
+        self._rest(min(asked, LONGEST_REST) + random.uniform(0, ceiling))  # noqa: S311 - jitter
+
+    def _rest(self, seconds: float, state: str = "resting") -> None:
+        if seconds > 0:
+            self.state.state = state
+            self.due = time.monotonic() + seconds + STUCK_SECONDS
+            self._watcher.stopped.wait(seconds)
+        if self.retired or self._watcher.stopped.is_set():
+            raise Retired
+        self.due = time.monotonic() + STUCK_SECONDS
+
+
+def _about(seconds: float) -> float:
+    return random.uniform(seconds / 2, seconds)  # noqa: S311 - jitter
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Fault(f"the answer is no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise Fault("the answer is no object")
+    return value

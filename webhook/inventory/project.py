@@ -1,0 +1,154 @@
+"""From a raw object to the little that is kept of it. Pure; what is of the wrong type is not there.
+
+Texts and small maps that many objects share are kept once: a cluster of 15,000 nodes has a few
+hundred different labels, taints and amounts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from sys import intern
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.core import quantity
+from webhook.core.nodes import Node
+from webhook.core.pod import Pod, as_items, as_map
+from webhook.core.requests import gpu_requests
+from webhook.core.selection import Selection
+from webhook.core.settings import Taint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from webhook.core.settings import Settings
+
+    Raw = dict[str, Any]
+    Audit = Callable[[Raw], Iterable[str]]
+
+_OURS = "gpu-webhook.dev/"
+_POD_SECURITY = "pod-security.kubernetes.io/enforce"
+_FINISHED = ("Succeeded", "Failed")
+# KEP-5004: each device class is also asked for under a name of its own.
+_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+
+Amounts = tuple[tuple[str, int], ...]
+
+
+class PodFacts(NamedTuple):
+    """What is kept of a pod that holds GPUs, or that the leak guard has found."""
+
+    node: str  # empty: it holds nothing
+    gpus: Amounts
+    exposed: tuple[str, ...]  # by what it sees GPUs that it did not ask for
+
+
+def key_of(raw: Raw) -> str:
+    """Namespace and name; the name alone of what has no namespace. Empty if it has no name."""
+    metadata = as_map(raw.get("metadata"))
+    name, namespace = metadata.get("name"), metadata.get("namespace")
+    if not isinstance(name, str):
+        return ""
+    return f"{namespace}/{name}" if isinstance(namespace, str) else name
+
+
+def node(raw: Raw, settings: Settings) -> Node:
+    """A node: all labels (a selector may name any), taints, and the GPUs that it offers."""
+    metadata = as_map(raw.get("metadata"))
+    return Node(
+        str(metadata.get("name", "")),
+        {intern(key): intern(value) for key, value in labels_of(metadata)},
+        _taints(tuple(_taint_texts(as_map(raw.get("spec"))))),
+        _shared(tuple(sorted(_offered(raw, settings)))),
+    )
+
+
+def labels_of(metadata: Raw) -> Iterator[tuple[str, str]]:
+    """The labels that are texts."""
+    for key, value in as_map(metadata.get("labels")).items():
+        if isinstance(value, str):
+            yield key, value
+
+
+def _taint_texts(spec: Raw) -> Iterator[tuple[str, str, str]]:
+    for _, taint in as_items(spec.get("taints")):
+        yield (
+            str(taint.get("key", "")),
+            str(taint.get("value") or ""),
+            str(taint.get("effect", "")),
+        )
+
+
+@lru_cache(maxsize=4096)
+def _taints(texts: tuple[tuple[str, str, str], ...]) -> tuple[Taint, ...]:
+    return tuple(Taint(*each) for each in texts)
+
+
+def _offered(raw: Raw, settings: Settings) -> Iterator[tuple[str, int]]:
+    """GPUs by resource name; allocatable is what the scheduler counts.
+
+    Other devices do not count: on EKS every node offers `vpc.amazonaws.com/pod-eni`.
+    """
+    status = as_map(raw.get("status"))
+    for name, amount in as_map(status.get("allocatable") or status.get("capacity")).items():
+        if settings.is_gpu(name):
+            value = quantity.parse(amount)
+            if value is not None:
+                yield name, quantity.whole(value)
+
+
+@lru_cache(maxsize=4096)
+def _shared(amounts: Amounts) -> Mapping[str, int]:
+    """One map for all nodes that offer the same: nobody writes to it."""
+    return dict(amounts)
+
+
+def pod(raw: Raw, settings: Settings, audit: Audit | None = None) -> PodFacts | None:
+    """What the pod holds on its node, and what the leak guard says of it; mostly nothing."""
+    if as_map(raw.get("status")).get("phase") in _FINISHED:
+        return None
+    bound = as_map(raw.get("spec")).get("nodeName")
+    node_name = bound if isinstance(bound, str) else ""
+    gpus = tuple(sorted(gpu_requests(Pod(raw), settings).items())) if node_name else ()
+    exposed = tuple(audit(raw)) if audit is not None else ()
+    if not gpus and not exposed:
+        return None
+    return _facts(node_name if gpus else "", gpus, exposed)
+
+
+@lru_cache(maxsize=65536)  # thousands of pods say the same: one a GPU of a node, mostly
+def _facts(node_name: str, gpus: Amounts, exposed: tuple[str, ...]) -> PodFacts:
+    return PodFacts(node_name, gpus, exposed)
+
+
+def namespace(raw: Raw, keys: frozenset[str]) -> Mapping[str, str] | None:
+    """The labels that anything depends on; None if there are none: so says an unknown name too."""
+    found = {
+        intern(key): intern(value)
+        for key, value in labels_of(as_map(raw.get("metadata")))
+        if key in keys or key == _POD_SECURITY or key.startswith(_OURS)
+    }
+    return found or None
+
+
+def namespace_keys(settings: Settings) -> frozenset[str]:
+    """The label keys of namespaces that any part of the settings selects by."""
+    return frozenset(key for each in _selections(settings) for key, _ in each.labels)
+
+
+def _selections(part: object) -> Iterator[Selection]:
+    if isinstance(part, Selection):
+        yield part
+    elif is_dataclass(part):
+        for field in fields(part):
+            yield from _selections(getattr(part, field.name))
+    elif isinstance(part, tuple):
+        for item in part:
+            yield from _selections(item)
+
+
+def device_class(raw: Raw) -> tuple[str, ...]:
+    """The resource names that this class serves in place of a device plugin."""
+    name = _DEVICE_CLASS + str(as_map(raw.get("metadata")).get("name", ""))
+    extended = as_map(raw.get("spec")).get("extendedResourceName")
+    return (name, extended) if isinstance(extended, str) and extended else (name,)

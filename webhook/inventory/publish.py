@@ -1,0 +1,244 @@
+"""The snapshot on its way from the watcher to the workers: two files in a shared folder.
+
+`inventory` is written whole and renamed into place, when something changed. Its first line is JSON:
+a checksum, how long each part is, and `shape`, which changes with anything but what pods hold. The
+parts are JSON too; those of labels are texts that nobody reads before a pod asks for that label.
+`status.json` is written every second: it tells that the watcher lives and since when what it
+published may be behind.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import orjson
+
+from webhook.core.node_index import NodeIndex
+from webhook.core.nodes import Inventory, NodeClass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.settings import Settings
+    from webhook.inventory.store import Store
+
+INVENTORY = "inventory"
+STATUS = "status.json"
+_FORMAT = 1
+
+
+def declared(settings: Settings) -> tuple[NodeClass, ...]:
+    """The nodes that pools of the settings may have: a pool scaled to zero is no `never`."""
+    return tuple(
+        NodeClass(dict(pool.labels), pool.taints, dict(pool.gpus), declared=pool.nodes)
+        for pool in settings.capacity.pools
+    )
+
+
+class Publisher:
+    """Writes the files; remembers what is written already."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self._folder = folder
+        self._declared = declared(settings)
+        self._shape: tuple[int, ...] = ()
+        self._held = -1
+        self._index = NodeIndex()
+        self._lasting = b""
+        self._names = b""
+        self._labels: list[tuple[str, bytes]] = []
+        self.stamp = ""
+        self.size = 0
+
+    def publish(self, store: Store, now: float) -> bool:
+        """Write what changed, if anything did; tell if so. May raise OSError."""
+        store.nodes.forget(now)
+        shape, held = store.shape, store.pods.held_version
+        if shape == self._shape and held == self._held:
+            return False
+        if shape != self._shape:
+            self._reshape(store, now)
+        # Only what pods hold is counted anew: labels, the bulk of it all, stay as they are.
+        holding = NodeIndex.of(
+            (*store.holding(now), *(replace(each, labels={}, taints=()) for each in self._declared))
+        )
+        self._write(orjson.dumps({**self._index.as_data(), **_held_parts(holding)}))
+        self._shape, self._held = shape, held
+        return True
+
+    def _reshape(self, store: Store, now: float) -> None:
+        index = NodeIndex.of((*store.classes(now), *self._declared), dumps=_dumps)
+        self._labels = [(key, text.encode()) for key, text in sorted(index.labels.items())]
+        self._names = index.names.encode()
+        self._index = replace(index, labels={}, names="")
+        self._lasting = orjson.dumps(
+            {
+                "namespaces": store.namespaces.facts,
+                "runtimeClasses": sorted(store.runtime_classes.facts),
+                "servedByDra": sorted(store.served_by_dra()),
+            }
+        )
+        stamp = blake2b(self._lasting, digest_size=8)
+        lasting = self._index.as_data()
+        for key in _HELD:
+            del lasting[key]
+        stamp.update(orjson.dumps(lasting) + self._names)
+        for key, text in self._labels:
+            stamp.update(key.encode() + b"\0" + text)
+        self.stamp = stamp.hexdigest()
+
+    def _write(self, index: bytes) -> None:
+        texts = [index, self._lasting, self._names, *(text for _, text in self._labels)]
+        checksum = 0
+        for text in texts:
+            checksum = crc32(text, checksum)
+        head = {
+            "format": _FORMAT,
+            "shape": self.stamp,
+            "checksum": checksum,
+            "index": len(index),
+            "lasting": len(self._lasting),
+            "names": len(self._names),
+            "labels": [[key, len(text)] for key, text in self._labels],
+        }
+        self.size = _replace(self._folder / INVENTORY, [orjson.dumps(head), b"\n", *texts])
+
+    def tell(self, status: Mapping[str, Any]) -> None:
+        """Write the status. May raise OSError."""
+        _replace(self._folder / STATUS, [orjson.dumps(status)])
+
+
+_HELD = ("free", "totals")  # the parts of an index that depend on what pods hold
+
+
+def _held_parts(index: NodeIndex) -> dict[str, Any]:
+    data = index.as_data()
+    return {key: data[key] for key in _HELD}
+
+
+def _dumps(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _replace(path: Path, texts: list[bytes]) -> int:
+    """Write a file so that a reader sees the old one or the new one; give its size."""
+    new = path.with_name(f".{path.name}.new")
+    with new.open("wb") as file:
+        for text in texts:
+            file.write(text)
+    new.replace(path)
+    return sum(map(len, texts))
+
+
+class _Labels(Mapping[str, str]):
+    """Label tables in a snapshot, each decoded when it is asked for."""
+
+    def __init__(self, data: bytes, lengths: list[tuple[str, int]], start: int) -> None:
+        self._data = data
+        self._at: dict[str, tuple[int, int]] = {}
+        for key, length in lengths:
+            self._at[key] = (start, start + length)
+            start += length
+        self.end = start
+
+    def __getitem__(self, key: str) -> str:
+        start, end = self._at[key]
+        return self._data[start:end].decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._at)
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+
+def parse(data: bytes) -> tuple[str, Inventory]:
+    """The shape's stamp and the inventory that a file holds; ValueError if it is damaged."""
+    head, newline, body = data.partition(b"\n")
+    try:
+        told = orjson.loads(head)
+        if not newline or told["format"] != _FORMAT:
+            raise ValueError("is of another version, or no snapshot")
+        lasting_at = told["index"]
+        names_at = lasting_at + told["lasting"]
+        labels = _Labels(body, told["labels"], names_at + told["names"])
+        if labels.end != len(body) or crc32(body) != told["checksum"]:
+            raise ValueError("is damaged, or only half there")
+        index = orjson.loads(body[:lasting_at])
+        lasting = orjson.loads(body[lasting_at:names_at])
+        names = body[names_at : names_at + told["names"]].decode()
+        inventory = Inventory(
+            namespaces=lasting["namespaces"],
+            runtime_classes=frozenset(lasting["runtimeClasses"]),
+            served_by_dra=frozenset(lasting["servedByDra"]),
+            published=NodeIndex.from_data(
+                {**index, "labels": labels, "names": names}, loads=orjson.loads
+            ),
+        )
+    except (KeyError, TypeError, orjson.JSONDecodeError) as error:
+        raise ValueError("is no snapshot") from error
+    return str(told["shape"]), inventory
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the watcher says of itself. Times are seconds of the epoch; 0.0 stands for never."""
+
+    beat: float = 0.0  # when it said so
+    as_of: float = 0.0  # until then, at least, the inventory was true
+    told: Mapping[str, Any] = field(default_factory=dict)  # all that it said
+
+
+class Snapshot:
+    """The reader's side. Nothing that is wrong with a file raises: what was there is kept."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self._inventory = Path(folder) / INVENTORY
+        self._status = Path(folder) / STATUS
+        self._seen: tuple[int, ...] = ()
+        self.shape = ""  # changes whenever anything but what pods hold does
+        self.fault = ""  # what is wrong with the file that is there now
+
+    def refresh(self) -> Inventory | None:
+        """The inventory, if a new one is there since the last call."""
+        try:
+            found = self._inventory.stat()
+            seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if seen == self._seen:
+                return None
+            # Not mapped into memory: a file cut short under a map would end the process.
+            data = self._inventory.read_bytes()
+        except OSError as error:
+            self.fault = f"{self._inventory}: cannot be read: {error.strerror}"
+            return None
+        self._seen = seen
+        try:
+            self.shape, inventory = parse(data)
+        except ValueError as error:
+            self.fault = f"{self._inventory}: {error}"
+            return None
+        self.fault = ""
+        return inventory
+
+    def status(self) -> Status:
+        """What the watcher said last."""
+        try:
+            told = orjson.loads(self._status.read_bytes())
+            return Status(float(told["beat"]), float(told["as_of"]), told)
+        except (OSError, ValueError, TypeError, KeyError):
+            return Status()
+
+
+def writable(folder: Path) -> bool:
+    """Whether files can be written there; the folder is made if it is missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK)

@@ -1,0 +1,186 @@
+"""The watcher: runs a loop for each kind, publishes what they know, and tells how it goes."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from webhook.inventory.loop import NAMES, Loop, Retired, State, kinds
+from webhook.inventory.publish import Publisher, Snapshot
+from webhook.inventory.quiet import Lines
+from webhook.inventory.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from webhook.core.settings import Settings
+    from webhook.inventory import project
+    from webhook.inventory.client import Client
+    from webhook.telemetry.logs import Log
+
+TICK_SECONDS = 0.25
+PUBLISH_SECONDS = 1.0
+# A large cluster whose nodes change all the time: the work of publishing takes a fifth of a core.
+PUBLISH_SHARE = 5.0
+GARBAGE_SECONDS = 60.0
+MOST_EXPOSED = 20  # namespaces that the status names
+
+
+class Watcher:
+    """Runs the loops, publishes what they know, and tells how it goes."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        folder: Path,
+        log: Log,
+        audit: project.Audit | None = None,
+    ) -> None:
+        self.client = client
+        self.log = log
+        self.lines = Lines(log)
+        self.guard_lines = Lines(log)
+        self.stopped = threading.Event()
+        self._folder = folder
+        self._as_of = Snapshot(folder).status().as_of  # what another life of ours has published
+        self._published = 0
+        self._next_publish = 0.0
+        self._next_status = 0.0
+        self._write_fault = ""
+        self._loops: list[Loop] = []
+        self.extra: dict[str, Any] = {}  # what else the status tells
+        self._set(settings, audit)
+
+    def _set(self, settings: Settings, audit: project.Audit | None) -> None:
+        self._lock = threading.Lock()
+        self.decided = threading.Event()  # all that decisions need was listed, or asked for
+        self.store = Store()
+        self.states = {kind: State() for kind in NAMES}
+        self._kinds = kinds(self.store, settings, audit)
+        self._publisher = Publisher(self._folder, settings)
+
+    def use(self, settings: Settings, audit: project.Audit | None) -> None:
+        """Go on with other settings: all is listed anew, and what is published stays till then."""
+        for loop in self._loops:
+            loop.retired = True
+        with self._lock:
+            self._set(settings, audit)
+        self._start()
+
+    def _start(self) -> None:
+        self._loops = [Loop(kind, self.states[kind.name], self) for kind in self._kinds]
+        for loop in self._loops:
+            loop.start()
+
+    @contextlib.contextmanager
+    def telling(self, loop: Loop) -> Iterator[None]:
+        """Hold the store, if this loop is still the one to tell it."""
+        with self._lock:
+            if loop.retired:
+                raise Retired
+            yield
+
+    def note(self) -> None:
+        """Something was listed for the first time, or could not be."""
+        needed = [state for name, state in self.states.items() if name != "pods"]
+        if all(state.settled or state.faults for state in needed):
+            self.decided.set()
+
+    def run(self, every_second: Callable[[], None] = lambda: None) -> None:
+        """Until `stopped` is set."""
+        # Raw objects hold no cycles: to look for them among all facts, page by page, is in vain.
+        gc.disable()
+        next_collection = time.monotonic() + GARBAGE_SECONDS
+        self._start()
+        while not self.stopped.wait(TICK_SECONDS):
+            now = time.monotonic()
+            self._supervise(now)
+            self._publish(now)
+            if now >= self._next_status:
+                self._next_status = now + 1.0
+                every_second()
+                self._tell()
+            self._say()
+            if now >= next_collection:
+                next_collection = now + GARBAGE_SECONDS
+                gc.collect()
+
+    def _supervise(self, now: float) -> None:
+        """Put another in the place of a loop that hangs where no time limit holds, as in DNS."""
+        for position, loop in enumerate(self._loops):
+            if now > loop.due or not loop.is_alive():
+                loop.retired = True
+                loop.state.faults += 1
+                loop.state.fault = "hung"
+                self.lines.write("warning", f"watching {loop.kind.name} hung; it begins anew")
+                self._loops[position] = Loop(loop.kind, loop.state, self)
+                self._loops[position].start()
+
+    def _publish(self, now: float) -> None:
+        if now < self._next_publish or not (self.decided.is_set() and self.states["nodes"].listed):
+            return
+        as_of = self._known_until()
+        started = time.thread_time()
+        try:
+            with self._lock:
+                self._published += self._publisher.publish(self.store, time.time())
+        except OSError as error:
+            self._cannot_write(error)
+        else:
+            self._as_of = max(self._as_of, as_of)
+        cost = time.thread_time() - started
+        self._next_publish = now + max(PUBLISH_SECONDS, PUBLISH_SHARE * cost)
+
+    def _known_until(self) -> float:
+        """All that happened until then is in the store; 0.0 if something was never listed."""
+        for name, state in self.states.items():
+            if not state.settled and name != "pods":
+                return 0.0
+        return min(state.alive for state in self.states.values() if state.listed)
+
+    def _tell(self) -> None:
+        try:
+            self._publisher.tell(self.status())
+            self._write_fault = ""
+        except OSError as error:
+            self._cannot_write(error)
+
+    def _cannot_write(self, error: OSError) -> None:
+        if str(error) != self._write_fault:
+            self._write_fault = str(error)
+            self.log.write("error", "the snapshot cannot be written", reason=str(error))
+
+    def status(self) -> dict[str, Any]:
+        """What is written for whoever reads the snapshot; counters for metrics too."""
+        pods = self.store.pods
+        return {
+            "beat": time.time(),
+            "as_of": self._as_of,
+            "published": self._published,
+            "shape": self._publisher.stamp,
+            "bytes": self._publisher.size,
+            "nodes": len(self.store.nodes.facts),
+            "pods": len(pods.facts),  # that hold GPUs, or see them unasked
+            "kinds": {name: state.told() for name, state in self.states.items()},
+            "exposed": {kind: number for kind, number in pods.exposed.items() if number},
+            "exposed_in": dict(pods.exposed_in.most_common(MOST_EXPOSED)),
+            **self.extra,
+        }
+
+    def _say(self) -> None:
+        self.lines.tick()
+        self.guard_lines.tick()
+        found = self.store.pods.newly_exposed()
+        if found:
+            self.guard_lines.write(
+                "warning",
+                "GPU303 audit: pods see GPUs that they did not ask for",
+                pods=[f"{key}: {', '.join(by)}" for key, by in found[:3]],
+                new=len(found),
+                all=self.store.pods.exposed_pods,
+            )
