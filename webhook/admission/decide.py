@@ -16,6 +16,7 @@ from webhook.core.findings import Severity
 from webhook.core.modes import Mode, modes_for
 from webhook.core.pod import as_map
 from webhook.core.rule import Context
+from webhook.telemetry.metrics import NONE, decisions_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from webhook.core.rule import Rule
     from webhook.core.settings import Settings
     from webhook.telemetry.logs import Log
+    from webhook.telemetry.metrics import Metrics
 
+MUTATE, VALIDATE, GUARD = "/mutate", "/validate", "/guard"
 US = "gpu-webhook"  # stands for the code in warnings about ourselves
 _MOST_NAMESPACES = 4096  # whose modes are remembered
 
@@ -41,6 +44,7 @@ class Decider:
     log: Log
     policy: Sequence[Rule] = ()
     guards: Sequence[Rule] = ()
+    metrics: Metrics = NONE
     fresh: bool = True  # the inventory is not behind the cluster
     memory: Memory = field(default_factory=Memory)
     _contexts: dict[str, Context] = field(default_factory=dict)
@@ -50,16 +54,16 @@ class Decider:
         began = perf_counter()
         pod = subject.pod_of(review.request)
         if pod is None:
-            return response.allowed(review)
+            return self._passed(MUTATE, review, began)
         cx = self._context(review.request["namespace"])
         if subject.is_opted_out(cx.namespace_labels) or subject.pod_is_opted_out(pod):
-            return response.allowed(review)
+            return self._passed(MUTATE, review, began)
         key = key_of(review, pod)
         outcome = self.memory.recall(key)
         if outcome is None:
             outcome = self._repaired(review, pod, began, run(self.rules, pod, cx))
             self.memory.keep(key, outcome)
-        return self._answer(review, pod, began, outcome)
+        return self._answer(MUTATE, review, pod, began, outcome)
 
     def guard(self, review: Review) -> bytes:
         """Keep GPUs out of the sight of containers that asked for none."""
@@ -67,26 +71,28 @@ class Decider:
         made = subject.pod_of(review.request)
         pod = made or subject.debugged_pod_of(review.request)
         if pod is None:
-            return response.allowed(review)
+            return self._passed(GUARD, review, began)
         cx = self._context(review.request["namespace"])
         if subject.is_opted_out(cx.namespace_labels):
-            return response.allowed(review)
-        cx = replace(cx, today=_today())
+            return self._passed(GUARD, review, began)
+        added = None if made is not None else subject.added_to(review.request)
+        cx = replace(cx, today=_today(), only_ephemeral=added)
         verdict = run(self.guards, pod, cx, every_pod=True)
-        return self._answer(review, pod, began, self._repaired(review, pod, began, verdict))
+        outcome = self._repaired(review, pod, began, verdict)
+        return self._answer(GUARD, review, pod, began, outcome)
 
     def validate(self, review: Review) -> bytes:
         """Refuse a pod that the rules in force deny; tell of whatever else was found."""
         began = perf_counter()
         pod = subject.pod_of(review.request)
         if pod is None:
-            return response.allowed(review)
+            return self._passed(VALIDATE, review, began)
         cx = self._context(review.request["namespace"])
         if subject.is_opted_out(cx.namespace_labels):
-            return response.allowed(review)
+            return self._passed(VALIDATE, review, began)
         verdict = run(self.policy, pod, replace(cx, today=_today(), fresh=self.fresh))
         self._report_failures(review, pod, began, verdict)
-        return self._answer(review, pod, began, _outcome(verdict.findings))
+        return self._answer(VALIDATE, review, pod, began, _outcome(verdict.findings))
 
     def _context(self, namespace: str) -> Context:
         """What holds in this namespace. One that the inventory does not know has no labels."""
@@ -125,16 +131,27 @@ class Decider:
         self, review: Review, pod: dict[str, Any], began: float, verdict: Verdict
     ) -> None:
         for code, error in verdict.failed:
+            self.metrics.rule_failed(code)
             self._log(
                 review, pod, began, "failed", level="error", codes=[code], error=_place(error)
             )
 
-    def _answer(self, review: Review, pod: dict[str, Any], began: float, outcome: Outcome) -> bytes:
+    def _passed(self, path: str, review: Review, began: float) -> bytes:
+        """Nothing here is any of our business."""
+        self.metrics.review(path, "passed", perf_counter() - began)
+        return response.allowed(review)
+
+    def _answer(
+        self, path: str, review: Review, pod: dict[str, Any], began: float, outcome: Outcome
+    ) -> bytes:
         if outcome.word:
             more: dict[str, Any] = dict(outcome.fault)
-            if outcome.actions:
-                more["actions"] = outcome.actions
+            if outcome.decisions:
+                actions = [f"{code} {mode}: {action}" for code, mode, action in outcome.decisions]
+                more["actions"] = actions
+                self.metrics.decided(outcome.decisions)
             self._log(review, pod, began, outcome.word, codes=outcome.codes, **more)
+        self.metrics.review(path, outcome.word or "passed", perf_counter() - began)
         if outcome.denial:
             return response.denied(review, outcome.denial, outcome.warnings, outcome.audit)
         if outcome.patch:
@@ -196,7 +213,7 @@ def _outcome(findings: Sequence[Finding]) -> Outcome:
         _codes(findings),
         warnings=response.warnings_of(findings),
         audit=response.audit_of(findings),
-        actions=list(dict.fromkeys(f"{f.code} {f.mode}: {f.action}" for f in findings)),
+        decisions=tuple(dict.fromkeys(decisions_of(findings))),
         denial=denials,
     )
 

@@ -12,7 +12,7 @@ from webhook.admission.decide import US
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from webhook.admission.decide import Decider
 
@@ -32,9 +32,18 @@ class Answer(NamedTuple):
 class Endpoint:
     """The admission paths and the two probes."""
 
-    def __init__(self, decider: Decider, not_ready: Callable[[], str]) -> None:
-        """`not_ready` says why no traffic should come here; nothing if it may."""
+    def __init__(
+        self,
+        decider: Decider,
+        not_ready: Callable[[], str],
+        notes: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        """`not_ready` says why no traffic should come here; nothing if it may.
+
+        `notes` says what does not work as it should, though traffic may come.
+        """
         self._not_ready = not_ready
+        self._notes = notes
         self.use(decider)
 
     def use(self, decider: Decider) -> None:
@@ -72,7 +81,9 @@ class Endpoint:
     def readyz(self) -> Answer:
         """Traffic may come."""
         reason = self._not_ready()
-        return Answer(503, f"not ready: {reason}".encode()) if reason else Answer(200, b"ok")
+        if reason:
+            return refusal(503, f"not ready: {reason}")
+        return Answer(200, "\n".join(["ok", *self._notes()]).encode("utf-8", "replace"))
 
 
 def refusal(status: int, message: str) -> Answer:

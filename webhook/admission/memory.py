@@ -16,6 +16,7 @@ from webhook.core.pod import as_map
 
 if TYPE_CHECKING:
     from webhook.admission.review import Review
+    from webhook.telemetry.metrics import Decision
 
 MOST = 256  # outcomes a worker, the oldest goes first: 4 MiB of keys at worst
 LARGEST_KEY = 16 * 1024
@@ -34,7 +35,7 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     audit: dict[str, str] = field(default_factory=dict)
     fault: dict[str, str] = field(default_factory=dict)
-    actions: list[str] = field(default_factory=list)  # as `GPU101 enforce: repaired`
+    decisions: tuple[Decision, ...] = ()  # for the metrics
     denial: str = ""  # why the object is refused, if it is
     lasts: bool = False  # an answer after a fault of ours is not remembered
 

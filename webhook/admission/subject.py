@@ -30,6 +30,17 @@ def debugged_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     return _pod(request)
 
 
+def added_to(request: dict[str, Any]) -> frozenset[str]:
+    """The names of the ephemeral containers that this update adds: no other may be changed."""
+    now, before = (_ephemeral(request.get(each)) for each in ("object", "oldObject"))
+    return frozenset(now - before)
+
+
+def _ephemeral(pod: object) -> set[str]:
+    containers = as_map(as_map(pod).get("spec")).get("ephemeralContainers")
+    return {str(each.get("name")) for _, each in as_items(containers)}
+
+
 def _pod(request: dict[str, Any]) -> dict[str, Any] | None:
     kind, resource = as_map(request.get("kind")), as_map(request.get("resource"))
     if (kind.get("kind"), kind.get("version"), kind.get("group") or "") != ("Pod", "v1", ""):

@@ -1,0 +1,214 @@
+"""What a running server knows: settings and inventory, looked at once a second in each worker.
+
+A new file with mistakes changes nothing: the settings before stay, and it is said once. What is
+learned makes a new Decider, which takes over between two requests.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from webhook.admission.decide import Decider
+from webhook.admission.memory import Memory
+from webhook.cli import settings_file
+from webhook.core.errors import InputError, SettingsError
+from webhook.core.settings import Settings
+from webhook.inventory import static
+from webhook.rules import GUARD, POLICY, RULES
+from webhook.telemetry.metrics import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.core.nodes import Inventory
+    from webhook.inventory.publish import Snapshot, Status
+    from webhook.telemetry.logs import Log
+    from webhook.telemetry.metrics import Metrics
+
+STALE_SECONDS = 300.0  # an inventory that may be so far behind denies nothing
+SILENT_SECONDS = 30.0  # a watcher that says nothing for so long is dead
+
+
+class Speaker:
+    """Lets one of the workers speak for all, so that a thing is said once.
+
+    The lock belongs to a process and goes with it; the next to ask has it then.
+    """
+
+    def __init__(self) -> None:
+        self._fd = os.memfd_create("gpu-webhook-speaker")
+
+    def is_me(self) -> bool:
+        """Whether this process may speak."""
+        try:
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where settings and inventory come from; at most one of `nodes` and `snapshot` is given."""
+
+    settings: str = ""  # a file
+    nodes: str = ""  # a file, as `kubectl get nodes` prints it
+    snapshot: Snapshot | None = None
+
+    def read(self) -> tuple[Settings, Inventory | None]:
+        """Both files; raises InputError or SettingsError."""
+        settings = settings_file.load(self.settings) if self.settings else Settings()
+        return settings, static.load(self.nodes, settings) if self.nodes else None
+
+
+@dataclass
+class Live:
+    """The knowledge of one worker."""
+
+    sources: Sources
+    settings: Settings
+    inventory: Inventory | None
+    log: Log
+    speaker: Speaker
+    metrics: Metrics = NONE
+    clock: Callable[[], float] = time.time
+    fresh: bool = True
+    _fault: str = ""  # of the settings file that is there now
+    _seen: tuple[int, ...] = ()
+    _shape: str = ""
+    _status: Status | None = None
+    _since: float = 0.0
+    _memory: Memory = field(default_factory=Memory)
+    _said: str = ""
+
+    def __post_init__(self) -> None:
+        self._since = self.clock()
+        self._seen = _identity(self.sources.settings)
+        if self.sources.snapshot is not None:
+            self.fresh = False
+        self.metrics.settings(ok=True)
+
+    def decider(self) -> Decider:
+        """Who decides by what is known now."""
+        return Decider(
+            RULES,
+            self.settings,
+            self.inventory,
+            self.log,
+            policy=POLICY,
+            guards=GUARD,
+            metrics=self.metrics,
+            fresh=self.fresh,
+            memory=self._memory,
+        )
+
+    def refresh(self) -> bool:
+        """Look again; True if another Decider must take over."""
+        changed = self._read_settings()
+        return self._read_snapshot() or changed
+
+    def _read_settings(self) -> bool:
+        seen = _identity(self.sources.settings)
+        if seen == self._seen:
+            return False
+        self._seen = seen
+        try:
+            settings, inventory = self.sources.read()
+        except (SettingsError, InputError) as error:
+            self._fault = str(error)
+            self.metrics.settings(ok=False)
+            self._say("error", "the new settings have mistakes; the ones before stay", self._fault)
+            return False
+        self._fault = ""
+        self.metrics.settings(ok=True)
+        self._say("info", "settings were read again", self.sources.settings)
+        if settings == self.settings:
+            return False
+        self.settings = settings
+        if self.sources.nodes:
+            self.inventory = inventory
+        self._memory = Memory()
+        return True
+
+    def _read_snapshot(self) -> bool:
+        snapshot = self.sources.snapshot
+        if snapshot is None:
+            return False
+        new = snapshot.refresh()
+        if new is not None:
+            self.inventory = new
+            self.metrics.inventory_loaded()
+            if snapshot.shape != self._shape:
+                self._shape = snapshot.shape
+                self._memory = Memory()
+        self._status = snapshot.status()
+        fresh = self.inventory is not None and self._age() <= STALE_SECONDS
+        changed = fresh is not self.fresh
+        self.fresh = fresh
+        self._say_once("; ".join(self._inventory_notes(snapshot)))
+        return changed or new is not None
+
+    def _age(self) -> float:
+        """Seconds for which the inventory may have been behind the cluster."""
+        return self.clock() - self._status.as_of if self._status is not None else 0.0
+
+    def dead(self) -> str:
+        """Why the watcher is taken for dead; nothing if it lives, or is not wanted."""
+        if self.sources.snapshot is None:
+            return ""
+        beat = self._status.beat if self._status is not None else 0.0
+        silent = self.clock() - max(beat, self._since)
+        if silent <= SILENT_SECONDS:
+            return ""
+        return f"the inventory watcher has said nothing for {silent:.0f} s"
+
+    def notes(self) -> list[str]:
+        """What does not work as it should, though traffic may come."""
+        notes = []
+        if self._fault:
+            first = self._fault.partition("\n")[0]
+            notes.append(f"settings: the new file is not used: {first}")
+        if self.sources.snapshot is not None:
+            notes += self._inventory_notes(self.sources.snapshot)
+        return notes
+
+    def _inventory_notes(self, snapshot: Snapshot) -> list[str]:
+        notes = []
+        if snapshot.fault:
+            notes.append(f"inventory: {snapshot.fault}")
+        if self.inventory is None:
+            notes.append("inventory: unknown; nothing is denied for capacity")
+        elif not self.fresh:
+            notes.append(
+                f"inventory: stale for more than {STALE_SECONDS:.0f} s; "
+                "nothing is denied for capacity"
+            )
+        elif not self.inventory.has_gpus:
+            notes.append("inventory: no node offers GPUs; nothing is denied for capacity")
+        return notes
+
+    def _say_once(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            if text:
+                self._say("warning", "the inventory is of limited use", text)
+            else:
+                self._say("info", "the inventory is fresh", "")
+
+    def _say(self, level: str, message: str, reason: str) -> None:
+        if self.speaker.is_me():
+            self.log.write(level, message, **({"reason": reason} if reason else {}))
+
+
+def _identity(file: str) -> tuple[int, ...]:
+    """Changes when the file does; a ConfigMap's files are replaced by way of a symbolic link."""
+    try:
+        found = Path(file).stat() if file else None
+    except OSError:
+        return (0,)
+    return (found.st_ino, found.st_mtime_ns, found.st_size) if found is not None else ()
