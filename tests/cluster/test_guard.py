@@ -1,0 +1,447 @@
+"""The leak guard (GPU303) behind its own entry, in namespaces that ask for it."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+import yaml
+
+from tests.cluster.client import until
+from tests.cluster.pods import NVIDIA, container, limits_of, modern, named, pod
+from tests.cluster.scheduling import empty
+from tests.cluster.webhook import (
+    ROOT,
+    Endpoint,
+    Recorder,
+    WebhookServer,
+    failed_open,
+    pointed_at,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.cluster.client import Json
+    from tests.cluster.controlplane import ControlPlane
+    from tests.cluster.webhook import Call
+
+GUARD = ROOT / "manifests" / "guard"
+VARIABLE = "NVIDIA_VISIBLE_DEVICES"
+VOID = {"name": VARIABLE, "value": "void"}
+ALL = {"name": VARIABLE, "value": "all"}
+HOME = {"name": "HOME", "value": "/root"}
+FROM_SECRET = {"name": VARIABLE, "valueFrom": {"secretKeyRef": {"name": "gpus", "key": "list"}}}
+MODES = ("off", "audit", "warn", "enforce")
+SETTINGS = {
+    "policy": {
+        "overrides": [
+            {"namespaces": [f"guard-{mode}-*"], "rules": {"GPU303": mode}} for mode in MODES
+        ]
+    },
+    "guard": {"exempt": [{"labels": {"app": "dcgm-exporter"}}]},
+}
+
+
+@pytest.fixture(scope="module")
+def recorder(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorder]:
+    """A server whose namespaces have the mode that stands in their names."""
+    folder = tmp_path_factory.mktemp("guard")
+    settings = folder / "settings.yaml"
+    settings.write_text(yaml.safe_dump(SETTINGS))
+    server = WebhookServer(folder, cluster.authority, [f"--config={settings}"])
+    with server, Recorder(server) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def asking(cluster: ControlPlane) -> str:
+    """A namespace that asks for the guard, to see by when the API server calls it."""
+    return cluster.make_namespace("guard-enforce-probe", {"gpu-webhook.dev/guard": "enabled"})
+
+
+@pytest.fixture
+def guard(cluster: ControlPlane, recorder: Recorder, asking: str) -> Iterator[Recorder]:
+    """Register what manifests/guard holds; it is in force during the test."""
+    with registered(cluster, recorder, asking):
+        before = failed_open(cluster.client)
+        yield recorder
+        assert failed_open(cluster.client) == before, cluster.failed_calls()[-3:]
+
+
+@contextmanager
+def registered(cluster: ControlPlane, recorder: Recorder, asking: str) -> Iterator[None]:
+    def is_called() -> bool:
+        probe = cluster.client.create(named(pod(), "probe"), asking, dry_run=True).body
+        return env_of(probe["spec"]["containers"][0]) == [VOID]
+
+    rendered = cluster.kubectl("kustomize", str(GUARD))
+    configuration = pointed_at(
+        yaml.safe_load(rendered), recorder.endpoint.port, recorder.endpoint.bundle
+    )
+    cluster.client.create(configuration)
+    try:
+        until(is_called, "the guard to be called")
+        yield
+    finally:
+        cluster.client.delete(configuration["kind"], configuration["metadata"]["name"])
+    until(lambda: not is_called(), "the guard to be forgotten")
+
+
+@pytest.fixture
+def team(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Callable[..., str]]:
+    """Make namespaces of the test's own; the mode of the guard stands in the name."""
+    made: list[str] = []
+
+    def make(mode: str, **labels: str) -> str:
+        name = f"guard-{mode}-{len(made)}-{zlib.crc32(request.node.nodeid.encode())}"
+        wanted = {"gpu-webhook.dev/guard": "enabled"} | {
+            f"gpu-webhook.dev/{key}": value for key, value in labels.items()
+        }
+        made.append(
+            cluster.make_namespace(name, {key: text for key, text in wanted.items() if text})
+        )
+        return name
+
+    yield make
+    for name in made:
+        empty(cluster.client, name)
+
+
+def env_of(made: Json) -> list[Json]:
+    env: list[Json] = made.get("env", [])
+    return env
+
+
+def envs(what: Json) -> list[list[Json]]:
+    """The variables of each container, init containers first."""
+    spec = what["spec"]
+    return [env_of(each) for each in [*spec.get("initContainers", []), *spec["containers"]]]
+
+
+def patch_of(call: Call) -> list[Json]:
+    patch: list[Json] = orjson.loads(base64.b64decode(call.response["patch"]))
+    return patch
+
+
+MIXED = pod(
+    container(),
+    container("shows", env=[HOME, ALL, ALL]),
+    modern(1, name="cuda", env=[ALL, HOME]),
+    container("zero", limits={NVIDIA: 0}),
+    container("secret", env=[FROM_SECRET]),
+    initContainers=[container("fetch"), container("sidecar", restartPolicy="Always")],
+)
+
+
+def test_each_container_sees_what_it_asked_for(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder
+) -> None:
+    namespace = team("enforce")
+
+    answer = cluster.client.create(named(MIXED, "mixed"), namespace)
+
+    assert envs(answer.body) == [[VOID], [VOID], [VOID], [HOME, VOID], [HOME], [VOID], [VOID]]
+    stored = cluster.client.get("Pod", "mixed", namespace)
+    assert envs(stored) == envs(answer.body)
+    assert len(guard.calls(namespace, "mixed")) == 1
+    assert all("GPU303" in warning for warning in answer.warnings)
+    assert any("container shows asks for no GPU" in warning for warning in answer.warnings)
+
+
+def test_what_no_variable_mends_is_told(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder
+) -> None:
+    namespace = team("enforce")
+    around = pod(
+        container(
+            env=[VOID],
+            securityContext={"privileged": True},
+            volumeMounts=[{"name": "dev", "mountPath": "/dev/nvidia0"}],
+        ),
+        volumes=[{"name": "dev", "hostPath": {"path": "/dev/nvidia0"}}],
+    )
+
+    answer = cluster.client.create(named(around, "around"), namespace)
+
+    privileged, device = answer.warnings
+    assert "GPU303: container main asks for no GPU but is privileged" in privileged
+    assert "GPU303: container main asks for no GPU but mounts /dev/nvidia0" in device
+    (call,) = guard.calls(namespace, "around")
+    assert "patch" not in call.response
+
+
+@pytest.mark.parametrize(
+    ("mode", "after", "told", "audit"),
+    [
+        pytest.param("off", [ALL], False, None, id="off: as if it were not there"),
+        pytest.param("audit", [ALL], False, "audit: would repair", id="audit: only counted"),
+        pytest.param("warn", [ALL], True, "warn: would repair", id="warn: told, and unchanged"),
+        pytest.param("enforce", [VOID], True, "enforce: repaired", id="enforce: hidden"),
+    ],
+)
+def test_modes(
+    cluster: ControlPlane,
+    team: Callable[..., str],
+    guard: Recorder,
+    mode: str,
+    after: list[Json],
+    audit: str | None,
+    *,
+    told: bool,
+) -> None:
+    namespace = team(mode)
+
+    answer = cluster.client.create(named(pod(container(env=[ALL])), "shows"), namespace)
+
+    assert envs(answer.body) == [after]
+    assert bool(answer.warnings) is told
+    assert all("GPU303" in warning for warning in answer.warnings)
+    (call,) = guard.calls(namespace, "shows")
+    assert call.response.get("auditAnnotations", {}).get("gpu303") == audit
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pytest.param({"guard": ""}, id="without the label"),
+        pytest.param({"guard": "disabled"}, id="with another value"),
+        pytest.param({"ignore": "true"}, id="enabled, but to be ignored"),
+    ],
+)
+def test_pods_of_other_namespaces_never_reach_us(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder, labels: dict[str, str]
+) -> None:
+    elsewhere, here = team("enforce", **labels), team("enforce")
+
+    for number in range(10):
+        for namespace in (elsewhere, here):
+            shows = named(pod(container(env=[ALL])), f"shows-{number}")
+            cluster.client.create(shows, namespace)
+    debug(cluster, elsewhere, "shows-0", {"name": "debugger", "image": "nvidia/cuda:12"})
+
+    assert guard.calls(elsewhere) == []
+    assert len(guard.calls(here)) == 10
+    assert envs(cluster.client.get("Pod", "shows-0", elsewhere)) == [[ALL]]
+    assert debuggers(cluster, elsewhere, "shows-0") == [("debugger", [])]
+
+
+def test_kube_system_is_left_alone_whatever_its_labels_say(
+    cluster: ControlPlane, guard: Recorder
+) -> None:
+    label = {"metadata": {"labels": {"gpu-webhook.dev/guard": "enabled"}}}
+    unlabel = {"metadata": {"labels": {"gpu-webhook.dev/guard": None}}}
+    cluster.client.patch("Namespace", "kube-system", label)
+    try:
+        made = cluster.client.create(named(pod(), "cni"), "kube-system").body
+    finally:
+        cluster.client.patch("Namespace", "kube-system", unlabel)
+        cluster.client.delete("Pod", "cni", "kube-system")
+
+    assert envs(made) == [[]]
+    assert guard.calls("kube-system") == []
+
+
+def test_management_software_is_exempt(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder
+) -> None:
+    namespace = team("enforce")
+    exporter = named(pod(container(env=[ALL], securityContext={"privileged": True})), "exporter")
+    exporter["metadata"]["labels"] = {"app": "dcgm-exporter"}
+
+    answer = cluster.client.create(exporter, namespace)
+
+    assert envs(answer.body) == [[ALL]]
+    assert answer.warnings == ()
+    assert len(guard.calls(namespace, "exporter")) == 1
+
+
+def debug(cluster: ControlPlane, namespace: str, name: str, container: Json) -> Any:
+    """Add an ephemeral container as `kubectl debug` does: a strategic merge by its name."""
+    return cluster.client.demand(
+        "PATCH",
+        f"api/v1/namespaces/{namespace}/pods/{name}/ephemeralcontainers",
+        {"spec": {"ephemeralContainers": [container]}},
+        media_type="application/strategic-merge-patch+json",
+    )
+
+
+def debuggers(cluster: ControlPlane, namespace: str, name: str) -> list[tuple[str, list[Json]]]:
+    spec = cluster.client.get("Pod", name, namespace)["spec"]
+    return [(each["name"], env_of(each)) for each in spec.get("ephemeralContainers", [])]
+
+
+def test_kubectl_debug_gets_void_and_nothing_else_of_the_pod_changes(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder
+) -> None:
+    namespace = team("enforce")
+    before = cluster.client.create(named(MIXED, "mixed"), namespace).body
+
+    cluster.kubectl(
+        *("debug", "-n", namespace, "mixed", "--image=nvidia/cuda:12", "--container=debugger"),
+        *("--profile=general", f"--env={VARIABLE}=all"),
+    )
+
+    assert debuggers(cluster, namespace, "mixed") == [("debugger", [VOID])]
+    after = cluster.client.get("Pod", "mixed", namespace)
+    assert envs(after) == envs(before)
+    made, debugged = guard.calls(namespace, "mixed")
+    assert (made.request["operation"], debugged.request["operation"]) == ("CREATE", "UPDATE")
+    assert debugged.request["subResource"] == "ephemeralcontainers"
+    assert all(
+        operation["path"].startswith("/spec/ephemeralContainers/0/env")
+        for operation in patch_of(debugged)
+    )
+
+
+def test_what_was_there_before_the_guard_does_not_hinder_a_second_debugger(
+    cluster: ControlPlane, team: Callable[..., str], recorder: Recorder, asking: str
+) -> None:
+    """The API server refuses a patch of an ephemeral container that is there."""
+    namespace = team("enforce")
+    cluster.client.create(named(pod(container(env=[ALL])), "old"), namespace)
+    debug(cluster, namespace, "old", {"name": "first", "image": "nvidia/cuda:12", "env": [ALL]})
+
+    with registered(cluster, recorder, asking):
+        answer = debug(cluster, namespace, "old", {"name": "second", "image": "nvidia/cuda:12"})
+
+    assert debuggers(cluster, namespace, "old") == [("first", [ALL]), ("second", [VOID])]
+    assert envs(cluster.client.get("Pod", "old", namespace)) == [[ALL]]
+    (warning,) = answer.warnings
+    assert "GPU303: container second" in warning
+
+
+def test_a_privileged_debugger_is_told_of(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder
+) -> None:
+    namespace = team("warn")
+    cluster.client.create(named(pod(), "plain"), namespace)
+    privileged = {"privileged": True}
+    debugger = {"name": "root", "image": "nvidia/cuda:12", "securityContext": privileged}
+
+    answer = debug(cluster, namespace, "plain", debugger)
+
+    assert len(answer.warnings) == 2
+    assert any(
+        "container root asks for no GPU but is privileged" in each for each in answer.warnings
+    )
+    assert debuggers(cluster, namespace, "plain") == [("root", [])]
+    assert len(guard.calls(namespace, "plain")) == 2
+
+
+def test_the_value_stands_once_after_a_real_second_round(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder
+) -> None:
+    """A later webhook appends its own value and a sidecar; the API server asks us again."""
+    namespace = team("enforce")
+
+    late = container("late", env=[HOME, ALL])
+
+    with later_webhook(
+        cluster,
+        namespace,
+        {"op": "add", "path": "/spec/containers/0/env/-", "value": ALL},
+        {"op": "add", "path": "/spec/containers/-", "value": late},
+    ):
+        created = cluster.client.create(named(pod(), "plain"), namespace).body
+
+    assert envs(created) == [[VOID], [HOME, VOID]]
+    first, second = guard.calls(namespace, "plain")
+    assert envs(first.pod) == [[]]
+    assert envs(second.pod) == [[VOID, ALL], [HOME, ALL]]
+
+
+def test_a_second_round_with_nothing_to_do_adds_nothing(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder
+) -> None:
+    namespace = team("enforce")
+
+    with later_webhook(cluster, namespace):
+        created = cluster.client.create(named(pod(), "plain"), namespace).body
+
+    assert envs(created) == [[VOID]]
+    first, second = guard.calls(namespace, "plain")
+    assert [operation["path"] for operation in patch_of(first)] == ["/spec/containers/0/env"]
+    assert "patch" not in second.response
+
+
+def test_a_container_that_gets_gpus_after_us_loses_the_void_that_we_gave_it(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder
+) -> None:
+    namespace = team("enforce")
+
+    gpus = {"limits": {NVIDIA: "1"}}
+
+    with later_webhook(
+        cluster,
+        namespace,
+        {"op": "add", "path": "/spec/containers/0/resources", "value": gpus},
+    ):
+        created = cluster.client.create(named(pod(), "gets-gpus"), namespace).body
+
+    assert limits_of(created) == [{NVIDIA: "1"}]
+    assert envs(created) == [[]]
+    first, second = guard.calls(namespace, "gets-gpus")
+    assert patch_of(first)
+    assert patch_of(second)
+
+
+_MARK = {"op": "add", "path": "/metadata/annotations", "value": {"late": "yes"}}
+
+
+@contextmanager
+def later_webhook(cluster: ControlPlane, namespace: str, *changes: Json) -> Iterator[None]:
+    """Run and register a second mutating webhook; by its name it comes after ours."""
+    patch = base64.b64encode(orjson.dumps([_MARK, *changes])).decode()
+
+    def respond(_target: str, body: bytes) -> tuple[int, bytes]:
+        review = orjson.loads(body)
+        response = {"uid": review["request"]["uid"], "allowed": True}
+        response |= {"patchType": "JSONPatch", "patch": patch}
+        return 200, orjson.dumps({**review, "request": None, "response": response})
+
+    with Endpoint(cluster.authority, respond, "later") as endpoint:
+        configuration = _later(namespace, endpoint)
+        cluster.client.create(configuration)
+        try:
+
+            def is_called() -> bool:
+                probe = cluster.client.create(named(pod(), "probe"), namespace, dry_run=True)
+                return "late" in probe.body["metadata"].get("annotations", {})
+
+            until(is_called, "the later webhook to be called")
+            yield
+        finally:
+            cluster.client.delete(configuration["kind"], configuration["metadata"]["name"])
+
+
+def _later(namespace: str, endpoint: Endpoint) -> Json:
+    bundle = base64.b64encode(endpoint.bundle.read_bytes()).decode()
+    url = f"https://127.0.0.1:{endpoint.port}/"
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "zz-later"},
+        "webhooks": [
+            {
+                "name": "later.example.com",
+                "admissionReviewVersions": ["v1"],
+                "clientConfig": {"url": url, "caBundle": bundle},
+                "failurePolicy": "Fail",
+                "sideEffects": "None",
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "rules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "resources": ["pods"],
+                        "operations": ["CREATE"],
+                    }
+                ],
+            }
+        ],
+    }
