@@ -164,7 +164,8 @@ def _at_most(amounts: Mapping[str, int], nodes: NodeSet, index: NodeIndex) -> st
     for name, amount in sorted(amounts.items()):
         if not index.at_least(name, amount) & nodes:
             most = fit.most_on_one(nodes, amount, partial(index.at_least, name))
-            return f"with at most {most}" if most else "with none"
+            what = "" if len(amounts) == 1 else f" {short(name)}"
+            return f"with at most {most}{what}" if most else f"with no{what or 'ne'}"
     return "none of them with all"
 
 

@@ -1,29 +1,32 @@
 """An inventory from a file: what `kubectl get nodes -o yaml|json` prints.
 
-The list may hold Namespaces (their Pod Security labels) and RuntimeClasses too; other kinds are
-passed over, so `kubectl get nodes,namespaces,runtimeclasses -o yaml` is as good.
+The list may hold Pods (what they hold is not free), Namespaces (their labels), RuntimeClasses and
+DeviceClasses (names that DRA serves) too, so `kubectl get nodes,namespaces,runtimeclasses -o yaml`
+is as good, and with `kubectl get pods -A -o yaml` behind it as a second document, better.
+Other kinds are passed over.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from webhook.core import quantity
 from webhook.core.errors import InputError
-from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pod import as_items, as_map
-from webhook.core.settings import Settings, Taint
+from webhook.core.settings import Settings
+from webhook.inventory import project
+from webhook.inventory.publish import declared
+from webhook.inventory.store import Store
+
+if TYPE_CHECKING:
+    from webhook.core.nodes import Inventory
 
 _CURE = "give what `kubectl get nodes -o yaml` prints"
 _DEEPEST = 100
-# Each node has its own value of these, which would make every node a class of its own.
-_UNIQUE = ("kubernetes.io/hostname",)
-
-
 _DEFAULTS = Settings()
 
 
@@ -77,59 +80,26 @@ def _flat(document: object) -> list[dict[str, Any]]:
 
 
 def from_objects(objects: list[dict[str, Any]], settings: Settings = _DEFAULTS) -> Inventory:
-    """The inventory that these Nodes, Namespaces and RuntimeClasses make."""
-    classes: dict[Any, list[str]] = {}
-    namespaces: dict[str, dict[str, str]] = {}
-    runtime_classes: set[str] = set()
-    for obj in objects:
-        metadata = as_map(obj.get("metadata"))
-        name = str(metadata.get("name", ""))
-        match obj.get("kind"):
-            case "Node":
-                classes.setdefault(_node_class(obj, settings), []).append(name)
-            case "Namespace":
-                namespaces[name] = _labels(metadata)
-            case "RuntimeClass":
-                runtime_classes.add(name)
-    return Inventory(
-        tuple(
-            NodeClass(dict(labels), taints, dict(gpus), tuple(names))
-            for (labels, taints, gpus), names in classes.items()
-        ),
-        namespaces,
-        frozenset(runtime_classes),
-    )
+    """The inventory that these objects make; declared pools of the settings count as nodes."""
+    store = Store()
+    for position, obj in enumerate(objects):
+        _tell(store, obj, settings, str(position))
+    known = store.inventory(0)
+    return replace(known, classes=(*known.classes, *declared(settings)))
 
 
-def _labels(metadata: dict[str, Any]) -> dict[str, str]:
-    return {str(key): str(value) for key, value in as_map(metadata.get("labels")).items()}
-
-
-def _node_class(node: dict[str, Any], settings: Settings) -> Any:
-    labels = {
-        key: value
-        for key, value in _labels(as_map(node.get("metadata"))).items()
-        if key not in _UNIQUE
-    }
-    taints = tuple(
-        Taint(
-            str(taint.get("key", "")), str(taint.get("value") or ""), str(taint.get("effect", ""))
-        )
-        for _, taint in as_items(as_map(node.get("spec")).get("taints"))
-    )
-    return tuple(sorted(labels.items())), taints, tuple(sorted(_gpus(node, settings).items()))
-
-
-def _gpus(node: dict[str, Any], settings: Settings) -> dict[str, int]:
-    """GPUs that the node offers; allocatable is what the scheduler counts.
-
-    Other devices do not count: on EKS every node offers `vpc.amazonaws.com/pod-eni`.
-    """
-    status = as_map(node.get("status"))
-    offered = as_map(status.get("allocatable") or status.get("capacity"))
-    found: dict[str, int] = {}
-    for name, amount in offered.items():
-        value = quantity.parse(amount)
-        if settings.is_gpu(str(name)) and value is not None:
-            found[str(name)] = quantity.whole(value)
-    return found
+def _tell(store: Store, obj: dict[str, Any], settings: Settings, position: str) -> None:
+    """One object, told as the watcher tells it. One without a name is still there."""
+    key = project.key_of(obj) or position
+    match obj.get("kind"):
+        case "Node":
+            store.nodes.put(key, project.node(obj, settings), 0)
+        case "Pod":
+            store.pods.put(key, project.pod(obj, settings), 0)
+        case "Namespace":
+            labels = dict(project.labels_of(as_map(obj.get("metadata"))))
+            store.namespaces.put(key, labels, 0)
+        case "RuntimeClass":
+            store.runtime_classes.put(key, key, 0)
+        case "DeviceClass":
+            store.device_classes.put(key, project.device_class(obj), 0)
