@@ -18,6 +18,7 @@ Does: judges containers of every kind, also those that `kubectl debug` adds.
   for DRA claims and device classes, but there `void` stays: it hides nothing that a claim brings.
 - With another resource of nvidia.com that the settings do not count as a GPU, it is reported and
   left alone: that may be a renamed GPU, which `void` would take away.
+
 Pods of GPU management software are exempt by `guard.exempt`.
 
 Safety: safe. `void` hides GPUs, and nothing else.
