@@ -1,18 +1,27 @@
-"""Where the pod, or the pod template, sits in each kind of object."""
+"""Workloads: where the pod templates are in each kind of object, and how many pods they make."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.pod import as_items, as_map
+from webhook.core.pod import Pod, as_items, as_map
 from webhook.core.pointer import ROOT, Path
+from webhook.core.requests import gpu_requests
+from webhook.core.settings import CustomKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from webhook.core.rule import Context
+    from webhook.core.settings import Settings
+
+    Raw = dict[str, Any]
 
 _TEMPLATE = Path(("spec", "template"))
 
-# apiVersions are not looked at: a dead one has its template in the same place.
+# Versions are not looked at: a dead one has its template in the same place.
 TEMPLATES: dict[str, Path] = {
     "Pod": ROOT,
     "PodTemplate": Path(("template",)),
@@ -26,6 +35,29 @@ TEMPLATES: dict[str, Path] = {
     "CronJob": Path(("spec", "jobTemplate", "spec", "template")),
     "ScheduledJob": Path(("spec", "jobTemplate", "spec", "template")),
 }
+
+_GROUPS = ("", "apps", "batch", "extensions")  # of the kinds above, at any time
+
+_REPLICA_SPECS = "/spec/replicaSpecs/*/template"  # of v1alpha1, when these kinds were new
+_RAY = ("headGroupSpec/template", "workerGroupSpecs/*/template")
+
+# Custom kinds that are known without being configured; Settings may say otherwise of one.
+READY_MADE: tuple[CustomKind, ...] = (
+    CustomKind("TFJob", "kubeflow.org", ("/spec/tfReplicaSpecs/*/template", _REPLICA_SPECS)),
+    CustomKind(
+        "PyTorchJob", "kubeflow.org", ("/spec/pytorchReplicaSpecs/*/template", _REPLICA_SPECS)
+    ),
+    CustomKind("MPIJob", "kubeflow.org", ("/spec/mpiReplicaSpecs/*/template", "/spec/template")),
+    CustomKind("RayCluster", "ray.io", tuple(f"/spec/{part}" for part in _RAY)),
+    CustomKind("RayJob", "ray.io", tuple(f"/spec/rayClusterSpec/{part}" for part in _RAY)),
+    CustomKind("Job", "batch.volcano.sh", ("/spec/tasks/*/template",)),
+    CustomKind("JobSet", "jobset.x-k8s.io", ("/spec/replicatedJobs/*/template/spec/template",)),
+    CustomKind(
+        "LeaderWorkerSet",
+        "leaderworkerset.x-k8s.io",
+        ("/spec/leaderWorkerTemplate/leaderTemplate", "/spec/leaderWorkerTemplate/workerTemplate"),
+    ),
+)
 
 
 def objects(document: object, at: Path = ROOT) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -47,3 +79,165 @@ def template_at(obj: dict[str, Any]) -> Path | None:
     for token in at:
         here = as_map(here).get(str(token))
     return at if isinstance(here, dict) else None
+
+
+def group_of(obj: Mapping[str, Any]) -> str:
+    """The API group of the object; empty for the core group."""
+    return str(obj.get("apiVersion", "")).rpartition("/")[0]
+
+
+def is_built_in(obj: Mapping[str, Any]) -> bool:
+    """Whether the object is of a kind that Kubernetes itself brings."""
+    return str(obj.get("kind", "")) in TEMPLATES and group_of(obj) in _GROUPS
+
+
+def templates_of(obj: Raw, settings: Settings) -> list[Path]:
+    """Where the pod templates of this object are; a Pod is its own."""
+    custom = _custom(obj, settings)
+    if custom is not None:
+        found = (at for each in custom.templates for at in _places(obj, tokens(each), ROOT))
+        return list(dict.fromkeys(found))
+    at = template_at(obj) if group_of(obj) in _GROUPS else None
+    return [] if at is None else [at]
+
+
+def replicas_of(obj: Raw, at: Path, settings: Settings) -> int | None:
+    """How many pods of this template are to run at once; None where the object does not say.
+
+    A DaemonSet has as many as there are nodes, and a PodTemplate makes none by itself.
+    """
+    custom = _custom(obj, settings)
+    if custom is None:
+        return _built_in_replicas(str(obj.get("kind", "")), _at(obj, at.parent))
+    match custom.kind, custom.group:
+        case "JobSet", "jobset.x-k8s.io":
+            return _number(_at(obj, Path(at[:-3])), "replicas") * _pods_of_job(_at(obj, at.parent))
+        case "LeaderWorkerSet", "leaderworkerset.x-k8s.io":
+            return _number(_at(obj, ROOT / "spec"), "replicas") * _in_group(_at(obj, at.parent), at)
+        case _, "ray.io":
+            group = _at(obj, at.parent)
+            return _number(group, "replicas") * _number(group, "numOfHosts")
+        case _:
+            return _number(_at(obj, at.parent), custom.replicas)
+
+
+def gpus_of_workload(obj: Raw, settings: Settings) -> dict[str, int]:
+    """What all pods of this workload ask for together, by GPU resource name."""
+    together: dict[str, int] = {}
+    for at in templates_of(obj, settings):
+        for name, amount in gpu_requests(Pod(obj, at), settings).items():
+            pods = replicas_of(obj, at, settings)
+            if pods:
+                together[name] = together.get(name, 0) + pods * amount
+    return together
+
+
+def template_changed(old: Raw, new: Raw, settings: Settings) -> bool:
+    """Whether an update brings a pod template that was not there before.
+
+    Not so where pods are only scaled, or a group of several is taken away and others move up.
+    """
+    before = [_at(old, at) for at in templates_of(old, settings)]
+    return any(_at(new, at) not in before for at in templates_of(new, settings))
+
+
+def has_controller(obj: Mapping[str, Any]) -> bool:
+    """Whether a controller made the object, and would change it back."""
+    owners = as_items(as_map(obj.get("metadata")).get("ownerReferences"))
+    return any(owner.get("controller") is True for _, owner in owners)
+
+
+def around(cx: Context, obj: Raw) -> Context:
+    """The context of the templates in this workload."""
+    together = gpus_of_workload(obj, cx.settings)
+    return replace(cx, template=True, workload=obj, workload_gpus=together)
+
+
+def custom_kinds(settings: Settings) -> tuple[CustomKind, ...]:
+    """The configured kinds; one without templates has those of the ready-made kind of its name."""
+    return tuple(
+        each if each.templates else _ready_made(each.kind, each.group) or each
+        for each in settings.workloads.kinds
+    )
+
+
+@lru_cache(maxsize=256)
+def tokens(pointer: str) -> tuple[str, ...]:
+    """The tokens of a JSON Pointer (RFC 6901); a * stands for any member or item."""
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])
+
+
+def _custom(obj: Mapping[str, Any], settings: Settings) -> CustomKind | None:
+    kind, group = obj.get("kind"), group_of(obj)
+    for each in custom_kinds(settings):
+        if each.kind == kind and each.group in ("", group):
+            return each
+    return _ready_made(str(kind), group) if group else None
+
+
+def _ready_made(kind: str, group: str) -> CustomKind | None:
+    for each in READY_MADE:
+        if each.kind == kind and group in ("", each.group):
+            return each
+    return None
+
+
+def _places(here: Any, rest: tuple[str, ...], at: Path) -> Iterator[Path]:
+    """The places of the maps that the tokens lead to."""
+    if not rest:
+        if isinstance(here, dict):
+            yield at
+        return
+    name, deeper = rest[0], rest[1:]
+    steps: list[tuple[str | int, Any]] = []
+    if isinstance(here, dict):
+        steps = list(here.items()) if name == "*" else [(name, here.get(name))]
+    elif isinstance(here, list):
+        steps = [(n, each) for n, each in enumerate(here) if name in {"*", str(n)}]
+    for step, there in steps:
+        yield from _places(there, deeper, at / step)
+
+
+def _at(obj: Raw, at: Path) -> Raw:
+    """The map at this place, an empty one if there is none."""
+    here: Any = obj
+    for token in at:
+        if isinstance(here, list) and isinstance(token, int) and token < len(here):
+            here = here[token]
+        else:
+            here = as_map(here).get(str(token))
+    return as_map(here)
+
+
+def _built_in_replicas(kind: str, spec: Raw) -> int | None:
+    match kind:
+        case "Pod":
+            return 1
+        case "DaemonSet" | "PodTemplate":
+            return None
+        case "Job" | "CronJob" | "ScheduledJob":
+            return _pods_of_job(spec)
+        case _:
+            return _number(spec, "replicas")
+
+
+def _pods_of_job(spec: Raw) -> int:
+    """What a Job runs at once: never more than what it has left to complete."""
+    at_once = _number(spec, "parallelism")
+    return min(at_once, _number(spec, "completions", at_once))
+
+
+def _in_group(template: Raw, at: Path) -> int:
+    """How many pods of this template are in one group: a leader, and size - 1 workers.
+
+    Without a template of its own the leader is made of the workers' one.
+    """
+    if at[-1] == "leaderTemplate":
+        return 1
+    size = _number(template, "size")
+    return max(size - 1, 0) if isinstance(template.get("leaderTemplate"), dict) else size
+
+
+def _number(holder: Raw, member: str, default: int = 1) -> int:
+    value = holder.get(member)
+    return value if isinstance(value, int) and not isinstance(value, bool) else default

@@ -1,0 +1,127 @@
+"""Finds legacy GPU templates of workloads that go through a queue.
+
+Why: Kueue and Volcano hold a workload back until there is room for all of it, and count its GPUs in
+its templates. No quota knows `alpha.kubernetes.io/nvidia-gpu`, so the workload waits for ever, or
+passes as one without GPUs. A webhook repairs pods when they are made, and that is too late here.
+
+Does: nothing; says that the template must ask for `nvidia.com/gpu`. Where the queue counts pods as
+they are made, and so repaired ones, that is only a notice: Kueue does so for Deployments, Volcano
+for all built-in kinds. KAI, YuniKorn and co-scheduling always count pods, so they are not named.
+
+Safety: a person must edit the template.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.core import quantity
+from webhook.core.findings import Finding, Severity
+from webhook.core.pod import SECTIONS, as_map
+from webhook.core.workloads import group_of, is_built_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.core.pod import Pod
+    from webhook.core.rule import Context
+    from webhook.core.settings import Settings
+
+NAME = "queued-template"
+CODE = "GPU111"
+
+_KUEUE = "kueue.x-k8s.io/queue-name"
+# Each pod of these kinds goes through the queue by itself (Kueue's pod integration).
+_KUEUE_COUNTS_PODS_OF = {"Deployment", "ReplicaSet", "ReplicationController", "DaemonSet"}
+
+_VOLCANO = "volcano"  # the scheduler's name
+_VOLCANO_API = "batch.volcano.sh"
+# Annotations; KubeRay and the training operator take the second as a label.
+_VOLCANO_QUEUES = ("scheduling.volcano.sh/queue-name", "volcano.sh/queue-name")
+_VOLCANO_GROUPS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+_RAY_SCHEDULER = "ray.io/scheduler-name"  # a label
+_LONGEST_NAME = 63
+
+
+class _Queue(NamedTuple):
+    manager: str
+    name: str = ""
+    counts_pods: bool = False
+
+    def __str__(self) -> str:
+        if not self.name:
+            return self.manager
+        return f"{self.manager} (queue {self.name[:_LONGEST_NAME]})"
+
+
+def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    if not cx.template:
+        return
+    legacy = _legacy_name(pod, cx.settings)
+    if not legacy:
+        return
+    new = cx.settings.gpu_resource
+    for queue in (_kueue(pod, cx), _volcano(pod, cx)):
+        if queue is not None and queue.counts_pods:
+            message = (
+                f"{queue} counts GPUs in the pods as they are made, so only in repaired ones; ask "
+                f"for {new} in the template, and it never depends on the repair"
+            )
+            yield Finding(CODE, pod.at, message, severity=Severity.NOTICE)
+        elif queue is not None:
+            message = (
+                f"{queue} counts GPUs in this template, and a pod is repaired too late for it: "
+                f"ask for {new} here instead of {legacy}, which no quota knows"
+            )
+            yield Finding(CODE, pod.at, message, severity=Severity.PERSON)
+
+
+def _legacy_name(pod: Pod, settings: Settings) -> str:
+    """The legacy name under which a container wants GPUs; empty if none does."""
+    for container in pod.containers:
+        for section in SECTIONS:
+            for name, amount in container.section(section).items():
+                if name in settings.legacy_resources and quantity.parse(amount) != 0:
+                    return name
+    return ""
+
+
+def _kueue(pod: Pod, cx: Context) -> _Queue | None:
+    """Kueue's queue: a label of the workload, or of the Jobs that a CronJob makes.
+
+    The label on the template alone makes Kueue admit pod by pod.
+    """
+    job = as_map(as_map(cx.workload.get("spec")).get("jobTemplate"))
+    for holder in (cx.workload, job, pod.raw):
+        name = _labels(holder).get(_KUEUE)
+        if name:
+            kind = str(cx.workload.get("kind"))
+            by_pod = holder is pod.raw or kind in _KUEUE_COUNTS_PODS_OF
+            return _Queue("Kueue", str(name), by_pod)
+    return None
+
+
+def _volcano(pod: Pod, cx: Context) -> _Queue | None:
+    """Volcano's queue: by a label, an annotation, the scheduler's name, or one of its own Jobs."""
+    said: dict[str, Any] = {}
+    for holder in (pod.raw, cx.workload):  # what the workload says counts more
+        said |= {**_labels(holder), **_annotations(holder)}
+    names = [said[key] for key in _VOLCANO_QUEUES if said.get(key)]
+    if group_of(cx.workload) == _VOLCANO_API:
+        names = [as_map(cx.workload.get("spec")).get("queue") or "default"]
+    elif not (
+        names
+        or any(said.get(key) for key in _VOLCANO_GROUPS)
+        or said.get(_RAY_SCHEDULER) == _VOLCANO
+        or pod.spec.get("schedulerName") == _VOLCANO
+    ):
+        return None
+    return _Queue("Volcano", str(names[0]) if names else "", is_built_in(cx.workload))
+
+
+def _labels(holder: Mapping[str, Any]) -> Mapping[str, Any]:
+    return as_map(as_map(holder.get("metadata")).get("labels"))
+
+
+def _annotations(holder: Mapping[str, Any]) -> Mapping[str, Any]:
+    return as_map(as_map(holder.get("metadata")).get("annotations"))
