@@ -54,6 +54,7 @@ _VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 _VOID = "void"
 _DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"  # KEP-5004: a claim written as a resource
 _VENDOR = "nvidia.com/"
+_EVERYDAY = {"cpu", "memory"}  # of every pod: the audit looks at all that a cluster has
 _SHOWN = 50  # characters of a path in a message: it is one line
 
 
@@ -168,9 +169,10 @@ def _held(container: Container, settings: Settings) -> _Held:
     held = {_Held.CLAIM} if claims else set()
     for section in (container.limits, container.requests):
         for name, amount in section.items():
-            kind = _kind(name, settings)
-            if kind is not _Held.NOTHING and _is_positive(amount):
-                held.add(kind)
+            if name not in _EVERYDAY:
+                kind = _kind(name, settings)
+                if kind is not _Held.NOTHING and _is_positive(amount):
+                    held.add(kind)
     return next(
         (each for each in (_Held.GPUS, _Held.CLAIM, _Held.UNKNOWN) if each in held), _Held.NOTHING
     )
@@ -272,7 +274,7 @@ def _open_ways(
     security = as_map(container.raw.get("securityContext"))
     if security.get("privileged") is True:
         yield "privileged", container.at / "securityContext" / "privileged", ""
-    for position, mount in container.volume_mounts():
+    for position, mount in container.volume_mounts() if host_paths else ():
         host_path = host_paths.get(str(mount.get("name")))
         if host_path is None:
             continue
@@ -293,8 +295,9 @@ def _host_paths(pod: Pod) -> dict[str, str]:
     return {
         volume["name"]: path
         for _, volume in pod.volumes()
-        if isinstance(volume.get("name"), str)
-        and isinstance(path := as_map(volume.get("hostPath")).get("path"), str)
+        if "hostPath" in volume
+        and isinstance(volume.get("name"), str)
+        and isinstance(path := as_map(volume["hostPath"]).get("path"), str)
     }
 
 
