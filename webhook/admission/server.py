@@ -252,6 +252,7 @@ class Worker(ASGIWorker):  # type: ignore[misc]
             await asyncio.sleep(IDLE_SECONDS / 2)  # handshakes under way become connections
             await super()._shutdown()
             closing.cancel()
+        self.app.server.refresh()  # what was counted since the last second is handed over
 
     async def _close_idle(self) -> None:
         while True:
@@ -301,11 +302,15 @@ class Server(BaseApplication):  # type: ignore[misc]
         listener: int,
         workers: int,
         context: ssl.SSLContext,
-        refresh: Callable[[], None],
+        ended: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """`refresh` is called once a second in each process."""
+        """`ended` is told the process number of each worker that ends.
+
+        `make_app` is called in each worker; it sets `refresh`, which is called there once a second.
+        """
         self.make_app = make_app
-        self.refresh = refresh
+        self.refresh: Callable[[], None] = lambda: None
+        self._ended = ended
         self.draining = False
         self._context = context
         self._listener = listener
@@ -329,6 +334,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "max_requests": 0,
             "timeout": 30,
             "post_fork": _introduce,
+            "child_exit": lambda _, worker: self._ended(worker.pid),
             "ssl_context": lambda _config, _default: self._context,
             "certfile": os.devnull,  # "TLS is on"; the context has the real one
             "logger_class": ServerLog,

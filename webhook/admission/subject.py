@@ -51,7 +51,7 @@ def _pod(request: dict[str, Any]) -> dict[str, Any] | None:
     if not isinstance(pod, dict) or not isinstance(namespace, str) or not namespace:
         return None
     spec = pod.get("spec")
-    if not isinstance(spec, dict) or _is_mirror(pod) or _is_for_windows(spec):
+    if not isinstance(spec, dict) or _is_mirror(pod) or is_for_windows(spec):
         return None
     return pod
 
@@ -61,7 +61,8 @@ def _is_mirror(pod: dict[str, Any]) -> bool:
     return _MIRROR in as_map(as_map(pod.get("metadata")).get("annotations"))
 
 
-def _is_for_windows(spec: dict[str, Any]) -> bool:
+def is_for_windows(spec: dict[str, Any]) -> bool:
+    """Whether this pod spec is for a Windows node, where GPUs have other names."""
     selector = as_map(spec.get("nodeSelector"))
     return as_map(spec.get("os")).get("name") == "windows" or any(
         selector.get(label) == "windows" for label in _OS_LABELS

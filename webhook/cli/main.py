@@ -40,12 +40,14 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"gpu-webhook {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _serve(commands)
+    _watch(commands)
     _review(commands)
     _explain(commands)
     _config(commands)
     return top
 
 
+_INVENTORY = "the cluster's nodes: what `kubectl get nodes -o yaml` or `-o json` prints"
 _Commands = "argparse._SubParsersAction[_Parser]"
 
 
@@ -56,11 +58,7 @@ def _command(commands: argparse._SubParsersAction[_Parser], name: str, text: str
 def _knowledge(command: argparse.ArgumentParser) -> None:
     """The flags that mean the same in every command."""
     command.add_argument("--config", metavar="FILE", help="settings, as YAML (default: none)")
-    command.add_argument(
-        "--inventory",
-        metavar="FILE",
-        help="the cluster's nodes: what `kubectl get nodes -o yaml` or `-o json` prints",
-    )
+    command.add_argument("--inventory", metavar="FILE", help=_INVENTORY)
 
 
 def _serve(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -90,7 +88,36 @@ def _serve(commands: argparse._SubParsersAction[_Parser]) -> None:
         default="/etc/gpu-webhook/tls/tls.key",
         help="its key, as PEM (default: %(default)s)",
     )
-    _knowledge(serve)
+    serve.add_argument(
+        "--metrics-bind",
+        metavar="ADDRESS:PORT",
+        help="where to show metrics, over plain HTTP at /metrics (default: nowhere)",
+    )
+    serve.add_argument("--config", metavar="FILE", help="settings, as YAML (default: none)")
+    nodes = serve.add_mutually_exclusive_group()
+    nodes.add_argument("--inventory", metavar="FILE", help=_INVENTORY)
+    nodes.add_argument(
+        "--snapshot",
+        metavar="DIR",
+        help="the folder in which `gpu-webhook watch` keeps what it knows of the cluster",
+    )
+
+
+def _watch(commands: argparse._SubParsersAction[_Parser]) -> None:
+    watch = _command(commands, "watch", "keep a snapshot of the cluster's nodes and pods for serve")
+    watch.add_argument(
+        "--snapshot",
+        metavar="DIR",
+        required=True,
+        help="the folder to keep it in, best in memory; made if it is missing",
+    )
+    watch.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help="how to reach the cluster (default: from inside a pod, else as kubectl does)",
+    )
+    watch.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
+    watch.add_argument("--config", metavar="FILE", help="settings, as YAML (default: none)")
 
 
 def _review(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -148,6 +175,10 @@ def _run(args: argparse.Namespace) -> int:
             from webhook.cli import serve
 
             return serve.run(args)
+        case "watch":
+            from webhook.cli import watch
+
+            return watch.run(args)
         case "review":
             from webhook.cli import review
 

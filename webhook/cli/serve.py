@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from webhook.admission.asgi import AdmissionApp
     from webhook.admission.server import Server
-    from webhook.core.nodes import Inventory
-    from webhook.core.settings import Settings
-    from webhook.telemetry.logs import Log
+    from webhook.cli.live import Live
+    from webhook.telemetry.metrics import Metrics
+    from webhook.telemetry.page import Page
 
 PORT = 8443
 BACKLOG = 4096  # API servers may dial all their connections at once; the kernel has its own limit
@@ -41,21 +41,23 @@ class Address(NamedTuple):
 
 def run(args: argparse.Namespace) -> int:
     """Serve until told to stop. InputError says what is missing."""
-    from webhook.cli import settings_file
+    from webhook.cli.live import Live, Sources, Speaker
     from webhook.core.match_conditions import missed_names
-    from webhook.core.settings import Settings
-    from webhook.inventory import static
+    from webhook.inventory.publish import Snapshot
     from webhook.telemetry.logs import Log
 
     if args.workers < 1:
         raise InputError(f"--workers {args.workers}: at least 1 process must answer; say 1 or more")
-    settings = settings_file.load(args.config) if args.config else Settings()
-    inventory = static.load(args.inventory, settings) if args.inventory else None
+    snapshot = Snapshot(args.snapshot) if args.snapshot else None
+    sources = Sources(args.config or "", args.inventory or "", snapshot)
+    settings, inventory = sources.read()
     address = read_address(args.bind, dev=args.dev)
     cert, key = _certificates(args, address)
     log = Log()
     listener = listen(address)
-    server = _server(settings, inventory, log, listener, args.workers, (cert, key))
+    page, metrics = _metrics(args)
+    live = Live(sources, settings, inventory, log, Speaker(), metrics)
+    server = _server(live, listener, args.workers, (cert, key))
     for name in missed_names(settings):
         log.write("warning", f"{name} is configured, but the shipped matchConditions miss it")
     port = listener.getsockname()[1]
@@ -69,7 +71,31 @@ def run(args: argparse.Namespace) -> int:
         server.run()
     except SystemExit as done:  # how gunicorn ends
         return done.code if isinstance(done.code, int) else 1
+    finally:
+        if page is not None:
+            page.stop()
     return 0
+
+
+def _metrics(args: argparse.Namespace) -> tuple[Page | None, Metrics]:
+    """The page that is asked for, and who counts for it."""
+    from webhook.telemetry.metrics import NONE, counting
+
+    if not args.metrics_bind:
+        return None, NONE
+    from webhook.rules import ALL
+    from webhook.telemetry.scratch import Scratch
+
+    listener = listen(read_address(args.metrics_bind, dev=args.dev, flag="--metrics-bind"))
+    scratch = Scratch()
+    # First of all: prometheus_client learns its folder here, before anyone else imports it.
+    metrics = counting(scratch.path, [rule.CODE for rule in ALL])
+    from webhook.inventory.watched import Watched
+    from webhook.telemetry.page import Page
+
+    page = Page(listener, scratch, *([Watched(args.snapshot)] if args.snapshot else []))
+    page.start()
+    return page, metrics
 
 
 def _certificates(args: argparse.Namespace, address: Address) -> tuple[Path, Path]:
@@ -81,29 +107,28 @@ def _certificates(args: argparse.Namespace, address: Address) -> tuple[Path, Pat
     return files.cert, files.key
 
 
-def _server(
-    settings: Settings,
-    inventory: Inventory | None,
-    log: Log,
-    listener: socket.socket,
-    workers: int,
-    pair: tuple[Path, Path],
-) -> Server:
+def _server(live: Live, listener: socket.socket, workers: int, pair: tuple[Path, Path]) -> Server:
     from webhook.admission.app import create_app
     from webhook.admission.asgi import AdmissionApp
-    from webhook.admission.decide import Decider
     from webhook.admission.endpoint import Endpoint
     from webhook.admission.server import Server
     from webhook.certs.context import ServingContext
-    from webhook.rules import RULES
 
-    serving = ServingContext(*pair, report=log.write)
+    serving = ServingContext(*pair, report=live.log.write)
 
     def make_app(server: Server) -> AdmissionApp:
         def not_ready() -> str:
-            return "draining" if server.draining else ""
+            return "draining" if server.draining else live.dead()
 
-        endpoint = Endpoint(Decider(RULES, settings, inventory, log), not_ready)
+        def refresh() -> None:
+            serving.refresh()
+            if live.refresh():
+                endpoint.use(live.decider())
+            live.metrics.flush()
+
+        live.refresh()
+        endpoint = Endpoint(live.decider(), not_ready, live.notes)
+        server.refresh = refresh
         return AdmissionApp(endpoint, create_app(endpoint))
 
     return Server(
@@ -111,11 +136,11 @@ def _server(
         listener=listener.fileno(),
         workers=workers,
         context=serving.context,
-        refresh=serving.refresh,
+        ended=live.metrics.ended,
     )
 
 
-def read_address(text: str | None, *, dev: bool) -> Address:
+def read_address(text: str | None, *, dev: bool, flag: str = "--bind") -> Address:
     """ADDRESS:PORT, [IPV6]:PORT or :PORT."""
     if text is None:
         return Address("127.0.0.1" if dev else "", PORT)
@@ -124,7 +149,7 @@ def read_address(text: str | None, *, dev: bool) -> Address:
     fine = colon and port.isascii() and port.isdigit() and int(port) <= HIGHEST_PORT
     if not fine or (":" in host and not bracketed):
         raise InputError(
-            f"--bind {text}: no address and port. Write 127.0.0.1:{PORT}, [::1]:{PORT}, or :{PORT} "
+            f"{flag} {text}: no address and port. Write 127.0.0.1:{PORT}, [::1]:{PORT}, or :{PORT} "
             "for all addresses"
         )
     return Address(host[1:-1] if bracketed else host, int(port))
