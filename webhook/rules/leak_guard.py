@@ -7,9 +7,9 @@ every GPU of its node, and works on those of others. In a container that has GPU
 says wins over the device plugin's list.
 
 Does: judges containers of every kind, also those that `kubectl debug` adds.
-- Without GPUs, a container gets `NVIDIA_VISIBLE_DEVICES=void`: written over what stands there, value
-  or valueFrom, as one entry. `none` and an empty value are written over too: toolkits before 1.18.2
-  gave all GPUs for `none`. As env wins over envFrom, envFrom does not matter here.
+- Without GPUs, a container gets `NVIDIA_VISIBLE_DEVICES=void`: written over what stands there, be it
+  value or valueFrom, as one entry. `none` and an empty value are written over too: toolkits before
+  1.18.2 gave all GPUs for `none`. As env wins over envFrom, envFrom does not matter here.
 - What no variable mends is reported: `privileged`; host paths that the container mounts and that
   hold device nodes of GPUs (`/dev/nvidia*`, `/dev`, `/`) or a CUDA driver; host paths mounted at
   `/var/run/nvidia-container-devices`, where the toolkit may look for a list of devices.
