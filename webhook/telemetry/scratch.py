@@ -1,0 +1,67 @@
+"""A folder that the processes of one server share, in memory if possible, and clean up."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from webhook.core.errors import InputError
+
+_PREFIX = "gpu-webhook-metrics-"
+_LOCK = "lock"
+
+
+class Scratch:
+    """Locked as long as any of the processes lives, so that another server knows what is left over.
+
+    A container that is killed leaves its folder behind: /dev/shm belongs to the pod.
+    """
+
+    def __init__(self) -> None:
+        """Make the folder. InputError if there is no place for it."""
+        memory = Path("/dev/shm")  # noqa: S108  # everywhere else a disk may be read-only
+        try:
+            home = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+            _clean(home)
+            while not self._made(home):  # another server took it for a leftover
+                pass
+        except OSError as error:
+            raise InputError(
+                f"--metrics-bind: there is no folder to count in ({error.strerror}). Mount an "
+                "emptyDir with medium: Memory at /dev/shm or at /tmp"
+            ) from error
+
+    def _made(self, home: Path) -> bool:
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=home))
+        self.lock = os.open(self.path / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self.lock)
+            return False
+        return self.path.exists()
+
+    def remove(self) -> None:
+        """Remove the folder, if it is still there."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _clean(home: Path) -> None:
+    """Remove what servers left behind that are no more."""
+    for folder in home.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if folder.lstat().st_uid == os.getuid():
+                _remove_unlocked(folder)
+
+
+def _remove_unlocked(folder: Path) -> None:
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: somebody lives
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
