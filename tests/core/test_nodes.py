@@ -1,8 +1,11 @@
-"""Inventory: facts drawn from node classes."""
+"""Inventory: nodes in classes, and facts drawn from those."""
 
 from __future__ import annotations
 
-from webhook.core.nodes import Inventory, NodeClass
+import pytest
+
+from webhook.core.node_index import NodeIndex
+from webhook.core.nodes import Inventory, Node, NodeClass, group, unique_labels
 from webhook.core.settings import Taint
 
 PRODUCT = "nvidia.com/gpu.product"
@@ -45,3 +48,72 @@ def test_an_empty_inventory_knows_nothing() -> None:
     assert not nothing.models
     assert not nothing.namespaces
     assert not nothing.runtime_classes
+
+
+def test_a_published_index_speaks_for_the_classes_that_stayed_behind() -> None:
+    published = Inventory((), published=NodeIndex.of(INVENTORY.classes))
+    assert published.values(PRODUCT) == INVENTORY.values(PRODUCT)
+    assert published.gpu_taints == INVENTORY.gpu_taints
+    assert published.taints == INVENTORY.taints
+    assert published.gpu_labels == INVENTORY.gpu_labels
+    assert published.has_gpus
+
+
+HOST, SERIAL = "kubernetes.io/hostname", "serial"
+
+
+def nodes(count: int, *, of_each: int = 1, key: str = SERIAL) -> list[Node]:
+    """Nodes of which so many share each value of the label."""
+    return [Node(f"n{i:03}", {key: f"v{i // of_each}"}, (), {"x/gpu": 1}) for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("given", "unique"),
+    [
+        pytest.param(nodes(33), {SERIAL}, id="33 nodes, each with its own value"),
+        pytest.param(nodes(32), set(), id="32 such nodes may be classes of their own"),
+        pytest.param(nodes(66, of_each=2), set(), id="each value on two nodes: a kind of node"),
+        pytest.param(nodes(65, of_each=2), {SERIAL}, id="a little more than each second node"),
+        pytest.param(nodes(2, key=HOST), {HOST}, id="the name of the host, in any cluster"),
+        pytest.param([Node("n", {})], set(), id="no label at all"),
+    ],
+)
+def test_labels_that_nearly_every_node_has_for_itself(given: list[Node], unique: set[str]) -> None:
+    assert unique_labels(given) == unique
+    assert len(group(given)) == (1 if unique else len({*map(str, (n.labels for n in given))}))
+
+
+def test_nodes_are_alike_in_labels_taints_and_amounts_and_not_in_what_pods_hold() -> None:
+    alike = Node("b", {HOST: "b", "zone": "a"}, (LATE,), {"x/gpu": 2}, {"x/gpu": 1})
+    others = [
+        Node("a", {HOST: "a", "zone": "a"}, (LATE,), {"x/gpu": 2}),
+        Node("c", {HOST: "c", "zone": "b"}, (LATE,), {"x/gpu": 2}),
+        Node("d", {HOST: "d", "zone": "a"}, (EARLY,), {"x/gpu": 2}),
+        Node("e", {HOST: "e", "zone": "a"}, (LATE,), {"x/gpu": 4}),
+    ]
+    first, *rest = group([*others, alike])
+    assert first == NodeClass(
+        {"zone": "a"},
+        (LATE,),
+        {"x/gpu": 2},
+        ("a", "b"),
+        ({}, {"x/gpu": 1}),
+        ({HOST: "a"}, {HOST: "b"}),
+    )
+    assert [each.nodes for each in rest] == [("c",), ("d",), ("e",)]
+    assert [each.held for each in rest] == [(), (), ()]
+    assert first.held_of("x/gpu") == [0, 1]
+    assert first.held_of("y/gpu") == [0, 0]
+    assert rest[0].held_of("x/gpu") == [0]
+
+
+@pytest.mark.parametrize(
+    ("each", "count"),
+    [
+        pytest.param(NodeClass({}, nodes=("a", "b")), 2, id="its nodes"),
+        pytest.param(NodeClass({}), 1, id="a node without a name"),
+        pytest.param(NodeClass({}, declared=7), 7, id="a pool: as many as it may have"),
+    ],
+)
+def test_how_many_nodes_a_class_has(each: NodeClass, count: int) -> None:
+    assert each.count == count
