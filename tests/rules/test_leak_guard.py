@@ -483,6 +483,11 @@ def test_what_a_container_mounts(path: Any, mount: Raw, message: str, named: str
             plain(VOID), [host("/dev/nvidia0")], id="a volume that this container does not mount"
         ),
         pytest.param(
+            mounting("/mnt", "cache"),
+            [host("/dev/nvidia0"), {"name": "cache", "emptyDir": {}}],
+            id="a container that mounts another volume",
+        ),
+        pytest.param(
             mounting("/var/run/nvidia-container-devices/0"),
             [{"name": "host", "emptyDir": {}}],
             id="no host path, so no /dev/null: the toolkit takes nothing else",

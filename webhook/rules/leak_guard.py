@@ -7,7 +7,7 @@ every GPU of its node, and works on those of others. In a container that has GPU
 says wins over the device plugin's list.
 
 Does: judges containers of every kind, also those that `kubectl debug` adds.
-- Without GPUs, a container gets `NVIDIA_VISIBLE_DEVICES=void`: written over what stands there, be it
+- Without GPUs, a container gets `NVIDIA_VISIBLE_DEVICES=void`: written over what stands there,
   value or valueFrom, as one entry. `none` and an empty value are written over too: toolkits before
   1.18.2 gave all GPUs for `none`. As env wins over envFrom, envFrom does not matter here.
 - What no variable mends is reported: `privileged`; host paths that the container mounts and that
@@ -279,7 +279,7 @@ def _open_ways(
         if host_path is None:
             continue
         at = container.at / "volumeMounts" / position
-        # The API server takes no `..` in these two; the kubelet takes a relative mountPath as /...
+        # No `..` gets into a host path or a subPath; the kubelet reads `x` as the mountPath `/x`.
         seen = clean(f"/{host_path}/{_text(mount.get('subPath'))}")
         target = clean(f"/{_text(mount.get('mountPath'))}")
         if lists_devices(target) or lists_devices(seen):
