@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from webhook.core.edits import Set
 from webhook.core.findings import Finding, Safety, Severity, Verdict
+from webhook.core.modes import Mode
 from webhook.core.pointer import ROOT
 
 REPAIR = Finding("GPU101", ROOT, "repaired")
@@ -15,6 +19,47 @@ FAILED = (("GPU101", ValueError("a bug")),)
 
 def test_a_finding_is_a_safe_repair_unless_it_says_otherwise() -> None:
     assert (REPAIR.edits, REPAIR.severity, REPAIR.safety) == ((), Severity.REPAIR, Safety.SAFE)
+    assert (REPAIR.mode, REPAIR.exception) == (Mode.ENFORCE, "")
+
+
+EDITED = replace(REPAIR, edits=(Set(ROOT / "a", 1),))
+NOTICE = Finding("GPU302", ROOT, "full now", severity=Severity.NOTICE)
+
+
+@pytest.mark.parametrize(
+    ("finding", "enforced", "else_"),
+    [
+        pytest.param(EDITED, "repaired", "would repair", id="edits"),
+        pytest.param(
+            replace(EDITED, severity=Severity.PERSON),
+            "repaired",
+            "would repair",
+            id="edits, and a person must look too",
+        ),
+        pytest.param(
+            replace(EDITED, safety=Safety.UNSAFE), "reported", "reported", id="edits left undone"
+        ),
+        pytest.param(
+            replace(EDITED, safety=Safety.SHOW), "reported", "reported", id="edits to look at"
+        ),
+        pytest.param(REPAIR, "reported", "reported", id="no edits"),
+        pytest.param(PERSON, "reported", "reported", id="a person must look"),
+        pytest.param(NOTICE, "reported", "reported", id="a notice"),
+        pytest.param(DENY, "denied", "would deny", id="the pod must not run"),
+        pytest.param(
+            replace(DENY, edits=EDITED.edits),
+            "denied",
+            "would deny",
+            id="a pod that must not run is not repaired first",
+        ),
+    ],
+)
+def test_one_word_says_what_came_of_a_finding(finding: Finding, enforced: str, else_: str) -> None:
+    assert finding.action == enforced
+    for mode in (Mode.AUDIT, Mode.WARN):
+        assert replace(finding, mode=mode).action == else_
+    for mode in (Mode.AUDIT, Mode.WARN, Mode.ENFORCE):
+        assert replace(finding, mode=mode, exception="migrating").action == "excepted"
 
 
 @pytest.mark.parametrize(
@@ -24,6 +69,13 @@ def test_a_finding_is_a_safe_repair_unless_it_says_otherwise() -> None:
         pytest.param(Verdict((REPAIR,), {}, []), False, False, id="all is repaired"),
         pytest.param(Verdict((REPAIR, PERSON), {}, []), False, True, id="a person must look"),
         pytest.param(Verdict((REPAIR, DENY), {}, []), True, False, id="the pod must not run"),
+        pytest.param(
+            Verdict((replace(DENY, mode=Mode.WARN),), {}, []), False, False, id="it would be denied"
+        ),
+        pytest.param(
+            Verdict((replace(DENY, exception="migrating"),), {}, []), False, False, id="excepted"
+        ),
+        pytest.param(Verdict((NOTICE,), {}, []), False, False, id="worth knowing"),
         pytest.param(Verdict((), {}, [], FAILED), False, True, id="a rule failed"),
     ],
 )

@@ -5,13 +5,21 @@ from __future__ import annotations
 import pytest
 
 from webhook.core import labels
+from webhook.core.selection import Selection
 from webhook.core.settings import (
     AKS_SKU_TAINT,
+    AUTOSCALER_TAINTS,
     DRIVER_PROFILES,
+    MANAGEMENT_NAMESPACES,
     MODEL_PROFILES,
+    Allowance,
+    Capacity,
     DriverMount,
     Drivers,
+    Exempt,
+    Guard,
     Models,
+    Policy,
     Settings,
     Taint,
 )
@@ -99,3 +107,87 @@ def test_every_mount_of_a_driver_profile_is_absolute(name: str) -> None:
         assert mount.host_path.startswith("/")
         assert mount.mount_path.startswith("/")
         assert (mount.type == "File") == (".so" in mount.host_path)
+
+
+ALLOWANCES = Policy(
+    exceptions=(
+        Allowance(("GPU301", "GPU304"), Selection(("ml-*",))),
+        Allowance(("GPU303",), Selection(labels=(("trusted", "yes"),))),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "namespace", "trusted", "allowed"),
+    [
+        pytest.param("GPU301", "ml-train", "", True, id="a listed rule in a listed namespace"),
+        pytest.param("GPU304", "ml-train", "", True, id="another one of the list"),
+        pytest.param("GPU301", "web", "", False, id="elsewhere"),
+        pytest.param("GPU302", "ml-train", "", False, id="a rule that is not listed"),
+        pytest.param("GPU303", "ml-train", "", False, id="a rule that is listed for others"),
+        pytest.param("GPU303", "web", "yes", True, id="by the label of the namespace"),
+        pytest.param("GPU303", "web", "no", False, id="by another value of it"),
+    ],
+)
+def test_exceptions_count_where_the_settings_say(
+    code: str, namespace: str, trusted: str, *, allowed: bool
+) -> None:
+    known = {"trusted": trusted} if trusted else {}
+    assert ALLOWANCES.allows_exception(code, namespace, known) is allowed
+    assert not Policy().allows_exception(code, namespace, known)
+
+
+CAPACITY = Capacity(startup_taints=("example.com/agent-not-ready", "csi.*"))
+
+
+@pytest.mark.parametrize(
+    ("key", "by_default", "listed"),
+    [
+        pytest.param("node.kubernetes.io/unschedulable", True, True, id="cordoned"),
+        pytest.param("node.kubernetes.io/not-ready", True, True, id="not ready"),
+        pytest.param("karpenter.sh/disrupted", True, True, id="Karpenter's"),
+        *(pytest.param(each, True, True, id=each) for each in AUTOSCALER_TAINTS),
+        pytest.param("example.com/agent-not-ready", False, True, id="a start-up taint"),
+        pytest.param("example.com/agent-not-ready-yet", False, False, id="one that begins alike"),
+        pytest.param("csi.example.com/starting", False, True, id="one of a pattern"),
+        pytest.param("nvidia.com/gpu", False, False, id="a taint that stays"),
+        pytest.param("", False, False, id="a taint without a key"),
+    ],
+)
+def test_taints_that_say_not_now(key: str, *, by_default: bool, listed: bool) -> None:
+    assert Capacity().passes_by(Taint(key)) is by_default
+    assert CAPACITY.passes_by(Taint(key)) is listed
+
+
+@pytest.mark.parametrize(
+    ("exempt", "namespace", "app", "covered"),
+    [
+        pytest.param(Exempt(("gpu-*",)), "gpu-operator", "", True, id="its namespace"),
+        pytest.param(Exempt(("gpu-*",)), "web", "", False, id="another namespace"),
+        pytest.param(Exempt((), (("app", "dcgm"),)), "web", "dcgm", True, id="its label"),
+        pytest.param(Exempt((), (("app", "dcgm"),)), "web", "", False, id="no label"),
+        pytest.param(Exempt((), (("app", "dcgm"),)), "web", "x", False, id="another value"),
+        pytest.param(Exempt(("a",), (("app", "dcgm"),)), "a", "dcgm", True, id="both"),
+        pytest.param(Exempt(("a",), (("app", "dcgm"),)), "b", "dcgm", False, id="the label alone"),
+        pytest.param(Exempt(("a",), (("app", "dcgm"),)), "a", "x", False, id="the namespace alone"),
+    ],
+)
+def test_pods_that_may_see_gpus_without_asking(
+    exempt: Exempt, namespace: str, app: str, *, covered: bool
+) -> None:
+    assert exempt.covers(namespace, {"app": app} if app else {}) is covered
+
+
+def test_by_default_only_the_namespaces_of_gpu_software_are_exempt() -> None:
+    (exempt,) = Guard().exempt
+    assert all(exempt.covers(each, {}) for each in MANAGEMENT_NAMESPACES)
+    assert not exempt.covers("default", {"app": "nvidia-device-plugin-daemonset"})
+    assert not exempt.covers("my-gpu-operator", {})
+
+
+def test_by_default_nothing_is_denied_or_excused_or_limited() -> None:
+    settings = Settings()
+    assert settings.policy == Policy()
+    assert settings.capacity == Capacity()
+    assert not settings.capacity.limits
+    assert not settings.workloads.repair
