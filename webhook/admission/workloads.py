@@ -1,0 +1,141 @@
+"""Workload objects: whose templates are judged, what is said of them, and what may be mended.
+
+The pods' own warnings go to controllers, which show them to nobody. So whoever applies the workload
+hears of them. Nothing is ever refused here, and dry runs are treated like any other request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.admission import subject
+from webhook.core.accounts import is_system
+from webhook.core.engine import run
+from webhook.core.findings import Severity, Verdict
+from webhook.core.modes import Mode
+from webhook.core.pod import as_map
+from webhook.core.workloads import around, group_of, has_controller, template_changed, templates_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.core.findings import Finding
+    from webhook.core.pointer import Path
+    from webhook.core.rule import Context, Rule
+    from webhook.core.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A workload object that somebody applied, and where its pod templates are."""
+
+    obj: dict[str, Any]
+    templates: tuple[Path, ...]
+    namespace: str
+
+
+def workload_of(request: dict[str, Any], settings: Settings) -> Workload | None:
+    """The workload that is made, or whose template changes; None if it is none of our business.
+
+    That is so for what a controller made (it is judged where a person applied it), and for what
+    the control plane and nodes ask for (core/accounts.py), which read no warnings.
+    """
+    obj, namespace = request.get("object"), request.get("namespace")
+    if not isinstance(obj, dict) or not isinstance(namespace, str) or not namespace:
+        return None
+    kind = as_map(request.get("kind"))
+    if kind.get("kind") != obj.get("kind") or (kind.get("group") or "") != group_of(obj):
+        return None
+    if kind.get("kind") == "Pod" or request.get("subResource") or not _is_news(request, settings):
+        return None
+    if has_controller(obj) or _is_of_system(as_map(request.get("userInfo"))):
+        return None
+    found = (at for at in templates_of(obj, settings) if not _is_for_windows(obj, at))
+    templates = tuple(found)
+    return Workload(obj, templates, namespace) if templates else None
+
+
+def judge(
+    workload: Workload, rules: Sequence[Rule], policy: Sequence[Rule], cx: Context
+) -> Verdict:
+    """What is to be said of all templates; nothing is to be changed, and nothing is refused.
+
+    The policy sees the templates as repaired, since the pods will be, if the modes allow it. The
+    workload's object is written to on the way: it is of no further use. Several templates with
+    the same fault are one finding.
+    """
+    mended = repair(workload, rules, cx)
+    found, failed = list(mended.findings), list(mended.failed)
+    inside = around(cx, workload.obj)
+    for at in workload.templates:
+        verdict = run(policy, workload.obj, inside, at)
+        found += verdict.findings
+        failed += verdict.failed
+    told = _once(_as_warning(each) for each in found)
+    return Verdict(told, workload.obj, [], tuple(failed))
+
+
+def repair(workload: Workload, rules: Sequence[Rule], cx: Context) -> Verdict:
+    """Repair all templates, in place; the patch is for all of them.
+
+    A template whose pods opt out by their label is left alone, as these pods would be.
+    """
+    inside = around(cx, workload.obj)
+    found: list[Finding] = []
+    failed: list[tuple[str, Exception]] = []
+    patch: list[dict[str, Any]] = []
+    for at in workload.templates:
+        if not subject.pod_is_opted_out(_template(workload.obj, at)):
+            verdict = run(rules, workload.obj, inside, at)
+            found += verdict.findings
+            failed += verdict.failed
+            patch += verdict.patch
+    return Verdict(_once(found), workload.obj, patch, tuple(failed))
+
+
+def _is_news(request: dict[str, Any], settings: Settings) -> bool:
+    match request.get("operation"):
+        case "CREATE":
+            return True
+        case "UPDATE":
+            old = as_map(request.get("oldObject"))
+            return template_changed(old, request["object"], settings)
+        case _:
+            return False
+
+
+def _is_of_system(user: dict[str, Any]) -> bool:
+    groups = user.get("groups")
+    return is_system(
+        subject.text(user.get("username")),
+        filter(None, map(subject.text, groups if isinstance(groups, list) else ())),
+    )
+
+
+def _template(obj: dict[str, Any], at: Path) -> dict[str, Any]:
+    here: Any = obj
+    for step in at:
+        here = here[step]
+    return as_map(here)
+
+
+def _is_for_windows(obj: dict[str, Any], at: Path) -> bool:
+    return subject.is_for_windows(as_map(_template(obj, at).get("spec")))
+
+
+def _as_warning(found: Finding) -> Finding:
+    """The finding where nothing is changed and nothing refused, whatever its rule's mode."""
+    return replace(
+        found,
+        severity=Severity.PERSON if found.severity is Severity.DENY else found.severity,
+        mode=Mode.WARN if found.mode is Mode.ENFORCE else found.mode,
+    )
+
+
+def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each finding once: templates often share a fault, and the words for it."""
+    kept: dict[tuple[str, str], Finding] = {}
+    for each in findings:
+        kept.setdefault((each.code, each.message), each)
+    return tuple(kept.values())

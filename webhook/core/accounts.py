@@ -1,0 +1,26 @@
+"""Who is asking: a part of the control plane, or somebody who reads what we say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# The controller manager, the scheduler and kube-proxy; nodes; each controller's own account.
+SYSTEM_USERS = ("system:apiserver",)
+SYSTEM_PREFIXES = ("system:kube-", "system:node:", "system:serviceaccount:kube-system:")
+SYSTEM_GROUPS = ("system:nodes", "system:serviceaccounts:kube-system")
+
+
+def is_system(username: str, groups: Iterable[str] = ()) -> bool:
+    """Whether the request comes from the control plane or a node, which read no warnings.
+
+    Service accounts of other namespaces are not among them: they are pipelines, whose logs people
+    read. Nor is `system:admin`, nor the group `system:masters`: these are persons.
+    """
+    return (
+        username in SYSTEM_USERS
+        or username.startswith(SYSTEM_PREFIXES)
+        or any(group in SYSTEM_GROUPS for group in groups)
+    )
