@@ -1,0 +1,308 @@
+"""Whose templates are judged, what is said of several at once, and that nothing is refused."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import jsonpatch
+import pytest
+
+from webhook.admission.workloads import Workload, judge, repair, workload_of
+from webhook.core.findings import Finding, Severity
+from webhook.core.modes import Mode, Modes
+from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.pointer import Path
+from webhook.core.rule import Context
+from webhook.core.settings import CustomKind, Settings, Workloads
+from webhook.rules import (
+    RULES,
+    legacy_resource,
+    never_fits,
+    queued_template,
+    request_without_limit,
+    workload_too_large,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.pod import Pod
+    from webhook.core.rule import Rule
+
+DEFAULTS = Settings()
+LEGACY = "alpha.kubernetes.io/nvidia-gpu"
+GPU = "nvidia.com/gpu"
+TEMPLATE = Path(("spec", "template"))
+
+
+def template(gpus: object = 1, name: str = LEGACY, **spec: Any) -> dict[str, Any]:
+    container = {"name": "cuda", "image": "cuda", "resources": {"limits": {name: gpus}}}
+    return {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container], **spec}}
+
+
+def deployment(replicas: int = 1, **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "train", **metadata},
+        "spec": {"replicas": replicas, "template": template()},
+    }
+
+
+def tf_job(*templates: dict[str, Any]) -> dict[str, Any]:
+    specs = {f"Role{n}": {"template": each} for n, each in enumerate(templates)}
+    return {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "spec": {"tfReplicaSpecs": specs}}
+
+
+def request(obj: Any, **more: Any) -> dict[str, Any]:
+    group, _, version = obj["apiVersion"].rpartition("/")
+    return {
+        "kind": {"group": group, "version": version, "kind": obj["kind"]},
+        "operation": "CREATE",
+        "namespace": "team-a",
+        "object": obj,
+        "userInfo": {"username": "ada", "groups": ["system:authenticated"]},
+        **more,
+    }
+
+
+def as_user(name: str, *groups: str) -> dict[str, Any]:
+    return {"userInfo": {"username": name, "groups": list(groups)}}
+
+
+CONTROLLED = deployment(ownerReferences=[{"kind": "App", "name": "a", "controller": True}])
+OTHER_TEMPLATE = {**deployment(), "spec": {"replicas": 1, "template": template(2)}}
+BUILT_IN: dict[str, dict[str, Any]] = {
+    "Deployment": deployment(),
+    "ReplicaSet": {**deployment(), "kind": "ReplicaSet"},
+    "StatefulSet": {**deployment(), "kind": "StatefulSet"},
+    "DaemonSet": {**deployment(), "kind": "DaemonSet"},
+    "Job": {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template()}},
+    "CronJob": {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "spec": {"jobTemplate": {"spec": {"template": template()}}},
+    },
+    "ReplicationController": {**deployment(), "apiVersion": "v1", "kind": "ReplicationController"},
+    "PodTemplate": {"apiVersion": "v1", "kind": "PodTemplate", "template": template()},
+}
+
+
+@pytest.mark.parametrize("kind", BUILT_IN)
+def test_every_built_in_kind_is_judged_where_it_is_made(kind: str) -> None:
+    workload = workload_of(request(copy.deepcopy(BUILT_IN[kind])), DEFAULTS)
+    assert workload is not None
+    assert len(workload.templates) == 1
+    assert judge(workload, (legacy_resource,), (), Context()).findings[0].code == "GPU101"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(request(deployment()), id="made by a person"),
+        pytest.param(request(deployment(), dryRun=True), id="tried by a person"),
+        pytest.param(
+            request(OTHER_TEMPLATE, operation="UPDATE", oldObject=deployment()),
+            id="its template changes",
+        ),
+        pytest.param(
+            request(deployment(), operation="UPDATE", oldObject=None),
+            id="what it was before is not said",
+        ),
+        pytest.param(
+            request(deployment(ownerReferences=[{"kind": "App", "name": "a"}])),
+            id="it has an owner that does not control it",
+        ),
+        pytest.param(
+            request(deployment(), **as_user("system:serviceaccount:argocd:controller")),
+            id="made by a pipeline",
+        ),
+        pytest.param(
+            request(deployment(), **as_user("system:admin", "system:masters")),
+            id="made by an administrator",
+        ),
+        pytest.param(request(deployment(), userInfo=None), id="nobody says by whom"),
+        pytest.param(
+            request(deployment(), userInfo={"username": 7, "groups": 7}), id="an odd name"
+        ),
+        pytest.param(request(tf_job(template())), id="a ready-made custom kind"),
+    ],
+)
+def test_what_is_our_business(asked: dict[str, Any]) -> None:
+    workload = workload_of(asked, DEFAULTS)
+    assert workload is not None
+    assert (workload.obj, workload.namespace) == (asked["object"], "team-a")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(request({**deployment(), "spec": {}}), id="no template"),
+        pytest.param(request({"apiVersion": "v1", "kind": "Service"}), id="no workload"),
+        pytest.param(request({"apiVersion": "v1", "kind": "Pod", "spec": {}}), id="a pod"),
+        pytest.param(request(deployment(), namespace=""), id="no namespace"),
+        pytest.param(request(deployment(), namespace=None), id="no namespace at all"),
+        pytest.param(request(deployment()) | {"object": None}, id="no object"),
+        pytest.param(request(deployment(), kind=None), id="no kind"),
+        pytest.param(
+            request(deployment()) | {"kind": {"group": "autoscaling", "kind": "Scale"}},
+            id="the object is of another kind than the request",
+        ),
+        pytest.param(
+            request(deployment()) | {"kind": {"group": "other", "kind": "Deployment"}},
+            id="the object is of another group than the request",
+        ),
+        pytest.param(request(deployment(), subResource="status"), id="a subresource"),
+        pytest.param(request(deployment(), operation="DELETE"), id="it goes"),
+        pytest.param(request(deployment(), operation=None), id="nobody says what happens"),
+        pytest.param(
+            request(deployment(9), operation="UPDATE", oldObject=deployment()), id="it is scaled"
+        ),
+        pytest.param(
+            request(deployment(labels={"a": "b"}), operation="UPDATE", oldObject=deployment()),
+            id="it gets a label",
+        ),
+        pytest.param(request(CONTROLLED), id="a controller made it"),
+        pytest.param(
+            request(CONTROLLED, operation="UPDATE", oldObject=deployment()),
+            id="a controller adopts it",
+        ),
+        pytest.param(
+            request(deployment(), **as_user("system:serviceaccount:kube-system:cronjob")),
+            id="a controller asks",
+        ),
+        pytest.param(
+            request(deployment(), **as_user("system:kube-controller-manager")),
+            id="all controllers ask under one name",
+        ),
+        pytest.param(request(deployment(), **as_user("node-1", "system:nodes")), id="a node asks"),
+        pytest.param(
+            request(tf_job(template(os={"name": "windows"}))), id="its pods are for Windows"
+        ),
+    ],
+)
+def test_what_is_none_of_our_business(asked: dict[str, Any]) -> None:
+    assert workload_of(asked, DEFAULTS) is None
+
+
+def test_a_configured_kind_is_judged_and_a_template_for_windows_left_out() -> None:
+    shards = CustomKind("Shards", "example.dev", ("/spec/*/pod",))
+    windows = template(nodeSelector={"kubernetes.io/os": "windows"})
+    obj = {
+        "apiVersion": "example.dev/v1",
+        "kind": "Shards",
+        "spec": {"a": {"pod": windows}, "b": {"pod": template()}},
+    }
+    assert workload_of(request(obj), DEFAULTS) is None
+    workload = workload_of(request(obj), Settings(workloads=Workloads(kinds=(shards,))))
+    assert workload is not None
+    assert workload.templates == (Path(("spec", "b", "pod")),)
+
+
+def found(obj: dict[str, Any], *rules: Rule, policy: tuple[Rule, ...] = (), **cx: Any) -> Any:
+    workload = workload_of(request(copy.deepcopy(obj)), DEFAULTS)  # judge() writes to it
+    assert workload is not None
+    return judge(workload, rules, policy, Context(**cx))
+
+
+def test_templates_that_share_a_fault_are_one_finding() -> None:
+    verdict = found(tf_job(template(), template(), template(2)), legacy_resource)
+    assert [each.message for each in verdict.findings] == [
+        f"container cuda asks for {LEGACY}, which no node offers; write {GPU}: 1",
+        f"container cuda asks for {LEGACY}, which no node offers; write {GPU}: 2",
+    ]
+    assert verdict.findings[0].at[:4] == ("spec", "tfReplicaSpecs", "Role0", "template")
+
+
+def cluster(*gpus: int) -> Inventory:
+    return Inventory(tuple(NodeClass({}, (), {GPU: each}, nodes=("n",)) for each in gpus))
+
+
+def test_the_policy_sees_what_the_pods_will_be() -> None:
+    verdict = found(
+        tf_job(template(9)), legacy_resource, policy=(never_fits,), inventory=cluster(8, 4)
+    )
+    assert [each.code for each in verdict.findings] == ["GPU101", "GPU301"]
+    assert "asks for 9" in verdict.findings[1].message
+
+
+def test_all_pods_count_together_and_are_named_once() -> None:
+    job = tf_job(template(8), template(4))
+    verdict = found(job, legacy_resource, policy=(workload_too_large,), inventory=cluster(8))
+    [too_large] = [each for each in verdict.findings if each.code == "GPU305"]
+    assert "ask for 12" in too_large.message
+
+
+def test_where_pods_are_not_repaired_the_policy_sees_no_gpu() -> None:
+    modes = Modes(Mode.WARN)
+    verdict = found(
+        deployment(), legacy_resource, policy=(never_fits,), inventory=cluster(), modes=modes
+    )
+    assert [(each.code, each.mode) for each in verdict.findings] == [("GPU101", Mode.WARN)]
+
+
+class Denying:
+    """A rule that refuses every template."""
+
+    NAME = "denying"
+    CODE = "GPU399"
+
+    def check(self, pod: Pod, cx: Context) -> Iterator[Finding]:
+        assert cx.template
+        yield Finding(self.CODE, pod.at, "must not run", severity=Severity.DENY)
+
+
+class Raising:
+    NAME = "raising"
+    CODE = "GPU398"
+
+    def check(self, pod: Pod, cx: Context) -> Iterator[Finding]:
+        raise KeyError(pod.at, cx)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [(Mode.ENFORCE, Mode.WARN), (Mode.WARN, Mode.WARN), (Mode.AUDIT, Mode.AUDIT)],
+)
+def test_nothing_is_refused_and_nothing_said_to_be_repaired(mode: Mode, expected: Mode) -> None:
+    verdict = found(deployment(), legacy_resource, policy=(Denying(),), modes=Modes(mode))
+    assert not verdict.denied
+    assert verdict.patch == []
+    assert {each.mode for each in verdict.findings} == {expected}
+    assert [each.action for each in verdict.findings] == ["would repair", "reported"]
+
+
+def test_a_rule_that_fails_is_named_and_the_others_go_on() -> None:
+    verdict = found(tf_job(template()), Raising(), legacy_resource, policy=(Raising(), Denying()))
+    assert [code for code, _ in verdict.failed] == ["GPU398", "GPU398"]
+    assert [each.code for each in verdict.findings] == ["GPU101", "GPU399"]
+
+
+def test_a_legacy_template_in_a_queue_has_its_own_finding() -> None:
+    job = {**BUILT_IN["Job"], "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "gpus"}}}
+    verdict = found(job, queued_template, *RULES)
+    assert "GPU111" in {each.code for each in verdict.findings}
+    assert "Kueue (queue gpus)" in verdict.findings[0].message
+
+
+def test_pods_that_opt_out_are_told_of_by_the_policy_alone() -> None:
+    obj = deployment()
+    obj["spec"]["template"]["metadata"]["labels"]["gpu-webhook.dev/ignore"] = "true"
+    verdict = found(obj, legacy_resource, policy=(Denying(),))
+    assert [each.code for each in verdict.findings] == ["GPU399"]
+
+
+def test_a_repair_is_one_patch_for_all_templates() -> None:
+    before = tf_job(template(), template(0), template(2, GPU), {"spec": None})
+    obj = copy.deepcopy(before)
+    workload = workload_of(request(obj), DEFAULTS)
+    assert isinstance(workload, Workload)
+    verdict = repair(workload, (legacy_resource, request_without_limit), Context())
+    assert jsonpatch.apply_patch(before, verdict.patch) == obj
+    specs = obj["spec"]["tfReplicaSpecs"].values()
+    containers = [each["template"]["spec"]["containers"] for each in list(specs)[:3]]
+    limits = [each[0]["resources"].get("limits", {}) for each in containers]
+    assert limits == [{GPU: 1}, {}, {GPU: 2}]
+    assert {each.action for each in verdict.findings} == {"repaired"}
