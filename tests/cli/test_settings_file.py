@@ -123,12 +123,14 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
         pytest.param("schedulers: mine", "1:13: must be a list", id="a text instead of a list"),
         pytest.param("schedulers: [[]]", "1:14: must be a text", id="a list instead of a text"),
         pytest.param(
-            "models: {values: []}", "1:18: must be a map of old model", id="no values map"
+            "models: {values: []}",
+            "1:18: must be a map, as {name: value}, not a list",
+            id="no values map",
         ),
         pytest.param("models: {label: 'a b'}", "1:17: must be a label key", id="no label key"),
         pytest.param(
             "resources: {target: alpha.kubernetes.io/x}",
-            "1:21: alpha.kubernetes.io/x is no extended resource",
+            "1:21: must be the name of an extended resource",
             id="a target that no plugin can offer",
         ),
         pytest.param(
@@ -143,11 +145,11 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
             id="a path that climbs",
         ),
         pytest.param(
-            "drivers: {profile: host-path}", "1:10: the profile host-path needs", id="no mounts"
+            "drivers: {profile: host-path}", "1:20: the profile host-path needs", id="no mounts"
         ),
         pytest.param(
             "drivers: {profile: runtime-class}",
-            "1:10: the profile runtime-class needs runtimeClass",
+            "1:20: the profile runtime-class needs runtimeClass",
             id="no class",
         ),
         pytest.param(
@@ -156,7 +158,9 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
             id="half a mount",
         ),
         pytest.param(
-            "tolerations: {taints: [sku=gpu]}", "1:24: a taint is written", id="no effect"
+            "tolerations: {taints: [sku=gpu]}",
+            "1:24: must be a taint, key=value:effect",
+            id="no effect",
         ),
         pytest.param(
             "tolerations: {taints: ['node.kubernetes.io/not-ready:NoExecute']}",
