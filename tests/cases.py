@@ -19,7 +19,7 @@ from webhook.core.modes import modes_for
 from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
-from webhook.core.workloads import template_at
+from webhook.core.workloads import around, template_at
 from webhook.inventory import static
 from webhook.rules import GUARD, POLICY, RULES
 
@@ -61,14 +61,9 @@ class Case:
         settings = settings_file.load(str(config)) if config.exists() else Settings()
         inventory = static.load(str(nodes), settings) if nodes.exists() else None
         namespace = obj["metadata"].get("namespace", "default")
-        return Context(
-            settings,
-            inventory,
-            namespace,
-            modes=modes_for(settings.policy, namespace, {}),
-            today=DAY,
-            template=template_at(obj) != ROOT,
-        )
+        modes = modes_for(settings.policy, namespace, {})
+        cx = Context(settings, inventory, namespace, modes=modes, today=DAY)
+        return cx if template_at(obj) == ROOT else around(cx, obj)
 
     @property
     def is_for_guard(self) -> bool:

@@ -6,22 +6,29 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from webhook.admission import subject
 from webhook.cli import knowledge, manifests
 from webhook.core.engine import run as run_rules
-from webhook.core.findings import Verdict
+from webhook.core.findings import Severity, Verdict
+from webhook.core.modes import Mode, modes_for
+from webhook.core.pod import Pod, as_map
+from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
-from webhook.core.workloads import objects, template_at
-from webhook.rules import RULES
+from webhook.core.workloads import around, objects, templates_of
+from webhook.rules import GUARD, POLICY, RULES
 
 if TYPE_CHECKING:
     import argparse
 
+    from webhook.core.findings import Finding
     from webhook.core.nodes import Inventory
     from webhook.core.settings import Settings
 
 _NOTHING_FOUND, _REPAIRED, _NEEDS_PERSON = 0, 2, 3
+_GUARD = "GPU303"
 _WORDS = {_NOTHING_FOUND: "clean", _REPAIRED: "repaired", _NEEDS_PERSON: "needs a person"}
 
 
@@ -34,9 +41,24 @@ class Reviewed:
 
     @property
     def code(self) -> int:
-        if self.verdict.denied or self.verdict.needs_person:
+        """The exit code: what is only counted, excepted or worth knowing asks nobody for anything.
+
+        A repair that the modes do not let happen is a person's.
+        """
+        counted = [each for each in self.verdict.findings if _counts(each)]
+        if self.verdict.failed or any(each.action != "repaired" for each in counted):
             return _NEEDS_PERSON
-        return _REPAIRED if self.verdict.findings else _NOTHING_FOUND
+        if any(each.severity is Severity.PERSON for each in counted):
+            return _NEEDS_PERSON
+        return _REPAIRED if counted else _NOTHING_FOUND
+
+
+def _counts(found: Finding) -> bool:
+    return (
+        found.mode is not Mode.AUDIT
+        and not found.exception
+        and found.severity is not Severity.NOTICE
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,17 +79,47 @@ def run(args: argparse.Namespace) -> int:
 def _review(
     document: dict[str, Any], settings: Settings, inventory: Inventory | None
 ) -> list[Reviewed]:
-    """Repair every pod and pod template in the document, in place."""
+    """Repair every pod and pod template in the document, in place, and hold it to the policy."""
     reviewed = []
     for _, obj in objects(document):
-        at = template_at(obj)
-        metadata = obj.get("metadata") if isinstance(obj.get("metadata"), dict) else {}
-        namespace = str(metadata.get("namespace", "default")) if metadata else "default"
-        name = f"{obj.get('kind')}/{(metadata or {}).get('name', '(no name)')}"
-        cx = Context(settings, inventory, namespace)
-        verdict = Verdict((), obj, []) if at is None else run_rules(RULES, obj, cx, at)
-        reviewed.append(Reviewed(name, verdict))
+        metadata = as_map(obj.get("metadata"))
+        name = f"{obj.get('kind')}/{metadata.get('name', '(no name)')}"
+        namespace = str(metadata.get("namespace", "default"))
+        cx = context(settings, inventory, namespace)
+        reviewed.append(Reviewed(name, _judged(obj, cx)))
     return reviewed
+
+
+def context(settings: Settings, inventory: Inventory | None, namespace: str) -> Context:
+    """What holds in this namespace, as far as the inventory knows its labels."""
+    labels = inventory.namespaces.get(namespace, {}) if inventory is not None else {}
+    return Context(
+        settings,
+        inventory,
+        namespace,
+        modes=modes_for(settings.policy, namespace, labels),
+        namespace_labels=labels,
+        today=datetime.now(UTC).date(),
+    )
+
+
+def _judged(obj: dict[str, Any], cx: Context) -> Verdict:
+    """All rules on all templates of the object: repairs first, then what is left to say."""
+    templates = templates_of(obj, cx.settings)
+    inside = cx if templates == [ROOT] else around(cx, obj)
+    verdicts = []
+    for at in templates:
+        if not subject.pod_is_opted_out(Pod(obj, at).raw):
+            verdicts.append(run_rules(RULES, obj, inside, at))
+        if inside.modes.of(_GUARD) not in (Mode.OFF, Mode.AUDIT):
+            verdicts.append(run_rules(GUARD, obj, inside, at, every_pod=True))
+        verdicts.append(run_rules(POLICY, obj, inside, at))
+    return Verdict(
+        tuple(found for each in verdicts for found in each.findings),
+        obj,
+        [operation for each in verdicts for operation in each.patch],
+        tuple(failed for each in verdicts for failed in each.failed),
+    )
 
 
 def _document(documents: list[dict[str, Any]]) -> dict[str, Any]:
@@ -93,7 +145,9 @@ def _findings(verdict: Verdict) -> list[dict[str, Any]]:
             "severity": finding.severity.value,
             "path": finding.at.dotted,
             "message": finding.message,
-            "repaired": bool(finding.edits),
+            "repaired": finding.action == "repaired",
+            "mode": finding.mode.value,
+            "action": finding.action,
         }
         for finding in verdict.findings
     ]
@@ -104,6 +158,8 @@ def _findings(verdict: Verdict) -> list[dict[str, Any]]:
             "path": "",
             "message": f"the rule failed and changed nothing: {error!r}; please report it",
             "repaired": False,
+            "mode": "enforce",
+            "action": "failed",
         }
         for code, error in verdict.failed
     ]
@@ -133,6 +189,8 @@ def _print_text(documents: list[dict[str, Any]], reviewed: list[Reviewed]) -> No
             style = "green" if finding["severity"] == "repair" else "yellow"
             line = Text("  ").append(finding["code"], style=style)
             line.append(f" {finding['message']}")
+            if finding["action"] not in {"repaired", "reported"}:
+                line.append(f" [{finding['mode']}: {finding['action']}]", style="bold")
             if finding["path"]:
                 line.append(f" ({finding['path']})", style="dim")
             console.print(line)
@@ -152,18 +210,41 @@ def _answer(
     settings: Settings,
     inventory: Inventory | None,
 ) -> int:
-    """An AdmissionReview in: the review response out, as the endpoint would send it."""
+    """An AdmissionReview in: the review response out, as the endpoints would send it.
+
+    That of /validate if it denies, of the object as /mutate would leave it; else that of /mutate.
+    """
     from webhook.admission import review as reviews
     from webhook.admission.decide import Decider
-    from webhook.admission.subject import pod_of
     from webhook.telemetry.logs import Log
 
     body = json.dumps(document).encode()
     silent = Log(os.open(os.devnull, os.O_WRONLY))
-    answer = json.loads(Decider(RULES, settings, inventory, silent).mutate(reviews.parse(body)))
+    decider = Decider(RULES, settings, inventory, silent, policy=POLICY, guards=GUARD)
+    answer = json.loads(decider.mutate(reviews.parse(body)))
+    pod = subject.pod_of(reviews.parse(body).request)
+    code = _NOTHING_FOUND
+    if pod is not None:
+        cx = context(settings, inventory, document["request"]["namespace"])
+        code = Reviewed("", _judged(pod, cx)).code
+        document["request"]["object"] = pod
+        held = json.loads(decider.validate(reviews.parse(json.dumps(document).encode())))
+        answer = _joined(answer, held)
     _write("yaml" if form == "text" else form, answer)
-    pod = pod_of(reviews.parse(body).request)
-    if pod is None:
-        return _NOTHING_FOUND
-    cx = Context(settings, inventory, document["request"]["namespace"])
-    return Reviewed("", run_rules(RULES, pod, cx)).code
+    return code
+
+
+def _joined(mutated: dict[str, Any], validated: dict[str, Any]) -> dict[str, Any]:
+    """What a person would see of both answers."""
+    if not validated["response"]["allowed"]:
+        return validated
+    for member in ("warnings", "auditAnnotations"):
+        of_both = [each["response"].get(member) for each in (mutated, validated)]
+        both = [each for each in of_both if each]
+        if len(both) > 1:
+            first, second = both
+            joined = first + second if isinstance(first, list) else {**first, **second}
+            mutated["response"][member] = joined
+        elif both:
+            mutated["response"][member] = both[0]
+    return mutated
