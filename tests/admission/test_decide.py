@@ -155,7 +155,7 @@ def test_a_patch_that_fails_its_test_is_not_sent(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("webhook.admission.decide.dump", lambda _: wrong)
     response = journal.mutate()
     assert "patch" not in response
-    assert response["warnings"][0].startswith("gpu-webhook: this pod was let through unrepaired")
+    assert response["warnings"][0].startswith("gpu-webhook: this was let through unrepaired")
     (line,) = journal.lines()
     assert (line["level"], line["outcome"]) == ("error", "refused")
     assert "ValueError in verify.py" in line["error"]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from webhook.admission import response, subject
+from webhook.admission import response, subject, workloads
 from webhook.admission.memory import Memory, Outcome, key_of
 from webhook.admission.review import dump
 from webhook.admission.verify import flaw
@@ -50,10 +50,15 @@ class Decider:
     _contexts: dict[str, Context] = field(default_factory=dict)
 
     def mutate(self, review: Review) -> bytes:
-        """Repair the pod if it is one of ours; anything else passes untouched."""
+        """Repair the pod if it is one of ours; anything else passes untouched.
+
+        Templates of workloads are repaired only if the settings say so.
+        """
         began = perf_counter()
         pod = subject.pod_of(review.request)
         if pod is None:
+            if self.settings.workloads.repair:
+                return self._workload(MUTATE, review, began)
             return self._passed(MUTATE, review, began)
         cx = self._context(review.request["namespace"])
         if subject.is_opted_out(cx.namespace_labels) or subject.pod_is_opted_out(pod):
@@ -82,17 +87,36 @@ class Decider:
         return self._answer(GUARD, review, pod, began, outcome)
 
     def validate(self, review: Review) -> bytes:
-        """Refuse a pod that the rules in force deny; tell of whatever else was found."""
+        """Refuse a pod that the rules in force deny; tell of whatever else was found.
+
+        Of a workload all is told to the person who applies it, and nothing is refused.
+        """
         began = perf_counter()
         pod = subject.pod_of(review.request)
         if pod is None:
-            return self._passed(VALIDATE, review, began)
+            return self._workload(VALIDATE, review, began)
         cx = self._context(review.request["namespace"])
         if subject.is_opted_out(cx.namespace_labels):
             return self._passed(VALIDATE, review, began)
         verdict = run(self.policy, pod, replace(cx, today=_today(), fresh=self.fresh))
         self._report_failures(review, pod, began, verdict)
         return self._answer(VALIDATE, review, pod, began, _outcome(verdict.findings))
+
+    def _workload(self, path: str, review: Review, began: float) -> bytes:
+        """Judge, or repair, the templates of a workload that a person applies."""
+        found = workloads.workload_of(review.request, self.settings)
+        if found is None:
+            return self._passed(path, review, began)
+        cx = self._context(found.namespace)
+        if subject.is_opted_out(cx.namespace_labels):
+            return self._passed(path, review, began)
+        cx = replace(cx, today=_today(), fresh=self.fresh)
+        if path == MUTATE:
+            verdict = workloads.repair(found, self.rules, cx)
+        else:
+            verdict = workloads.judge(found, self.rules, self.policy, cx)
+        outcome = self._repaired(review, found.obj, began, verdict)
+        return self._answer(path, review, found.obj, began, outcome)
 
     def _context(self, namespace: str) -> Context:
         """What holds in this namespace. One that the inventory does not know has no labels."""
@@ -119,7 +143,7 @@ class Decider:
             return replace(_outcome(_undenied(verdict.findings)), lasts=lasts)
         patch, fault, level = _tried(review, pod, verdict)
         if fault:
-            text = f"this pod was let through unrepaired: {fault}; repair its manifest"
+            text = f"this was let through unrepaired: {fault}; repair its manifest"
             told = {"level": level, "error": fault}
             return Outcome(
                 "refused", _codes(verdict.findings), b"", [response.warning(US, text)], fault=told
@@ -172,7 +196,7 @@ class Decider:
         metadata = as_map(pod.get("metadata"))
         self.log.write(
             level,
-            f"pod {outcome}",
+            f"{(subject.text(pod.get('kind')) or 'pod').lower()} {outcome}",
             uid=review.uid,
             namespace=review.request["namespace"],
             name=subject.text(metadata.get("name")) or subject.text(metadata.get("generateName")),
