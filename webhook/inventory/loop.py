@@ -303,6 +303,8 @@ class Loop(threading.Thread):
         message = f"watching {self.kind.name} failed; it is tried again"
         self._watcher.lines.write("warning", message, reason=str(fault))
         longest = LONGEST_REST_AWAY if fault.away else LONGEST_REST
+        if fault.away:
+            self.state.next_list = 0.0  # it reached nobody, so it was no list
         ceiling = min(longest, FIRST_REST * 2.0 ** min(self._failures, 16))
         self._failures += 1
         asked = fault.retry_after if isinstance(fault, Refused) else 0.0
