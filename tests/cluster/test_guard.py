@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import base64
+import os
+import re
+import shutil
+import subprocess
 import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,16 +25,21 @@ from tests.cluster.webhook import (
     WebhookServer,
     failed_open,
     pointed_at,
+    shipped,
 )
+from webhook.cli import settings_file
+from webhook.core.modes import Mode, modes_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.cluster.client import Json
     from tests.cluster.controlplane import ControlPlane
     from tests.cluster.webhook import Call
 
 GUARD = ROOT / "manifests" / "guard"
+PAGE = (ROOT / "docs" / "guard.md").read_text()
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 VOID = {"name": VARIABLE, "value": "void"}
 ALL = {"name": VARIABLE, "value": "all"}
@@ -445,3 +454,103 @@ def _later(namespace: str, endpoint: Endpoint) -> Json:
             }
         ],
     }
+
+
+@pytest.fixture
+def installed(cluster: ControlPlane, tmp_path: Path) -> Iterator[Path]:
+    """The entries of the base with their CA, and a namespace team-a: what the page begins with."""
+    shutil.copytree(ROOT / "manifests", tmp_path / "manifests")
+    cluster.make_namespace("team-a")
+    authority = base64.b64encode(cluster.authority.bundle.read_bytes()).decode()
+    entries = shipped(cluster)
+    for configuration in entries:
+        for webhook in configuration["webhooks"]:
+            webhook["clientConfig"]["caBundle"] = authority
+        cluster.client.create(configuration)
+    yield tmp_path
+    for kind in {each["kind"] for each in entries}:
+        cluster.client.delete_all(kind)
+    cluster.kubectl("delete", "namespace", "team-a", "--wait=false")
+
+
+def test_the_commands_of_the_page(cluster: ControlPlane, installed: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    apply, copy_ca, choose, try_it, remove = blocks
+
+    _run(apply, cluster, installed)
+    _run(copy_ca, cluster, installed)
+    _run(choose, cluster, installed)
+    tried = _run(try_it, cluster, installed)  # nobody answers here, so it fails open
+
+    kind = "MutatingWebhookConfiguration"
+    ours, base = (cluster.client.get(kind, f"gpu-webhook{each}") for each in ("-guard", ""))
+    assert bundles(ours) == bundles(base)[:1]
+    assert cluster.client.get("Namespace", "team-a")["metadata"]["labels"].items() >= {
+        ("gpu-webhook.dev/guard", "enabled")
+    }
+    assert "nvidia/cuda:12.4.1-base-ubuntu22.04" in tried
+    _run(remove, cluster, installed)
+    assert [each["metadata"]["name"] for each in cluster.client.list(kind)] == ["gpu-webhook"]
+    assert (
+        "gpu-webhook.dev/guard"
+        not in cluster.client.get("Namespace", "team-a")["metadata"]["labels"]
+    )
+
+
+@pytest.mark.parametrize("base", ["base", "cert-manager"])
+def test_the_component_stands_next_to_the_base(
+    cluster: ControlPlane, tmp_path: Path, base: str
+) -> None:
+    shutil.copytree(ROOT / "manifests", tmp_path / "manifests")
+    snippet = next(
+        text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "components" in text
+    )
+    overlay = tmp_path / "mine"
+    overlay.mkdir()
+    kustomization = snippet.replace("../manifests/base", f"../manifests/{base}", 1)
+    (overlay / "kustomization.yaml").write_text(kustomization)
+
+    made = list(yaml.safe_load_all(cluster.kubectl("kustomize", str(overlay))))
+
+    entries = {
+        each["metadata"]["name"]: each for each in made if each["kind"].endswith("Configuration")
+    }
+    alone = yaml.safe_load(cluster.kubectl("kustomize", str(GUARD)))
+    assert entries["gpu-webhook-guard"] == alone
+    assert "gpu-webhook" in entries
+    injected = {
+        each["metadata"].get("annotations", {}).get("cert-manager.io/inject-ca-from")
+        for each in entries.values()
+    }
+    assert "gpu-webhook/gpu-webhook" in injected
+    assert (len(injected) == 1) is (base == "cert-manager")
+
+
+def test_the_settings_of_the_page_are_settings() -> None:
+    blocks = re.findall(r"```yaml\n((?:policy|guard):.*?)```", PAGE, re.DOTALL)
+    policy, guard = (settings_file.parse(block) for block in blocks)
+    assert modes_for(policy.policy, "team-a", {}).of("GPU303") is Mode.WARN
+    assert modes_for(policy.policy, "team-b", {}).of("GPU303") is Mode.AUDIT
+    first, second = guard.guard.exempt
+    assert first.covers("nvidia-device-plugin", {})
+    assert second.covers("monitoring", {"app": "dcgm-exporter"})
+    assert not second.covers("monitoring", {})
+
+
+def bundles(configuration: Json) -> list[str]:
+    return [webhook["clientConfig"]["caBundle"] for webhook in configuration["webhooks"]]
+
+
+def _run(block: str, cluster: ControlPlane, folder: Path) -> str:
+    path = f"{cluster.programs}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euc", block],
+        cwd=folder,
+        env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+    return done.stdout + done.stderr
