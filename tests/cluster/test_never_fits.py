@@ -1,0 +1,157 @@
+"""GPU301 against the real scheduler: no pod that it can place is ever called impossible.
+
+2,000 random pods with nodes of their own, always the same ones. NEVER_FITS_PODS=20000 is for the
+night, NEVER_FITS_SEED draws others. Whatever the two judges do not agree on is printed with the
+reasons of both.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cluster.client import until
+from tests.cluster.drawn_clusters import GPU, OVERHEAD, draw
+from tests.cluster.nodes import gpu_node
+from tests.cluster.pods import container, named, pod
+from tests.cluster.scheduling import node_of, refusal
+from webhook.core.findings import Severity
+from webhook.core.pod import Pod
+from webhook.core.rule import Context
+from webhook.inventory import static
+from webhook.rules import never_fits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.cluster.client import Client, Json
+    from tests.cluster.controlplane import ControlPlane
+    from tests.cluster.drawn_clusters import Drawn
+    from webhook.core.findings import Finding
+
+PODS = int(os.environ.get("NEVER_FITS_PODS") or 2000)
+SEED = int(os.environ.get("NEVER_FITS_SEED") or 1)
+_BATCH = 250
+_THREADS = 8
+_CAUGHT = 0.99
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One pod, and what each of the two judges said: None is yes, anything else the reason."""
+
+    drawn: Drawn
+    ours: Finding | None
+    scheduler: str | None
+
+    def __str__(self) -> str:
+        ours = self.ours.message if self.ours else "it may run"
+        nodes = [{k: n[k] for k in ("metadata", "spec")} for n in self.drawn.nodes]
+        return (
+            f"we:        {ours}\nscheduler: {self.scheduler or 'placed it'}\n"
+            f"  {self.drawn.pod['spec']}\n  on {nodes}"
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("runtime_class")
+@pytest.mark.timeout(600 + PODS // 5)
+def test_no_pod_that_the_scheduler_places_is_called_impossible(
+    cluster: ControlPlane, namespace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start, random, judged = time.monotonic(), Random(SEED), list[Judged]()  # noqa: S311
+    for first in range(0, PODS, _BATCH):
+        drawn = [
+            draw(random, number, f"{SEED}-{first}")
+            for number in range(first, min(first + _BATCH, PODS))
+        ]
+        judged += _judge(cluster.client, namespace, drawn, f"{SEED}-{first}")
+    false = [each for each in judged if each.ours and not each.scheduler]
+    refused = [each for each in judged if each.scheduler and not each.drawn.passing]
+    missed = [each for each in refused if not each.ours]
+    with capsys.disabled():
+        print(  # noqa: T201  # the figures, also of a run that is fine
+            f"\nGPU301 and kube-scheduler on {len(judged)} pods (seed {SEED}): {len(refused)} "
+            f"unschedulable, {len(missed)} of them missed, {len(false)} false denials, "
+            f"{time.monotonic() - start:.0f} s"
+        )
+    assert not false, "called impossible, but placed:\n" + "\n".join(map(str, false[:5]))
+    assert len(missed) <= (1 - _CAUGHT) * len(refused), "\n".join(map(str, missed[:5]))
+    # A draw of which nearly all pods, or nearly none, can run would show nothing.
+    assert 0.3 < len(refused) / len(judged) < 0.7
+    assert all(each.ours.severity is Severity.DENY for each in judged if each.ours)
+
+
+@pytest.fixture
+def runtime_class(cluster: ControlPlane) -> Iterator[None]:
+    """A runtime class that makes its pods larger, and chooses and tolerates nodes for them."""
+    cluster.client.create(
+        {
+            "apiVersion": "node.k8s.io/v1",
+            "kind": "RuntimeClass",
+            "metadata": {"name": OVERHEAD},
+            "handler": "nvidia",
+            "overhead": {"podFixed": {GPU: "1"}},
+            "scheduling": {
+                "nodeSelector": {"sandbox": "yes"},
+                "tolerations": [{"key": "sku", "operator": "Exists"}],
+            },
+        }
+    )
+    yield
+    cluster.client.delete("RuntimeClass", OVERHEAD)
+
+
+def _judge(client: Client, namespace: str, drawn: list[Drawn], batch: str) -> list[Judged]:
+    nodes = [node for each in drawn for node in each.nodes]
+    try:
+        with ThreadPoolExecutor(_THREADS) as threads:
+            list(threads.map(client.create, nodes))
+            _wait_for_the_scheduler_to_know(client, namespace, batch)
+            inventory = static.from_objects(
+                [{"kind": "Node", **node} for node in client.list("Node")]
+            )
+            made = list(threads.map(lambda each: client.create(each.pod, namespace).body, drawn))
+        cx = Context(inventory=inventory)
+        # As an admission webhook sees it: with defaults, and what the runtime class added.
+        ours = [next(never_fits.check(Pod(each), cx), None) for each in made]
+        theirs = _verdicts(client, namespace, len(made))
+        return [
+            Judged(each, our, theirs[each.pod["metadata"]["name"]])
+            for each, our in zip(drawn, ours, strict=True)
+        ]
+    finally:
+        client.delete_all("Pod", namespace)
+        query = {"labelSelector": f"batch={batch}"}
+        client.demand("DELETE", "api/v1/nodes", query=query)
+
+
+def _wait_for_the_scheduler_to_know(client: Client, namespace: str, batch: str) -> None:
+    """Nodes reach it in order: when it places a pod on one made last, it knows all before that."""
+    resource = "example.com/last"
+    client.create(gpu_node(f"last-{batch}", 1, labels={"batch": batch}, resource=resource))
+    last = named(pod(container(limits={resource: 1})), f"last-{batch}")
+    client.create(last, namespace)
+    node_of(client, namespace, f"last-{batch}", 60)
+    client.delete("Pod", f"last-{batch}", namespace)
+
+
+def _verdicts(client: Client, namespace: str, count: int) -> dict[str, str | None]:
+    """By the pod's name: why the scheduler found no node for it, or None if it did."""
+
+    def all_judged() -> list[Json] | None:
+        pods = client.list("Pod", namespace)
+        done = [each for each in pods if each["spec"].get("nodeName") or refusal(each)]
+        return pods if len(done) == count else None
+
+    pods = until(all_judged, "the scheduler's verdicts", 120)
+    return {
+        each["metadata"]["name"]: None if each["spec"].get("nodeName") else refusal(each)
+        for each in pods
+    }
