@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.core.match_conditions import match_conditions, missed_names
-from webhook.core.settings import Models, Settings
+from webhook.core.match_conditions import (
+    match_conditions,
+    missed_names,
+    pod_policy_match_conditions,
+    workload_match_conditions,
+    workload_rules,
+)
+from webhook.core.settings import CustomKind, Models, Settings, Workloads
 
 
 def concerns_gpus(settings: Settings) -> str:
@@ -61,8 +67,21 @@ def test_every_member_that_may_be_missing_is_asked_for_first(member: str) -> Non
     assert guard < expression.replace(f"has({member})", "#" * len(f"has({member})")).index(member)
 
 
+TF_JOB = CustomKind("TFJob", "kubeflow.org")  # ready made
+SHARDS = CustomKind("Shards", templates=("/sp-ec/*/0/in/te~1mplate", "/head"))
+NOTHING = CustomKind("Nothing", "example.dev")
+ANYTHING = CustomKind("Anything", "example.dev", ("",))
+CONFIGURED = Settings(workloads=Workloads(kinds=(TF_JOB, SHARDS, NOTHING, ANYTHING)))
+
+
 @pytest.mark.parametrize(
-    "expression", [each["expression"] for each in match_conditions(Settings())]
+    "expression",
+    [
+        each["expression"]
+        for settings in (Settings(), CONFIGURED)
+        for conditions in (match_conditions, pod_policy_match_conditions, workload_match_conditions)
+        for each in conditions(settings)
+    ],
 )
 def test_brackets_and_quotes_are_closed(expression: str) -> None:
     assert expression.count("(") == expression.count(")")
@@ -116,9 +135,116 @@ def test_a_name_cannot_break_out_of_its_quotes() -> None:
         pytest.param(
             Settings(gpu_resource="x/gpu", gpu_resources=("x/gpu",)), ["x/gpu"], id="named once"
         ),
+        pytest.param(
+            CONFIGURED, ["Anything", "Nothing", "Shards", "TFJob"], id="custom kinds of workloads"
+        ),
     ],
 )
 def test_configured_names_that_the_shipped_conditions_would_miss(
     settings: Settings, missed: list[str]
 ) -> None:
     assert missed_names(settings) == missed
+
+
+def named(conditions: list[dict[str, str]]) -> dict[str, str]:
+    return {each["name"]: each["expression"] for each in conditions}
+
+
+def test_pods_are_held_to_the_policy_that_ask_under_a_name_of_today() -> None:
+    conditions = named(pod_policy_match_conditions(Settings()))
+    assert list(conditions) == ["is-no-mirror-pod", "is-no-windows-pod", "asks-for-gpus"]
+    names = 'k in ["nvidia.com/gpu", "nvidia.com/gpu.shared"] || k.startsWith("nvidia.com/mig-")'
+    assert conditions["asks-for-gpus"].count(names) == 2
+    assert "alpha" not in conditions["asks-for-gpus"]
+
+
+def test_workloads_have_the_conditions_of_the_pods_that_they_make() -> None:
+    conditions = named(workload_match_conditions(Settings()))
+    assert list(conditions) == [
+        "asked-by-no-part-of-the-system",
+        "made-by-no-controller",
+        "has-a-new-template",
+        "concerns-gpus",
+    ]
+    of_a_pod = concerns_gpus(Settings()).replace("\n", "\n  ").replace("object.", "pod.")
+    annotations = "(has(pod.metadata.annotations)"
+    assert annotations in of_a_pod
+    there = "(has(pod.metadata) && has(pod.metadata.annotations)"
+    assert of_a_pod.replace(annotations, there) in conditions["concerns-gpus"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "at"),
+    [
+        ("Deployment", "spec.template"),
+        ("ReplicaSet", "spec.template"),
+        ("StatefulSet", "spec.template"),
+        ("DaemonSet", "spec.template"),
+        ("Job", "spec.template"),
+        ("ReplicationController", "spec.template"),
+        ("CronJob", "spec.jobTemplate.spec.template"),
+        ("PodTemplate", "template"),
+    ],
+)
+def test_each_built_in_kind_has_its_template_where_it_is(kind: str, at: str) -> None:
+    conditions = named(workload_match_conditions(Settings()))
+    for condition, value in (
+        ("has-a-new-template", f"object.{at} != oldObject.{at}"),
+        ("concerns-gpus", f"[object.{at}]"),
+    ):
+        [case] = [line for line in conditions[condition].splitlines() if f'"{kind}"' in line]
+        assert case.endswith(f"? {value}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            'request.kind.kind == "TFJob" && request.kind.group == "kubeflow.org" ?',
+            id="a kind of one group",
+        ),
+        pytest.param('request.kind.kind == "Shards" ?', id="a kind of any group"),
+        pytest.param(
+            ".map(value2, (has(value2.template) ? [value2.template] : []))", id="any member or item"
+        ),
+        pytest.param('("sp-ec" in object) ? (type(object["sp-ec"]) == map ?', id="an odd member"),
+        pytest.param(".map(value4, (type(value4) == map ?", id="a position stands for any"),
+        pytest.param('("te/mplate" in value3["in"]) ?', id="a word of CEL, an escaped member"),
+        pytest.param("+ [[(has(object.head) ? [object.head] : [])]]", id="as deep as the deepest"),
+        pytest.param("[[[object.template]]]", id="built-in kinds are as deep"),
+        pytest.param(
+            ".exists(list0, list0.exists(list1, list1.exists(pod,", id="and looked through"
+        ),
+        pytest.param('group == "example.dev" ? ([])', id="a kind without templates has none"),
+        pytest.param("? ([[[object]]])", id="the object itself"),
+    ],
+)
+def test_custom_kinds_are_looked_through_as_their_pointers_say(text: str) -> None:
+    assert text in named(workload_match_conditions(CONFIGURED))["concerns-gpus"]
+
+
+def test_a_custom_kind_is_new_where_the_member_around_its_templates_is() -> None:
+    expression = named(workload_match_conditions(CONFIGURED))["has-a-new-template"]
+    old_and_new = "((has(object.spec) ? [object.spec] : []) != (has(oldObject.spec) ?"
+    assert old_and_new in expression
+    assert '("sp-ec" in object) ? [object["sp-ec"]] : []) != ' in expression
+    assert 'group == "example.dev" ? (false)' in expression
+
+
+def test_the_rules_name_the_built_in_kinds_and_whole_groups_of_custom_ones() -> None:
+    built_in = workload_rules(Settings())
+    assert [(rule["apiGroups"], rule["apiVersions"], rule["resources"]) for rule in built_in] == [
+        (["apps"], ["v1"], ["deployments", "replicasets", "statefulsets", "daemonsets"]),
+        (["batch"], ["v1"], ["jobs", "cronjobs"]),
+        ([""], ["v1"], ["replicationcontrollers", "podtemplates"]),
+    ]
+    configured = workload_rules(CONFIGURED)[len(built_in) :]
+    assert [(rule["apiGroups"], rule["apiVersions"], rule["resources"]) for rule in configured] == [
+        (["*"], ["*"], ["*"]),
+        (["example.dev"], ["*"], ["*"]),
+        (["kubeflow.org"], ["*"], ["*"]),
+    ]
+    assert all(
+        (rule["operations"], rule["scope"]) == (["CREATE", "UPDATE"], "Namespaced")
+        for rule in (*built_in, *configured)
+    )
