@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 LONGEST = 230  # characters: an API server cuts a warning at 256
 _LENGTHS = (48, 32, 20)  # of one name, tried until the message is no longer than that
+_SHORTEST = 12  # no message is longer with this one
 _NAMED = 2  # values, names or taints of one kind
 _VALUES = 256  # of a label: one with more is no model, and nobody could choose among them
 
@@ -34,8 +35,8 @@ def why_never(pod: Pod, amounts: Mapping[str, int], index: NodeIndex, settings: 
     for longest in _LENGTHS:
         message = _Reason(pod, amounts, index, settings, longest).message()
         if len(message) <= LONGEST:
-            break
-    return message
+            return message
+    return _Reason(pod, amounts, index, settings, _SHORTEST).message()
 
 
 def in_words(amounts: Mapping[str, int], longest: int = _LENGTHS[0]) -> str:
@@ -237,13 +238,15 @@ class _Reason:
     def _constraints_together(self) -> str:
         """What is left: nothing alone leaves no node, but all together do."""
         if not self._selected:
-            words = f"none has all {len(self.pod.node_selector)} labels of nodeSelector"
+            words = (
+                f"none has all {len(self.pod.node_selector)} labels of nodeSelector. Change them"
+            )
         elif not self._attracted:
-            words = "the required node affinity allows none"
+            words = "the required node affinity allows none. Change it"
         else:
             words = (
                 f"nodeSelector allows {self.index.count(self._selected)} and the required node "
-                f"affinity {self.index.count(self._attracted)}, but both together none"
+                f"affinity {self.index.count(self._attracted)}, but both together none. Change one"
             )
         have = f"of {counted(self.index.count(self._room))} with enough"
-        return f"{self._asks_for_all}; {have}, {words}. Change them."
+        return f"{self._asks_for_all}; {have}, {words}."

@@ -38,17 +38,19 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     fitting = fit.enough(asked, index) & fit.allowed(pod, index, cx.settings.capacity)
     if not fitting or fitting & fit.enough_free(asked, index):
         return
-    count = index.count(fitting)
-    nodes = "the only node for it is" if count == 1 else f"all {count} nodes for it are"
-    message = f"asks for {in_words(asked)}: {nodes} full now{_emptiest(asked, fitting, index)}. "
-    message += "It waits until pods there end."
+    message = (
+        f"asks for {in_words(asked)}: {_full(asked, fitting, index)}. It waits until pods end."
+    )
     yield Finding(CODE, pod.spec_at, message, severity=Severity.NOTICE)
 
 
-def _emptiest(asked: Mapping[str, int], fitting: NodeSet, index: NodeIndex) -> str:
-    """What the emptiest node has; of several names each may have another emptiest node."""
+def _full(asked: Mapping[str, int], fitting: NodeSet, index: NodeIndex) -> str:
+    """What is full; the number for one name only, as each name may have another emptiest node."""
+    count = index.count(fitting)
+    nodes = "the only node for it is" if count == 1 else f"all {count} nodes for it are"
     if len(asked) > 1:
-        return ""
+        return f"{nodes} full now"
     ((name, amount),) = asked.items()
     most = fit.most_on_one(fitting, amount, partial(index.free_at_least, name))
-    return f" (the emptiest has {most} free)"
+    emptiest = f"{most} free" if count == 1 else f"the emptiest has {most} free"
+    return f"{nodes} full now ({emptiest})"

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.rules.pods import GPU, SPEC, container, found, pod
+from webhook.core.findings import Finding, Severity
+from webhook.core.modes import Mode, Modes
+from webhook.core.rule import Context
+from webhook.core.selection import Selection
+from webhook.core.settings import Capacity, Limit, Settings
+from webhook.rules import above_limit as rule
+
+SLICE = "nvidia.com/mig-1g.5gb"
+LIMITS = (
+    Limit({GPU: 4}),
+    Limit({GPU: 64, SLICE: 1}, Selection(namespaces=("train-*",))),
+    Limit({GPU: 0}, Selection(labels=(("gpus", "none"),))),
+)
+CX = Context(
+    Settings(capacity=Capacity(schedulers=("volcano",), limits=LIMITS)),
+    namespace="team",
+    modes=Modes(Mode.ENFORCE),
+)
+TRAIN = replace(CX, namespace="train-a")
+NO_GPUS = replace(CX, namespace_labels={"gpus": "none"})
+
+denied = partial(Finding, rule.CODE, SPEC, severity=Severity.DENY)
+warned = partial(Finding, rule.CODE, SPEC, severity=Severity.PERSON)
+
+PER_POD = "This limit is per pod; sums per namespace are ResourceQuota's."
+FIVE = (
+    "asks for 5 nvidia.com/gpu; the limit for a pod in the namespace team is 4. Ask for 4 or split "
+    f"the work. {PER_POD}"
+)
+
+
+def asks(amount: int, name: str = GPU, **spec: Any) -> Any:
+    return pod(container({name: str(amount)}), **spec)
+
+
+@pytest.mark.parametrize(
+    ("obj", "cx", "expected"),
+    [
+        pytest.param(asks(99), Context(), [], id="no limit is set: untouched"),
+        pytest.param(asks(4), CX, [], id="just the limit: untouched"),
+        pytest.param(asks(99, SLICE), CX, [], id="no limit for that name here: untouched"),
+        pytest.param(asks(5), CX, [denied(FIVE)], id="above the limit: denied"),
+        pytest.param(
+            pod(container({GPU: "3"}), container({GPU: "2"}, name="b")),
+            CX,
+            [denied(FIVE)],
+            id="it is what the whole pod asks",
+        ),
+        pytest.param(asks(64), TRAIN, [], id="an exception stands after what it is made from"),
+        pytest.param(
+            pod(container({GPU: "65", SLICE: "2"})),
+            TRAIN,
+            [
+                denied(
+                    "asks for 65 nvidia.com/gpu; the limit for a pod in the namespace train-a is "
+                    f"64. Ask for 64 or split the work. {PER_POD}"
+                ),
+                denied(
+                    "asks for 2 nvidia.com/mig-1g.5gb; the limit for a pod in the namespace "
+                    f"train-a is 1. Ask for 1 or split the work. {PER_POD}"
+                ),
+            ],
+            id="each name has its limit",
+        ),
+        pytest.param(
+            asks(1),
+            NO_GPUS,
+            [
+                denied(
+                    "asks for 1 nvidia.com/gpu; the limit for a pod in the namespace team is 0. "
+                    f"Use another namespace. {PER_POD}"
+                )
+            ],
+            id="a namespace without GPUs, by its label",
+        ),
+        pytest.param(
+            asks(5), replace(CX, template=True), [warned(FIVE)], id="a template: a warning"
+        ),
+        pytest.param(
+            asks(5, schedulerName="other"), CX, [warned(FIVE)], id="another scheduler: a warning"
+        ),
+        pytest.param(
+            asks(5, schedulerName="volcano"), CX, [denied(FIVE)], id="a listed scheduler: denied"
+        ),
+        pytest.param(asks(5, nodeName="a"), CX, [warned(FIVE)], id="on a node: a warning"),
+    ],
+)
+def test_above_limit(obj: Any, cx: Context, expected: list[Finding]) -> None:
+    assert found(rule, obj, cx) == expected

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rules.pods import GPU, SPEC, container, found, pod
+from webhook.core.findings import Finding, Severity
+from webhook.core.modes import Mode
+from webhook.core.nodes import Inventory, Node, NodeClass, group
+from webhook.core.rule import Context
+from webhook.core.settings import Taint
+from webhook.rules import full_now as rule
+
+SLICE = "nvidia.com/mig-1g.5gb"
+NODES = (
+    Node("a", {"zone": "a"}, (), {GPU: 8, SLICE: 7}, {GPU: 7}),
+    Node("b", {"zone": "b"}, (), {GPU: 8}, {GPU: 4}),
+    Node("c", {"zone": "c"}, (Taint("dedicated"),), {GPU: 8}),
+    Node("small", {"zone": "d"}, (), {GPU: 2}),
+)
+CX = Context(inventory=Inventory(group(NODES)))
+
+
+def asks(amount: int, name: str = GPU, **spec: Any) -> Any:
+    return pod(container({name: str(amount)}), **spec)
+
+
+def notice(message: str) -> Finding:
+    return Finding(rule.CODE, SPEC, message, severity=Severity.NOTICE, mode=Mode.WARN)
+
+
+WAITS = "It waits until pods end."
+
+
+@pytest.mark.parametrize(
+    ("obj", "cx", "expected"),
+    [
+        pytest.param(asks(4), CX, [], id="a node has room: untouched"),
+        pytest.param(asks(9), CX, [], id="it never fits: another rule's"),
+        pytest.param(asks(1, "cpu"), CX, [], id="it asks for no GPU"),
+        pytest.param(
+            asks(5),
+            CX,
+            [
+                notice(
+                    "asks for 5 nvidia.com/gpu: all 2 nodes for it are full now (the emptiest has "
+                    f"4 free). {WAITS}"
+                )
+            ],
+            id="the nodes for it are full; one that it may not use is not",
+        ),
+        pytest.param(
+            asks(2, nodeSelector={"zone": "a"}),
+            CX,
+            [
+                notice(
+                    f"asks for 2 nvidia.com/gpu: the only node for it is full now (1 free). {WAITS}"
+                )
+            ],
+            id="the one node that it selects is full",
+        ),
+        pytest.param(
+            pod(container({GPU: "2", SLICE: "1"})),
+            CX,
+            [
+                notice(
+                    "asks for 2 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb: the only node for it "
+                    f"is full now. {WAITS}"
+                )
+            ],
+            id="of two names one is used up",
+        ),
+        pytest.param(
+            asks(5, tolerations=[{"operator": "Exists"}]), CX, [], id="it may use the empty node"
+        ),
+        pytest.param(asks(5, nodeName="a"), CX, [], id="it waits for no node"),
+        pytest.param(asks(5), Context(), [], id="no inventory: nothing is said"),
+        pytest.param(
+            asks(5), Context(inventory=CX.inventory, fresh=False), [], id="a stale one: the same"
+        ),
+        pytest.param(
+            asks(5),
+            Context(
+                inventory=Inventory((*group(NODES), NodeClass({}, (), {GPU: 8}, declared=1))),
+            ),
+            [],
+            id="a declared pool can grow",
+        ),
+    ],
+)
+def test_full_now(obj: Any, cx: Context, expected: list[Finding]) -> None:
+    assert found(rule, obj, cx) == expected

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.rules.pods import GPU, PRODUCT, SPEC, container, found, modern_pod, pod
+from webhook.core.findings import Finding, Severity
+from webhook.core.modes import Mode, Modes
+from webhook.core.nodes import Inventory, Node, NodeClass, group
+from webhook.core.rule import Context
+from webhook.core.settings import Capacity, Settings, Taint
+from webhook.rules import never_fits as rule
+
+A100 = {PRODUCT: "Tesla-A100", "zone": "a"}
+THERE = Inventory(
+    group(
+        [
+            *(Node(f"big-{i}", A100, (Taint("gpu"),), {GPU: 8}) for i in range(4)),
+            Node("web", {"zone": "b"}),
+        ]
+    )
+)
+CX = Context(inventory=THERE, modes=Modes(Mode.ENFORCE))
+NO_GPUS = Inventory((NodeClass({}, nodes=("web",)),))
+WITH_SCHEDULER = Settings(capacity=Capacity(schedulers=("volcano",)))
+
+denied = partial(Finding, rule.CODE, SPEC, severity=Severity.DENY)
+warned = partial(Finding, rule.CODE, SPEC, severity=Severity.PERSON)
+
+TOO_MUCH = (
+    "asks for 9 nvidia.com/gpu on one node; the largest of 4 GPU nodes (Tesla-A100) has 8. Ask for "
+    "8 or split the work."
+)
+NONE_HERE = (
+    "asks for 9 nvidia.com/gpu, and no node here offers a GPU (1 node). Does the device plugin "
+    "run? `kubectl describe nodes` shows what nodes offer."
+)
+NOT_HERE = (
+    "asks for 1 nvidia.com/gpu.shared, which no node here offers; the cluster has nvidia.com/gpu. "
+    "Ask for what it has."
+)
+TAINTED = (
+    "asks for 1 nvidia.com/gpu; the 4 nodes with enough are tainted gpu:NoSchedule. Add a "
+    "toleration if the pod is meant to run there."
+)
+TOLERATED = [{"key": "gpu", "operator": "Exists"}]
+
+
+def nine(**spec: Any) -> Any:
+    return pod(container({GPU: "9"}), **spec)
+
+
+def owned(obj: Any, kind: str) -> Any:
+    obj["metadata"]["ownerReferences"] = [{"kind": kind, "name": "x", "controller": True}]
+    return obj
+
+
+def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
+    return replace(CX, inventory=inventory, **more)
+
+
+@pytest.mark.parametrize(
+    ("obj", "cx", "expected"),
+    [
+        pytest.param(modern_pod(tolerations=TOLERATED), CX, [], id="a pod that fits: untouched"),
+        pytest.param(nine(), CX, [denied(TOO_MUCH)], id="more than any node has: denied"),
+        pytest.param(
+            pod(container({GPU: "5"}), container({GPU: "4"}, name="b")),
+            CX,
+            [denied(TOO_MUCH)],
+            id="containers run on one node: their GPUs add up",
+        ),
+        pytest.param(
+            pod(
+                container({GPU: "8"}),
+                initContainers=[container({GPU: "8"}, name="i")],
+                tolerations=TOLERATED,
+            ),
+            CX,
+            [],
+            id="what an init container had is given back",
+        ),
+        pytest.param(modern_pod(), CX, [denied(TAINTED)], id="a taint that it does not tolerate"),
+        pytest.param(
+            pod(container({"nvidia.com/gpu.shared": "1"})),
+            CX,
+            [denied(NOT_HERE)],
+            id="a name that no node offers, where others do",
+        ),
+        pytest.param(
+            nine(), replace(CX, template=True), [warned(TOO_MUCH)], id="a template: a warning"
+        ),
+        pytest.param(
+            nine(schedulerName="volcano"), CX, [warned(TOO_MUCH)], id="another scheduler: a warning"
+        ),
+        pytest.param(
+            nine(schedulerName="volcano"),
+            replace(CX, settings=WITH_SCHEDULER),
+            [denied(TOO_MUCH)],
+            id="a listed scheduler: denied",
+        ),
+        pytest.param(
+            nine(schedulingGates=[{"name": "queue"}]), CX, [warned(TOO_MUCH)], id="gated: a warning"
+        ),
+        pytest.param(nine(nodeName="big-1"), CX, [warned(TOO_MUCH)], id="on a node: a warning"),
+        pytest.param(
+            owned(nine(), "DaemonSet"), CX, [warned(TOO_MUCH)], id="of a DaemonSet: a warning"
+        ),
+        pytest.param(owned(nine(), "Job"), CX, [denied(TOO_MUCH)], id="of a Job: denied"),
+        pytest.param(
+            nine(), known(NO_GPUS), [warned(NONE_HERE)], id="no node offers GPUs: a warning"
+        ),
+        pytest.param(nine(), known(None), [], id="no inventory: nothing is said"),
+        pytest.param(nine(), known(Inventory()), [], id="an empty one: nothing is said"),
+        pytest.param(nine(), known(fresh=False), [], id="a stale one: nothing is said"),
+        pytest.param(
+            nine(),
+            known(replace(THERE, served_by_dra=frozenset({GPU}))),
+            [],
+            id="a device class serves the name: nothing is said",
+        ),
+        pytest.param(
+            nine(),
+            known(Inventory((*THERE.classes, NodeClass({}, (), {GPU: 16}, declared=2)))),
+            [],
+            id="it fits into a declared pool",
+        ),
+        pytest.param(
+            modern_pod(tolerations=TOLERATED),
+            known(
+                Inventory(
+                    group([Node("n", {}, (Taint("node.kubernetes.io/unschedulable"),), {GPU: 1})])
+                )
+            ),
+            [],
+            id="all GPU nodes are cordoned: not now is not never",
+        ),
+    ],
+)
+def test_never_fits(obj: Any, cx: Context, expected: list[Finding]) -> None:
+    assert found(rule, obj, cx) == expected

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.rules.pods import GPU, SPEC, container, found, pod
+from webhook.core.findings import Finding, Severity
+from webhook.core.modes import Mode
+from webhook.core.nodes import Inventory, Node, group
+from webhook.core.rule import Context
+from webhook.rules import workload_too_large as rule
+
+SLICE = "nvidia.com/mig-1g.5gb"
+THERE = Inventory(group([Node(f"n{i}", {}, (), {GPU: 8}) for i in range(4)]))
+CX = Context(inventory=THERE, template=True)
+
+warned = partial(Finding, rule.CODE, SPEC, severity=Severity.PERSON, mode=Mode.WARN)
+
+
+def of(amount: int, name: str = GPU, cx: Context = CX) -> Context:
+    return replace(cx, workload_gpus={name: amount})
+
+
+FORTY = warned(
+    "all pods of this workload together ask for 40 nvidia.com/gpu; the whole cluster has 32 on 4 "
+    "nodes, so not all can run at once. Run fewer at a time, or ask for fewer GPUs."
+)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cx", "expected"),
+    [
+        pytest.param(8, CX, [], id="a pod of no workload: untouched"),
+        pytest.param(8, of(32), [], id="just what there is: untouched"),
+        pytest.param(8, of(40), [FORTY], id="more than there is"),
+        pytest.param(33, of(40), [], id="one pod is too much already: another rule's"),
+        pytest.param(8, of(40, SLICE), [], id="a name that no node offers: another rule's"),
+        pytest.param(8, of(40, cx=Context()), [], id="no inventory: nothing is said"),
+        pytest.param(8, of(40, cx=replace(CX, fresh=False)), [], id="a stale one: the same"),
+        pytest.param(
+            8,
+            of(40, cx=replace(CX, inventory=replace(THERE, served_by_dra=frozenset({GPU})))),
+            [],
+            id="a device class serves the name: the same",
+        ),
+    ],
+)
+def test_workload_too_large(gpus: int, cx: Context, expected: list[Finding]) -> None:
+    obj: Any = pod(container({GPU: str(gpus)}))
+    assert found(rule, obj, cx) == expected
