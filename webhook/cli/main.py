@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     _watch(commands)
     _review(commands)
     _explain(commands)
+    _inventory(commands)
     _config(commands)
     return top
 
@@ -142,6 +143,24 @@ def _explain(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
 
 
+def _inventory(commands: argparse._SubParsersAction[_Parser]) -> None:
+    inventory = _command(commands, "inventory", "show the GPUs of the cluster: nodes, models, use")
+    inventory.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "wide", "json", "yaml"),
+        default="table",
+        help="wide: also labels and node names (default: table)",
+    )
+    _knowledge(inventory)
+    inventory.add_argument(
+        "--kubeconfig", metavar="FILE", help="how to reach the cluster (default: as kubectl)"
+    )
+    inventory.add_argument(
+        "--context", metavar="NAME", help="the context of the kubeconfig (default: its current one)"
+    )
+
+
 def _config(commands: argparse._SubParsersAction[_Parser]) -> None:
     config = _command(commands, "config", "what follows from the settings")
     parts = config.add_subparsers(dest="part", metavar="COMMAND", required=True)
@@ -187,6 +206,10 @@ def _run(args: argparse.Namespace) -> int:
             from webhook.cli import explain
 
             return explain.run(args)
+        case "inventory":
+            from webhook.cli import inventory
+
+            return inventory.run(args)
         case _:
             from webhook.cli import config
 

@@ -32,6 +32,11 @@ _DEFAULTS = Settings()
 
 def load(file: str, settings: Settings = _DEFAULTS) -> Inventory:
     """Read the file; raises InputError that says where, what and the cure."""
+    return from_objects(objects_of(file), settings)
+
+
+def objects_of(file: str) -> list[dict[str, Any]]:
+    """The objects that the file lists; raises InputError as above."""
     try:
         text = Path(file).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -41,7 +46,7 @@ def load(file: str, settings: Settings = _DEFAULTS) -> Inventory:
     objects = [each for document in _documents(file, text) for each in _flat(document)]
     if not objects:
         raise InputError(f"{file}: holds no Kubernetes object; {_CURE}")
-    return from_objects(objects, settings)
+    return objects
 
 
 def _documents(file: str, text: str) -> list[Any]:

@@ -1,0 +1,199 @@
+"""`gpu-webhook inventory`: the cluster's GPUs, of a file or of the cluster itself."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from webhook.cli import knowledge
+from webhook.core.errors import InputError
+from webhook.inventory.census import Census, totals
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from webhook.core.settings import Settings
+    from webhook.inventory.census import Amount, Row
+    from webhook.inventory.client import Client
+    from webhook.inventory.listing import Progress
+
+_PIPED_WIDTH = 140  # columns of a table that goes into a file
+_LONG_FILE = 1_000_000  # bytes
+_FORBIDDEN = 403
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the inventory. InputError says what is missing."""
+    from webhook.cli.watch import audit_of
+
+    settings = knowledge.settings(args)
+    census = Census(settings, audit_of(settings))
+    with _progress() as progress:
+        if not args.inventory:
+            unknown = _from_cluster(args, census, progress)
+        elif args.kubeconfig or args.context:
+            raise InputError("--inventory reads a file, no cluster: leave it or the others out")
+        else:
+            unknown = _from_file(args.inventory, census, progress)
+    if args.output in ("json", "yaml"):
+        _print_data(args.output, census, unknown)
+    else:
+        _print_table(census, unknown, wide=args.output == "wide")
+    return 0
+
+
+def _from_file(file: str, census: Census, progress: Progress) -> str:
+    """Tell what the file lists; say why pods are unknown, if they are."""
+    from webhook.inventory import static
+
+    reading = f"reading {file}"
+    with contextlib.suppress(OSError):
+        if Path(file).stat().st_size > _LONG_FILE:
+            progress(reading, 0, None)
+    objects = static.objects_of(file)
+    progress(reading, 1, 1)
+    for position, obj in enumerate(objects):
+        kind = str(obj.get("kind"))
+        census.tell(kind, obj, position)
+        census.pods_known |= kind == "Pod"
+        progress("objects", position + 1, len(objects))
+    return (
+        "" if census.pods_known else f"{file} lists no pods. Add what `kubectl get pods -A` gives"
+    )
+
+
+def _from_cluster(args: argparse.Namespace, census: Census, progress: Progress) -> str:
+    """Tell what the cluster has; say why pods are unknown, if they are."""
+    from webhook.inventory import client as clients
+    from webhook.inventory import listing
+
+    client = clients.Client(lambda: clients.configuration(args.kubeconfig, args.context))
+    try:
+        _tell(census, "Node", client, listing.NODES, progress)
+        with contextlib.suppress(clients.Refused):  # older clusters serve none, or not to us
+            _tell(census, "DeviceClass", client, listing.DEVICE_CLASSES, progress)
+    except clients.Refused as refused:
+        raise InputError(
+            f"nodes: the API server said {refused}. Ask for the right to list nodes, or show what "
+            "somebody else may read: --inventory FILE"
+        ) from refused
+    except clients.Fault as fault:
+        raise InputError(
+            f"no answer from the API server: {fault}. Is it up, and the context right? "
+            "(--kubeconfig FILE, --context NAME)"
+        ) from fault
+    try:
+        _tell(census, "Pod", client, listing.PODS, progress)
+    except clients.Fault as fault:
+        if isinstance(fault, clients.Refused) and fault.status == _FORBIDDEN:
+            return f"you may not list the pods of all namespaces ({fault})"
+        return f"the list of pods failed ({fault})"
+    census.pods_known = True
+    return ""
+
+
+def _tell(census: Census, kind: str, client: Client, path: str, progress: Progress) -> None:
+    from webhook.inventory import listing
+
+    for position, obj in enumerate(listing.objects(client, path, progress)):
+        census.tell(kind, obj, position)
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Progress]:
+    """A bar on standard error for lists of more than a page, if a person looks at it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from webhook.inventory.listing import PAGE
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda *_: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def show(what: str, done: int, total: int | None) -> None:
+            if total is None or total > PAGE or what in tasks:
+                if what not in tasks:
+                    tasks[what] = bars.add_task(what, total=total)
+                bars.update(tasks[what], completed=done, total=total)
+
+        yield show
+
+
+def _print_table(census: Census, unknown: str, *, wide: bool) -> None:
+    from rich.console import Console
+
+    from webhook.cli.inventory_table import show
+
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(highlight=False, width=_PIPED_WIDTH)
+    show(census, unknown, console, wide=wide)
+
+
+def _print_data(form: str, census: Census, unknown: str) -> None:
+    if unknown:
+        print(f"gpu-webhook: used and free are unknown: {unknown}", file=sys.stderr)  # noqa: T201
+    data = _data(census)
+    if form == "json":
+        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    else:
+        from webhook.cli.config import as_yaml
+
+        sys.stdout.write(as_yaml(data))
+
+
+def _data(census: Census) -> dict[str, Any]:
+    rows = census.rows()
+    there = [row for row in rows if not row.pool]
+    return {
+        "nodes": sum(row.count for row in there),
+        "gpuNodes": sum(row.count for row in there if row.has_gpus),
+        "podsKnown": census.pods_known,
+        "resources": {name: _amount(each) for name, each in totals(there).items()},
+        "classes": [_class(row, census.settings) for row in rows],
+        "servedByDra": sorted(census.served_by_dra),
+        "leakGuard": {
+            "pods": census.exposed_pods if census.pods_known else None,
+            "by": census.exposures if census.pods_known else {},
+        },
+    }
+
+
+def _class(row: Row, settings: Settings) -> dict[str, Any]:
+    return {
+        "model": row.model or None,
+        "declaredPool": row.pool or None,
+        "count": row.count,
+        "gpus": {name: _amount(each) for name, each in row.gpus.items()},
+        "taints": [
+            {
+                "key": taint.key,
+                "value": taint.value,
+                "effect": taint.effect,
+                "notNow": settings.capacity.passes_by(taint),
+            }
+            for taint in row.taints
+        ],
+        "labels": dict(row.labels),
+        "nodes": list(row.nodes),
+    }
+
+
+def _amount(amount: Amount) -> dict[str, int | None]:
+    return {
+        "total": amount.total,
+        "allocatable": amount.allocatable,
+        "used": amount.used,
+        "free": amount.free,
+        "largestNode": amount.largest,
+    }

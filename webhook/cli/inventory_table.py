@@ -1,0 +1,251 @@
+"""The inventory as a table that people read, at any width from 80 columns on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from webhook.inventory.census import merged, totals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from rich.console import Console
+
+    from webhook.core.settings import Taint
+    from webhook.inventory.census import Amount, Census, Row
+
+_NARROW = 110  # columns; below, taints stand under the model
+_BAR, _SHORT_BAR = 12, 6  # columns
+_NAMES = 12  # nodes of a class that are named; JSON names all
+_MANY_USED = 0.7
+_SHORT_TAINT, _NUMBER = 27, 3  # characters that a narrow table has, and that a `#` takes
+_LIFE_CYCLE = "node.kubernetes.io/"  # taints by the node controller and `kubectl cordon`
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What the table has room for, and needs."""
+
+    narrow: bool
+    ascii: bool
+    pods: bool  # what they hold is known
+    unhealthy: bool  # some nodes have more GPUs than they offer, and there is room for a column
+    domain: str  # that all resource names share, if it must be said only once
+    taint: int  # characters of a taint in one line
+
+    @classmethod
+    def of(cls, rows: list[Row], console: Console, *, pods: bool, numbered: bool) -> _Layout:
+        names = {name for row in rows for name in row.gpus}
+        domains = {name.partition("/")[0] for name in names}
+        narrow = console.width < _NARROW
+        return cls(
+            narrow,
+            console.options.ascii_only,
+            pods,
+            not narrow and any(_unhealthy(row) for row in rows),
+            f"{domains.pop()}/" if narrow and len(domains) == 1 else "",
+            (_SHORT_TAINT - _NUMBER * numbered) if narrow else console.width,
+        )
+
+
+def show(census: Census, unknown: str, console: Console, *, wide: bool) -> None:
+    """Print it; `unknown` says why pods are not known, if they are not."""
+    rows = census.rows()
+    there = [row for row in rows if not row.pool]
+    shown = [row for row in rows if row.has_gpus] if wide else merged(rows)
+    if shown:
+        console.print(_table(shown, census, console, numbered=wide))
+        console.print()
+    if wide:
+        _print_classes(shown, console)
+    without = sum(row.count for row in there if not row.has_gpus)
+    if len(shown) == sum(bool(row.pool) for row in shown):
+        console.print("No node offers GPUs under a name that the settings count as GPUs.")
+    console.print(f"{_count(without, 'node')} without GPUs.")
+    for note in _notes(census, unknown, shown):
+        console.print(note)
+
+
+def _table(rows: list[Row], census: Census, console: Console, *, numbered: bool) -> Table:
+    layout = _Layout.of(rows, console, pods=census.pods_known, numbered=numbered)
+    table = Table(
+        box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold"
+    )
+    if numbered:
+        table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("NODES", justify="right", no_wrap=True)
+    table.add_column("MODEL", overflow="fold")
+    table.add_column(layout.domain or "RESOURCE", no_wrap=True)
+    for name in _numbers(layout):
+        table.add_column(name, justify="right", no_wrap=True)
+    if layout.pods:
+        table.add_column("", no_wrap=True)
+    if not layout.narrow:
+        table.add_column("TAINTS", overflow="fold")
+    for number, row in enumerate(rows, 1):
+        cells = _row(row, census, layout)
+        table.add_row(*([f"{number}"] if numbered else []), *cells)
+    there = [row for row in rows if not row.pool]
+    if there:
+        table.add_section()
+        cells = [f"{sum(row.count for row in there)}", "all", *_amounts(totals(there), layout)]
+        cells[3] = ""  # no node stands for all
+        table.add_row(*([""] if numbered else []), *cells, style="bold")
+    return table
+
+
+def _numbers(layout: _Layout) -> Iterable[str]:
+    yield from ("EACH", "TOTAL")
+    if layout.unhealthy:
+        yield "ALLOC"
+    if layout.pods:
+        yield from ("USED", "FREE")
+
+
+def _row(row: Row, census: Census, layout: _Layout) -> list[str | Text]:
+    model = Text(row.model) if row.model else Text("no model label", style="dim")
+    if row.pool:
+        model.append(f"\npool {row.pool} (declared)", style="cyan")
+    if layout.narrow and _unhealthy(row):
+        model.append(f"\n{_unhealthy(row)} unhealthy", style="red")
+    taints = _taints(row, census, layout)
+    if layout.narrow and taints:
+        model.append("\n").append_text(taints)
+    nodes = f"0-{row.count}" if row.pool else f"{row.count}"
+    return [nodes, model, *_amounts(row.gpus, layout), *([] if layout.narrow else [taints])]
+
+
+def _unhealthy(row: Row) -> int:
+    """GPUs that the nodes have and do not offer."""
+    return sum(amount.total - amount.allocatable for amount in row.gpus.values())
+
+
+def _taints(row: Row, census: Census, layout: _Layout) -> Text:
+    """The taints; those that only say `not now` are dim, in parentheses, and in words."""
+    words = {
+        _in_words(taint, layout): "dim" if census.settings.capacity.passes_by(taint) else ""
+        for taint in row.taints
+    }
+    lines = (Text(f"({text})" if style else text, style) for text, style in words.items())
+    return Text("\n").join(lines)
+
+
+def _in_words(taint: Taint, layout: _Layout) -> str:
+    if not taint.key.startswith(_LIFE_CYCLE):
+        text = str(taint)
+        if len(text) > layout.taint:
+            return text.replace(f":{taint.effect}", f"\n  :{taint.effect}")
+        return text
+    word = taint.key.removeprefix(_LIFE_CYCLE).replace("-", " ")
+    return "cordoned" if word == "unschedulable" else word
+
+
+def _amounts(gpus: Mapping[str, Amount], layout: _Layout) -> list[str | Text]:
+    """The cells that have a line for each resource."""
+    lines = [_line(name, amount, layout) for name, amount in gpus.items()]
+    return [Text("\n").join(cells) for cells in zip(*lines, strict=True)]
+
+
+def _line(name: str, amount: Amount, layout: _Layout) -> list[Text]:
+    whole = name.rpartition("/")[2] == "gpu"
+    cells = [
+        Text(name.removeprefix(layout.domain), style="" if whole else "magenta"),
+        Text(f"{amount.largest}"),
+        Text(f"{amount.allocatable if layout.narrow else amount.total}"),
+    ]
+    if layout.unhealthy:
+        lacking = amount.allocatable < amount.total
+        cells.append(Text(f"{amount.allocatable}", style="red" if lacking else ""))
+    if layout.pods:
+        used, free = ("" if each is None else f"{each}" for each in (amount.used, amount.free))
+        cells += [Text(used), Text(free), _bar(amount, layout)]
+    return cells
+
+
+def _bar(amount: Amount, layout: _Layout) -> Text:
+    """How much is used, free, and neither (unhealthy)."""
+    width = _SHORT_BAR if layout.narrow else _BAR
+    used_cell, free_cell, lost_cell = "#.x" if layout.ascii else "█░╳"  # noqa: RUF001  # a picture
+    if amount.used is None or not amount.total:
+        return Text(" " * width)
+    lost = _cells(amount.total - amount.allocatable, amount.total, width)
+    used = min(_cells(amount.used, amount.total, width), width - lost)
+    share = amount.used / amount.allocatable if amount.allocatable else 1.0
+    style = "red" if share >= 1 else "yellow" if share > _MANY_USED else "green"
+    return Text.assemble(
+        (used_cell * used, style),
+        (free_cell * (width - used - lost), "dim"),
+        (lost_cell * lost, "red"),
+    )
+
+
+def _cells(part: int, whole: int, width: int) -> int:
+    """So much of the width; at least one for something, and not all of it for less than all."""
+    if part <= 0:
+        return 0
+    return width if part >= whole else min(max(round(part / whole * width), 1), width - 1)
+
+
+def _print_classes(rows: list[Row], console: Console) -> None:
+    """Names and labels: first the labels that all these nodes have, then what each class adds."""
+    shared = dict(rows[0].labels.items() if len(rows) > 1 else ())
+    for row in rows:
+        shared = {key: value for key, value in shared.items() if row.labels.get(key) == value}
+    if shared:
+        _print_labels("all of them", (), shared, console)
+    for number, row in enumerate(rows, 1):
+        title = f"pool {row.pool}" if row.pool else _count(row.count, "node")
+        labels = {key: value for key, value in row.labels.items() if key not in shared}
+        _print_labels(f"#{number}: {title}", row.nodes, labels, console)
+
+
+def _print_labels(
+    title: str, names: tuple[str, ...], labels: Mapping[str, str], console: Console
+) -> None:
+    console.print(Text(title, style="bold"))
+    if names:
+        more = len(names) - _NAMES
+        text = ", ".join(names[:_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+        console.print(Text(f"  {text}"), soft_wrap=True)
+    for key, value in sorted(labels.items()):
+        console.print(Text(f"  {key}={value}", style="dim"), soft_wrap=True)
+    console.print()
+
+
+def _notes(census: Census, unknown: str, shown: list[Row]) -> Iterator[Text]:
+    resources = {name for row in shown for name in row.gpus}
+    if any(_unhealthy(row) for row in shown):
+        yield Text(
+            "Unhealthy GPUs are on their nodes, but their device plugin does not offer them."
+        )
+    if any(name.endswith(".shared") or "/mig-" in name for name in resources):
+        yield Text("mig-* counts slices of GPUs, *.shared turns on GPUs: neither is a whole one.")
+    if any(census.settings.capacity.passes_by(taint) for row in shown for taint in row.taints):
+        yield Text("Taints in parentheses say `not now`: they do not count against a pod.")
+    if any(row.pool for row in shown):
+        yield Text("Declared pools count as if their nodes were there; they are not in the sums.")
+    served = sorted(resources & census.served_by_dra)
+    if served:
+        yield Text(f"DRA serves {', '.join(served)} too: no pod that asks for it is denied.")
+    if unknown:
+        yield Text(f"Used and free are unknown: {unknown}.", style="yellow")
+    else:
+        yield _guard(census)
+
+
+def _guard(census: Census) -> Text:
+    """What the leak guard's audit says of the pods."""
+    if not census.exposed_pods:
+        return Text("Leak guard (GPU303): no pod is seen to reach GPUs that it did not ask for.")
+    by = ", ".join(f"{way} {number}" for way, number in sorted(census.exposures.items()))
+    pods = _count(census.exposed_pods, "pod")
+    return Text(f"Leak guard (GPU303): {pods} may see GPUs unasked ({by}).", style="yellow")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -1,0 +1,190 @@
+"""What a cluster has at one moment, counted for people who read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.core import quantity
+from webhook.core.pod import as_map
+from webhook.inventory import project
+from webhook.inventory.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.core.nodes import NodeClass
+    from webhook.core.settings import Pool, Settings, Taint
+    from webhook.inventory.project import Audit
+
+
+class Amount(NamedTuple):
+    """GPUs of one resource on some nodes. `used` and `free` are None where pods are not known."""
+
+    total: int  # that the nodes have
+    allocatable: int  # of these, what pods can get: less than all where some are unhealthy
+    used: int | None
+    free: int | None
+    largest: int  # allocatable on one node
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Nodes that are alike."""
+
+    model: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    nodes: tuple[str, ...]
+    count: int
+    gpus: Mapping[str, Amount]
+    pool: str = ""  # the pool of the settings that declares these nodes
+
+    @property
+    def has_gpus(self) -> bool:
+        return any(amount.total > 0 for amount in self.gpus.values())
+
+
+class Census:
+    """Is told objects as the API server gives them; then answers."""
+
+    def __init__(self, settings: Settings, audit: Audit) -> None:
+        self.settings = settings
+        self.pods_known = False  # whether what pods hold is known; whoever tells says so
+        self._audit = audit
+        self._store = Store()
+        self._capacity: dict[str, dict[str, int]] = {}
+
+    def tell(self, kind: str, raw: dict[str, Any], position: int) -> None:
+        """Take one object. Those that the inventory has no use for are passed over."""
+        key = project.key_of(raw) or str(position)
+        match kind:
+            case "Node":
+                node = project.node(raw, self.settings)
+                self._store.nodes.put(key, node, 0)
+                self._capacity[node.name] = self._offered(raw)
+            case "Pod":
+                self._store.pods.put(key, project.pod(raw, self.settings, self._audit), 0)
+            case "DeviceClass":
+                self._store.device_classes.put(key, project.device_class(raw), 0)
+
+    def _offered(self, raw: dict[str, Any]) -> dict[str, int]:
+        capacity = as_map(as_map(raw.get("status")).get("capacity"))
+        amounts = {
+            name: quantity.parse(text)
+            for name, text in capacity.items()
+            if self.settings.is_gpu(name)
+        }
+        return {n: quantity.whole(amount) for n, amount in amounts.items() if amount is not None}
+
+    @property
+    def exposed_pods(self) -> int:
+        """How many pods see GPUs that they did not ask for."""
+        return self._store.pods.exposed_pods
+
+    @property
+    def exposures(self) -> dict[str, int]:
+        """How many pods do so by what."""
+        return {by: number for by, number in self._store.pods.exposed.items() if number}
+
+    @property
+    def served_by_dra(self) -> frozenset[str]:
+        """Resource names that a device class serves."""
+        return self._store.served_by_dra()
+
+    def rows(self) -> list[Row]:
+        """All classes of nodes, by model, and the declared pools at the end."""
+        rows = [self._row(each) for each in self._store.classes(0)]
+        rows.sort(key=_by_model)
+        return [*rows, *(self._declared(pool) for pool in self.settings.capacity.pools)]
+
+    def _row(self, each: NodeClass) -> Row:
+        nothing: dict[str, int] = {}
+        capacities = [self._capacity.get(name, nothing) for name in each.nodes]
+        held = [self._store.pods.held.get(name, nothing) for name in each.nodes]
+        names = sorted({*each.gpus, *(name for capacity in capacities for name in capacity)})
+        return Row(
+            each.labels.get(self.settings.models.key, ""),
+            each.labels,
+            each.taints,
+            each.nodes,
+            each.count,
+            {name: self._amount(name, each.gpus.get(name, 0), capacities, held) for name in names},
+        )
+
+    def _amount(
+        self,
+        name: str,
+        allocatable: int,
+        capacities: list[dict[str, int]],
+        held: list[dict[str, int]],
+    ) -> Amount:
+        used = [each.get(name, 0) for each in held]
+        return Amount(
+            sum(each.get(name, allocatable) for each in capacities),
+            allocatable * len(capacities),
+            sum(used) if self.pods_known else None,
+            sum(max(allocatable - each, 0) for each in used) if self.pods_known else None,
+            allocatable,
+        )
+
+    def _declared(self, pool: Pool) -> Row:
+        """Nodes that may come: nothing is used of what is not there."""
+        labels = dict(pool.labels)
+        gpus = {
+            name: Amount(amount * pool.nodes, amount * pool.nodes, None, None, amount)
+            for name, amount in sorted(pool.gpus.items())
+        }
+        model = labels.get(self.settings.models.key, "")
+        return Row(model, labels, pool.taints, (), pool.nodes, gpus, pool.name)
+
+
+def _by_model(row: Row) -> tuple[object, ...]:
+    """By model, and then the most GPUs first; what has no label at the end."""
+    total = sum(amount.allocatable for amount in row.gpus.values())
+    return not row.model, row.model, -total, row.nodes
+
+
+def merged(rows: Iterable[Row]) -> list[Row]:
+    """The rows with GPUs, those in one that differ in nothing that a short table shows."""
+    alike: dict[object, list[Row]] = {}
+    for row in rows:
+        if row.has_gpus:
+            each = tuple((name, amount.largest) for name, amount in row.gpus.items())
+            alike.setdefault((row.pool, row.model, row.taints, each), []).append(row)
+    found = [_sum(members) for members in alike.values()]
+    return sorted(found, key=lambda row: (bool(row.pool), _by_model(row)))
+
+
+def _sum(members: list[Row]) -> Row:
+    first = members[0]
+    return Row(
+        first.model,
+        {},
+        first.taints,
+        tuple(name for row in members for name in row.nodes),
+        sum(row.count for row in members),
+        totals(members),
+        first.pool,
+    )
+
+
+def totals(rows: Iterable[Row]) -> dict[str, Amount]:
+    """What these have together."""
+    found: dict[str, list[Amount]] = {}
+    for row in rows:
+        for name, amount in row.gpus.items():
+            found.setdefault(name, []).append(amount)
+    return {name: _together(amounts) for name, amounts in sorted(found.items())}
+
+
+def _together(amounts: list[Amount]) -> Amount:
+    used = [each.used for each in amounts if each.used is not None]
+    free = [each.free for each in amounts if each.free is not None]
+    return Amount(
+        sum(each.total for each in amounts),
+        sum(each.allocatable for each in amounts),
+        sum(used) if used else None,
+        sum(free) if free else None,
+        max(each.largest for each in amounts),
+    )
