@@ -26,6 +26,7 @@ _NAMESPACED = {
     "Event": ("api/v1", "events"),
     "LimitRange": ("api/v1", "limitranges"),
     "ServiceAccount": ("api/v1", "serviceaccounts"),
+    "PodTemplate": ("api/v1", "podtemplates"),
     "ReplicationController": ("api/v1", "replicationcontrollers"),
     "Deployment": ("apis/apps/v1", "deployments"),
     "ReplicaSet": ("apis/apps/v1", "replicasets"),

@@ -14,6 +14,8 @@ _VERSIONS = {
     "DaemonSet": "apps/v1",
     "ReplicationController": "v1",
     "Job": "batch/v1",
+    "CronJob": "batch/v1",
+    "PodTemplate": "v1",
 }
 
 
@@ -28,10 +30,19 @@ def made_by(kind: str, pod: Json, replicas: int = 2) -> Json:
         "spec": dict(pod["spec"]),
     }
     template["spec"].pop("restartPolicy", None)  # each kind allows only its own
+    if kind == "PodTemplate":
+        return {
+            "apiVersion": _VERSIONS[kind],
+            "kind": kind,
+            "metadata": {"name": name},
+            "template": template,
+        }
     spec: Json = {"template": template}
-    if kind == "Job":
+    if kind in ("Job", "CronJob"):
         template["spec"]["restartPolicy"] = "Never"
         spec |= {"parallelism": replicas, "completions": replicas}
+        if kind == "CronJob":
+            spec = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": spec}}
     elif kind == "ReplicationController":
         spec |= {"replicas": replicas, "selector": {"app": name}}
     else:
