@@ -1,25 +1,44 @@
-"""`gpu-webhook config`: what follows from the settings."""
+"""`gpu-webhook config`: what the settings may be, what they are, and what follows from them."""
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
 
 import yaml
-
-from webhook.core.match_conditions import match_conditions
-from webhook.core.settings import Settings
 
 if TYPE_CHECKING:
     import argparse
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the matchConditions for the settings, as they stand in the webhook configuration."""
-    from webhook.cli import settings_file
+    """Run the part that was asked for."""
+    match args.part:
+        case "check":
+            from webhook.cli import config_check
 
-    settings = settings_file.load(args.config) if args.config else Settings()
-    sys.stdout.write(as_yaml({"matchConditions": match_conditions(settings)}))
+            return config_check.run(args.files)
+        case "show":
+            from webhook.cli import config_show
+
+            return config_show.run(args)
+        case "schema":
+            from webhook.cli.settings_schema import schema
+
+            sys.stdout.write(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n")
+            return 0
+        case _:
+            return _match_conditions(args)
+
+
+def _match_conditions(args: argparse.Namespace) -> int:
+    """Print the matchConditions for the settings, as they stand in the webhook configuration."""
+    from webhook.cli import knowledge
+    from webhook.core.match_conditions import match_conditions
+
+    conditions = match_conditions(knowledge.settings(args))
+    sys.stdout.write(as_yaml({"matchConditions": conditions}))
     return 0
 
 

@@ -162,12 +162,31 @@ def _inventory(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 
 def _config(commands: argparse._SubParsersAction[_Parser]) -> None:
-    config = _command(commands, "config", "what follows from the settings")
+    from webhook.cli.environment import flag
+
+    config = _command(commands, "config", "what the settings may be, are, and lead to")
     parts = config.add_subparsers(dest="part", metavar="COMMAND", required=True)
+    check = _command(parts, "check", "find the mistakes in settings files")
+    check.add_argument("files", metavar="FILE", nargs="+", help="settings, as YAML; - for stdin")
+    show = _command(parts, "show", "print every setting and flag, and where its value came from")
+    flag(show, "--config", metavar="FILE", help="settings, as YAML (default: none)")
+    show.add_argument(
+        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+    )
+    show.add_argument("--namespace", metavar="NAME", help="show the modes of rules there, too")
+    show.add_argument("--labels", metavar="KEY=VALUE,...", help="labels of that namespace")
+    show.add_argument(
+        "words",
+        metavar="COMMAND",
+        nargs=argparse.REMAINDER,
+        help="the command whose flags are shown, with its own, as `watch --snapshot DIR` "
+        "(default: serve)",
+    )
+    _command(parts, "schema", "print the JSON Schema of the settings file, for editors")
     conditions = _command(
         parts, "match-conditions", "print the matchConditions of the webhook configuration"
     )
-    conditions.add_argument("--config", metavar="FILE", help="settings, as YAML (default: none)")
+    flag(conditions, "--config", metavar="FILE", help="settings, as YAML (default: none)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

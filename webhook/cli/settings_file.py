@@ -132,9 +132,14 @@ if yaml.__with_libyaml__:
     _Quick = _LibYaml
 
 
+def lines(text: str) -> list[str]:
+    """The lines of a text, as YAML counts them; at least one."""
+    return re.split("\r\n|[\r\n\x85\u2028\u2029]", text)
+
+
 def compose(text: str) -> yaml.Node | None:
     """The YAML document of the text, as nodes that know their places; None if it is empty."""
-    levels = max(map(len, text.splitlines()), default=0) + text.count("[") + text.count("{")
+    levels = max(map(len, lines(text))) + text.count("[") + text.count("{")
     if levels < _DEEPEST:
         try:
             return yaml.compose(text, Loader=_Quick)
@@ -146,11 +151,9 @@ def compose(text: str) -> yaml.Node | None:
 def _not_yaml(error: Exception, text: str) -> Mistake:
     """Where a text stops being YAML."""
     if isinstance(error, yaml.reader.ReaderError):
-        before = text[: error.position]
-        line, column = before.count("\n") + 1, error.position - before.rfind("\n")
-        return Mistake(
-            line, column, f"is not YAML: a control character, {chr(error.character)!r}: delete it"
-        )
+        before = lines(text[: error.position])
+        what = f"is not YAML: a control character, {chr(error.character)!r}: delete it"
+        return Mistake(len(before), len(before[-1]) + 1, what)
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
         why = ", ".join(filter(None, (error.context, error.problem)))

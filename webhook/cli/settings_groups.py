@@ -53,6 +53,11 @@ class Group:
     def words(self) -> str:
         return f"a map of {', '.join(each.name for each in self.settings)}"
 
+    @property
+    def required(self) -> list[str]:
+        """The names that cannot be left out."""
+        return [each.name for each in self.settings if each.required]
+
     def read(self, node: yaml.Node, path: str, notes: Notes) -> dict[str, Any]:
         """The values by name. Nothing at all stands for an empty map, but in a list."""
         if not self.noun and isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null"):
@@ -133,8 +138,7 @@ class Group:
             "additionalProperties": False,
             "properties": {each.name: _member(each, default, prefix) for each in self.settings},
         }
-        required = [each.name for each in self.settings if each.required]
-        made |= {"required": required} if required else {}
+        made |= {"required": self.required} if self.required else {}
         demands = [each.schema for each in self.demands]
         return made | ({"allOf": demands} if demands else {})
 
@@ -157,7 +161,13 @@ class Record(Kind[T]):
         return self.group.schema(self.default)
 
     def plain(self, value: T) -> dict[str, Any]:
-        return self.group.plain(value)
+        """As the file writes it, without what is as it would be if it were left out."""
+        default, required = self.group.plain(self.default), self.group.required
+        return {
+            name: each
+            for name, each in self.group.plain(value).items()
+            if name in required or default.get(name) != each
+        }
 
 
 def plain_at(setting: Setting, instance: object, at: str) -> Any:

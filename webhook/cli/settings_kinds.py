@@ -294,6 +294,10 @@ class Shared(Kind[T]):
     def schema(self) -> Schema:
         return {"$ref": f"#/$defs/{self.name}"}
 
+    def definition(self) -> Schema:
+        """What is referred to."""
+        return self.kind.schema()
+
     def plain(self, value: T) -> Any:
         return self.kind.plain(value)
 

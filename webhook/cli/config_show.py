@@ -1,0 +1,202 @@
+"""`gpu-webhook config show`: every setting and flag, its value, and where that came from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import yaml
+
+from webhook.admission.subject import IGNORE, is_opted_out
+from webhook.cli import environment, settings_file
+from webhook.cli.environment import Origin
+from webhook.cli.settings_groups import plain_at
+from webhook.cli.settings_shape import FILE
+from webhook.core import labels as legal
+from webhook.core.errors import InputError
+from webhook.core.modes import Mode, modes_for
+from webhook.core.settings import Override, Policy, Settings
+from webhook.rules import ALL
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.cli.settings_file import SettingsFile
+
+T = TypeVar("T", Policy, Override)
+_NOTHING = "(not set)"
+
+
+class Row(NamedTuple):
+    """One value; `at` is the place in the file, or the name of the environment variable."""
+
+    name: str
+    value: Any
+    origin: Origin
+    at: str = ""
+
+    @property
+    def source(self) -> str:
+        """Where it came from, in a word or two."""
+        return self.at or str(self.origin)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what the command line would get; without words, that of `serve`."""
+    command = _command_line(args)
+    file = command.config or ""
+    read = settings_file.read(file) if file else settings_file.SettingsFile(Settings())
+    shown = {"settings": settings(read, file), "flags": flags(command)}
+    title = f"Flags of {command.command}"
+    titles = {"settings": "Settings", "flags": title}
+    if args.namespace:
+        labels = read_labels(args.labels)
+        where = f"{IGNORE}=true" if is_opted_out(labels) else ""
+        shown["modes"] = [
+            Row(row.name, str(Mode.OFF), Origin.FLAG, where) if where else row
+            for row in modes(read, file, args.namespace, labels)
+        ]
+        written = "".join(f", {key}={value}" for key, value in labels.items())
+        titles["modes"] = f"Modes in the namespace {args.namespace}{written}"
+    elif args.labels:
+        raise InputError("--labels are those of a namespace: name it with --namespace")
+    if args.output == "text":
+        for part, rows in shown.items():
+            _print(titles[part], rows)
+    else:
+        _write(args.output, shown)
+    return 0
+
+
+def _command_line(args: argparse.Namespace) -> argparse.Namespace:
+    from webhook.cli.main import parser
+
+    command, *words = args.words or ["serve"]
+    if environment.origin(args, "config") is Origin.FLAG:
+        words = ["--config", args.config, *words]
+    parsed = parser().parse_args([command, *words])
+    if not hasattr(parsed, "config"):
+        raise InputError(f"`{command}` reads no settings; name serve, watch or review")
+    return parsed
+
+
+def settings(read: SettingsFile, file: str) -> list[Row]:
+    """Every setting, under its name in the file."""
+    return [
+        _row(name, plain_at(each, read.settings, at), read, file, name)
+        for name, at, each in FILE.group.leaves()
+    ]
+
+
+def flags(command: argparse.Namespace) -> list[Row]:
+    """The flags of a command."""
+    return [
+        Row(
+            each.name,
+            each.value,
+            each.origin,
+            each.variable if each.origin is Origin.ENVIRONMENT else "",
+        )
+        for each in environment.flags(command)
+    ]
+
+
+def modes(read: SettingsFile, file: str, namespace: str, labels: Mapping[str, str]) -> list[Row]:
+    """The mode of each rule in a namespace, and which place of the policy decides it."""
+    policy, rows = read.settings.policy, []
+    for rule in sorted(ALL, key=lambda each: each.CODE):
+        mode = modes_for(policy, namespace, labels).of(rule.CODE)
+        other = Mode.OFF if mode is not Mode.OFF else Mode.ENFORCE
+        # What decides is what, if it said otherwise, would change the answer.
+        place = next(
+            (
+                place
+                for place, changed in _variants(policy, rule.CODE, other)
+                if modes_for(changed, namespace, labels).of(rule.CODE) is other
+            ),
+            "",
+        )
+        rows.append(_row(f"{rule.CODE} {rule.NAME}", str(mode), read, file, place))
+    return rows
+
+
+def _variants(policy: Policy, code: str, mode: Mode) -> Iterator[tuple[str, Policy]]:
+    """Every place that may decide a rule's mode, and the policy with this mode at that place."""
+    for place, part in _changed(policy, code, mode):
+        yield f"policy.{place}", part
+    for position, override in enumerate(policy.overrides):
+        before, after = policy.overrides[:position], policy.overrides[position + 1 :]
+        for place, changed in _changed(override, code, mode):
+            overrides = (*before, changed, *after)
+            yield f"policy.overrides[{position}].{place}", replace(policy, overrides=overrides)
+
+
+def _changed(part: T, code: str, mode: Mode) -> Iterator[tuple[str, T]]:
+    if part.mode is not None:
+        yield "mode", replace(part, mode=mode)
+    if code in part.rules:
+        yield f"rules.{code}", replace(part, rules={**part.rules, code: mode})
+
+
+def _row(name: str, value: Any, read: SettingsFile, file: str, place: str) -> Row:
+    at = read.places.get(place)
+    return (
+        Row(name, value, Origin.FILE, f"{file}:{at[0]}") if at else Row(name, value, Origin.DEFAULT)
+    )
+
+
+def read_labels(text: str | None) -> dict[str, str]:
+    """Labels as kubectl takes them: `tier=prod,team=a`."""
+    read: dict[str, str] = {}
+    for part in (text or "").split(",") if text else ():
+        key, equals, value = part.strip().partition("=")
+        if not equals or not legal.is_key(key) or not legal.is_value(value):
+            raise InputError(f"--labels {part.strip()!r}: write key=value, as tier=prod,team=a")
+        read[key] = value
+    return read
+
+
+def _print(title: str, rows: Sequence[Row]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
+    names, sources = (max(map(len, each), default=0) for each in _columns(rows))
+    console.print(Text(title, style="bold"))
+    for row in rows:
+        style = "dim" if row.origin is Origin.DEFAULT else "green"
+        line = Text(f"  {row.name:{names}}  ").append(f"{row.source:{sources}}", style=style)
+        console.print(line.append(f"  {_flow(row.value)}"))
+
+
+def _columns(rows: Iterable[Row]) -> tuple[list[str], list[str]]:
+    return [row.name for row in rows], [row.source for row in rows]
+
+
+def _flow(value: Any) -> str:
+    """The value in one line."""
+    if value is None:
+        return _NOTHING
+    text = yaml.safe_dump(
+        value, default_flow_style=True, width=float("inf"), allow_unicode=True, sort_keys=False
+    )
+    return text.removesuffix("...\n").strip()
+
+
+def _write(form: str, shown: Mapping[str, Sequence[Row]]) -> None:
+    data = {
+        part: [
+            {"name": row.name, "value": row.value, "origin": str(row.origin), "at": row.at or None}
+            for row in rows
+        ]
+        for part, rows in shown.items()
+    }
+    if form == "json":
+        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    else:
+        from webhook.cli.config import as_yaml
+
+        sys.stdout.write(as_yaml(data))
