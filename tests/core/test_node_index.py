@@ -95,7 +95,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
     size = draw(st.integers(0, 80))
     spreads = {key: draw(_spreads) for key in draw(st.sets(st.sampled_from(KEYS)).map(sorted))}
     shapes = draw(st.lists(_shapes, min_size=1, max_size=5))
-    mix = draw(st.randoms(use_true_random=False))
+    mix = draw(st.randoms(use_true_random=True))
     nodes = []
     for number in range(size):
         taints, gpus, held = mix.choice(shapes)
@@ -190,7 +190,7 @@ def test_the_index_says_what_a_walk_over_the_nodes_says_here_and_where_it_is_sen
     agrees(arrived, cluster.units)
 
 
-@given(clusters(), st.randoms(use_true_random=False))
+@given(clusters(), st.randoms(use_true_random=True))
 def test_classes_do_not_depend_on_the_order_in_which_nodes_come(
     cluster: Cluster, mix: random.Random
 ) -> None:
