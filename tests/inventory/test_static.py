@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from webhook.core.errors import InputError
-from webhook.core.settings import Settings, Taint
+from webhook.core.settings import Capacity, Pool, Settings, Taint
 from webhook.inventory import static
 
 SAMPLE = Path(__file__).parents[2] / "examples" / "inventory.yaml"
@@ -41,6 +41,81 @@ def test_alike_nodes_are_one_class() -> None:
         (("d",), {}),
     ]
     assert [each.has_gpus for each in inventory.classes] == [True, True, False]
+
+
+def test_what_is_unique_to_a_node_is_still_known_of_it() -> None:
+    index = static.from_objects([node("a", "4"), node("b", "4")]).index
+
+    assert index.label("kubernetes.io/hostname").having("b") == index.named("b") != 0
+
+
+def test_a_node_without_a_name_is_there_and_two_of_one_name_are_one() -> None:
+    nameless = {"kind": "Node", "status": {"allocatable": {"nvidia.com/gpu": 2}}}
+    inventory = static.from_objects([nameless, nameless, node("a", "1"), node("a", "4")])
+
+    assert inventory.index.size == 3
+    assert inventory.index.totals["nvidia.com/gpu"].total == 8
+
+
+def pod(name: str, gpus: int, on: str = "a", phase: str = "Running") -> dict[str, Any]:
+    container = {"resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "n"},
+        "spec": {"containers": [container, container], "initContainers": [container]} | at(on),
+        "status": {"phase": phase},
+    }
+
+
+def at(name: str) -> dict[str, str]:
+    return {"nodeName": name} if name else {}
+
+
+@pytest.mark.parametrize(
+    ("pods", "held"),
+    [
+        pytest.param([], 0, id="no pods are given"),
+        pytest.param([pod("x", 1), pod("y", 2)], 6, id="what each pod asks of its node"),
+        pytest.param([pod("x", 1, phase="Pending")], 2, id="one that has not started yet"),
+        pytest.param([pod("x", 1, on="")], 0, id="one that waits for a node"),
+        pytest.param([pod("x", 1, phase="Succeeded")], 0, id="one that is done"),
+        pytest.param([pod("x", 1, phase="Failed")], 0, id="one that failed"),
+        pytest.param([pod("x", 0)], 0, id="one without GPUs"),
+        pytest.param([pod("x", 1, on="gone")], 0, id="one on a node that is gone"),
+    ],
+)
+def test_pods_hold_gpus(pods: list[dict[str, Any]], held: int) -> None:
+    index = static.from_objects([*pods, node("a", "8"), node("b", "1")]).index
+
+    assert index.totals["nvidia.com/gpu"].held == held
+    assert index.free_at_least("nvidia.com/gpu", 8 - held) & index.named("a")
+    assert not index.free_at_least("nvidia.com/gpu", 9 - held) & index.named("a")
+
+
+def test_declared_pools_count_as_nodes() -> None:
+    pool = Pool("big", {"nvidia.com/gpu": 8}, 3, {"pool": "big"}, (Taint("gpu"),))
+    own = Settings(capacity=Capacity(pools=(pool,)))
+    inventory = static.from_objects([node("a", "4")], own)
+
+    assert inventory.index.totals["nvidia.com/gpu"].total == 28
+    assert inventory.values("pool") == {"big"}
+    assert Taint("gpu") in inventory.taints
+
+
+def test_names_that_a_device_class_serves_are_known() -> None:
+    inventory = static.from_objects(
+        [
+            {"kind": "DeviceClass", "metadata": {"name": "plain"}},
+            {
+                "kind": "DeviceClass",
+                "metadata": {"name": "gpu.nvidia.com"},
+                "spec": {"extendedResourceName": "nvidia.com/gpu"},
+            },
+        ]
+    )
+
+    assert "nvidia.com/gpu" in inventory.served_by_dra
+    assert "nvidia.com/gpu.shared" not in inventory.served_by_dra
 
 
 @pytest.mark.parametrize(
