@@ -24,8 +24,8 @@ Raw = dict[str, Any]
 
 GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 _names = st.sampled_from([GPU, SLICE])
-_amounts = st.dictionaries(_names, st.integers(0, 4), max_size=2)
-_offers = st.fixed_dictionaries({GPU: st.integers(1, 4)}, optional={SLICE: st.integers(0, 4)})
+_amounts = st.dictionaries(_names, st.integers(0, 6), max_size=2)
+_offers = st.fixed_dictionaries({GPU: st.integers(2, 8)}, optional={SLICE: st.integers(0, 4)})
 _labels = st.fixed_dictionaries({}, optional={"zone": st.sampled_from("ab")})
 _taints = st.sampled_from([(), (), (Taint("gpu"),), (Taint("team", "x", "NoExecute"),)])
 
@@ -46,9 +46,11 @@ _nodes = st.lists(
     max_size=4,
 )
 _growth = st.lists(
-    st.builds(Growth, st.integers(0, 5), _names, st.integers(0, 4), st.integers(0, 4)), max_size=3
+    st.builds(Growth, st.integers(0, 5), _names, st.integers(0, 6), st.integers(0, 4)),
+    min_size=1,
+    max_size=3,
 )
-_asks = st.fixed_dictionaries({GPU: st.integers(1, 4)}, optional={SLICE: st.integers(0, 2)})
+_asks = st.fixed_dictionaries({GPU: st.integers(1, 4)}, optional={SLICE: st.just(1)})
 _containers = st.lists(
     st.builds(lambda amounts: {"resources": {"limits": amounts}}, _asks), min_size=1, max_size=2
 )
