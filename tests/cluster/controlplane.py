@@ -103,7 +103,16 @@ class ControlPlane:
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl of the same release as an administrator; give what it prints."""
-        done = subprocess.run(
+        done = self.try_kubectl(*arguments, stdin=stdin)
+        if done.returncode != 0:
+            raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr}")
+        return done.stdout
+
+    def try_kubectl(
+        self, *arguments: str, stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl; warnings and denials are in `stderr`, as a person sees them."""
+        return subprocess.run(
             [str(self.programs / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
             input=stdin,
             capture_output=True,
@@ -111,9 +120,6 @@ class ControlPlane:
             timeout=60,
             check=False,
         )
-        if done.returncode != 0:
-            raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr}")
-        return done.stdout
 
     def make_namespace(self, name: str, labels: dict[str, str] | None = None) -> str:
         """Make a namespace that pods can be created in."""

@@ -61,21 +61,27 @@ def _first(programs: str) -> str:
 
 
 def test_the_commands_of_the_page_install_and_remove_it(cluster: ControlPlane, shell: Path) -> None:
-    apply, certificate, try_it, inventory, remove = BLOCKS
+    apply, certificate, try_it, live, inventory, remove = BLOCKS
 
     said = run(apply, cluster, shell)
     run(certificate, cluster, shell)
     run(try_it, cluster, shell)  # nobody answers: no kubelet runs the pods, so it fails open
+    shown = run(live, cluster, shell)
     reviewed = run(inventory, cluster, shell)
 
-    made = cluster.client.get("MutatingWebhookConfiguration", "gpu-webhook")
-    bundle = made["webhooks"][0]["clientConfig"]["caBundle"]
+    bundles = [
+        webhook["clientConfig"]["caBundle"]
+        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+        for webhook in cluster.client.get(kind, "gpu-webhook")["webhooks"]
+    ]
     assert "deployment.apps/gpu-webhook created" in said
     assert "Warning" not in said
-    assert base64.b64decode(bundle) == (shell / "ca.crt").read_bytes()
+    assert len(bundles) == 3
+    assert {base64.b64decode(each) for each in bundles} == {(shell / "ca.crt").read_bytes()}
     subprocess.run(
         ["openssl", "verify", "-CAfile", "ca.crt", "tls.crt"], cwd=shell, check=True, timeout=10
     )
+    assert "Tesla-K80" in shown
     assert "Tesla-P100-PCIE-16GB" in reviewed
     assert "Tesla-P100-SXM2-16GB" not in reviewed
     assert "pod/probe created" in _probe(cluster)  # the namespace enforces `restricted`

@@ -80,6 +80,21 @@ class WebhookServer:
     def log(self) -> str:
         return self.log_file.read_text(errors="replace")
 
+    def lines(self, namespace: str) -> list[Json]:
+        """Give the decisions on objects of a namespace."""
+        lines = [orjson.loads(line) for line in self.log().splitlines() if line.startswith("{")]
+        return [line for line in lines if line.get("namespace") == namespace]
+
+    def ask(self, path: str) -> tuple[int, str]:
+        """GET a path; give the status and the text."""
+        connection = self.connect()
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
     def connect(self) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._tls, timeout=30)
 
@@ -205,18 +220,25 @@ class Recorder:
         for connection in self._connections:
             connection.close()
 
-    def calls(self, namespace: str = "", name: str = "") -> list[Call]:
-        """Give the calls about pods of a namespace, or only those whose name begins so."""
-        with self._lock:
-            calls = list(self._calls)
+    def calls(self, namespace: str = "", name: str = "", path: str = "") -> list[Call]:
+        """Give the calls about objects of a namespace, or only those whose name begins so.
+
+        Without a path, those that may change an object: all but /validate.
+        """
         return [
             call
-            for call in calls
-            if namespace in ("", call.is_about[0]) and call.is_about[1].startswith(name)
+            for call in self.all_calls(namespace)
+            if call.is_about[1].startswith(name) and _is_on(call, path)
         ]
 
+    def all_calls(self, namespace: str = "") -> list[Call]:
+        """Give the calls on any path."""
+        with self._lock:
+            calls = list(self._calls)
+        return [call for call in calls if namespace in ("", call.is_about[0])]
+
     def slowest(self) -> float:
-        return max((call.seconds for call in self.calls()), default=0.0)
+        return max((call.seconds for call in self.all_calls()), default=0.0)
 
     def _pass_on(self, target: str, body: bytes) -> tuple[int, bytes]:
         started = time.monotonic()
@@ -240,6 +262,11 @@ class Recorder:
         connection.request("POST", target, body, headers)
         response = connection.getresponse()
         return response.status, response.read()
+
+
+def _is_on(call: Call, path: str) -> bool:
+    target = call.target.partition("?")[0]
+    return target == path if path else target != "/validate"
 
 
 def _parsed(answer: bytes) -> Any:

@@ -8,7 +8,12 @@ import yaml
 
 from webhook import __version__
 from webhook.cli import settings_file
-from webhook.core.match_conditions import match_conditions
+from webhook.core.match_conditions import (
+    match_conditions,
+    pod_policy_match_conditions,
+    workload_match_conditions,
+    workload_rules,
+)
 from webhook.core.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +27,33 @@ def test_the_match_conditions_are_those_of_the_settings() -> None:
         assert webhook["matchConditions"] == match_conditions(Settings())
 
 
+def test_the_validating_entries_are_those_of_the_settings() -> None:
+    configuration = yaml.safe_load((BASE / "validating-webhook.yaml").read_text())
+
+    policy, workloads = configuration["webhooks"]
+    assert policy["matchConditions"] == pod_policy_match_conditions(Settings())
+    assert workloads["matchConditions"] == workload_match_conditions(Settings())
+    assert workloads["rules"] == workload_rules(Settings())
+
+
+def test_only_the_watcher_holds_a_token() -> None:
+    pod = yaml.safe_load((BASE / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+
+    assert pod["automountServiceAccountToken"] is False
+    holders = [
+        container["name"]
+        for container in pod["containers"]
+        if any(mount["name"] == "token" for mount in container["volumeMounts"])
+    ]
+    assert holders == ["watch"]
+
+
+def test_the_watcher_may_list_and_watch_and_nothing_else() -> None:
+    role, _ = yaml.safe_load_all((BASE / "cluster-role.yaml").read_text())
+
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list", "watch"}
+
+
 def test_the_shipped_settings_are_the_defaults() -> None:
     assert settings_file.load(str(BASE / "settings.yaml")) == Settings()
 
@@ -33,13 +65,17 @@ def test_the_image_is_that_of_this_version() -> None:
 
 
 def test_the_webhook_never_stops_a_pod_when_it_is_away() -> None:
-    webhooks = yaml.safe_load((BASE / "webhook.yaml").read_text())["webhooks"]
+    webhooks = [
+        webhook
+        for file in ("webhook.yaml", "validating-webhook.yaml")
+        for webhook in yaml.safe_load((BASE / file).read_text())["webhooks"]
+    ]
 
-    assert [webhook["failurePolicy"] for webhook in webhooks] == ["Ignore"]
-    assert all(webhook["timeoutSeconds"] <= 3 for webhook in webhooks)
-    excluded = webhooks[0]["namespaceSelector"]["matchExpressions"][0]
-    assert excluded == {
-        "key": "kubernetes.io/metadata.name",
-        "operator": "NotIn",
-        "values": ["kube-system", "gpu-webhook"],
-    }
+    assert [webhook["timeoutSeconds"] for webhook in webhooks] == [3, 5, 5]
+    for webhook in webhooks:
+        assert webhook["failurePolicy"] == "Ignore"
+        assert webhook["namespaceSelector"]["matchExpressions"][0] == {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "NotIn",
+            "values": ["kube-system", "gpu-webhook"],
+        }

@@ -1,0 +1,285 @@
+"""What a person sees of the policy: at `kubectl apply`, in the metrics, in the log."""
+
+from __future__ import annotations
+
+import zlib
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from tests.cluster.client import until
+from tests.cluster.conftest import INVENTORY
+from tests.cluster.controlplane import free_ports
+from tests.cluster.pods import modern, named, pod
+from tests.cluster.scheduling import empty
+from tests.cluster.webhook import Recorder, WebhookServer, registered
+from tests.telemetry.scraping import scrape, value
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+
+    from tests.cluster.client import Json
+    from tests.cluster.controlplane import ControlPlane
+
+DECISIONS = "gpu_webhook_decisions_total"
+SETTINGS = {
+    "policy": {
+        "overrides": [
+            {"namespaces": [f"policy-{mode}-*"], "rules": {"GPU301": mode, "GPU101": mode}}
+            for mode in ("off", "audit", "warn", "enforce")
+        ],
+        "exceptions": [{"rules": ["GPU301"], "namespaces": ["policy-enforce-excepted-*"]}],
+    },
+    "capacity": {"limits": [{"namespaces": ["policy-limit-*"], "gpus": {"nvidia.com/gpu": 1}}]},
+}
+
+
+class Policed:
+    """A server with these settings, behind the shipped configuration."""
+
+    def __init__(self, server: WebhookServer, recorder: Recorder, metrics: int) -> None:
+        self.server = server
+        self.recorder = recorder
+        self.metrics = metrics
+
+    def counted(self, rule: str, mode: str, action: str) -> float:
+        return value(scrape(self.metrics), DECISIONS, rule=rule, mode=mode, action=action) or 0.0
+
+    def judged(self, namespace: str, code: str = "GPU301") -> Json:
+        """Give the line about this rule; lines are written a moment after the answer."""
+
+        def found() -> Json | None:
+            lines = self.server.lines(namespace)
+            return next((line for line in lines if code in line["codes"]), None)
+
+        return until(found, f"a line about {code} in {namespace}")
+
+
+@pytest.fixture(scope="module")
+def policed(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Policed]:
+    folder = tmp_path_factory.mktemp("policy")
+    settings = folder / "settings.yaml"
+    settings.write_text(yaml.safe_dump(SETTINGS))
+    port = free_ports(1)[0]
+    arguments = [
+        f"--config={settings}",
+        f"--inventory={INVENTORY}",
+        f"--metrics-bind=127.0.0.1:{port}",
+    ]
+    server = WebhookServer(folder, cluster.authority, arguments)
+    with (
+        server,
+        Recorder(server) as recorder,
+        registered(cluster, recorder.endpoint.port, recorder.endpoint.bundle),
+    ):
+        yield Policed(server, recorder, port)
+
+
+@pytest.fixture
+def team(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Callable[[str], str]]:
+    """Make namespaces of the test's own, named after the mode that holds there."""
+    made: list[str] = []
+
+    def make(mode: str) -> str:
+        name = f"policy-{mode}-{zlib.crc32(request.node.nodeid.encode())}-{len(made)}"
+        made.append(cluster.make_namespace(name))
+        return name
+
+    yield make
+    for name in made:
+        empty(cluster.client, name)
+
+
+@pytest.fixture
+def apply(cluster: ControlPlane) -> Callable[[str, Json], subprocess.CompletedProcess[str]]:
+    def run(namespace: str, what: Json) -> subprocess.CompletedProcess[str]:
+        return cluster.try_kubectl(
+            "apply", f"--namespace={namespace}", "-f", "-", stdin=yaml.safe_dump(what)
+        )
+
+    return run
+
+
+def impossible(**annotations: str) -> Json:
+    """A pod that asks for more GPUs than there are, under today's name."""
+    made = named(pod(modern(99)), "impossible")
+    if annotations:
+        made["metadata"]["annotations"] = annotations
+    return made
+
+
+SAID = "GPU301: asks for 99 nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("mode", "refused", "warned", "outcome", "action"),
+    [
+        pytest.param("enforce", True, False, "denied", "denied", id="enforce: denied"),
+        pytest.param("warn", False, True, "reported", "would deny", id="warn: a warning"),
+        pytest.param("audit", False, False, "audited", "would deny", id="audit: nothing"),
+        pytest.param("off", False, False, None, "", id="off: nothing, not even a count"),
+    ],
+)
+def test_an_impossible_pod(
+    mode: str,
+    refused: bool,  # noqa: FBT001
+    warned: bool,  # noqa: FBT001
+    outcome: str | None,
+    action: str,
+    policed: Policed,
+    team: Callable[[str], str],
+    apply: Callable[[str, Json], subprocess.CompletedProcess[str]],
+) -> None:
+    namespace = team(mode)
+    before = policed.counted("GPU301", mode, action)
+
+    done = apply(namespace, impossible())
+
+    assert (done.returncode != 0) is refused
+    assert (SAID in done.stderr) is (refused or warned)
+    assert (f"Warning: {SAID}" in done.stderr) is warned
+    assert (f"[{mode}: {action}]" in done.stderr) is (refused or warned)
+    if outcome is None:
+        assert policed.counted("GPU301", mode, "would deny") == 0
+        assert all("GPU301" not in line["codes"] for line in policed.server.lines(namespace))
+        return
+    line = policed.judged(namespace)
+    assert line["outcome"] == outcome
+    assert f"GPU301 {mode}: {action}" in line["actions"]
+    until(lambda: policed.counted("GPU301", mode, action) == before + 1, "the metric to be counted")
+
+
+def test_a_repair_in_warn_mode_changes_nothing_and_says_so(
+    policed: Policed,
+    cluster: ControlPlane,
+    team: Callable[[str], str],
+    apply: Callable[[str, Json], subprocess.CompletedProcess[str]],
+) -> None:
+    namespace = team("warn")
+    legacy = named(pod(modern(1)), "legacy")
+    legacy["spec"]["containers"][0]["resources"] = {"limits": {"alpha.kubernetes.io/nvidia-gpu": 1}}
+
+    done = apply(namespace, legacy)
+
+    assert "[warn: would repair]" in done.stderr
+    made = cluster.client.get("Pod", "legacy", namespace)
+    limits = made["spec"]["containers"][0]["resources"]["limits"]
+    assert limits == {"alpha.kubernetes.io/nvidia-gpu": "1"}
+    line = policed.judged(namespace, "GPU101")
+    assert "GPU101 warn: would repair" in line["actions"]
+
+
+TODAY = datetime.now(UTC).date()
+
+
+@pytest.mark.parametrize(
+    ("where", "reason", "passes", "said"),
+    [
+        pytest.param(
+            "enforce-excepted",
+            f"migrating (until {TODAY + timedelta(days=2)})",
+            True,
+            "",
+            id="unexpired: passes",
+        ),
+        pytest.param("enforce-excepted", "migrating", True, "", id="without an end: passes"),
+        pytest.param(
+            "enforce-excepted",
+            f"migrating (until {TODAY - timedelta(days=2)})",
+            False,
+            "its exception ended on",
+            id="expired: denied",
+        ),
+        pytest.param(
+            "enforce-excepted", "", False, "needs a reason", id="without a reason: denied"
+        ),
+        pytest.param(
+            "enforce", "migrating", False, "the settings allow no", id="not allowed here: denied"
+        ),
+    ],
+)
+def test_an_exception(
+    where: str,
+    reason: str,
+    passes: bool,  # noqa: FBT001
+    said: str,
+    policed: Policed,
+    team: Callable[[str], str],
+    apply: Callable[[str, Json], subprocess.CompletedProcess[str]],
+) -> None:
+    namespace = team(where)
+
+    done = apply(namespace, impossible(**{"gpu-webhook.dev/allow.GPU301": reason}))
+
+    assert (done.returncode == 0) is passes, done.stderr
+    assert said in done.stderr
+    line = policed.judged(namespace)
+    assert line["outcome"] == ("excepted" if passes else "denied")
+    assert ("GPU301" in done.stderr) is not passes
+
+
+@pytest.mark.usefixtures("policed")
+def test_above_the_limit_of_the_namespace_is_a_warning_by_default(
+    team: Callable[[str], str],
+    apply: Callable[[str, Json], subprocess.CompletedProcess[str]],
+) -> None:
+    done = apply(team("limit"), named(pod(modern(2)), "homework"))
+
+    assert done.returncode == 0
+    assert "GPU304: asks for 2 nvidia.com/gpu; the limit" in done.stderr
+    assert "[warn: would deny]" in done.stderr
+
+
+def deployment(gpus: int, replicas: int = 1) -> Json:
+    template = pod(modern(gpus))
+    labels = {"app": "cuda"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "cuda"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": template["spec"]},
+        },
+    }
+
+
+def test_a_deployment_warns_the_person_when_applied_and_when_changed(
+    policed: Policed,
+    team: Callable[[str], str],
+    apply: Callable[[str, Json], subprocess.CompletedProcess[str]],
+) -> None:
+    namespace = team("enforce")
+
+    applied = apply(namespace, deployment(99))
+    again = apply(namespace, deployment(99))
+    scaled = apply(namespace, deployment(99, replicas=0))
+    changed = apply(namespace, deployment(98))
+
+    assert [each.returncode for each in (applied, again, scaled, changed)] == [0, 0, 0, 0]
+    assert "Warning: GPU301: asks for 99 nvidia.com/gpu" in applied.stderr
+    assert "GPU301" not in again.stderr
+    assert "GPU301" not in scaled.stderr
+    assert "Warning: GPU301: asks for 98 nvidia.com/gpu" in changed.stderr
+    calls = policed.recorder.calls(namespace, path="/validate")
+    assert {call.request["kind"]["kind"] for call in calls} <= {"Deployment", "Pod"}
+
+
+def test_pods_without_gpus_make_no_call(
+    policed: Policed,
+    team: Callable[[str], str],
+    apply: Callable[[str, Json], subprocess.CompletedProcess[str]],
+) -> None:
+    namespace = team("enforce")
+    plain = named(pod(modern(1)), "plain")
+    del plain["spec"]["containers"][0]["resources"]
+    without = deployment(1)
+    del without["spec"]["template"]["spec"]["containers"][0]["resources"]
+
+    assert apply(namespace, plain).returncode == 0
+    assert apply(namespace, without).returncode == 0
+    assert policed.recorder.all_calls(namespace) == []
