@@ -1,20 +1,23 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.rules.pods import GPU, LEGACY, LONGEST_WARNING, container, found, legacy_pod, pod
 from webhook.core.findings import Finding, Severity
+from webhook.core.modes import Mode, Modes
 from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
-from webhook.core.settings import Settings
+from webhook.core.settings import Settings, Workloads
 from webhook.rules import queued_template as rule
 
 KUEUE = "kueue.x-k8s.io/queue-name"
 VOLCANO = "scheduling.volcano.sh/queue-name"
 JOBS = "batch/v1"
 APPS = "apps/v1"
+IN_KUEUE = {"labels": {KUEUE: "team-a"}}
 
 
 def workload(kind: str, api: str, labels: Any = None, annotations: Any = None, **spec: Any) -> Any:
@@ -24,6 +27,12 @@ def workload(kind: str, api: str, labels: Any = None, annotations: Any = None, *
 
 def inside(kind: str, api: str, **more: Any) -> Context:
     return Context(template=True, workload=workload(kind, api, **more))
+
+
+def repairing(mode: Mode) -> Context:
+    settings = Settings(workloads=Workloads(repair=True))
+    cx = inside("Job", JOBS, **IN_KUEUE)
+    return replace(cx, settings=settings, modes=Modes(rules={"GPU101": mode}))
 
 
 def labelled(obj: dict[str, Any], labels: Any) -> dict[str, Any]:
@@ -47,7 +56,6 @@ def in_time(queue: str) -> Finding:
     return Finding(rule.CODE, ROOT, message, severity=Severity.NOTICE)
 
 
-IN_KUEUE = {"labels": {KUEUE: "team-a"}}
 IN_VOLCANO = {"annotations": {VOLCANO: "team-a"}}
 KUEUE_SAID = too_late("Kueue (queue team-a)")
 VOLCANO_SAID = too_late("Volcano (queue team-a)")
@@ -198,6 +206,13 @@ VOLCANO_SAID = too_late("Volcano (queue team-a)")
             Context(workload=workload("Job", JOBS, **IN_KUEUE)),
             [],
             id="a pod, and no template: it is repaired before it is counted",
+        ),
+        pytest.param(legacy_pod(), repairing(Mode.ENFORCE), [], id="templates are repaired too"),
+        pytest.param(
+            legacy_pod(),
+            repairing(Mode.WARN),
+            [KUEUE_SAID],
+            id="they would be, but the repair only warns",
         ),
         pytest.param(
             legacy_pod(schedulerName="volcano"),

@@ -19,6 +19,7 @@ from webhook.rules import (
     model_label,
     never_fits,
     placement,
+    queued_template,
     request_without_limit,
     tolerations_annotation,
     unequal_amounts,
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from webhook.core.rule import Rule
 
 RULES: tuple[Rule, ...] = (
-    legacy_resource,  # first: the others look for the name of today
+    queued_template,  # first: it looks at the template as the queue will see it
+    legacy_resource,  # before the others, which look for the name of today
     unequal_amounts,  # before rounding: it copies the limit as it is written
     fractional_amount,  # before the limit is copied, so that the copy is whole
     request_without_limit,

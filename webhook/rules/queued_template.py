@@ -7,6 +7,7 @@ passes as one without GPUs. A webhook repairs pods when they are made, and that 
 Does: nothing; says that the template must ask for `nvidia.com/gpu`. Where the queue counts pods as
 they are made, and so repaired ones, that is only a notice: Kueue does so for Deployments, Volcano
 for all built-in kinds. KAI, YuniKorn and co-scheduling always count pods, so they are not named.
+Nothing is said where the settings have templates repaired too (`workloads.repair`).
 
 Safety: a person must edit the template.
 """
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core import quantity
 from webhook.core.findings import Finding, Severity
+from webhook.core.modes import Mode
 from webhook.core.pod import SECTIONS, as_map
 from webhook.core.workloads import group_of, is_built_in
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 NAME = "queued-template"
 CODE = "GPU111"
+
+_RENAMING = "GPU101"
 
 _KUEUE = "kueue.x-k8s.io/queue-name"
 # Each pod of these kinds goes through the queue by itself (Kueue's pod integration).
@@ -55,7 +59,7 @@ class _Queue(NamedTuple):
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    if not cx.template:
+    if not cx.template or _is_repaired(cx):
         return
     legacy = _legacy_name(pod, cx.settings)
     if not legacy:
@@ -74,6 +78,10 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
                 f"ask for {new} here instead of {legacy}, which no quota knows"
             )
             yield Finding(CODE, pod.at, message, severity=Severity.PERSON)
+
+
+def _is_repaired(cx: Context) -> bool:
+    return cx.settings.workloads.repair and cx.modes.of(_RENAMING) is Mode.ENFORCE
 
 
 def _legacy_name(pod: Pod, settings: Settings) -> str:
