@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.inventory.listing import Progress
 
 _PIPED_WIDTH = 140  # columns of a table that goes into a file
-_LONG_FILE = 1_000_000  # bytes
+_LONG_LIST, _LONG_FILE = 500, 1_000_000  # objects, bytes
 _FORBIDDEN = 403
 
 
@@ -72,7 +72,10 @@ def _from_cluster(args: argparse.Namespace, census: Census, progress: Progress) 
     from webhook.inventory import client as clients
     from webhook.inventory import listing
 
-    client = clients.Client(lambda: clients.configuration(args.kubeconfig, args.context))
+    try:
+        client = clients.Client(lambda: clients.configuration(args.kubeconfig, args.context))
+    except InputError as error:
+        raise InputError(f"{error}, or what it has with --inventory") from error
     try:
         _tell(census, "Node", client, listing.NODES, progress)
         with contextlib.suppress(clients.Refused):  # older clusters serve none, or not to us
@@ -106,11 +109,9 @@ def _tell(census: Census, kind: str, client: Client, path: str, progress: Progre
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Progress]:
-    """A bar on standard error for lists of more than a page, if a person looks at it."""
+    """A bar on standard error for long lists, if a person looks at it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    from webhook.inventory.listing import PAGE
 
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -121,7 +122,7 @@ def _progress() -> Iterator[Progress]:
         tasks: dict[str, Any] = {}
 
         def show(what: str, done: int, total: int | None) -> None:
-            if total is None or total > PAGE or what in tasks:
+            if total is None or total > _LONG_LIST or what in tasks:
                 if what not in tasks:
                     tasks[what] = bars.add_task(what, total=total)
                 bars.update(tasks[what], completed=done, total=total)

@@ -193,15 +193,14 @@ def _cells(part: int, whole: int, width: int) -> int:
 
 def _print_classes(rows: list[Row], console: Console) -> None:
     """Names and labels: first the labels that all these nodes have, then what each class adds."""
-    shared = dict(rows[0].labels.items() if len(rows) > 1 else ())
-    for row in rows:
-        shared = {key: value for key, value in shared.items() if row.labels.get(key) == value}
-    if shared:
-        _print_labels("all of them", (), shared, console)
+    there = [row.labels for row in rows if not row.pool]
+    common = set.intersection(*(set(labels.items()) for labels in there)) if there[1:] else set()
+    if common:
+        _print_labels("all nodes with GPUs", (), dict(common), console)
     for number, row in enumerate(rows, 1):
         title = f"pool {row.pool}" if row.pool else _count(row.count, "node")
-        labels = {key: value for key, value in row.labels.items() if key not in shared}
-        _print_labels(f"#{number}: {title}", row.nodes, labels, console)
+        own = row.labels.items() if row.pool else row.labels.items() - common
+        _print_labels(f"#{number}: {title}", row.nodes, dict(own), console)
 
 
 def _print_labels(

@@ -48,7 +48,7 @@ def _pages(client: Client, path: str, progress: Progress) -> Iterator[dict[str, 
         except orjson.JSONDecodeError as error:
             raise Fault(f"the answer is no JSON: {error}") from error
         items, metadata = as_map(page).get("items"), as_map(as_map(page).get("metadata"))
-        if not isinstance(items, list | None):
+        if not isinstance(page, dict) or not isinstance(items, list | None):
             raise Fault("the answer is no list")
         for item in items or ():
             if isinstance(item, dict):
