@@ -29,13 +29,21 @@ class _Parser(argparse.ArgumentParser):
         self.exit(ERROR, f"{self.prog}: {message}\n")
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Puts the longest command and its text on one line."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        self._action_max_length = 13  # argparse forgets to count the indentation of commands
+
+
 def parser() -> argparse.ArgumentParser:
     """All commands and flags."""
     top = _Parser(
         prog="gpu-webhook",
         description="Makes GPU pods of Kubernetes 1.3-1.10 run on the clusters of today.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     top.add_argument("--version", action="version", version=f"gpu-webhook {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
