@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from webhook import __version__
+from webhook.cli.environment import flag
 from webhook.core.errors import WebhookError
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ _INTERRUPTED = 130
 _OUR_BUG = 70
 
 _EPILOG = """\
+Each flag has an environment variable: --bind has GPU_WEBHOOK_BIND.
+
 exit codes: 0 fine, or nothing found; 1 bad input or usage; 2 repaired; 3 denied, or needs a person
 """
 
@@ -66,47 +69,52 @@ def _command(commands: argparse._SubParsersAction[_Parser], name: str, text: str
 
 def _knowledge(command: argparse.ArgumentParser) -> None:
     """The flags that mean the same in every command."""
-    command.add_argument("--config", metavar="FILE", help="settings, as YAML (default: none)")
-    command.add_argument("--inventory", metavar="FILE", help=_INVENTORY)
+    flag(command, "--config", metavar="FILE", help="settings, as YAML (default: none)")
+    flag(command, "--inventory", metavar="FILE", help=_INVENTORY)
 
 
 def _serve(commands: argparse._SubParsersAction[_Parser]) -> None:
     serve = _command(commands, "serve", "answer admission reviews over TLS")
-    serve.add_argument(
+    flag(
+        serve,
         "--bind",
         metavar="ADDRESS:PORT",
         help="where to listen (default: all addresses, IPv6 too, port 8443; loopback with --dev)",
     )
-    serve.add_argument(
-        "--workers", metavar="N", type=int, default=2, help="worker processes (default: 2)"
-    )
-    serve.add_argument(
+    flag(serve, "--workers", metavar="N", type=int, default=2, help="worker processes (default: 2)")
+    flag(
+        serve,
         "--dev",
         action="store_true",
         help="listen on loopback, with development certificates that are made under certs/",
     )
-    serve.add_argument(
+    flag(
+        serve,
         "--tls-cert-file",
         metavar="FILE",
         default="/etc/gpu-webhook/tls/tls.crt",
         help="certificate chain, as PEM; read again when it changes (default: %(default)s)",
     )
-    serve.add_argument(
+    flag(
+        serve,
         "--tls-private-key-file",
         metavar="FILE",
         default="/etc/gpu-webhook/tls/tls.key",
         help="its key, as PEM (default: %(default)s)",
     )
-    serve.add_argument(
+    flag(
+        serve,
         "--metrics-bind",
         metavar="ADDRESS:PORT",
         help="where to show metrics, over plain HTTP at /metrics (default: nowhere)",
     )
-    serve.add_argument("--config", metavar="FILE", help="settings, as YAML (default: none)")
+    flag(serve, "--config", metavar="FILE", help="settings, as YAML (default: none)")
     nodes = serve.add_mutually_exclusive_group()
-    nodes.add_argument("--inventory", metavar="FILE", help=_INVENTORY)
-    nodes.add_argument(
+    flag(nodes, "--inventory", rival="snapshot", metavar="FILE", help=_INVENTORY)
+    flag(
+        nodes,
         "--snapshot",
+        rival="inventory",
         metavar="DIR",
         help="the folder in which `gpu-webhook watch` keeps what it knows of the cluster",
     )
@@ -114,32 +122,40 @@ def _serve(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 def _watch(commands: argparse._SubParsersAction[_Parser]) -> None:
     watch = _command(commands, "watch", "keep a snapshot of the cluster's nodes and pods for serve")
-    watch.add_argument(
+    flag(
+        watch,
         "--snapshot",
         metavar="DIR",
         required=True,
         help="the folder to keep it in, best in memory; made if it is missing",
     )
-    watch.add_argument(
+    flag(
+        watch,
         "--kubeconfig",
         metavar="FILE",
         help="how to reach the cluster (default: from inside a pod, else as kubectl does)",
     )
-    watch.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
-    watch.add_argument("--config", metavar="FILE", help="settings, as YAML (default: none)")
+    flag(watch, "--context", metavar="NAME", help="the context of the kubeconfig to use")
+    flag(watch, "--config", metavar="FILE", help="settings, as YAML (default: none)")
 
 
 def _review(commands: argparse._SubParsersAction[_Parser]) -> None:
     review = _command(commands, "review", "show what would be done to pods and workloads in files")
-    review.add_argument(
+    flag(
+        review,
         "-f",
         "--filename",
         metavar="FILE",
         required=True,
         help="a pod, a workload, a List or an AdmissionReview, as YAML or JSON; - for stdin",
     )
-    review.add_argument(
-        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+    flag(
+        review,
+        "-o",
+        "--output",
+        choices=("text", "json", "yaml"),
+        default="text",
+        help="default: text",
     )
     _knowledge(review)
 
@@ -153,7 +169,8 @@ def _explain(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 def _inventory(commands: argparse._SubParsersAction[_Parser]) -> None:
     inventory = _command(commands, "inventory", "show the GPUs of the cluster: nodes, models, use")
-    inventory.add_argument(
+    flag(
+        inventory,
         "-o",
         "--output",
         choices=("table", "wide", "json", "yaml"),
@@ -161,17 +178,21 @@ def _inventory(commands: argparse._SubParsersAction[_Parser]) -> None:
         help="wide: also labels and node names (default: table)",
     )
     _knowledge(inventory)
-    inventory.add_argument(
-        "--kubeconfig", metavar="FILE", help="how to reach the cluster (default: as kubectl)"
+    flag(
+        inventory,
+        "--kubeconfig",
+        metavar="FILE",
+        help="how to reach the cluster (default: as kubectl)",
     )
-    inventory.add_argument(
-        "--context", metavar="NAME", help="the context of the kubeconfig (default: its current one)"
+    flag(
+        inventory,
+        "--context",
+        metavar="NAME",
+        help="the context of the kubeconfig (default: its current one)",
     )
 
 
 def _config(commands: argparse._SubParsersAction[_Parser]) -> None:
-    from webhook.cli.environment import flag
-
     config = _command(commands, "config", "what the settings may be, are, and lead to")
     parts = config.add_subparsers(dest="part", metavar="COMMAND", required=True)
     check = _command(parts, "check", "find the mistakes in settings files")

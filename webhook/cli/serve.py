@@ -48,6 +48,11 @@ def run(args: argparse.Namespace) -> int:
 
     if args.workers < 1:
         raise InputError(f"--workers {args.workers}: at least 1 process must answer; say 1 or more")
+    if args.snapshot and args.inventory:  # argparse sees to flags, not to variables
+        raise InputError(
+            "GPU_WEBHOOK_INVENTORY and GPU_WEBHOOK_SNAPSHOT are both set: the nodes come from a file "
+            "or from a watcher; unset one"
+        )
     snapshot = Snapshot(args.snapshot) if args.snapshot else None
     sources = Sources(args.config or "", args.inventory or "", snapshot)
     settings, inventory = sources.read()

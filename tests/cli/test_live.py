@@ -1,0 +1,251 @@
+"""What a worker learns while it runs: new settings, new snapshots, a watcher that falls silent."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from webhook.cli.live import SILENT_SECONDS, STALE_SECONDS, Live, Sources, Speaker
+from webhook.core.modes import Mode
+from webhook.core.nodes import Node
+from webhook.core.settings import Settings
+from webhook.inventory.publish import Publisher, Snapshot
+from webhook.inventory.store import Store
+from webhook.telemetry.logs import Log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+NOW = 1_800_000_000.0
+GPUS = {"nvidia.com/gpu": 8}
+
+
+class Bench:
+    """A worker's knowledge on a clock that the test sets, and what it said."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = NOW
+        self.settings = folder / "settings.yaml"
+        self.settings.write_text("scope: gpu\n")
+        self.nodes = folder / "nodes.yaml"
+        self.snapshot = folder / "snapshot"
+        self.snapshot.mkdir()
+        self._publisher = Publisher(self.snapshot, Settings())
+        self._store = Store()
+        self._read, write = os.pipe()
+        self._log = Log(write)
+        self._write = write
+
+    def live(self, *, watched: bool = True, nodes: bool = False) -> Live:
+        sources = Sources(
+            str(self.settings),
+            str(self.nodes) if nodes else "",
+            Snapshot(self.snapshot) if watched else None,
+        )
+        settings, inventory = sources.read()
+        made = Live(sources, settings, inventory, self._log, Speaker(), clock=lambda: self.now)
+        made.refresh()
+        return made
+
+    def publish(self, *names: str, gpus: dict[str, int] = GPUS) -> None:
+        for name in names:
+            self._store.nodes.put(name, Node(name, {}, (), gpus), self.now)
+        self._publisher.publish(self._store, self.now)
+        self.tell()
+
+    def tell(self, **more: float) -> None:
+        status = {"beat": self.now, "as_of": self.now, **more}
+        (self.snapshot / "status.json").write_bytes(orjson.dumps(status))
+
+    def said(self) -> list[dict[str, Any]]:
+        self._log.close()
+        os.close(self._write)
+        with os.fdopen(self._read) as lines:
+            return [json.loads(line) for line in lines]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_without_sources_all_is_well_and_nothing_changes(bench: Bench) -> None:
+    live = bench.live(watched=False)
+    assert (live.refresh(), live.dead(), live.notes(), live.fresh) == (False, "", [], True)
+
+
+def test_new_settings_are_taken_and_the_memory_is_emptied(bench: Bench) -> None:
+    live = bench.live(watched=False)
+    before = live.decider()
+    bench.settings.write_text("policy:\n  rules: {GPU301: enforce}\n")
+
+    assert live.refresh()
+    after = live.decider()
+    assert after.settings.policy.rules == {"GPU301": Mode.ENFORCE}
+    assert after.memory is not before.memory
+    assert not live.refresh()
+
+
+def test_a_static_inventory_is_read_again_by_new_settings(bench: Bench) -> None:
+    node = {
+        "kind": "Node",
+        "metadata": {"name": "a"},
+        "status": {"allocatable": {"example.com/gpu": "8"}},
+    }
+    bench.nodes.write_text(json.dumps(node))
+    live = bench.live(watched=False, nodes=True)
+    assert live.inventory is not None
+    assert not live.inventory.has_gpus
+
+    bench.settings.write_text("resources:\n  gpus: [example.com/gpu]\n")
+    assert live.refresh()
+    assert live.inventory.has_gpus
+
+
+def _broken(file: Path) -> None:
+    file.write_text("scop: gpu\n")
+
+
+def _gone(file: Path) -> None:
+    file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("break_it", "said"),
+    [
+        pytest.param(_broken, "there is no setting scop; did you mean scope?", id="a mistake"),
+        pytest.param(_gone, "cannot be read", id="no file any more"),
+    ],
+)
+def test_bad_settings_change_nothing_and_are_said_once(
+    bench: Bench, break_it: Callable[[Path], None], said: str
+) -> None:
+    live = bench.live(watched=False)
+    settings = live.settings
+    break_it(bench.settings)
+
+    assert [live.refresh() for _ in range(3)] == [False, False, False]
+    assert live.settings is settings
+    (note,) = live.notes()
+    assert said in note
+    bench.settings.write_text("scope: gpu\n")
+    assert not live.refresh()
+    assert live.notes() == []
+    bad, good = bench.said()
+    assert said in bad["reason"]
+    assert good["message"] == "settings were read again"
+
+
+def test_a_snapshot_is_taken_as_soon_as_it_is_there(bench: Bench) -> None:
+    live = bench.live()
+    assert live.inventory is None
+    assert not live.fresh
+    assert any("unknown; nothing is denied" in note for note in live.notes())
+
+    bench.publish("a")
+    assert live.refresh()
+    assert live.inventory is not None
+    assert (live.fresh, live.notes(), live.dead()) == (True, [], "")
+    assert not live.refresh()
+
+
+def test_the_memory_stays_while_only_pods_come_and_go(bench: Bench) -> None:
+    bench.publish("a")
+    live = bench.live()
+    memory = live.decider().memory
+    bench._store.pods.held_version += 1
+    bench.publish()
+    live.refresh()
+    assert live.decider().memory is memory
+
+    bench.publish("b")
+    live.refresh()
+    assert live.decider().memory is not memory
+
+
+def test_an_inventory_goes_stale_and_comes_back(bench: Bench) -> None:
+    bench.publish("a")
+    live = bench.live()
+    bench.now += STALE_SECONDS + 1
+    bench.tell(as_of=NOW)
+
+    assert live.refresh()
+    assert not live.decider().fresh
+    assert [note.partition(" for")[0] for note in live.notes()] == ["inventory: stale"]
+    assert live.dead() == ""  # it lives; the API server is away
+    bench.tell()
+    assert live.refresh()
+    assert live.decider().fresh
+    stale, again = bench.said()
+    assert (stale["level"], again["level"]) == ("warning", "info")
+
+
+def test_a_cluster_without_gpus_is_told_of(bench: Bench) -> None:
+    bench.publish("a", gpus={})
+    assert bench.live().notes() == [
+        "inventory: no node offers GPUs; nothing is denied for capacity"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("silent", "dead"),
+    [
+        pytest.param(SILENT_SECONDS - 1, False, id="a while: it may be busy"),
+        pytest.param(SILENT_SECONDS + 1, True, id="half a minute: it is dead"),
+    ],
+)
+def test_a_watcher_that_says_nothing(bench: Bench, silent: float, dead: bool) -> None:  # noqa: FBT001
+    bench.publish("a")
+    live = bench.live()
+    bench.now += silent
+    live.refresh()
+    assert bool(live.dead()) is dead
+
+
+def test_a_watcher_that_never_came_has_half_a_minute(bench: Bench) -> None:
+    live = bench.live()
+    assert live.dead() == ""
+    bench.now += SILENT_SECONDS + 1
+    assert live.dead() == "the inventory watcher has said nothing for 31 s"
+
+
+def test_a_damaged_snapshot_keeps_the_one_before(bench: Bench) -> None:
+    bench.publish("a")
+    live = bench.live()
+    inventory = live.inventory
+    (bench.snapshot / "inventory").write_bytes(b"{")
+    live.refresh()
+    assert live.inventory is inventory
+    assert any("inventory: " in note for note in live.notes())
+
+
+def test_one_worker_speaks_for_all() -> None:
+    """Locks belong to processes: of two, one may speak; when it ends the other may."""
+    program = (
+        "import os, sys\n"
+        "from webhook.cli.live import Speaker\n"
+        "speaker = Speaker()\n"
+        "ready, go = os.pipe(), os.pipe()\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    mine = speaker.is_me()\n"
+        "    os.write(ready[1], b'1' if mine else b'0')\n"
+        "    os.read(go[0], 1)\n"
+        "    os._exit(0)\n"
+        "first = os.read(ready[0], 1)\n"
+        "mine = speaker.is_me()\n"
+        "os.write(go[1], b'x')\n"
+        "os.waitpid(child, 0)\n"
+        "print(first.decode(), int(mine), int(speaker.is_me()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20
+    )
+    assert done.stdout.split() == ["1", "0", "1"]
