@@ -1,0 +1,336 @@
+"""The JSON Schema and the reader agree on every file, good or bad."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from functools import cache
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.cli import settings_file
+from webhook.cli.settings_schema import ID, schema
+from webhook.cli.settings_shape import (
+    EXTENDED_RESOURCE,
+    FILE,
+    LABEL_KEY,
+    LABEL_VALUE,
+    OBJECT_NAME,
+    RESOURCES,
+)
+from webhook.core import labels
+from webhook.core.settings import Settings
+from webhook.rules import ALL
+
+SCHEMA = schema()
+LEAVES = {name: setting for name, _, setting in FILE.group.leaves()}
+# Not to be said in JSON Schema: these look at what stands elsewhere in the file.
+BEYOND = ("is no GPU by resources.gpus", "cannot be both legacy and what")
+JUNK: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 1.5, 8.0, 10**20, "", " ", "*", "a*b", "off", "8", "x" * 64),
+    *("/a/../b", "a/b/c", "x" * 260, "a\n", "Ü", "~", "true", "sku=gpu:NoSchedule", "a:b"),
+    *([], [None], ["a b"], [[]], [{}], {}, {"x": 1}, {"a b": "c"}, {"nvidia.com/gpu": 1}),
+)
+
+
+def _pattern(
+    _: object, pattern: str, instance: object, __: object
+) -> Any:  # pragma: no cover - called by jsonschema
+    """`pattern` by ECMA-262, where $ is the very end; in Python it may stand before a newline."""
+    if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
+        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+VALIDATOR = jsonschema.validators.extend(jsonschema.Draft202012Validator, {"pattern": _pattern})(
+    SCHEMA
+)
+
+
+def text_of(data: object) -> str:
+    """The data as a file: JSON is YAML, and says of each value what it is."""
+    return json.dumps(data, indent=1)
+
+
+def refused(data: object) -> list[str]:
+    """What the reader says of the data, but for what no schema can say."""
+    try:
+        settings_file.parse(text_of(data))
+    except settings_file.MistakesError as error:
+        return [
+            each.what for each in error.mistakes if not any(words in each.what for words in BEYOND)
+        ]
+    return []
+
+
+def assert_agreed(data: object) -> None:
+    said = refused(data)
+    errors = [each.message for each in VALIDATOR.iter_errors(data)]
+    assert bool(said) == bool(errors), (data, said, errors)
+
+
+def nested(name: str, value: object) -> Any:
+    """The value under a dotted name."""
+    for part in reversed(name.split(".")):
+        value = {part: value}
+    return value
+
+
+def test_it_is_a_schema_of_draft_2020_12() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert SCHEMA["$id"] == ID
+
+
+def members(part: Any) -> list[tuple[str, Any]]:
+    """Every member that the schema describes, at any depth."""
+    if isinstance(part, list):
+        return [each for item in part for each in members(item)]
+    if not isinstance(part, dict):
+        return []
+    own = [
+        (name, each)
+        for name, each in part.get("properties", {}).items()
+        if part.get("type") in ("object", ["object", "null"])
+        and {"if", "const"}.isdisjoint(each)
+        and "mounts" not in part.get("required", ())
+    ]
+    return own + [each for key, value in part.items() if key != "allOf" for each in members(value)]
+
+
+def test_every_member_says_what_it_is() -> None:
+    found = members(SCHEMA)
+    assert len(found) > len(LEAVES) + len(ALL)
+    for name, each in found:
+        assert each["title"], name
+        if name not in {word for rule in ALL for word in (rule.CODE, rule.NAME)}:
+            assert each["description"], name
+
+
+def test_every_map_is_closed() -> None:
+    def maps(part: Any) -> list[dict[str, Any]]:
+        if isinstance(part, list):
+            return [each for item in part for each in maps(item)]
+        if not isinstance(part, dict):
+            return []
+        own = [part] if "properties" in part and "additionalProperties" in part else []
+        return own + [each for value in part.values() for each in maps(value)]
+
+    found = maps(SCHEMA)
+    assert len(found) > 10
+    assert {each["additionalProperties"] for each in found} == {False}
+
+
+def test_defaults_are_those_of_the_program() -> None:
+    def read(part: Any, value: Any = None) -> Any:
+        if "properties" not in part:
+            return part.get("default", value)
+        inner = {name: read(each) for name, each in part["properties"].items()}
+        return {name: each for name, each in inner.items() if each is not None}
+
+    defaults = read(SCHEMA)
+    assert defaults == FILE.group.plain(Settings())
+    assert settings_file.parse(text_of(defaults)) == Settings()
+
+
+def test_patterns_are_ones_that_editors_understand() -> None:
+    """ECMA-262 with the flag u: no groups with names, nothing escaped that needs it not."""
+    patterns = set(re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', json.dumps(SCHEMA)))
+    assert len(patterns) > 10
+    for pattern in map(json.loads, patterns):
+        assert pattern.startswith("^")
+        assert pattern.endswith("$")
+        assert not re.search(r"\(\?(?![:=!])", pattern), pattern
+        assert not re.search(r"\\(?![.*x/])", pattern), pattern
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_an_example_is_legal(name: str) -> None:
+    data = nested(name, LEAVES[name].example)
+    if name == "drivers.profile":
+        data["drivers"]["runtimeClass"] = "nvidia"
+    assert refused(data) == []
+    assert_agreed(data)
+    settings = settings_file.parse(text_of(data))
+    assert settings_file.parse(text_of(FILE.group.plain(settings))) == settings
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_they_agree_on_every_kind_of_value(name: str) -> None:
+    for junk in JUNK:
+        assert_agreed(nested(name, junk))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(None, id="an empty file"),
+        pytest.param({}, id="an empty map"),
+        pytest.param([], id="a list"),
+        pytest.param({"models": None, "policy": None}, id="empty sections"),
+        pytest.param({"policy": {"rules": None}}, id="rules without anything"),
+        pytest.param({"policy": {"rules": {"GPU301": "off", "never-fits": "off"}}}, id="twice"),
+        pytest.param({"policy": {"rules": {"gpu301": "off"}}}, id="a code in small letters"),
+        pytest.param({"policy": {"overrides": [{"percent": 5}]}}, id="an override of nothing"),
+        pytest.param({"policy": {"exceptions": [{"rules": ["GPU101"]}]}}, id="no GPU3xx"),
+        pytest.param({"policy": {"exceptions": [{"namespaces": ["a"]}]}}, id="no rules"),
+        pytest.param({"drivers": {"profile": "host-path"}}, id="host-path without mounts"),
+        pytest.param(
+            {"drivers": {"profile": "host-path", "hostPath": None}}, id="host-path with nothing"
+        ),
+        pytest.param(
+            {"drivers": {"profile": "host-path", "hostPath": {"mounts": []}}}, id="an empty list"
+        ),
+        pytest.param(
+            {
+                "drivers": {
+                    "profile": "host-path",
+                    "hostPath": {"mounts": [{"path": "/a", "mountPath": "/b"}]},
+                }
+            },
+            id="host-path with a mount",
+        ),
+        pytest.param({"drivers": {"profile": "runtime-class"}}, id="no runtimeClass"),
+        pytest.param({"guard": {"exempt": [{}]}}, id="an exemption of everything"),
+        pytest.param({"guard": {"exempt": []}}, id="no exemption"),
+        pytest.param({"workloads": {"kinds": [{"kind": "PyTorchJob"}]}}, id="a known kind"),
+        pytest.param({"workloads": {"kinds": [{"kind": "Foo"}]}}, id="an unknown kind"),
+        pytest.param(
+            {"workloads": {"kinds": [{"kind": "TFJob", "group": "a.b"}]}}, id="another group"
+        ),
+        pytest.param(
+            {"tolerations": {"taints": ["node.kubernetes.io/not-ready:NoExecute"]}}, id="off limits"
+        ),
+        pytest.param(
+            {"tolerations": {"taints": [{"key": "karpenter.sh/disrupted"}]}}, id="so as a map"
+        ),
+        pytest.param(
+            {
+                "capacity": {
+                    "pools": [
+                        {
+                            "name": "a",
+                            "gpus": {"nvidia.com/gpu": 1},
+                            "taints": ["karpenter.sh/disrupted:NoSchedule", {"key": "a/b"}],
+                        }
+                    ]
+                }
+            },
+            id="taints of a pool",
+        ),
+        pytest.param({"capacity": {"limits": [{"gpus": {"nvidia.com/gpu": 0}}]}}, id="none at all"),
+        pytest.param(
+            {"capacity": {"pools": [{"name": "a", "gpus": {"nvidia.com/gpu": 0}}]}}, id="no GPUs"
+        ),
+    ],
+)
+def test_they_agree_on(data: object) -> None:
+    assert_agreed(data)
+
+
+def values(part: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """Values that the schema allows, but for what `allOf` asks of them together."""
+    if "$ref" in part:
+        return values(SCHEMA["$defs"][part["$ref"].rpartition("/")[2]])
+    if "enum" in part:
+        return st.sampled_from(part["enum"])
+    if "anyOf" in part and "type" not in part:
+        return st.one_of(*map(values, part["anyOf"]))
+    match part["type"]:
+        case "boolean":
+            return st.booleans()
+        case "integer":
+            return st.integers(part["minimum"], part["maximum"])
+        case "string":
+            return texts(part["pattern"])
+        case "array":
+            least = part.get("minItems", 0)
+            return st.lists(values(part["items"]), min_size=least, max_size=least + 2)
+        case _:
+            return maps_of(part)
+
+
+@cache
+def texts(pattern: str) -> st.SearchStrategy[str]:
+    plane = st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"])
+    return st.from_regex(re.sub(r"\$$", r"\\Z", pattern), alphabet=plane)
+
+
+def maps_of(part: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+    least = part.get("minProperties", 0)
+    if "propertyNames" in part:
+        names, each = values(part["propertyNames"]), values(part["additionalProperties"])
+        return st.dictionaries(names, each, min_size=least, max_size=least + 2)
+    known = {name: values(each) for name, each in part["properties"].items()}
+    needed = {name: known.pop(name) for name in part.get("required", ())}
+    # A few at a time: a file with everything in it is slow to draw and says no more.
+    few = st.lists(st.sampled_from(sorted(known)), unique=True, max_size=3)
+    return few.flatmap(
+        lambda names: st.fixed_dictionaries(needed | {name: known[name] for name in names})
+    )
+
+
+FILES = values(SCHEMA)
+
+
+@given(FILES)
+def test_they_agree_on_what_the_schema_draws_and_show_writes_it_back(data: Any) -> None:
+    assert_agreed(data)
+    with contextlib.suppress(settings_file.MistakesError):
+        settings = settings_file.parse(text_of(data))
+        assert settings_file.parse(text_of(FILE.group.plain(settings))) == settings
+
+
+def places(data: Any) -> list[tuple[Any, Any]]:
+    """Every map and list within, with each of its names or positions."""
+    match data:
+        case dict():
+            own: list[Any] = list(data)
+        case list():
+            own = list(range(len(data)))
+        case _:
+            return []
+    return [(data, name) for name in own] + [place for name in own for place in places(data[name])]
+
+
+@given(FILES.filter(bool), st.data())
+def test_they_agree_on_files_with_something_changed(data: Any, draw: st.DataObject) -> None:
+    data = json.loads(json.dumps(data))
+    holder, name = draw.draw(st.sampled_from(places(data)))
+    match draw.draw(st.sampled_from(("replaced", "gone", "another name", "one more"))):
+        case "replaced":
+            holder[name] = draw.draw(st.sampled_from(JUNK))
+        case "gone":
+            del holder[name]
+        case "another name" if isinstance(holder, dict):
+            holder[f"{name}s"] = holder.pop(name)
+        case _:
+            data["policies"] = {}
+    assert_agreed(data)
+
+
+WORDS = st.text(alphabet="aZ0-_./*=: é\n", max_size=12)
+LONG = st.builds(
+    lambda prefix, name: f"{'a' * prefix}{'/' if prefix else ''}{'b' * name}",
+    st.sampled_from((0, 1, 252, 253, 254)),
+    st.sampled_from((0, 1, 62, 63, 64)),
+)
+
+
+@given(WORDS | LONG)
+def test_patterns_say_what_kubernetes_says(text: str) -> None:
+    def fits(kind: Any) -> bool:
+        return kind.plain(text) is not None
+
+    assert fits(LABEL_KEY) == labels.is_key(text)
+    assert fits(LABEL_VALUE) == labels.is_value(text)
+    assert fits(OBJECT_NAME) == labels.is_subdomain(text)
+    stem = f"{text[:-1]}x" if text.endswith("*") else text
+    assert fits(RESOURCES) == (labels.is_key(stem) and text != "*")
+    assert fits(EXTENDED_RESOURCE) == (
+        labels.is_key(text) and "/" in text and "kubernetes.io/" not in text
+    )
