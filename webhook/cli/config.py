@@ -33,12 +33,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _match_conditions(args: argparse.Namespace) -> int:
-    """Print the matchConditions for the settings, as they stand in the webhook configuration."""
+    """Print what follows from the settings in each entry of the webhook configurations."""
     from webhook.cli import knowledge
-    from webhook.core.match_conditions import match_conditions
+    from webhook.core import match_conditions as made
 
-    conditions = match_conditions(knowledge.settings(args))
-    sys.stdout.write(as_yaml({"matchConditions": conditions}))
+    settings = knowledge.settings(args)
+    entries = {
+        "repair.gpu-webhook.dev": {"matchConditions": made.match_conditions(settings)},
+        "policy.gpu-webhook.dev": {"matchConditions": made.pod_policy_match_conditions(settings)},
+        "workloads.gpu-webhook.dev": {
+            "rules": made.workload_rules(settings),
+            "matchConditions": made.workload_match_conditions(settings),
+        },
+    }
+    sys.stdout.write(as_yaml(entries))
     return 0
 
 

@@ -213,7 +213,7 @@ def _config(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     _command(parts, "schema", "print the JSON Schema of the settings file, for editors")
     conditions = _command(
-        parts, "match-conditions", "print the matchConditions of the webhook configuration"
+        parts, "match-conditions", "print the matchConditions of the webhook configurations"
     )
     flag(conditions, "--config", metavar="FILE", help="settings, as YAML (default: none)")
 

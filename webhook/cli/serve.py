@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--workers {args.workers}: at least 1 process must answer; say 1 or more")
     if args.snapshot and args.inventory:  # argparse sees to flags, not to variables
         raise InputError(
-            "GPU_WEBHOOK_INVENTORY and GPU_WEBHOOK_SNAPSHOT are both set: the nodes come from a file "
+            "GPU_WEBHOOK_INVENTORY and GPU_WEBHOOK_SNAPSHOT are both set: nodes come from a file "
             "or from a watcher; unset one"
         )
     snapshot = Snapshot(args.snapshot) if args.snapshot else None
