@@ -152,7 +152,7 @@ class _Files:
         }
         self._timings = _Timings(
             "gpu_webhook_review_seconds",
-            "Time to answer a review once it is here, in seconds.",
+            "Time to judge a review, once it is parsed, in seconds.",
             ("path",),
             buckets=BOUNDS,
             registry=self._registry,

@@ -1,0 +1,124 @@
+"""`gpu-webhook serve --metrics-bind`: what the page says of a real server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.hostile.wire import gpu_pod, serving
+from tests.telemetry.scraping import get, scrape, value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.hostile.wire import Server
+
+
+@contextmanager
+def counted(folder: Path, *flags: str) -> Iterator[tuple[Server, int]]:
+    """A server with a page, and the page's port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with serving(folder, "--dev", f"--metrics-bind=127.0.0.1:{port}", *flags) as server:
+        yield server, port
+
+
+def until(question: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not question():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def sample(port: int, name: str, **labels: str) -> float | None:
+    return value(scrape(port), f"gpu_webhook_{name}", **labels)
+
+
+def descendants(process: int) -> list[int]:
+    path = Path(f"/proc/{process}/task/{process}/children")
+    children = [int(each) for each in path.read_text().split()]
+    return children + [each for child in children for each in descendants(child)]
+
+
+def folder_of(process: int) -> Path:
+    """Where this server counts: the folder that it holds a lock in."""
+    files = (each.readlink() for each in Path(f"/proc/{process}/fd").iterdir())
+    return next(file.parent for file in files if file.name == "lock")
+
+
+def test_the_page_counts_what_the_workers_did(tmp_path: Path) -> None:
+    with counted(tmp_path, "--workers=2") as (server, port):
+        for _ in range(5):
+            assert server.mutate(gpu_pod()).patch()
+        until(lambda: sample(port, "reviews_total", path="/mutate", outcome="patched") == 5)
+        found = scrape(port)
+        labels = {"rule": "GPU101", "mode": "enforce", "action": "repaired"}
+        assert value(found, "gpu_webhook_decisions_total", **labels) == 5
+        assert value(found, "gpu_webhook_review_seconds_count", path="/mutate") == 5
+        took = value(found, "gpu_webhook_review_seconds_sum", path="/mutate")
+        assert took is not None
+        assert 0 < took < 5
+        assert value(found, "gpu_webhook_settings_last_reload_successful") == 1
+        assert value(found, "gpu_webhook_rule_failures_total", rule="GPU101") == 0
+        assert get(port, "/healthz")[0] == 200
+
+
+def test_settings_with_mistakes_are_an_alarm_until_they_are_mended(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("scope: gpu\n")
+    with counted(tmp_path, "--config=settings.yaml") as (_, port):
+        until(lambda: sample(port, "settings_last_reload_successful") == 1)
+        settings.write_text("scope: nowhere\n")
+        until(lambda: sample(port, "settings_last_reload_successful") == 0)
+        settings.write_text("scope: all-legacy\n")
+        until(lambda: sample(port, "settings_last_reload_successful") == 1)
+
+
+def test_a_worker_that_is_killed_leaves_its_counts(tmp_path: Path) -> None:
+    with counted(tmp_path, "--workers=1") as (server, port):
+        server.mutate(gpu_pod())
+        until(lambda: sample(port, "reviews_total", path="/mutate", outcome="patched") == 1)
+        before = set(descendants(server.process.pid))
+        page = {each for each in before if each in descendants(min(before))} | {min(before)}
+        (worker,) = before - page
+        os.kill(worker, signal.SIGKILL)
+        until(lambda: worker not in descendants(server.process.pid))
+        server.mutate(gpu_pod())
+        until(lambda: sample(port, "reviews_total", path="/mutate", outcome="patched") == 2)
+        folder = folder_of(server.process.pid)
+        assert not list(folder.glob(f"gauge_live*_{worker}.db"))
+        assert list(folder.glob(f"counter_{worker}.db"))
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "SIGKILL"])
+def test_nothing_is_left_of_a_page_whose_server_ended(tmp_path: Path, how: str) -> None:
+    with counted(tmp_path) as (server, port):
+        until(lambda: sample(port, "settings_last_reload_successful") == 1)
+        processes = descendants(server.process.pid)
+        mine = folder_of(server.process.pid)
+        assert mine.exists()
+        server.process.send_signal(signal.Signals[how])
+        code = server.process.wait(20)
+        assert code == (-signal.SIGKILL if how == "SIGKILL" else 0)
+        until(lambda: not any(Path(f"/proc/{each}").exists() for each in processes))
+        assert not mine.exists()
+        socket.create_server(("127.0.0.1", port)).close()
+
+
+def test_without_the_flag_there_is_no_page(tmp_path: Path) -> None:
+    with serving(tmp_path, "--dev", "--workers=1") as server:
+        assert len(descendants(server.process.pid)) == 1
+
+
+def test_a_watcher_is_part_of_the_page(tmp_path: Path) -> None:
+    (tmp_path / "snapshot").mkdir()
+    with counted(tmp_path, "--snapshot=snapshot") as (_, port):
+        assert sample(port, "watcher_up") == 0
+        assert sample(port, "inventory_usable") == 0
