@@ -1,0 +1,242 @@
+"""/validate and /guard: who is refused, who is told, and what is counted."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.hostile.wire import review
+from webhook.admission.decide import Decider
+from webhook.admission.review import dump, parse
+from webhook.cli import settings_file
+from webhook.core.nodes import Inventory, NodeClass
+from webhook.rules import GUARD, POLICY, RULES
+from webhook.telemetry.logs import Log
+from webhook.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.telemetry.metrics import Decision
+
+GPU = "nvidia.com/gpu"
+NODES = Inventory(
+    (NodeClass({}, gpus={GPU: 8}, nodes=("a", "b")),),
+    namespaces={"left-alone": {"gpu-webhook.dev/ignore": "true"}, "strict": {"tier": "strict"}},
+)
+SETTINGS = """
+policy:
+  overrides:
+  - labels: {tier: strict}
+    rules: {GPU301: enforce, GPU304: enforce, GPU303: enforce}
+  - namespaces: [silent]
+    mode: audit
+  - namespaces: [nothing]
+    mode: 'off'
+  exceptions:
+  - rules: [GPU301]
+    namespaces: [strict]
+capacity:
+  limits:
+  - gpus: {nvidia.com/gpu: 4}
+"""
+STRICT, USUAL = "strict", "usual"
+
+
+class Counted(Metrics):
+    """Keeps what it is told."""
+
+    __slots__ = ("decisions", "reviews")
+
+    def __init__(self) -> None:
+        self.decisions: list[Decision] = []
+        self.reviews: list[tuple[str, str]] = []
+
+    def review(self, path: str, outcome: str, seconds: float) -> None:
+        assert seconds > 0
+        self.reviews.append((path, outcome))
+
+    def decided(self, decisions: Iterable[Decision]) -> None:
+        self.decisions += decisions
+
+
+class Court:
+    """Answers by these settings, nodes and rules."""
+
+    def __init__(self, *, fresh: bool = True, settings: str = SETTINGS) -> None:
+        self.metrics = Counted()
+        self._decider = Decider(
+            RULES,
+            settings_file.parse(settings),
+            NODES,
+            Log(os.open(os.devnull, os.O_WRONLY)),
+            policy=POLICY,
+            guards=GUARD,
+            metrics=self.metrics,
+            fresh=fresh,
+        )
+
+    def validate(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
+        return self._ask(self._decider.validate, what, namespace, request)
+
+    def guard(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
+        return self._ask(self._decider.guard, what, namespace, request)
+
+    def mutate(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
+        return self._ask(self._decider.mutate, what, namespace, request)
+
+    @staticmethod
+    def _ask(road: Any, what: Any, namespace: str, request: dict[str, Any]) -> dict[str, Any]:
+        sent = parse(dump(review(what, namespace=namespace, **request)))
+        answer: dict[str, Any] = json.loads(road(sent))["response"]
+        return answer
+
+
+def asking(amount: int, name: str = GPU, **metadata: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "resources": {"limits": {name: str(amount)}}}
+    spec = {"containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **metadata}, "spec": spec}
+
+
+def deployment(pod: dict[str, Any], replicas: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The object, and what the request says of its kind."""
+    obj = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"replicas": replicas, "template": {"metadata": {}, "spec": pod["spec"]}},
+    }
+    kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
+    resource = {"group": "apps", "version": "v1", "resource": "deployments"}
+    return obj, {"kind": kind, "resource": resource}
+
+
+def test_a_denial_names_all_its_reasons_a_line_each() -> None:
+    court = Court()
+    answer = court.validate(asking(9), STRICT)
+    assert answer["allowed"] is False
+    assert answer["status"]["code"] == 403
+    above, never = answer["status"]["message"].splitlines()
+    assert above.startswith("GPU304: asks for 9 nvidia.com/gpu")
+    assert never.startswith("GPU301: asks for 9 nvidia.com/gpu")
+    assert never.endswith("[enforce: denied]")
+    assert "warnings" not in answer
+    assert answer["auditAnnotations"] == {"gpu301": "enforce: denied", "gpu304": "enforce: denied"}
+    assert court.metrics.decisions == [
+        ("GPU304", "enforce", "denied"),
+        ("GPU301", "enforce", "denied"),
+    ]
+    assert court.metrics.reviews == [("/validate", "denied")]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "warned", "outcome"),
+    [
+        pytest.param(USUAL, 2, "reported", id="by default the user is warned"),
+        pytest.param("silent", 0, "audited", id="audit: nobody is told"),
+        pytest.param("nothing", 0, "passed", id="off"),
+        pytest.param("left-alone", 0, "passed", id="the namespace opted out"),
+    ],
+)
+def test_a_pod_that_is_let_in(namespace: str, warned: int, outcome: str) -> None:
+    court = Court()
+    answer = court.validate(asking(9), namespace)
+    assert answer["allowed"] is True
+    assert len(answer.get("warnings", [])) == warned
+    assert court.metrics.reviews == [("/validate", outcome)]
+
+
+def test_an_exception_is_silent_and_on_record() -> None:
+    court = Court(settings=SETTINGS.replace("nvidia.com/gpu: 4", "nvidia.com/gpu: 40"))
+    reason = {"gpu-webhook.dev/allow.GPU301": "a new node comes tonight"}
+    answer = court.validate(asking(9, annotations=reason), STRICT)
+    assert answer["allowed"] is True
+    assert "warnings" not in answer
+    assert answer["auditAnnotations"] == {"gpu301": "enforce: excepted (a new node comes tonight)"}
+    assert court.metrics.reviews == [("/validate", "excepted")]
+
+
+def test_a_stale_inventory_denies_nothing_but_what_the_settings_know() -> None:
+    answer = Court(fresh=False).validate(asking(9), STRICT)
+    assert [line[:6] for line in answer["status"]["message"].splitlines()] == ["GPU304"]
+
+
+def test_the_ignore_label_of_a_pod_is_for_repairs_only() -> None:
+    ignoring = {"gpu-webhook.dev/ignore": "true"}
+    legacy = asking(1, "alpha.kubernetes.io/nvidia-gpu", labels=ignoring)
+    assert Court().mutate(legacy, USUAL).keys() == {"uid", "allowed"}
+    assert Court().validate(asking(9, labels=ignoring), STRICT)["allowed"] is False
+
+
+def test_nothing_is_repaired_in_a_namespace_that_opted_out() -> None:
+    legacy = asking(1, "alpha.kubernetes.io/nvidia-gpu")
+    assert Court().mutate(legacy, "left-alone").keys() == {"uid", "allowed"}
+    assert Court().guard(asking(0), "left-alone").keys() == {"uid", "allowed"}
+
+
+def test_a_repair_in_audit_mode_is_counted_and_nothing_else() -> None:
+    court = Court()
+    answer = court.mutate(asking(1, "alpha.kubernetes.io/nvidia-gpu"), "silent")
+    assert answer == {
+        "uid": answer["uid"],
+        "allowed": True,
+        "auditAnnotations": {"gpu101": "audit: would repair"},
+    }
+    assert court.metrics.reviews == [("/mutate", "audited")]
+
+
+def test_a_workload_is_warned_of_and_never_refused() -> None:
+    obj, request = deployment(asking(9), replicas=3)
+    court = Court()
+    answer = court.validate(obj, STRICT, **request)
+    assert answer["allowed"] is True
+    assert sorted(text[:6] for text in answer["warnings"]) == [
+        "GPU201",
+        "GPU301",
+        "GPU304",
+        "GPU305",
+    ]
+    assert court.metrics.reviews == [("/validate", "reported")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "patched"),
+    [
+        pytest.param(SETTINGS, False, id="left as it was written, by default"),
+        pytest.param(f"{SETTINGS}\nworkloads: {{repair: true}}", True, id="where the settings ask"),
+    ],
+)
+def test_a_template_is_repaired(settings: str, patched: bool) -> None:  # noqa: FBT001
+    obj, request = deployment(asking(1, "alpha.kubernetes.io/nvidia-gpu"))
+    assert ("patch" in Court(settings=settings).mutate(obj, USUAL, **request)) is patched
+
+
+def test_the_guard_acts_where_it_is_in_force() -> None:
+    court = Court()
+    plain = asking(0)
+    assert "patch" in court.guard(plain, STRICT)
+    assert court.guard(plain, USUAL)["auditAnnotations"] == {"gpu303": "audit: would repair"}
+    assert "patch" not in court.guard(plain, USUAL)
+    assert court.metrics.reviews[0] == ("/guard", "patched")
+
+
+def test_the_guard_touches_only_what_a_debugger_adds() -> None:
+    def debugged(*names: str) -> dict[str, Any]:
+        pod = asking(0)
+        pod["spec"]["ephemeralContainers"] = [{"name": name, "image": "i"} for name in names]
+        return pod
+
+    answer = Court().guard(
+        debugged("old", "new"),
+        STRICT,
+        operation="UPDATE",
+        subResource="ephemeralcontainers",
+        oldObject=debugged("old"),
+    )
+    (operation,) = json.loads(base64.b64decode(answer["patch"]))
+    assert operation["path"].startswith("/spec/ephemeralContainers/1/env")
+    assert Court().validate(asking(9), STRICT, operation="UPDATE")["allowed"] is True
