@@ -1,33 +1,41 @@
 from __future__ import annotations
 
-import re
-from pathlib import Path
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
-from webhook.cli import settings_file
+from webhook.cli import settings_file, settings_shape
 from webhook.core.errors import SettingsError
+from webhook.core.modes import Mode
+from webhook.core.selection import Selection
 from webhook.core.settings import (
     Affinity,
+    Allowance,
+    Capacity,
+    CustomKind,
     DriverMount,
     Drivers,
+    Exempt,
+    Guard,
+    Limit,
     Models,
+    Override,
     Placement,
+    Policy,
+    Pool,
     Settings,
     Taint,
+    Workloads,
 )
+from webhook.rules import ALL, RETIRED
 
-DOC = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
-BLOCKS = re.findall(r"```yaml\n(.*?)```", DOC, re.DOTALL)
-
-
-def test_the_documented_defaults_are_the_defaults() -> None:
-    assert settings_file.parse(BLOCKS[0]) == Settings()
-
-
-@pytest.mark.parametrize("block", BLOCKS[1:])
-def test_every_documented_example_is_legal(block: str) -> None:
-    assert settings_file.parse(block) != Settings()
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -103,6 +111,118 @@ def test_every_documented_example_is_legal(block: str) -> None:
             Settings(placement=Placement(enabled=True, label="a.io/b", value="c")),
             id="placement",
         ),
+        pytest.param(
+            "policy: {mode: warn, rules: {GPU301: enforce, leak-guard: off}}",
+            Settings(
+                policy=Policy(Mode.WARN, {"GPU301": Mode.ENFORCE, "GPU303": Mode.OFF}),
+            ),
+            id="modes, of rules by code and by name",
+        ),
+        pytest.param(
+            "policy: {overrides: [{namespaces: ['team-*'], labels: {tier: prod}, percent: 25, "
+            "mode: audit, rules: {GPU301: enforce}}, {mode: off}]}",
+            Settings(
+                policy=Policy(
+                    overrides=(
+                        Override(
+                            Selection(("team-*",), (("tier", "prod"),), 25),
+                            Mode.AUDIT,
+                            {"GPU301": Mode.ENFORCE},
+                        ),
+                        Override(mode=Mode.OFF),
+                    )
+                )
+            ),
+            id="overrides",
+        ),
+        pytest.param(
+            "policy: {exceptions: [{rules: [GPU301, above-limit], namespaces: ['ml-*']}]}",
+            Settings(
+                policy=Policy(
+                    exceptions=(Allowance(("GPU301", "GPU304"), Selection(("ml-*",))),),
+                )
+            ),
+            id="exceptions",
+        ),
+        pytest.param(
+            "capacity: {schedulers: [mine], startupTaints: [a.io/starting, 'b.io/*']}",
+            Settings(capacity=Capacity(("mine",), ("a.io/starting", "b.io/*"))),
+            id="schedulers and start-up taints",
+        ),
+        pytest.param(
+            "capacity: {pools: [{name: a100, gpus: {nvidia.com/gpu: 8}, nodes: 20, "
+            "labels: {a.io/b: c}, taints: ['nvidia.com/gpu=present:NoSchedule']}, "
+            "{name: '', gpus: {nvidia.com/mig-1g.5gb.shared: 7}}]}",
+            Settings(
+                capacity=Capacity(
+                    pools=(
+                        Pool(
+                            "a100",
+                            {"nvidia.com/gpu": 8},
+                            20,
+                            {"a.io/b": "c"},
+                            (Taint("nvidia.com/gpu", "present"),),
+                        ),
+                        Pool("", {"nvidia.com/mig-1g.5gb.shared": 7}),
+                    )
+                )
+            ),
+            id="pools, also of MIG slices that are shared",
+        ),
+        pytest.param(
+            "capacity: {limits: [{namespaces: ['students-*'], gpus: {nvidia.com/gpu: 1}}, "
+            "{labels: {tier: free}, percent: 10, gpus: {nvidia.com/gpu: 0}}]}",
+            Settings(
+                capacity=Capacity(
+                    limits=(
+                        Limit({"nvidia.com/gpu": 1}, Selection(("students-*",))),
+                        Limit({"nvidia.com/gpu": 0}, Selection((), (("tier", "free"),), 10)),
+                    )
+                )
+            ),
+            id="limits",
+        ),
+        pytest.param(
+            "guard: {exempt: [{namespaces: [gpu-operator], labels: {app: dcgm-exporter}}]}",
+            Settings(guard=Guard((Exempt(("gpu-operator",), (("app", "dcgm-exporter"),)),))),
+            id="exemptions take the place of the default ones",
+        ),
+        pytest.param("guard: {exempt: []}", Settings(guard=Guard(())), id="no exemptions"),
+        pytest.param(
+            "workloads: {repair: true, kinds: [{kind: Foo, group: a.io, "
+            "templates: [/spec/parts/*/template], replicas: size}, {kind: PyTorchJob}]}",
+            Settings(
+                workloads=Workloads(
+                    repair=True,
+                    kinds=(
+                        CustomKind("Foo", "a.io", ("/spec/parts/*/template",), "size"),
+                        CustomKind("PyTorchJob"),
+                    ),
+                )
+            ),
+            id="custom kinds",
+        ),
+        pytest.param(
+            "placement: {value: off}", Settings(placement=Placement(value="off")), id="a plain off"
+        ),
+        pytest.param(
+            "placement: {value: no}", Settings(placement=Placement(value="no")), id="a plain no"
+        ),
+        pytest.param("models: {mig: True}", Settings(models=Models(mig=True)), id="a True"),
+        pytest.param(
+            "policy: {overrides: [{percent: 0x19, mode: warn}, {percent: 25.0, mode: warn}]}",
+            Settings(
+                policy=Policy(
+                    overrides=(Override(Selection(percent=25), Mode.WARN),) * 2,
+                )
+            ),
+            id="whole numbers, however they are written",
+        ),
+        pytest.param(
+            "capacity:\n  schedulers: &names [mine]\nschedulers: *names\n",
+            Settings(schedulers=("mine",), capacity=Capacity(("mine",))),
+            id="an alias",
+        ),
     ],
 )
 def test_settings_are_read(text: str, settings: Settings) -> None:
@@ -175,6 +295,164 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
         pytest.param("a: [", "1:5: is not YAML", id="no YAML"),
         pytest.param("placement: {value: 'a b'}", "1:20: must be a label value", id="no value"),
         pytest.param("drivers: {runtimeClass: A_B}", "1:25: must be the name of", id="no name"),
+        pytest.param(
+            "policy: {mode: enforced}",
+            "1:16: must be one of off, audit, warn, enforce, not 'enforced'; did you mean enforce?",
+            id="no mode",
+        ),
+        pytest.param(
+            "policy: {mode: }",
+            "1:16: must be one of off, audit, warn, enforce, not nothing",
+            id="nothing at all",
+        ),
+        pytest.param(
+            "policy: {rules: {gpu301: off}}",
+            "1:18: must be the code or name of a rule (`gpu-webhook explain` lists them), not "
+            "'gpu301'; did you mean GPU301?",
+            id="a code in small letters",
+        ),
+        pytest.param(
+            "policy: {rules: {GPU301: off, never-fits: warn}}",
+            "1:31: GPU301 stands twice",
+            id="a rule by code and name",
+        ),
+        pytest.param("policy: {rules: {[a]: off}}", "1:18: must be the code", id="a list as name"),
+        pytest.param(
+            "policy: {overrides: [{percent: 25}]}",
+            "1:22: an override needs mode or rules: add",
+            id="an override of nothing",
+        ),
+        pytest.param(
+            "policy: {overrides: [{mode: off, percent: 101}]}",
+            "1:43: must be a whole number from 0 to 100, not 101",
+            id="more than all",
+        ),
+        pytest.param(
+            "policy: {overrides: [{mode: off, percent: 0.5}]}",
+            "1:43: must be a whole number from 0 to 100, not 0.5",
+            id="half a percent",
+        ),
+        pytest.param(
+            f"policy: {{overrides: [{{mode: off, percent: {'9' * 5000}}}]}}",
+            "1:43: must be a whole number from 0 to 100, not 999",
+            id="a number longer than any",
+        ),
+        pytest.param(
+            "policy: {overrides: [{mode: off, namespaces: []}]}",
+            "1:46: must name at least one, or be left out",
+            id="an empty list, which would mean all namespaces",
+        ),
+        pytest.param(
+            "policy: {overrides: [{mode: off, namespaces: [Team]}]}",
+            "1:47: must be the name of a namespace",
+            id="a namespace in capitals",
+        ),
+        pytest.param(
+            "policy: {exceptions: [{rules: [GPU101]}]}",
+            "1:32: must be the code or name of a GPU3xx rule: only these have exceptions, not "
+            "'GPU101'",
+            id="an exception to a repair",
+        ),
+        pytest.param(
+            "policy: {exceptions: [{namespaces: [a]}]}",
+            "1:23: an entry of exceptions needs rules: add it, as rules: [GPU301, GPU304]",
+            id="an exception to nothing",
+        ),
+        pytest.param(
+            "policy: {exceptions: [~]}", "1:23: must be a map of rules, name", id="an empty item"
+        ),
+        pytest.param(
+            "capacity: {pools: [{name: a, gpus: {nvidia.com/gpu: 0}}]}",
+            "1:53: must be a whole number from 1 to 100000, not 0",
+            id="a pool without GPUs",
+        ),
+        pytest.param(
+            "capacity: {pools: [{name: a, gpus: {}}]}", "1:36: must name at least", id="no names"
+        ),
+        pytest.param(
+            "capacity: {pools: [{name: 1, gpus: {nvidia.com/gpu: 1}}]}",
+            '1:27: must be a text: write it in quotes, "1"',
+            id="a number for a name",
+        ),
+        pytest.param(
+            "capacity: {pools: [{name: a}]}",
+            "1:20: a pool needs gpus: add it, as gpus: {nvidia.com/gpu: 8}",
+            id="half a pool",
+        ),
+        pytest.param(
+            "capacity: {limits: [{gpus: {nvidia.com/gpus: 1}}]}",
+            "1:29: nvidia.com/gpus is no GPU by resources.gpus: add it there",
+            id="a limit that would never be met",
+        ),
+        pytest.param(
+            "capacity: {pools: [{name: a, gpus: {amd.com/gpu: 1}}]}",
+            "1:37: amd.com/gpu is no GPU by resources.gpus",
+            id="a pool of other GPUs",
+        ),
+        pytest.param(
+            "resources: {legacy: [a.io/b], target: a.io/b}",
+            "1:31: a.io/b cannot be both legacy and what legacy names become: delete one",
+            id="a name that would become itself",
+        ),
+        pytest.param(
+            "resources: {legacy: [nvidia.com/gpu]}",
+            "1:13: nvidia.com/gpu cannot be both legacy",
+            id="so with the target left out",
+        ),
+        pytest.param(
+            "resources: {legacy: ['a.io/*']}",
+            "1:22: must be a resource name, as nvidia.com/gpu, not 'a.io/*'",
+            id="a pattern of legacy names, which no rule would read",
+        ),
+        pytest.param("resources: {gpus: ['*']}", "1:20: must be a resource name", id="all is GPU"),
+        pytest.param(
+            "capacity: {startupTaints: ['*']}", "1:28: must be the key of a taint", id="any taint"
+        ),
+        pytest.param(
+            "guard: {exempt: [{}]}",
+            "1:18: an exemption needs namespaces or labels; to turn the guard off, say",
+            id="an exemption of everything",
+        ),
+        pytest.param(
+            "workloads: {kinds: [{kind: Foo}]}",
+            "1:28: of this kind nothing is known: add templates",
+            id="a kind without templates",
+        ),
+        pytest.param(
+            "workloads: {kinds: [{kind: TFJob, group: a.io}]}",
+            "1:28: of this kind nothing is known",
+            id="a known kind of another group",
+        ),
+        pytest.param(
+            "workloads: {kinds: [{kind: Foo, templates: [spec/template]}]}",
+            "1:45: must be a JSON Pointer",
+            id="no pointer",
+        ),
+        pytest.param("tolerations: {taints: [[]]}", "1:24: must be a taint", id="a list for one"),
+        pytest.param(
+            "tolerations: {taints: [{value: a}]}",
+            "1:24: a taint needs key: add it, as key: sku",
+            id="a taint without key",
+        ),
+        pytest.param(
+            "tolerations: {taints: ['a=b c:NoSchedule']}", "1:24: must be a taint", id="bad value"
+        ),
+        pytest.param("models: {mig: 'true'}", "1:15: must be true or false", id="a true in quotes"),
+        pytest.param("models: {mig: yes}", "1:15: must be true or false", id="a yes"),
+        pytest.param("placement: {value: true}", '"true"', id="a truth instead of a text"),
+        pytest.param("schedulers: [~]", "1:14: must be", id="nothing instead of a text"),
+        pytest.param("? [a]\n: b", "1:3: there is no setting a list", id="a list for a name"),
+        pytest.param(
+            '"a\\e[1m": b', "1:1: there is no setting 'a\\x1b[1m'", id="nothing a terminal obeys"
+        ),
+        pytest.param(
+            "policy: &a {overrides: [*a]}", "1:13: there is no setting over", id="a circle"
+        ),
+        pytest.param("a: b\n---\nc: d", "2:1: is not YAML: expected a single", id="two documents"),
+        pytest.param("a:\n\tb: c", "2:1: is not YAML: while scanning", id="a tab"),
+        pytest.param("a: é\n b\x07", "2:3: is not YAML: a control character, '\\x07'", id="a bell"),
+        pytest.param("[" * 9_000, "1:1: is not YAML that can be read: too deep", id="brackets"),
+        pytest.param("- " * 9_000, "1:1: is not YAML that can be read: too deep", id="dashes"),
     ],
 )
 def test_a_mistake_is_named_with_line_column_and_cure(text: str, said: str) -> None:
@@ -190,6 +468,103 @@ def test_all_mistakes_are_named_at_once() -> None:
         settings_file.parse("scoop: gpu\nmodels: {mig: 1}\n", "f.yaml")
 
     assert len(str(raised.value).splitlines()) == 2
+
+
+def test_mistakes_come_in_the_order_of_the_file() -> None:
+    text = "capacity:\n  pools: [{}]\nscoop: 1\npolicy: {mode: x}"
+    with pytest.raises(settings_file.MistakesError) as raised:
+        settings_file.parse(text)
+
+    assert [each.line for each in raised.value.mistakes] == [2, 2, 3, 4]
+
+
+def test_every_rule_has_a_mode_by_code_and_by_name() -> None:
+    for rule in ALL:
+        for word in (rule.CODE, rule.NAME):
+            policy = settings_file.parse(f"policy: {{rules: {{{word}: audit}}}}").policy
+            assert policy.rules == {rule.CODE: Mode.AUDIT}
+
+
+def test_a_code_that_another_rule_took_over_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RETIRED, "GPU399", "GPU301")
+    kind = settings_shape.rule_words(ALL, "a rule")
+
+    assert kind.choices["GPU399"] == "GPU301"
+
+
+def test_the_default_counts_mig_slices_that_are_shared() -> None:
+    assert settings_file.parse("").is_gpu("nvidia.com/mig-1g.5gb.shared")
+
+
+def test_each_setting_is_found_where_it_stands() -> None:
+    text = "models:\n  mig: true\npolicy:\n  overrides:\n  - rules: {leak-guard: off}\n"
+
+    assert settings_file.read_text(text, "").places == {
+        "models": (1, 1),
+        "models.mig": (2, 3),
+        "policy": (3, 1),
+        "policy.overrides": (4, 3),
+        "policy.overrides[0]": (5, 5),
+        "policy.overrides[0].rules": (5, 5),
+        "policy.overrides[0].rules.GPU303": (5, 13),
+    }
+
+
+# No ? and !: of a name or a tag that nothing follows they think differently.
+LINE = st.text(alphabet="ab:- [](){}'\"é日#&*|>%@`\t,\u2028\x85", max_size=12)
+
+
+def nodes(node: yaml.Node | None) -> list[Any]:
+    """The node and all below it, with their places."""
+    if node is None:
+        return []
+    below = [each for part in node.value for each in (part if isinstance(part, tuple) else [part])]
+    inner = [] if isinstance(node, yaml.ScalarNode) else [nodes(each) for each in below]
+    value = node.value if isinstance(node, yaml.ScalarNode) else None
+    return [node.tag, node.start_mark.line, node.start_mark.column, value, *inner]
+
+
+@given(st.lists(LINE, max_size=6).map("\n".join))
+def test_libyaml_and_the_parser_in_python_see_the_same(text: str) -> None:
+    quick, thorough = settings_file.LOADERS
+    try:
+        seen = nodes(yaml.compose(text, Loader=quick))
+    except (yaml.YAMLError, RecursionError):
+        return
+    with contextlib.suppress(yaml.YAMLError):  # this one is stricter about tabs
+        assert seen == nodes(yaml.compose(text, Loader=thorough))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 900, id="brackets"),
+        pytest.param("- " * 450 + "x", id="dashes"),
+        pytest.param("{a: " * 900, id="braces"),
+        pytest.param(
+            "".join(f"{' ' * deep}a:\n{' ' * deep}-\n" for deep in range(500)), id="lines"
+        ),
+        pytest.param("[" * 200_000, id="brackets, so many that libyaml would crash"),
+        pytest.param("- " * 200_000, id="dashes, so many that libyaml would crash"),
+    ],
+)
+def test_a_deep_text_crashes_nobody(text: str) -> None:
+    """Within the small stack that a thread may have."""
+    ends: list[str] = []
+
+    def parse() -> None:
+        try:
+            settings_file.parse(text)
+        except SettingsError as error:
+            ends.append(str(error))
+
+    before = threading.stack_size(1024 * 1024)
+    thread = threading.Thread(target=parse)
+    thread.start()
+    thread.join()
+    threading.stack_size(before)
+
+    assert ends
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -123,13 +123,14 @@ class _Python(_Yaml12, yaml.SafeLoader):
     """The parser in Python: slow, with better words for what is wrong."""
 
 
-_Quick: type[yaml.SafeLoader | yaml.CSafeLoader] = _Python
 if yaml.__with_libyaml__:
 
-    class _LibYaml(_Yaml12, yaml.CSafeLoader):
+    class _Quick(_Yaml12, yaml.CSafeLoader):
         """libyaml: a file is read again in every worker."""
+else:
+    _Quick = _Python  # type: ignore[misc,assignment]
 
-    _Quick = _LibYaml
+LOADERS = (_Quick, _Python)
 
 
 def lines(text: str) -> list[str]:

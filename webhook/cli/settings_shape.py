@@ -103,7 +103,7 @@ AMOUNTS = MapOf(RESOURCE, Whole(1, 100_000), dict, least=1)
 LABELS = MapOf(LABEL_KEY, LABEL_VALUE, tuple, least=1)
 
 
-def _rules(rules: Iterable[Rule], what: str) -> OneOf[str]:
+def rule_words(rules: Iterable[Rule], what: str) -> OneOf[str]:
     """Codes and names of these rules, and the codes that they took over."""
     words: dict[str, str] = {}
     titles: dict[str, str] = {}
@@ -115,8 +115,8 @@ def _rules(rules: Iterable[Rule], what: str) -> OneOf[str]:
     return OneOf(words, what, titles)
 
 
-RULE = _rules(ALL, "the code or name of a rule (`gpu-webhook explain` lists them)")
-POLICY_RULE = _rules(
+RULE = rule_words(ALL, "the code or name of a rule (`gpu-webhook explain` lists them)")
+POLICY_RULE = rule_words(
     (*POLICY, *GUARD), "the code or name of a GPU3xx rule: only these have exceptions"
 )
 MODES: Shared[dict[str, Mode]] = Shared("modes", MapOf(RULE, MODE, dict))
