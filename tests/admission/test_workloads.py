@@ -16,6 +16,7 @@ from webhook.core.pointer import Path
 from webhook.core.rule import Context
 from webhook.core.settings import CustomKind, Settings, Workloads
 from webhook.rules import (
+    POLICY,
     RULES,
     legacy_resource,
     never_fits,
@@ -306,3 +307,31 @@ def test_a_repair_is_one_patch_for_all_templates() -> None:
     limits = [each[0]["resources"].get("limits", {}) for each in containers]
     assert limits == [{GPU: 1}, {}, {GPU: 2}]
     assert {each.action for each in verdict.findings} == {"repaired"}
+
+
+HOSTILE: list[Any] = [None, 7, "x", [], {}, [7], {"x": 7}, True, 10**30]
+
+
+@pytest.mark.parametrize("odd", HOSTILE, ids=repr)
+@pytest.mark.parametrize("kind", BUILT_IN)
+def test_whatever_stands_somewhere_in_a_workload_nothing_breaks(kind: str, odd: Any) -> None:
+    places: list[Path] = []
+
+    def walk(here: Any, at: Path) -> None:
+        places.append(at)
+        inside: Any = here.items() if isinstance(here, dict) else ()
+        for step, there in enumerate(here) if isinstance(here, list) else inside:
+            walk(there, at / step)
+
+    walk(BUILT_IN[kind], Path())
+    for at in places[1:]:
+        obj = copy.deepcopy(BUILT_IN[kind])
+        holder: Any = obj
+        for step in at[:-1]:
+            holder = holder[step]
+        holder[at[-1]] = odd
+        asked = {**request(BUILT_IN[kind]), "object": obj, "oldObject": BUILT_IN[kind]}
+        for operation in ("CREATE", "UPDATE"):
+            workload = workload_of({**asked, "operation": operation}, DEFAULTS)
+            if workload is not None:
+                assert judge(workload, RULES, POLICY, Context(inventory=cluster(8))).failed == ()

@@ -1,11 +1,22 @@
-"""Workloads around a pod, as their controllers take them."""
+"""Workloads around a pod, as their controllers take them, and a server that judges them."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import yaml
+
+from tests.cluster.webhook import ROOT, Recorder, WebhookServer, registered
+from webhook.cli import settings_file
+from webhook.core.match_conditions import workload_match_conditions, workload_rules
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from tests.cluster.client import Json
+    from tests.cluster.controlplane import ControlPlane
 
 _VERSIONS = {
     "Deployment": "apps/v1",
@@ -58,3 +69,47 @@ def made_by(kind: str, pod: Json, replicas: int = 2) -> Json:
         "metadata": {"name": name},
         "spec": spec,
     }
+
+
+_REGISTRATION = "apis/admissionregistration.k8s.io/v1"
+_ENTRY = "workloads.gpu-webhook.dev"
+
+
+@contextmanager
+def serving(cluster: ControlPlane, folder: Path, given: Json) -> Iterator[Recorder]:
+    """Serve with these settings behind the shipped configuration.
+
+    Its entry for workloads is made anew from the settings, as a user would. Where they have
+    templates repaired, there is one for /mutate as well.
+    """
+    file = folder / "settings.yaml"
+    file.write_text(yaml.safe_dump(given))
+    settings = settings_file.load(str(file))
+    inventory = ROOT / "examples" / "inventory.yaml"
+    server = WebhookServer(
+        folder, cluster.authority, [f"--config={file}", f"--inventory={inventory}"]
+    )
+    made = {
+        "name": _ENTRY,
+        "rules": workload_rules(settings),
+        "matchConditions": workload_match_conditions(settings),
+    }
+    with (
+        server,
+        Recorder(server) as recorder,
+        registered(cluster, recorder.endpoint.port, recorder.endpoint.bundle),
+    ):
+        validating = f"{_REGISTRATION}/validatingwebhookconfigurations/gpu-webhook"
+        entries = cluster.client.demand("GET", validating).body["webhooks"]
+        entries = [each | made if each["name"] == _ENTRY else each for each in entries]
+        _replace(cluster, validating, entries)
+        if settings.workloads.repair:
+            mutating = f"{_REGISTRATION}/mutatingwebhookconfigurations/gpu-webhook"
+            [of_pods] = cluster.client.demand("GET", mutating).body["webhooks"]
+            _replace(cluster, mutating, [of_pods, of_pods | made])
+        yield recorder
+
+
+def _replace(cluster: ControlPlane, configuration: str, entries: list[Json]) -> None:
+    change = {"webhooks": entries}
+    cluster.client.demand("PATCH", configuration, change, media_type="application/merge-patch+json")
