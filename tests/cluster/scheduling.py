@@ -9,7 +9,15 @@ from tests.cluster.client import until
 if TYPE_CHECKING:
     from tests.cluster.client import Client, Json
 
-_CONTROLLERS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "ReplicaSet", "CronJob")
+_CONTROLLERS = (
+    "CronJob",
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "ReplicaSet",
+    "ReplicationController",
+)
 
 
 def node_of(client: Client, namespace: str, name: str, seconds: float = 20.0) -> str:
