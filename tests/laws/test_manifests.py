@@ -36,6 +36,16 @@ def test_the_validating_entries_are_those_of_the_settings() -> None:
     assert workloads["rules"] == workload_rules(Settings())
 
 
+def test_the_repair_of_templates_has_the_same_objects_as_the_warnings() -> None:
+    file = ROOT / "manifests" / "workload-repair" / "webhook.yaml"
+    (entry,) = yaml.safe_load(file.read_text())["webhooks"]
+
+    assert entry["matchConditions"] == workload_match_conditions(Settings())
+    assert entry["rules"] == workload_rules(Settings())
+    assert entry["clientConfig"]["service"]["path"] == "/mutate"
+    assert entry["failurePolicy"] == "Ignore"
+
+
 def test_only_the_watcher_holds_a_token() -> None:
     pod = yaml.safe_load((BASE / "deployment.yaml").read_text())["spec"]["template"]["spec"]
 

@@ -106,11 +106,15 @@ def context(settings: Settings, inventory: Inventory | None, namespace: str) -> 
 def _judged(obj: dict[str, Any], cx: Context) -> Verdict:
     """All rules on all templates of the object: repairs first, then what is left to say."""
     templates = templates_of(obj, cx.settings)
-    inside = cx if templates == [ROOT] else around(cx, obj)
-    verdicts = []
+    is_pod = templates == [ROOT]
+    inside = cx if is_pod else around(cx, obj)
+    verdicts = [
+        run_rules(RULES, obj, inside, at)
+        for at in templates
+        if not subject.pod_is_opted_out(Pod(obj, at).raw)
+    ]
+    inside = cx if is_pod else around(cx, obj)  # repaired, it may ask for more
     for at in templates:
-        if not subject.pod_is_opted_out(Pod(obj, at).raw):
-            verdicts.append(run_rules(RULES, obj, inside, at))
         if inside.modes.of(_GUARD) not in (Mode.OFF, Mode.AUDIT):
             verdicts.append(run_rules(GUARD, obj, inside, at, every_pod=True))
         verdicts.append(run_rules(POLICY, obj, inside, at))
