@@ -144,3 +144,9 @@ def test_a_required_flag_may_be_a_variable(
 
     monkeypatch.setenv("GPU_WEBHOOK_FILENAME", "x")
     assert parse() == [Flag("--filename", "x", ENVIRONMENT, "GPU_WEBHOOK_FILENAME")]
+
+
+@pytest.mark.parametrize("name", ["--port", "--port-of-metrics", "--service-host"])
+def test_no_variable_is_one_that_kubernetes_sets_beside_our_service(name: str) -> None:
+    with pytest.raises(AssertionError, match="is set by Kubernetes"):
+        flag(argparse.ArgumentParser(), name)

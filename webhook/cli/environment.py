@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 PREFIX = "GPU_WEBHOOK_"
+# Kubernetes sets these in every pod beside a Service named gpu-webhook: no flag may be called so.
+_TAKEN = (f"{PREFIX}PORT", f"{PREFIX}SERVICE_")
 _FLAGS, _GIVEN = "flags", "given"  # what a command's namespace says of its flags
 
 
@@ -48,6 +50,7 @@ def flag(command: argparse._ActionsContainer, *names: str, rival: str = "", **op
     assert isinstance(action, _Flag)  # noqa: S101
     action.rival = rival
     variable = variable_of(action.dest)
+    assert not variable.startswith(_TAKEN), f"{variable} is set by Kubernetes"  # noqa: S101
     # Said before the variable takes its place, since --help tells the default of the command.
     told = (action.help or "") % vars(action)
     action.help = f"{told.replace('%', '%%')} [{variable}]".lstrip()
