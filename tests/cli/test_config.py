@@ -261,6 +261,35 @@ def test_the_file_may_be_named_by_the_environment(
     assert shown(ran)["settings"]["policy.mode"]["origin"] == "default"
 
 
+@pytest.mark.parametrize(
+    ("environment", "words", "expected"),
+    [
+        pytest.param("", [], (None, "default", None), id="neither"),
+        pytest.param(
+            "policy.yaml",
+            [],
+            ("policy.yaml", "environment", "GPU_WEBHOOK_CONFIG"),
+            id="the environment",
+        ),
+        pytest.param(
+            "policy.yaml", ["--config", "good.yaml"], ("good.yaml", "flag", None), id="a flag"
+        ),
+    ],
+)
+def test_show_says_where_a_flag_came_from(
+    environment: str,
+    words: list[str],
+    expected: tuple[str | None, str, str | None],
+    gpu_webhook: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GPU_WEBHOOK_CONFIG", environment)
+    ran = gpu_webhook("config", "show", "-o", "json", *words, "config", "match-conditions")
+
+    flag = shown(ran)["flags"]["--config"]
+    assert (flag["value"], flag["origin"], flag["at"]) == expected
+
+
 def test_the_three_forms_say_the_same(gpu_webhook: Command) -> None:
     words = ("config", "show", "--config", "policy.yaml", "--namespace", "team-a")
     data = json.loads(gpu_webhook(*words, "-o", "json").out)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from webhook.cli import settings_file, settings_shape
 from webhook.core.errors import SettingsError
+from webhook.core.match_conditions import missed_names
 from webhook.core.modes import Mode
 from webhook.core.selection import Selection
 from webhook.core.settings import (
@@ -494,6 +495,13 @@ def test_a_code_that_another_rule_took_over_still_counts(monkeypatch: pytest.Mon
 
 def test_the_default_counts_mig_slices_that_are_shared() -> None:
     assert settings_file.parse("").is_gpu("nvidia.com/mig-1g.5gb.shared")
+
+
+def test_a_gpu_named_under_capacity_is_one_that_missed_names_tells_of() -> None:
+    text = "resources: {gpus: [amd.com/gpu]}\ncapacity: {limits: [{gpus: {amd.com/gpu: 1}}]}"
+
+    assert missed_names(settings_file.parse(text)) == ["amd.com/gpu"]
+    assert missed_names(settings_file.parse("policy: {mode: off}\nguard: {exempt: []}")) == []
 
 
 def test_each_setting_is_found_where_it_stands() -> None:

@@ -74,12 +74,12 @@ def run(args: argparse.Namespace) -> int:
 def _command_line(args: argparse.Namespace) -> argparse.Namespace:
     from webhook.cli.main import parser
 
-    command, *words = args.words or ["serve"]
+    words = args.words or ["serve"]
     if environment.origin(args, "config") is Origin.FLAG:
-        words = ["--config", args.config, *words]
-    parsed = parser().parse_args([command, *words])
+        words = [*words, "--config", args.config]
+    parsed = parser().parse_args(words)
     if not hasattr(parsed, "config"):
-        raise InputError(f"`{command}` reads no settings; name serve, watch or review")
+        raise InputError(f"`{words[0]}` reads no settings; name serve, watch or review")
     return parsed
 
 
