@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -23,7 +23,7 @@ _NARROW = 110  # columns; below, taints stand under the model
 _BAR, _SHORT_BAR = 12, 6  # columns
 _NAMES = 12  # nodes of a class that are named; JSON names all
 _MANY_USED = 0.7
-_SHORT_TAINT, _NUMBER = 27, 3  # characters that a narrow table has, and that a `#` takes
+_GAP = 2  # between columns
 _LIFE_CYCLE = "node.kubernetes.io/"  # taints by the node controller and `kubectl cordon`
 
 
@@ -36,10 +36,10 @@ class _Layout:
     pods: bool  # what they hold is known
     unhealthy: bool  # some nodes have more GPUs than they offer, and there is room for a column
     domain: str  # that all resource names share, if it must be said only once
-    taint: int  # characters of a taint in one line
+    room: int  # columns of the model, under which taints stand if it is narrow
 
     @classmethod
-    def of(cls, rows: list[Row], console: Console, *, pods: bool, numbered: bool) -> _Layout:
+    def of(cls, rows: list[Row], console: Console, *, pods: bool) -> _Layout:
         names = {name for row in rows for name in row.gpus}
         domains = {name.partition("/")[0] for name in names}
         narrow = console.width < _NARROW
@@ -49,7 +49,7 @@ class _Layout:
             pods,
             not narrow and any(_unhealthy(row) for row in rows),
             f"{domains.pop()}/" if narrow and len(domains) == 1 else "",
-            (_SHORT_TAINT - _NUMBER * numbered) if narrow else console.width,
+            console.width,
         )
 
 
@@ -72,31 +72,60 @@ def show(census: Census, unknown: str, console: Console, *, wide: bool) -> None:
 
 
 def _table(rows: list[Row], census: Census, console: Console, *, numbered: bool) -> Table:
-    layout = _Layout.of(rows, console, pods=census.pods_known, numbered=numbered)
+    layout = _Layout.of(rows, console, pods=census.pods_known)
+    titles = [*(["#"] if numbered else []), *_titles(layout)]
+    lines = _lines(rows, census, layout, numbered=numbered)
+    if layout.narrow:
+        layout = replace(layout, room=_room(titles, lines, console.width))
+        lines = _lines(rows, census, layout, numbered=numbered)
     table = Table(
         box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold"
     )
-    if numbered:
-        table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("NODES", justify="right", no_wrap=True)
-    table.add_column("MODEL", overflow="fold")
-    table.add_column(layout.domain or "RESOURCE", no_wrap=True)
-    for name in _numbers(layout):
-        table.add_column(name, justify="right", no_wrap=True)
-    if layout.pods:
-        table.add_column("", no_wrap=True)
-    if not layout.narrow:
-        table.add_column("TAINTS", overflow="fold")
-    for number, row in enumerate(rows, 1):
-        cells = _row(row, census, layout)
-        table.add_row(*([f"{number}"] if numbered else []), *cells)
-    there = [row for row in rows if not row.pool]
-    if there:
+    for title in titles:
+        words = title in _WORDS or title == layout.domain
+        folds = title in _FOLDS
+        table.add_column(
+            title, justify="left" if words else "right", no_wrap=not folds, overflow="fold"
+        )
+    *classes, sums = lines
+    for line in classes:
+        table.add_row(*line)
+    if any(not row.pool for row in rows):
         table.add_section()
-        cells = [f"{sum(row.count for row in there)}", "all", *_amounts(totals(there), layout)]
-        cells[3] = ""  # no node stands for all
-        table.add_row(*([""] if numbered else []), *cells, style="bold")
+        table.add_row(*sums, style="bold")
     return table
+
+
+_FOLDS = ("MODEL", "TAINTS")
+_WORDS = (*_FOLDS, "RESOURCE", "")
+
+
+def _titles(layout: _Layout) -> list[str]:
+    titles = ["NODES", "MODEL", layout.domain or "RESOURCE", *_numbers(layout)]
+    return [*titles, *([""] if layout.pods else []), *([] if layout.narrow else ["TAINTS"])]
+
+
+def _lines(
+    rows: list[Row], census: Census, layout: _Layout, *, numbered: bool
+) -> list[list[str | Text]]:
+    """The cells of each row, and of the sums at the end."""
+    lines = [_row(row, census, layout) for row in rows]
+    there = [row for row in rows if not row.pool]
+    sums = [f"{sum(row.count for row in there)}", "all", *_amounts(totals(there), layout)]
+    sums[3:4] = [""]  # no node stands for all
+    numbers = [f"{number}" for number in range(1, len(rows) + 1)]
+    if not numbered:
+        return [*lines, sums]
+    return [[n, *line] for n, line in zip([*numbers, ""], [*lines, sums], strict=True)]
+
+
+def _room(titles: list[str], lines: list[list[str | Text]], width: int) -> int:
+    """What the other columns leave for the model's."""
+    for position, title in enumerate(titles):
+        if title != "MODEL":
+            cells = [title, *(str(line[position]) for line in lines if position < len(line))]
+            width -= _GAP + max(len(part) for cell in cells for part in cell.split("\n"))
+    return width
 
 
 def _numbers(layout: _Layout) -> Iterable[str]:
@@ -138,7 +167,7 @@ def _taints(row: Row, census: Census, layout: _Layout) -> Text:
 def _in_words(taint: Taint, layout: _Layout) -> str:
     if not taint.key.startswith(_LIFE_CYCLE):
         text = str(taint)
-        if len(text) > layout.taint:
+        if len(text) > layout.room:
             return text.replace(f":{taint.effect}", f"\n  :{taint.effect}")
         return text
     word = taint.key.removeprefix(_LIFE_CYCLE).replace("-", " ")
