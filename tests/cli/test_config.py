@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -438,3 +439,29 @@ def test_help_is_quick() -> None:
 
 def test_defaults_alone_make_default_settings() -> None:
     assert settings_file.parse(json.dumps(FILE.group.plain(Settings()))) == Settings()
+
+
+@pytest.mark.parametrize("command", ["serve", "watch", "review", "inventory"])
+def test_every_flag_has_a_variable_that_help_names(
+    command: str, gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    _, _, options = gpu_webhook(command, "--help").out.partition("\noptions:\n")
+    flags = [part for part in re.split(r"\n(?=  -)", f"\n{options}") if "--help" not in part]
+
+    assert len(flags) > 3
+    for each in filter(str.strip, flags):
+        name = re.findall(r"(?<!\S)--([a-z-]+)", each)[0]
+        assert f"[GPU_WEBHOOK_{name.replace('-', '_').upper()}]" in each
+
+
+def test_show_tells_the_flags_of_serve(
+    gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPU_WEBHOOK_WORKERS", "7")
+    ran = gpu_webhook("config", "show", "-o", "json", "serve", "--bind", ":1")
+    rows = shown(ran)["flags"]
+
+    assert rows["--workers"] == {"value": 7, "origin": "environment", "at": "GPU_WEBHOOK_WORKERS"}
+    assert rows["--bind"] == {"value": ":1", "origin": "flag", "at": None}
+    assert rows["--dev"] == {"value": False, "origin": "default", "at": None}
