@@ -155,7 +155,7 @@ def _chunks(response: urllib3.BaseHTTPResponse, end: float) -> Iterator[bytes]:
     """What the body brings, until it ends. The connection is kept only if all of it was read."""
     whole = False
     try:
-        for chunk in response.stream(_CHUNK):
+        while chunk := response.read1(_CHUNK):  # read() would wait until so much is there
             yield chunk
             if time.monotonic() > end:
                 raise Fault("the answer took too long")

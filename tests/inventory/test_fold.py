@@ -1,0 +1,201 @@
+"""P11: after any legal order of events the store says what a fresh list says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from hypothesis import settings as profile
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from webhook.core.node_index import NodeIndex
+from webhook.core.nodes import Node, group
+from webhook.core.settings import Settings
+from webhook.inventory import project
+from webhook.inventory.store import REMEMBERED_SECONDS, Store
+
+if TYPE_CHECKING:
+    Raw = dict[str, Any]
+
+SETTINGS = Settings()
+GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
+NAMES = ("a", "b", "c")
+
+labels = st.dictionaries(st.sampled_from(["zone", "rack"]), st.sampled_from(NAMES))
+taints = st.lists(st.sampled_from([{"key": "k", "effect": "NoSchedule"}, {"key": "gpu"}]))
+amounts = st.dictionaries(
+    st.sampled_from([GPU, SLICE, "cpu"]), st.sampled_from(["0", "1", "8"]), max_size=3
+)
+
+
+@st.composite
+def a_node(draw: st.DrawFn, name: str) -> Raw:
+    return {
+        "metadata": {"name": name, "labels": draw(labels)},
+        "spec": {"taints": draw(taints)},
+        "status": {"allocatable": draw(amounts), "phase": draw(st.text(max_size=1))},
+    }
+
+
+@st.composite
+def a_pod(draw: st.DrawFn, name: str) -> Raw:
+    requests = draw(amounts)
+    where = draw(st.sampled_from(["", *NAMES, "unknown"]))
+    return {
+        "metadata": {"name": name, "namespace": draw(st.sampled_from(["x", "y"]))},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}
+        | ({"nodeName": where} if where else {}),
+        "status": {"phase": draw(st.sampled_from(["Pending", "Running", "Succeeded", "Failed"]))},
+    }
+
+
+def audit(raw: Raw) -> tuple[str, ...]:
+    """Stands for the leak guard: pods named `b` in the namespace `y` see too much."""
+    seen = raw["metadata"] == {"name": "b", "namespace": "y"}
+    return ("variable", "host-path") if seen else ()
+
+
+class Fold(RuleBasedStateMachine):
+    """The API server's side is `nodes` and `pods`: what a list would say just now."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = Store()
+        self.now = 1000.0
+        self.nodes: dict[str, Raw] = {}
+        self.pods: dict[str, Raw] = {}
+        self.offered: dict[tuple[str, str], tuple[int, float]] = {}  # the last positive amount
+        self.behind: dict[str, bool] = {"nodes": False, "pods": False}
+
+    # --- what happens to the cluster
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES))
+    def node_is_put(self, data: st.DataObject, name: str) -> None:
+        self.nodes[name] = data.draw(a_node(name))
+        if not self.behind["nodes"]:
+            self.tell_node(self.nodes[name])
+
+    @precondition(lambda self: self.nodes and not self.behind["nodes"])
+    @rule(data=st.data())
+    def node_loses_its_gpus(self, data: st.DataObject) -> None:
+        """A driver upgrade: the node stays, its device plugin is away."""
+        name = data.draw(st.sampled_from(sorted(self.nodes)))
+        self.nodes[name] = {**self.nodes[name], "status": {"allocatable": {GPU: "0"}}}
+        self.tell_node(self.nodes[name])
+
+    @rule(name=st.sampled_from(NAMES))
+    def node_is_deleted(self, name: str) -> None:
+        gone = self.nodes.pop(name, None)
+        if gone is not None and not self.behind["nodes"]:
+            self.tell_node_gone(name)
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES))
+    def pod_is_put(self, data: st.DataObject, name: str) -> None:
+        pod = data.draw(a_pod(name))
+        self.pods[project.key_of(pod)] = pod
+        if not self.behind["pods"]:
+            self.tell_pod(pod)
+
+    @precondition(lambda self: self.pods)
+    @rule(data=st.data())
+    def pod_is_deleted(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.pods)))
+        gone = self.pods.pop(key)
+        if not self.behind["pods"]:
+            self.store.pods.drop(project.key_of(gone), self.now)
+
+    @rule(seconds=st.sampled_from([1.0, REMEMBERED_SECONDS / 2, REMEMBERED_SECONDS]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    # --- what happens to the watch
+
+    @rule(kind=st.sampled_from(["nodes", "pods"]))
+    def watch_breaks(self, kind: str) -> None:
+        """410: events are lost from now on, and only a list tells what is there."""
+        self.behind[kind] = True
+
+    @rule(kind=st.sampled_from(["nodes", "pods"]), breaks_after=st.sampled_from([0, 1, 9, 9, 9]))
+    def list_again(self, kind: str, breaks_after: int) -> None:
+        """A whole list, or one that breaks off in the middle (410 on its continue token)."""
+        kept = self.store.nodes if kind == "nodes" else self.store.pods
+        objects = list((self.nodes if kind == "nodes" else self.pods).values())
+        kept.begin()
+        for obj in objects[:breaks_after]:
+            self.tell_node(obj) if kind == "nodes" else self.tell_pod(obj)
+        if breaks_after < len(objects):
+            self.behind[kind] = True
+            return
+        if kind == "nodes":
+            for name in [each for each in self.store.nodes.facts if each not in self.nodes]:
+                self.forget_offer(name)
+        kept.end(self.now)
+        self.behind[kind] = False
+
+    # --- what the store is told, as the loops tell it
+
+    def tell_node(self, raw: Raw) -> None:
+        raw = orjson.loads(orjson.dumps(raw))  # it comes as bytes
+        node = project.node(raw, SETTINGS)
+        self.forget_offer(node.name)
+        for resource, amount in node.gpus.items():
+            if amount > 0:
+                self.offered[node.name, resource] = (amount, float("inf"))
+        self.store.nodes.put(node.name, node, self.now)
+
+    def tell_node_gone(self, name: str) -> None:
+        self.forget_offer(name)
+        self.store.nodes.drop(name, self.now)
+
+    def forget_offer(self, name: str) -> None:
+        """What the node offered until now is remembered for an hour from now."""
+        for (node, resource), (amount, until) in list(self.offered.items()):
+            if node == name and until == float("inf"):
+                self.offered[node, resource] = (amount, self.now + REMEMBERED_SECONDS)
+
+    def tell_pod(self, raw: Raw) -> None:
+        raw = orjson.loads(orjson.dumps(raw))
+        self.store.pods.put(project.key_of(raw), project.pod(raw, SETTINGS, audit), self.now)
+
+    # --- what must hold
+
+    @precondition(lambda self: not any(self.behind.values()))
+    @invariant()
+    def says_what_a_list_says(self) -> None:
+        expected = group(map(self.as_it_counts, self.nodes.values()))
+        assert self.store.inventory(self.now).classes == expected
+        index, again = NodeIndex.of(expected), NodeIndex.of(self.store.holding(self.now))
+        assert again.free == index.free
+        assert again.totals == index.totals
+
+    @precondition(lambda self: not self.behind["pods"])
+    @invariant()
+    def finds_what_is_exposed(self) -> None:
+        seen = [
+            pod
+            for pod in self.pods.values()
+            if audit(pod) and pod["status"]["phase"] not in {"Succeeded", "Failed"}
+        ]
+        assert self.store.pods.exposed_pods == len(seen)
+        assert sum(self.store.pods.exposed.values()) == 2 * len(seen)
+        assert dict(self.store.pods.exposed_in) == ({"y": len(seen)} if seen else {})
+
+    def as_it_counts(self, raw: Raw) -> Node:
+        node = project.node(raw, SETTINGS)
+        gpus = dict(node.gpus)
+        for (name, resource), (amount, until) in self.offered.items():
+            if name == node.name and until > self.now and gpus.get(resource, 0) <= 0:
+                gpus[resource] = amount
+        held: dict[str, int] = {}
+        for pod in self.pods.values():
+            running = pod["status"]["phase"] not in {"Succeeded", "Failed"}
+            if running and pod["spec"].get("nodeName") == node.name:
+                for resource, text in pod["spec"]["containers"][0]["resources"]["requests"].items():
+                    if resource != "cpu" and text != "0":
+                        held[resource] = held.get(resource, 0) + int(text)
+        return Node(node.name, node.labels, node.taints, gpus, held)
+
+
+Fold.TestCase.settings = profile(profile(), stateful_step_count=30)
+TestFold = Fold.TestCase
