@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.cli import settings_file
+from webhook.cli.settings_groups import Record
+from webhook.cli.settings_kinds import ListOf
 from webhook.cli.settings_schema import ID, schema
 from webhook.cli.settings_shape import (
     EXTENDED_RESOURCE,
@@ -26,6 +28,9 @@ from webhook.cli.settings_shape import (
 from webhook.core import labels
 from webhook.core.settings import Settings
 from webhook.rules import ALL
+
+if TYPE_CHECKING:
+    from webhook.cli.settings_groups import Setting
 
 SCHEMA = schema()
 LEAVES = {name: setting for name, _, setting in FILE.group.leaves()}
@@ -163,6 +168,22 @@ def test_an_example_is_legal(name: str) -> None:
 def test_they_agree_on_every_kind_of_value(name: str) -> None:
     for junk in JUNK:
         assert_agreed(nested(name, junk))
+
+
+@pytest.mark.parametrize(
+    ("name", "member"),
+    [
+        pytest.param(name, member, id=f"{name}[].{member.name}")
+        for name, leaf in LEAVES.items()
+        if isinstance(leaf.kind, ListOf) and isinstance(leaf.kind.item, Record)
+        for member in leaf.kind.item.group.settings
+    ],
+)
+def test_they_agree_on_every_kind_of_value_within_an_item(name: str, member: Setting) -> None:
+    item = LEAVES[name].example[0]
+    for value in (member.example, *JUNK):
+        assert_agreed(nested(name, [item | {member.name: value}]))
+    assert refused(nested(name, [item | {member.name: member.example}])) == []
 
 
 @pytest.mark.parametrize(
