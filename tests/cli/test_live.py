@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from webhook.cli.live import SILENT_SECONDS, STALE_SECONDS, Live, Sources, Speaker
+from webhook.cli.live import SILENT_SECONDS, Live, Sources, Speaker
 from webhook.core.modes import Mode
 from webhook.core.nodes import Node
 from webhook.core.settings import Settings
-from webhook.inventory.publish import Publisher, Snapshot
+from webhook.inventory.publish import STALE_SECONDS, Publisher, Snapshot
 from webhook.inventory.store import Store
 from webhook.telemetry.logs import Log
 

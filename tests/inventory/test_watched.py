@@ -9,12 +9,11 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from tests.telemetry.scraping import families, faults, value
-from webhook.cli import live
 from webhook.core.nodes import Node
 from webhook.core.settings import Capacity, Pool, Settings
-from webhook.inventory.publish import STATUS, Publisher
+from webhook.inventory.publish import STALE_SECONDS, STATUS, Publisher
 from webhook.inventory.store import Store
-from webhook.inventory.watched import STALE_SECONDS, Watched
+from webhook.inventory.watched import Watched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,10 +89,6 @@ def test_a_watcher_that_lives_and_learns_nothing(tmp_path: Path) -> None:
     assert gauge(found, "watcher_up") == 1
     assert gauge(found, "inventory_usable") == 0
     assert gauge(found, "inventory_nodes") == 2
-
-
-def test_the_page_calls_stale_what_decisions_call_stale() -> None:
-    assert live.STALE_SECONDS == STALE_SECONDS
 
 
 def test_an_empty_cluster_is_not_usable(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from webhook.cli import settings_file
 from webhook.core.errors import InputError, SettingsError
 from webhook.core.settings import Settings
 from webhook.inventory import static
+from webhook.inventory.publish import STALE_SECONDS
 from webhook.rules import GUARD, POLICY, RULES
 from webhook.telemetry.metrics import NONE
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from webhook.telemetry.logs import Log
     from webhook.telemetry.metrics import Metrics
 
-STALE_SECONDS = 300.0  # an inventory that may be so far behind denies nothing
 SILENT_SECONDS = 30.0  # a watcher that says nothing for so long is dead
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import ipaddress
 import resource
 import shlex
@@ -72,6 +73,10 @@ def run(args: argparse.Namespace) -> int:
     log.close()
     _raise_file_limit()
     listener.detach()  # gunicorn closes it
+    gc.collect()
+    gc.freeze()  # pages that no collection touches stay shared by all processes
+    if page is not None:
+        page.start()
     try:
         server.run()
     except SystemExit as done:  # how gunicorn ends
@@ -91,16 +96,15 @@ def _metrics(args: argparse.Namespace) -> tuple[Page | None, Metrics]:
     from webhook.rules import ALL
     from webhook.telemetry.scratch import Scratch
 
-    listener = listen(read_address(args.metrics_bind, dev=args.dev, flag="--metrics-bind"))
+    flag = "--metrics-bind"
+    listener = listen(read_address(args.metrics_bind, dev=args.dev, flag=flag), flag)
     scratch = Scratch()
     # First of all: prometheus_client learns its folder here, before anyone else imports it.
     metrics = counting(scratch.path, [rule.CODE for rule in ALL])
     from webhook.inventory.watched import Watched
     from webhook.telemetry.page import Page
 
-    page = Page(listener, scratch, *([Watched(args.snapshot)] if args.snapshot else []))
-    page.start()
-    return page, metrics
+    return Page(listener, scratch, *([Watched(args.snapshot)] if args.snapshot else [])), metrics
 
 
 def _certificates(args: argparse.Namespace, address: Address) -> tuple[Path, Path]:
@@ -160,7 +164,7 @@ def read_address(text: str | None, *, dev: bool, flag: str = "--bind") -> Addres
     return Address(host[1:-1] if bracketed else host, int(port))
 
 
-def listen(address: Address) -> socket.socket:
+def listen(address: Address, flag: str = "--bind") -> socket.socket:
     """A listening socket, or InputError. All addresses means IPv6 too where the machine has it."""
     try:
         if not address.host:
@@ -173,7 +177,7 @@ def listen(address: Address) -> socket.socket:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(
-            f"--bind {address}: cannot listen there ({reason}). "
+            f"{flag} {address}: cannot listen there ({reason}). "
             "Stop what uses that port, or choose another address or port"
         ) from error
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 INVENTORY = "inventory"
 STATUS = "status.json"
 _FORMAT = 1
+STALE_SECONDS = 300.0  # an inventory that may be so far behind the cluster denies nothing
 
 
 def declared(settings: Settings) -> tuple[NodeClass, ...]:

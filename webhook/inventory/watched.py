@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from webhook.core.pod import as_map
-from webhook.inventory.publish import Snapshot
+from webhook.inventory.publish import STALE_SECONDS, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from webhook.core.node_index import NodeIndex
     from webhook.inventory.publish import Status
 
-STALE_SECONDS = 300.0  # an inventory that is so far behind the cluster denies nothing
 BEAT_SECONDS = 5.0  # the watcher says every second that it lives
 
 _PREFIX = "gpu_webhook_"
