@@ -51,6 +51,10 @@ class Request:
 Rule = "Callable[[Request], str]"
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 64  # five connections at once overflow the usual queue of five
+
+
 class ApiProxy:
     """Listens on loopback; `rule` says for each request what becomes of it ('' passes it on).
 
@@ -99,7 +103,7 @@ class ApiProxy:
             def log_message(self, *_: object) -> None:
                 pass
 
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server = _Server(("127.0.0.1", 0), Handler)
         server.handle_error = lambda *_: None  # type: ignore[method-assign]
         return server
 
