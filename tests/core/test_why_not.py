@@ -282,6 +282,21 @@ def test_a_label_with_thousands_of_values_is_no_model() -> None:
     )
 
 
+def test_a_taint_with_hundreds_of_values_is_named_by_its_key() -> None:
+    nodes = tainted(*((Taint("team", f"t{i}"),) for i in range(300)))
+    assert why({GPU: 8}, {}, nodes) == (
+        "asks for 8 nvidia.com/gpu; the 300 nodes with enough are tainted team:NoSchedule. " + CURE
+    )
+
+
+def test_of_hundreds_of_values_none_is_proposed() -> None:
+    nodes = tuple(Node(f"n{i}", {"rack": f"r{i}"}, (), {GPU: 8}) for i in range(300))
+    assert why({GPU: 8}, {"nodeSelector": {"rack": "r300"}}, nodes) == (
+        "asks for 8 nvidia.com/gpu, but no node matches nodeSelector rack=r300. Change it: 300 "
+        "nodes have enough GPUs."
+    )
+
+
 ENDLESS = "x" * 253 + "/" + "y" * 63
 NINE = tuple(f"{i}{ENDLESS}" for i in range(9))
 
@@ -310,11 +325,11 @@ NINE = tuple(f"{i}{ENDLESS}" for i in range(9))
             (
                 *(
                     Node(f"a{i}", {ENDLESS: f"{i:v>63}"}, (), dict.fromkeys(NINE, 100_000))
-                    for i in range(999)
+                    for i in range(200)
                 ),
                 *(
                     Node(f"b{i}", {ENDLESS: "z" * 63}, (), dict.fromkeys(NINE, 99_999))
-                    for i in range(999)
+                    for i in range(200)
                 ),
             ),
             id="everything at once",

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 from webhook.core import nodesets
 from webhook.core.nodesets import NOTHING, Table
 from webhook.core.settings import Taint
+from webhook.core.tainted import by_key_and_effect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.core.nodes import NodeClass
     from webhook.core.nodesets import NodeSet
+    from webhook.core.tainted import Tainted
 
     Steps = list[tuple[int, str]]  # amount -> nodes with at least so much, ascending
 
@@ -80,6 +82,11 @@ class NodeIndex:
     def taint_sets(self) -> tuple[tuple[tuple[Taint, ...], NodeSet], ...]:
         """The nodes by their taints."""
         return tuple((taints, nodesets.decode(text)) for taints, text in self.taints)
+
+    @cached_property
+    def tainted(self) -> Mapping[tuple[str, str, int], Tainted]:
+        """The nodes by key and effect of their taints; see by_key_and_effect for the number."""
+        return by_key_and_effect(self.taints)
 
     def at_least(self, resource: str, amount: int) -> NodeSet:
         """The nodes that can give so much to one pod when they are empty."""

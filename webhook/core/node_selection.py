@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.labels import is_key, is_value
 from webhook.core.nodesets import as_int64
 from webhook.core.pod import REQUIRED, as_items, as_map
+from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from webhook.core.node_index import NodeIndex
     from webhook.core.nodesets import NodeSet
     from webhook.core.pod import Pod
-    from webhook.core.settings import Capacity, Taint
+    from webhook.core.settings import Capacity
 
     Raw = dict[str, Any]
 
 _NAME = "metadata.name"  # the only field that a node selector knows
 _HARD = ("NoSchedule", "NoExecute")
+_EQUAL = (None, "", "Equal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,25 +116,38 @@ def _field(index: NodeIndex, key: str, operator: str, values: list[str]) -> Node
 
 def tolerated(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
     """The nodes all of whose taints the pod tolerates, now or when those that pass have gone."""
-    found = 0
-    tolerations = pod.tolerations()
-    for taints, nodes in index.taint_sets:
-        if not any(True for _ in untolerated(taints, tolerations, capacity)):
-            found |= nodes
+    found = index.everything
+    for _, nodes in kept_away(pod, index, capacity):
+        found &= ~nodes
     return found
 
 
-def untolerated(
-    taints: tuple[Taint, ...], tolerations: list[Raw], capacity: Capacity
-) -> Iterator[Taint]:
-    """The taints that keep the pod away for good."""
-    for taint in taints:
-        if (
-            taint.effect in _HARD
-            and not any(tolerates(each, taint) for each in tolerations)
-            and not capacity.passes_by(taint)
-        ):
-            yield taint
+def kept_away(
+    pod: Pod, index: NodeIndex, capacity: Capacity
+) -> Iterator[tuple[tuple[str, str, int], NodeSet]]:
+    """Keys of index.tainted, with the nodes from which these taints keep the pod away for good."""
+    tolerations = pod.tolerations()
+    for at, tainted in index.tainted.items():
+        key, effect, _ = at
+        if effect not in _HARD or capacity.passes_by(Taint(key, effect=effect)):
+            continue
+        values = _tolerated_values(tolerations, key, effect)
+        if values is not None:
+            nodes = tainted.present
+            for value in values:
+                nodes &= ~tainted.having(value)
+            yield at, nodes
+
+
+def _tolerated_values(tolerations: list[Raw], key: str, effect: str) -> set[str] | None:
+    """The values that taints of this key and effect may have; None if they may have any."""
+    values: set[str] = set()
+    for each in tolerations:
+        if _is_for(each, key, effect):
+            if each.get("operator") not in _EQUAL:
+                return None
+            values.add(str(each.get("value") or ""))
+    return values
 
 
 def tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
@@ -140,10 +155,17 @@ def tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
 
     Lt and Gt (KEP-5471) compare numbers only where the cluster has switched them on.
     """
-    if toleration.get("effect") not in (None, "", taint.effect):
+    if not _is_for(toleration, taint.key, taint.effect):
         return False
-    if toleration.get("key") not in (None, "", taint.key):
-        return False
-    if toleration.get("operator") in (None, "", "Equal"):
+    if toleration.get("operator") in _EQUAL:
         return (toleration.get("value") or "") == taint.value
     return True
+
+
+def _is_for(toleration: Mapping[str, Any], key: str, effect: str) -> bool:
+    """Whether the toleration is about taints of this key and effect; neither need be named."""
+    return toleration.get("effect") in (None, "", effect) and toleration.get("key") in (
+        None,
+        "",
+        key,
+    )

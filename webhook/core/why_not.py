@@ -13,9 +13,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from webhook.core import fit, node_selection
+from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.core.node_index import NodeIndex
     from webhook.core.node_selection import Constraint
@@ -27,7 +28,7 @@ LONGEST = 230  # characters: an API server cuts a warning at 256
 _LENGTHS = (48, 32, 20)  # of one name, tried until the message is no longer than that
 _SHORTEST = 12  # no message is longer with this one
 _NAMED = 2  # values, names or taints of one kind
-_VALUES = 256  # of a label: one with more is no model, and nobody could choose among them
+_VALUES = 256  # of a label or taint: one with more names no model, and no choice for a person
 
 
 def why_never(pod: Pod, amounts: Mapping[str, int], index: NodeIndex, settings: Settings) -> str:
@@ -62,6 +63,12 @@ def _listed(parts: Sequence[str], word: str = "and") -> str:
     if len(parts) > _NAMED:
         return f"{', '.join(parts[:_NAMED])} {word} {len(parts) - _NAMED} more"
     return f" {word} ".join(parts)
+
+
+def _few(values: Iterable[str]) -> list[str]:
+    """The values, if they are few enough for a person to choose among."""
+    found = list(islice(values, _VALUES + 1))
+    return found if len(found) <= _VALUES else []
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,7 @@ class _Reason:
         """The GPU model of the largest nodes, in brackets, if all of them are labelled with it."""
         nodes = self.index.at_least(name, self.index.totals[name].largest)
         label = self.index.label(self.settings.models.key)
-        for value in islice(label, _VALUES):
+        for value in _few(label):
             if nodes & label.having(value) == nodes:
                 return f" ({self._short(value)})"
         return ""
@@ -199,7 +206,9 @@ class _Reason:
         if not each.key:
             return f"Change it: {self._have_room}."
         label = self.index.label(each.key)
-        values = [v for v in sorted(islice(label, _VALUES)) if label.having(v) & self._room]
+        values = [v for v in sorted(_few(label)) if label.having(v) & self._room]
+        if label.present & self._room and not values:
+            return f"Change it: {self._have_room}."
         if not values:
             return f"Remove it: {self._have_room}, without that label."
         return f"Write {_listed([self._short(v) for v in values], 'or')}: {self._have_room}."
@@ -225,12 +234,16 @@ class _Reason:
 
         A node may have several, and one that all of them have is the one to name.
         """
-        tolerations, capacity = self.pod.tolerations(), self.settings.capacity
         counts = Counter[str]()
-        for taints, carriers in self.index.taint_sets:
-            here = self.index.count(carriers & nodes)
-            for taint in node_selection.untolerated(taints, tolerations, capacity):
-                counts[str(taint)] += here
+        kept_away = node_selection.kept_away(self.pod, self.index, self.settings.capacity)
+        for at, away in kept_away:
+            (key, effect, _), tainted = at, self.index.tainted[at]
+            values = _few(tainted)
+            for value in values:
+                here = tainted.having(value) & away & nodes
+                counts[str(Taint(key, value, effect))] += self.index.count(here)
+            if not values:
+                counts[str(Taint(key, effect=effect))] += self.index.count(away & nodes)
         most = sorted((-count, taint) for taint, count in counts.items() if count)
         whole = [taint for count, taint in most if -count == self.index.count(nodes)]
         return whole or [taint for _, taint in most]
