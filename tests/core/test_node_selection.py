@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from webhook.core import fit
 from webhook.core.labels import is_key, is_value
 from webhook.core.node_index import NodeIndex
-from webhook.core.node_selection import tolerates
 from webhook.core.nodes import Node, group
 from webhook.core.pod import REQUIRED, Pod
 from webhook.core.settings import Capacity, Taint
@@ -223,7 +222,8 @@ def test_taints(tolerations: list[Raw], capacity: Capacity, expected: str) -> No
     ],
 )
 def test_toleration(toleration: Raw, expected: bool) -> None:  # noqa: FBT001
-    assert tolerates(toleration, Taint("a", "b")) is expected
+    nodes = (Node("n", {}, (Taint("a", "b"),)),)
+    assert allowed({"tolerations": [toleration]}, nodes) == ("n" if expected else "")
 
 
 _KEYS = ("zone", "memory", "disk", "bad key")

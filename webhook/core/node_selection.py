@@ -140,7 +140,11 @@ def kept_away(
 
 
 def _tolerated_values(tolerations: list[Raw], key: str, effect: str) -> set[str] | None:
-    """The values that taints of this key and effect may have; None if they may have any."""
+    """The values that taints of this key and effect may have; None if they may have any.
+
+    As Toleration.ToleratesTaint has it, but that an operator we do not know tolerates any: Lt and
+    Gt (KEP-5471) compare numbers only where the cluster has switched them on.
+    """
     values: set[str] = set()
     for each in tolerations:
         if _is_for(each, key, effect):
@@ -150,22 +154,7 @@ def _tolerated_values(tolerations: list[Raw], key: str, effect: str) -> set[str]
     return values
 
 
-def tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
-    """Toleration.ToleratesTaint, but that an operator we do not know tolerates.
-
-    Lt and Gt (KEP-5471) compare numbers only where the cluster has switched them on.
-    """
-    if not _is_for(toleration, taint.key, taint.effect):
-        return False
-    if toleration.get("operator") in _EQUAL:
-        return (toleration.get("value") or "") == taint.value
-    return True
-
-
 def _is_for(toleration: Mapping[str, Any], key: str, effect: str) -> bool:
     """Whether the toleration is about taints of this key and effect; neither need be named."""
-    return toleration.get("effect") in (None, "", effect) and toleration.get("key") in (
-        None,
-        "",
-        key,
-    )
+    for_effect = toleration.get("effect") in (None, "", effect)
+    return for_effect and toleration.get("key") in (None, "", key)
