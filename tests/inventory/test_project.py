@@ -1,0 +1,179 @@
+"""What is kept of each kind of object: little, and nothing of what cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from webhook.core.nodes import Node
+from webhook.core.selection import Selection
+from webhook.core.settings import (
+    Allowance,
+    Capacity,
+    Limit,
+    Override,
+    Policy,
+    Settings,
+    Taint,
+)
+from webhook.inventory import project
+from webhook.inventory.project import PodFacts
+
+SETTINGS = Settings()
+GPU = "nvidia.com/gpu"
+
+NODES: dict[str, tuple[Any, Node]] = {
+    "all labels, taints, and GPUs alone of what is allocatable": (
+        {
+            "metadata": {"name": "n", "labels": {"zone": "a", "rack": "1"}},
+            "spec": {"taints": [{"key": GPU, "value": "present", "effect": "NoSchedule"}]},
+            "status": {
+                "capacity": {GPU: "8"},
+                "allocatable": {GPU: "7", "cpu": "96", "vpc.amazonaws.com/pod-eni": "9"},
+            },
+        },
+        Node("n", {"zone": "a", "rack": "1"}, (Taint(GPU, "present"),), {GPU: 7}),
+    ),
+    "capacity where nothing is allocatable yet": (
+        {"metadata": {"name": "n"}, "status": {"capacity": {GPU: "8"}}},
+        Node("n", {}, (), {GPU: 8}),
+    ),
+    "slices and shared GPUs under their own names": (
+        {
+            "metadata": {"name": "n"},
+            "status": {"allocatable": {"nvidia.com/mig-1g.5gb": "7", f"{GPU}.shared": "4"}},
+        },
+        Node("n", {}, (), {"nvidia.com/mig-1g.5gb": 7, f"{GPU}.shared": 4}),
+    ),
+    "zero is an amount: the plugin is away": (
+        {"metadata": {"name": "n"}, "status": {"allocatable": {GPU: "0"}}},
+        Node("n", {}, (), {GPU: 0}),
+    ),
+    "a taint without a value, or with null": (
+        {
+            "metadata": {"name": "n"},
+            "spec": {"taints": [{"key": "a", "effect": "NoExecute"}, {"key": "b", "value": None}]},
+        },
+        Node("n", {}, (Taint("a", "", "NoExecute"), Taint("b", "", "")), {}),
+    ),
+    "an amount that is no quantity": (
+        {"metadata": {"name": "n"}, "status": {"allocatable": {GPU: "many"}}},
+        Node("n", {}, (), {}),
+    ),
+    "members of the wrong type": (
+        {"metadata": {"name": "n", "labels": [1]}, "spec": 3, "status": {"allocatable": "x"}},
+        Node("n", {}, (), {}),
+    ),
+}
+
+
+@pytest.mark.parametrize(("raw", "expected"), NODES.values(), ids=NODES)
+def test_node(raw: Any, expected: Node) -> None:
+    assert project.node(raw, SETTINGS) == expected
+
+
+def test_nodes_that_offer_the_same_share_what_says_so() -> None:
+    raw = NODES["all labels, taints, and GPUs alone of what is allocatable"][0]
+    one, other = project.node(raw, SETTINGS), project.node(raw, SETTINGS)
+    assert one.gpus is other.gpus
+    assert one.taints is other.taints
+
+
+def pod(phase: str = "Running", node: str = "n", **amounts: str) -> dict[str, Any]:
+    resources = {"requests": {name.replace("gpu", GPU): text for name, text in amounts.items()}}
+    return {
+        "metadata": {"namespace": "team", "name": "p"},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "resources": resources}]},
+        "status": {"phase": phase},
+    }
+
+
+def sidecar() -> dict[str, Any]:
+    raw = pod(gpu="1")
+    raw["spec"]["initContainers"] = [
+        {"name": "s", "restartPolicy": "Always", "resources": {"limits": {GPU: "2"}}}
+    ]
+    return raw
+
+
+PODS: dict[str, tuple[dict[str, Any], PodFacts | None]] = {
+    "a running pod holds what it asked for": (pod(gpu="2"), PodFacts("n", ((GPU, 2),), ())),
+    "a pod that waits for its image holds it too": (
+        pod("Pending", gpu="2"),
+        PodFacts("n", ((GPU, 2),), ()),
+    ),
+    "a sidecar counts with the containers": (sidecar(), PodFacts("n", ((GPU, 3),), ())),
+    "a pod that succeeded holds nothing": (pod("Succeeded", gpu="2"), None),
+    "a pod that failed holds nothing": (pod("Failed", gpu="2"), None),
+    "a pod without a node holds nothing": (pod("Pending", node="", gpu="2"), None),
+    "a pod without GPUs is not kept": (pod(cpu="4"), None),
+    "what is no pod is not kept": ({"metadata": {"name": "p"}, "spec": [], "status": 1}, None),
+}
+
+
+@pytest.mark.parametrize(("raw", "expected"), PODS.values(), ids=PODS)
+def test_pod(raw: dict[str, Any], expected: PodFacts | None) -> None:
+    assert project.pod(raw, SETTINGS) == expected
+
+
+def test_an_exposed_pod_is_kept_whether_it_holds_gpus_or_not() -> None:
+    found = project.pod(pod(cpu="1"), SETTINGS, lambda _: ("variable",))
+    assert found == PodFacts("", (), ("variable",))
+    found = project.pod(pod(gpu="1"), SETTINGS, lambda _: ("host-path",))
+    assert found == PodFacts("n", ((GPU, 1),), ("host-path",))
+    assert project.pod(pod("Failed"), SETTINGS, lambda _: ("variable",)) is None
+
+
+NAMESPACES: dict[str, tuple[dict[str, str], dict[str, str] | None]] = {
+    "labels that nothing depends on": ({"kubernetes.io/metadata.name": "x", "a": "b"}, None),
+    "our own labels": ({"gpu-webhook.dev/guard": "enabled"}, {"gpu-webhook.dev/guard": "enabled"}),
+    "Pod Security": (
+        {"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "x"},
+        {"pod-security.kubernetes.io/enforce": "baseline"},
+    ),
+    "a label that the settings select by": ({"stage": "prod", "a": "b"}, {"stage": "prod"}),
+}
+
+
+@pytest.mark.parametrize(("labels", "expected"), NAMESPACES.values(), ids=NAMESPACES)
+def test_namespace(labels: dict[str, str], expected: dict[str, str] | None) -> None:
+    raw = {"metadata": {"name": "x", "labels": labels}}
+    assert project.namespace(raw, frozenset({"stage"})) == expected
+
+
+def test_the_settings_name_labels_in_overrides_exceptions_and_limits() -> None:
+    def where(key: str) -> Selection:
+        return Selection(labels=((key, "x"),))
+
+    settings = replace(
+        SETTINGS,
+        policy=Policy(
+            overrides=(Override(where("one")),), exceptions=(Allowance((), where("two")),)
+        ),
+        capacity=Capacity(limits=(Limit({GPU: 1}, where("three")),)),
+    )
+    assert project.namespace_keys(settings) == {"one", "two", "three"}
+    assert project.namespace_keys(SETTINGS) == frozenset()
+
+
+def test_a_device_class_serves_its_own_name_and_an_extended_one() -> None:
+    raw: dict[str, Any] = {"metadata": {"name": "gpu.nvidia.com"}}
+    own = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
+    assert project.device_class(raw) == (own,)
+    assert project.device_class({**raw, "spec": {"extendedResourceName": GPU}}) == (own, GPU)
+    assert project.device_class({**raw, "spec": {"extendedResourceName": ""}}) == (own,)
+
+
+KEYS: dict[str, tuple[dict[str, Any], str]] = {
+    "namespace and name": ({"metadata": {"namespace": "x", "name": "y"}}, "x/y"),
+    "a name alone": ({"metadata": {"name": "y"}}, "y"),
+    "no name": ({"metadata": {"namespace": "x"}}, ""),
+    "no metadata": ({}, ""),
+}
+
+
+@pytest.mark.parametrize(("raw", "expected"), KEYS.values(), ids=KEYS)
+def test_key(raw: dict[str, Any], expected: str) -> None:
+    assert project.key_of(raw) == expected

@@ -1,0 +1,182 @@
+"""The snapshot goes through a file unchanged, and a file that is not whole changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from webhook.core.node_index import NodeIndex
+from webhook.core.nodes import Node, group
+from webhook.core.settings import Capacity, Pool, Settings, Taint
+from webhook.inventory.project import PodFacts
+from webhook.inventory.publish import INVENTORY, STATUS, Publisher, Snapshot, Status, declared
+from webhook.inventory.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+GPU = "nvidia.com/gpu"
+POOL = Pool("burst", {GPU: 16}, nodes=3, labels={"zone": "c"})
+SETTINGS = replace(Settings(), capacity=Capacity(pools=(POOL,)))
+
+
+def filled() -> Store:
+    store = Store()
+    for number in range(40):
+        name = f"n{number}"
+        labels = {"kubernetes.io/hostname": name, "zone": "ab"[number % 2], "ü\n": 'q"'}
+        taints = (Taint(GPU),) if number % 3 else ()
+        store.nodes.put(name, Node(name, labels, taints, {GPU: 8 if number % 3 else 0}), 0)
+    store.pods.put("x/a", PodFacts("n1", ((GPU, 3),), ()), 0)
+    store.namespaces.put("x", {"gpu-webhook.dev/ignore": "true"}, 0)
+    store.runtime_classes.put("nvidia", "nvidia", 0)
+    store.device_classes.put("c", ("deviceclass.resource.kubernetes.io/c", GPU), 0)
+    return store
+
+
+def comparable(index: NodeIndex) -> dict[str, Any]:
+    """An index in plain data."""
+    data = orjson.loads(orjson.dumps({**index.as_data(), "labels": dict(index.labels)}))
+    labels = {key: orjson.loads(text) for key, text in data["labels"].items()}
+    return {**data, "labels": labels, "names": orjson.loads(data["names"])}
+
+
+def test_what_is_read_is_what_is_known(tmp_path: Path) -> None:
+    store = filled()
+    assert Publisher(tmp_path, SETTINGS).publish(store, 0)
+    found = Snapshot(tmp_path).refresh()
+    assert found is not None
+    expected = store.inventory(0)
+    index = NodeIndex.of((*expected.classes, *declared(SETTINGS)))
+    assert comparable(found.index) == comparable(index)
+    assert found.index.totals[GPU].held == 3
+    assert found.index.totals[GPU].largest == 16, "pools that may be empty count"
+    assert found.namespaces == expected.namespaces
+    assert found.runtime_classes == expected.runtime_classes
+    assert found.served_by_dra == expected.served_by_dra
+    assert found.values("zone") == {"a", "b", "c"}
+    assert found.index.named("n7").bit_count() == 1
+
+
+def test_an_empty_cluster_goes_through_too(tmp_path: Path) -> None:
+    assert Publisher(tmp_path, Settings()).publish(Store(), 0)
+    found = Snapshot(tmp_path).refresh()
+    assert found is not None
+    assert not found.has_gpus
+    assert found.classes == group([])
+
+
+def test_it_is_written_only_when_something_changed(tmp_path: Path) -> None:
+    store, publisher, reader = filled(), Publisher(tmp_path, SETTINGS), Snapshot(tmp_path)
+    assert publisher.publish(store, 0)
+    assert not publisher.publish(store, 1)
+    assert reader.refresh() is not None
+    assert reader.refresh() is None
+    shape = reader.shape
+
+    store.pods.put("x/a", PodFacts("n1", ((GPU, 4),), ()), 2)
+    assert publisher.publish(store, 2)
+    found = reader.refresh()
+    assert found is not None
+    assert found.index.totals[GPU].held == 4
+    assert reader.shape == shape, "only pods came and went"
+
+    changes: list[Callable[[], None]] = [
+        lambda: store.nodes.put("n0", Node("n0", {"zone": "z"}), 3),
+        lambda: store.namespaces.put("y", {"gpu-webhook.dev/ignore": "true"}, 3),
+        lambda: store.runtime_classes.drop("nvidia", 3),
+        lambda: store.device_classes.drop("c", 3),
+    ]
+    shapes = {shape}
+    for change in changes:
+        change()
+        assert publisher.publish(store, 3)
+        assert reader.refresh() is not None
+        shapes.add(reader.shape)
+    assert len(shapes) == 5
+
+
+def test_another_life_of_the_watcher_gives_the_same_shape(tmp_path: Path) -> None:
+    stamps = set()
+    for _ in range(2):
+        publisher = Publisher(tmp_path, SETTINGS)
+        publisher.publish(filled(), 0)
+        stamps.add(publisher.stamp)
+    assert len(stamps) == 1
+
+
+def test_lost_gpus_that_are_forgotten_are_a_change(tmp_path: Path) -> None:
+    store, publisher, reader = filled(), Publisher(tmp_path, Settings()), Snapshot(tmp_path)
+    store.nodes.put("n1", Node("n1", {}, (), {}), 10)
+    assert publisher.publish(store, 11)
+    before = reader.refresh()
+    assert publisher.publish(store, 10 + 3600)
+    after = reader.refresh()
+    assert before is not None
+    assert after is not None
+    assert before.index.totals[GPU].nodes == after.index.totals[GPU].nodes + 1
+
+
+DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "half of it": (lambda data: data[: len(data) // 2], "half there"),
+    "all but a byte": (lambda data: data[:-1], "half there"),
+    "something after it": (lambda data: data + b" ", "half there"),
+    "one byte changed": (
+        lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
+        "is damaged",
+    ),
+    "nothing": (lambda _: b"", "no snapshot"),
+    "another text": (lambda _: b"hello\nyou", "no snapshot"),
+    "other JSON": (lambda _: b"[1]\n", "no snapshot"),
+    "only the first line": (lambda data: data.partition(b"\n")[0], "no snapshot"),
+    "another version": (
+        lambda data: data.replace(b'"format":1', b'"format":9', 1),
+        "another version",
+    ),
+    "lengths that are none": (
+        lambda data: data.replace(b'"index":', b'"index":"', 1).replace(b",", b'",', 3),
+        "no snapshot",
+    ),
+}
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_file_is_reported_and_the_next_good_one_is_read(
+    damage: Callable[[bytes], bytes], message: str, tmp_path: Path
+) -> None:
+    store, publisher, reader = filled(), Publisher(tmp_path, SETTINGS), Snapshot(tmp_path)
+    publisher.publish(store, 0)
+    assert reader.refresh() is not None
+    shape, file = reader.shape, tmp_path / INVENTORY
+    file.write_bytes(damage(file.read_bytes()))
+    assert reader.refresh() is None
+    assert message in reader.fault
+    assert reader.shape == shape
+    store.nodes.drop("n1", 1)
+    publisher.publish(store, 1)
+    assert reader.refresh() is not None
+    assert reader.fault == ""
+
+
+def test_no_file_is_a_fault_not_an_error(tmp_path: Path) -> None:
+    reader = Snapshot(tmp_path / "nowhere")
+    assert reader.refresh() is None
+    assert "No such file" in reader.fault
+    assert reader.status() == Status()
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"beat":1}', b'{"beat":"x","as_of":1}'])
+def test_a_status_that_cannot_be_read_says_never(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / STATUS).write_bytes(text)
+    assert Snapshot(tmp_path).status() == Status()
+
+
+def test_a_status_is_told(tmp_path: Path) -> None:
+    Publisher(tmp_path, Settings()).tell({"beat": 12.5, "as_of": 11, "more": [1]})
+    status = Snapshot(tmp_path).status()
+    assert (status.beat, status.as_of, status.told["more"]) == (12.5, 11.0, [1])
+    assert [each.name for each in tmp_path.iterdir()] == [STATUS]
