@@ -211,6 +211,11 @@ def test_a_table_of_many_numbers_says_so_too(
     agrees([*nodes, None, "x", "+3"], ["", "0003"], bounds)
 
 
+def test_a_table_that_was_asked_for_many_bounds_still_answers_right() -> None:
+    nodes: list[str | None] = [str(n) for n in range(150)]
+    agrees(nodes, [], [*range(-1, 151)])
+
+
 @pytest.mark.parametrize("value", ["", "a", "5"])
 def test_a_label_that_no_node_has_has_no_nodes(value: str) -> None:
     assert NOTHING.having(value) == NOTHING.present == 0

@@ -62,7 +62,7 @@ def decode(text: str) -> NodeSet:
 class Table:
     """Which nodes have which value: of one label, or under one name."""
 
-    __slots__ = ("_decoded", "_numbers", "_present", "_steps", "_texts")
+    __slots__ = ("_decoded", "_lowest", "_numbers", "_present", "_steps", "_texts")
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         """`texts` are the encoded sets by value; no node is in two of them."""
@@ -71,6 +71,7 @@ class Table:
         self._present: NodeSet | None = None
         self._numbers: list[tuple[int, str]] | None = None
         self._steps: list[NodeSet] = []
+        self._lowest: dict[int, NodeSet] = {}
 
     def __iter__(self) -> Iterator[str]:
         """All values."""
@@ -96,7 +97,7 @@ class Table:
         return self._present
 
     def _sum(self, values: Iterable[str]) -> NodeSet:
-        return _joined(decode(self._texts[value]) for value in values)
+        return _joined(map(self.having, values))
 
     def above(self, bound: int) -> NodeSet:
         """The nodes whose value is a number above this one."""
@@ -109,9 +110,15 @@ class Table:
 
     def _first(self, count: int) -> NodeSet:
         """The nodes with one of the lowest `count` numbers."""
-        whole, rest = divmod(count, _STEP)
-        numbers = self._sorted()[whole * _STEP : whole * _STEP + rest]
-        return self._steps[whole] | self._sum(value for _, value in numbers)
+        found = self._lowest.get(count)
+        if found is None:
+            whole, rest = divmod(count, _STEP)
+            numbers = self._sorted()[whole * _STEP : whole * _STEP + rest]
+            found = self._steps[whole] | self._sum(value for _, value in numbers)
+            if len(self._lowest) == _STEP:  # one pod after another names the same few bounds
+                self._lowest.clear()
+            self._lowest[count] = found
+        return found
 
     def _sorted(self) -> list[tuple[int, str]]:
         if self._numbers is None:
