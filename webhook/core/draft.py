@@ -13,7 +13,7 @@ its turn comes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Append, Remove, Rename, Set
@@ -38,6 +38,7 @@ class _Touched:
     now: Any
     before: Any
     origins: list[int | None] | None  # of a list: where each item was; None: an edit added it
+    renamed: dict[str, str] = field(default_factory=dict)  # of a map: names now -> as they came
 
     def origin(self, token: Token) -> Token | None:
         """Where the item that is at `token` now was before; None if an edit put it there."""
@@ -67,6 +68,39 @@ class _Touched:
             elif self.before[key] is not value and not is_as_it_was(self.before[key], value):
                 yield {"op": "replace", "path": f"{at}/{escape(key)}", "value": value}
 
+    def edits(self, is_as_it_was: Comparison) -> Iterator[Edit]:
+        """The same changes as symbolic edits, all at places as they were."""
+        if self.origins is None:
+            return self._map_edits(is_as_it_was)
+        return self._list_edits(self.origins, is_as_it_was)
+
+    def _map_edits(self, is_as_it_was: Comparison) -> Iterator[Edit]:
+        names = {old: new for new, old in self.renamed.items() if old not in self.now}
+        for key, was in self.before.items():
+            stayed = key in self.now and key not in names.values()
+            new = key if stayed else names.get(key)
+            if new is None:
+                yield Remove(self.at / key)
+                continue
+            if new != key:
+                yield Rename(self.at / key, new)
+            value = self.now[new]
+            if was is not value and not is_as_it_was(was, value):
+                yield Set(self.at / key, value)
+        for key, value in self.now.items():
+            if key not in self.before and key not in names.values():
+                yield Set(self.at / key, value)
+
+    def _list_edits(self, origins: list[int | None], is_as_it_was: Comparison) -> Iterator[Edit]:
+        for was, value in zip(origins, self.now, strict=True):
+            if was is None:
+                yield Append(self.at, value)
+            elif self.before[was] is not value and not is_as_it_was(self.before[was], value):
+                yield Set(self.at / was, value)
+        for was in range(len(self.before)):
+            if was not in origins:
+                yield Remove(self.at / was)
+
     def _list_changes(
         self, origins: list[int | None], is_as_it_was: Comparison
     ) -> Iterator[Operation]:
@@ -89,6 +123,7 @@ class _Saved:
     now: Any
     before: Any
     origins: list[int | None] | None
+    renamed: dict[str, str]
 
     def restore(self, known: _Touched | None) -> None:
         if isinstance(self.now, list):
@@ -97,7 +132,7 @@ class _Saved:
             self.now.clear()
             self.now.update(self.before)
         if known is not None:
-            known.origins = self.origins
+            known.origins, known.renamed = self.origins, self.renamed
 
 
 class Draft:
@@ -137,6 +172,10 @@ class Draft:
                 case Rename():
                     holder = self._touch(edit.at.parent)
                     holder[edit.name] = holder.pop(edit.at[-1])
+                    known = self._touched[id(holder)]
+                    if known is not None:
+                        old = str(edit.at[-1])
+                        known.renamed[edit.name] = known.renamed.pop(old, old)
                 case _:  # Remove
                     leaving.append(edit.at)
         for at in sorted(dict.fromkeys(leaving), key=_depth_and_position, reverse=True):
@@ -145,10 +184,21 @@ class Draft:
 
     def patch(self) -> list[Operation]:
         """The changes so far as RFC 6902 operations: `remove`, `replace` and `add`."""
+        there = self._still_there(_place)
+        return [operation for known in there for operation in known.changes(self._is_as_it_was)]
+
+    def changes(self) -> list[Edit]:
+        """The same as symbolic edits, for a text: each place is named as it was at first.
+
+        A member with another name is a Rename, and a Set of the same place if its value is another.
+        """
+        there = self._still_there(_place_or_name)
+        return [edit for known in there for edit in known.edits(self._is_as_it_was)]
+
+    def _still_there(self, place_of: Callable[[_Touched, Token], Token | None]) -> list[_Touched]:
         touched = [known for known in self._touched.values() if known is not None]
         touched.sort(key=lambda known: len(known.at), reverse=True)
-        there = [known for known in touched if self._is_there(known)]
-        return [operation for known in there for operation in known.changes(self._is_as_it_was)]
+        return [known for known in touched if self._is_there(known, place_of)]
 
     def _is_as_it_was(self, was: Any, now: Any) -> bool:
         """True if `now` says what `was` said before the first edit (edits may have changed it)."""
@@ -184,6 +234,9 @@ class Draft:
         holder, last = self._touch(at.parent), at[-1]
         if isinstance(holder, dict):
             holder.pop(last, None)  # it may have gone when what was in it went
+            known = self._touched[id(holder)]
+            if known is not None:
+                known.renamed.pop(str(last), None)
             return
         del holder[last]
         known = self._touched[id(holder)]
@@ -196,7 +249,7 @@ class Draft:
         for token in at[:-1]:
             here = here[token]
         if at and isinstance(here, dict) and here.get(at[-1]) in ({}, []):
-            del self._touch(at.parent)[at[-1]]
+            self._take_out(at)
 
     def _make_maps(self, at: Path) -> None:
         here: Any = self.object
@@ -218,17 +271,20 @@ class Draft:
         if id(here) not in self._saved:
             known = self._touched[id(here)]
             origins = known.origins[:] if known is not None and known.origins is not None else None
-            self._saved[id(here)] = _Saved(here, here.copy(), origins)
+            renamed = known.renamed.copy() if known is not None else {}
+            self._saved[id(here)] = _Saved(here, here.copy(), origins, renamed)
         return here
 
-    def _is_there(self, known: _Touched) -> bool:
+    def _is_there(
+        self, known: _Touched, place_of: Callable[[_Touched, Token], Token | None]
+    ) -> bool:
         """False if an edit took away, or put another in the place of, what holds this."""
         here: Any = self.object
         for token in known.at:
             holder = self._touched.get(id(here))
             place: Token | None = token
             if holder is not None:
-                place = _place(holder, token)
+                place = place_of(holder, token)
                 if place is None or holder.origin(place) != token:
                     return False
             here = here[place]
@@ -247,6 +303,14 @@ def _place(holder: _Touched, was: Token) -> Token | None:
     if holder.origins is None:
         return was if was in holder.now else None
     return holder.origins.index(int(was)) if was in holder.origins else None
+
+
+def _place_or_name(holder: _Touched, was: Token) -> Token | None:
+    """The same; a member with another name is where it was to a text, and gone to a patch."""
+    place = _place(holder, was)
+    if place is None and holder.origins is None:
+        return next((new for new, old in holder.renamed.items() if old == was), None)
+    return place
 
 
 def _touched(was: Path, here: Any) -> _Touched:

@@ -18,27 +18,29 @@ if TYPE_CHECKING:
     from webhook.core.exceptions import Claim
     from webhook.core.findings import Finding
     from webhook.core.pointer import Path
-    from webhook.core.rule import Context, Rule
+    from webhook.core.rule import Context, ObjectRule, Rule
 
 
-def run(
+def run(  # noqa: PLR0913  # each says something else about the run
     rules: Sequence[Rule],
     obj: dict[str, Any],
     cx: Context,
     at: Path = ROOT,
     *,
     every_pod: bool = False,
+    draft: Draft | None = None,
 ) -> Verdict:
     """Repair the pod at `at` in `obj` (a Pod, or whatever holds a pod template), in place.
 
     A rule that raises changes nothing and is named in the verdict; the others go on. Only rules
     whose mode is `enforce` change the pod, so the others see it as it came. Outside the scope of
-    the settings no rule is asked at all, unless the rules are for `every_pod`.
+    the settings no rule is asked at all, unless the rules are for `every_pod`. Several runs may
+    share one draft of the object; the patch is then that of all of them.
     """
-    draft = Draft(obj)
+    draft = Draft(obj) if draft is None else draft
     pod = Pod(obj, at)
     if not every_pod and not pod.is_in_scope(cx.settings):
-        return Verdict((), obj, [])
+        return Verdict((), obj, [], draft=draft)
     cx = replace(cx, stuck=pod.asks_under_legacy_name(cx.settings))
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
@@ -60,7 +62,30 @@ def run(
             failed.append((rule.CODE, error))
         else:
             findings.extend(found)
-    return Verdict(tuple(findings), obj, draft.patch(), tuple(failed))
+    return Verdict(tuple(findings), obj, draft.patch(), tuple(failed), draft)
+
+
+def run_on_object(
+    rules: Sequence[ObjectRule], obj: dict[str, Any], cx: Context, draft: Draft | None = None
+) -> Verdict:
+    """The same for rules that look at whole manifest objects."""
+    draft = Draft(obj) if draft is None else draft
+    findings: list[Finding] = []
+    failed: list[tuple[str, Exception]] = []
+    for rule in rules:
+        mode = cx.modes.of(rule.CODE)
+        if mode is Mode.OFF:
+            continue
+        try:
+            found = tuple(replace(each, mode=mode) for each in rule.check(obj, cx))
+            edits = [e for f in found if f.action == "repaired" for e in f.edits]
+            if edits:
+                draft.apply(edits)
+        except Exception as error:  # noqa: BLE001  # one broken rule must not stop the others
+            failed.append((rule.CODE, error))
+        else:
+            findings.extend(found)
+    return Verdict(tuple(findings), obj, draft.patch(), tuple(failed), draft)
 
 
 _POLICY = "GPU3"  # the family that an annotation may except a pod from

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.modes import Mode
 
 if TYPE_CHECKING:
+    from webhook.core.draft import Draft
     from webhook.core.edits import Edit
     from webhook.core.pointer import Path
 
@@ -70,6 +71,12 @@ class Verdict:
     object: dict[str, Any]
     patch: list[dict[str, Any]]
     failed: tuple[tuple[str, Exception], ...] = ()
+    draft: Draft | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def changes(self) -> list[Edit]:
+        """The patch once more, as symbolic edits of the object as it came."""
+        return self.draft.changes() if self.draft is not None else []
 
     @property
     def denied(self) -> bool:

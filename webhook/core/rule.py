@@ -67,3 +67,18 @@ class Rule(Protocol):
     def check(self, pod: Pod, cx: Context) -> Iterator[Finding]:
         """Yield what this rule finds on the pod."""
         ...
+
+
+class ObjectRule(Protocol):
+    """A rule that looks at a whole manifest object, as it is written: dead API versions and such.
+
+    Only road 2 asks it, and what a person applies is not changed by it. `check` sees the object as
+    the earlier rules left it; paths are from its root.
+    """
+
+    NAME: str
+    CODE: str
+
+    def check(self, obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
+        """Yield what this rule finds on the object."""
+        ...

@@ -1,0 +1,66 @@
+"""Rules on whole objects: one draft, one patch, and a rule that raises stops nobody."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from webhook.core.draft import Draft
+from webhook.core.edits import Remove, Set
+from webhook.core.engine import run_on_object
+from webhook.core.findings import Finding
+from webhook.core.modes import Mode, Modes
+from webhook.core.pointer import ROOT
+from webhook.core.rule import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from webhook.core.rule import ObjectRule
+
+
+def rule(code: str, check: Callable[[dict[str, Any], Context], Iterator[Finding]]) -> ObjectRule:
+    return cast("ObjectRule", SimpleNamespace(NAME=code, CODE=code, check=check))
+
+
+def renames(obj: dict[str, Any], _: Context) -> Iterator[Finding]:
+    if obj.get("apiVersion") == "old":
+        yield Finding("A", ROOT / "apiVersion", "new", (Set(ROOT / "apiVersion", "new"),))
+
+
+def raises(_: dict[str, Any], __: Context) -> Iterator[Finding]:
+    raise KeyError("k")
+    yield
+
+
+def sees(obj: dict[str, Any], _: Context) -> Iterator[Finding]:
+    yield Finding("C", ROOT, str(obj["apiVersion"]))
+
+
+def test_rules_act_in_order_and_one_that_raises_stops_nobody() -> None:
+    obj = {"apiVersion": "old"}
+    verdict = run_on_object(
+        (rule("A", renames), rule("B", raises), rule("C", sees)), obj, Context()
+    )
+    assert [each.message for each in verdict.findings] == ["new", "new"]
+    assert [code for code, _ in verdict.failed] == ["B"]
+    assert verdict.changes == [Set(ROOT / "apiVersion", "new")]
+
+
+def test_modes_hold() -> None:
+    obj = {"apiVersion": "old"}
+    modes = Modes(rules={"A": Mode.WARN, "C": Mode.OFF})
+    verdict = run_on_object((rule("A", renames), rule("C", sees)), obj, Context(modes=modes))
+    assert [each.action for each in verdict.findings] == ["would repair"]
+    assert obj == {"apiVersion": "old"}
+
+
+def test_several_runs_share_a_draft() -> None:
+    obj: dict[str, Any] = {"apiVersion": "old", "x": 1}
+    draft = Draft(obj)
+    draft.apply([Remove(ROOT / "x")])
+    verdict = run_on_object((rule("A", renames),), obj, Context(), draft)
+    assert sorted(verdict.changes, key=repr) == [
+        Remove(ROOT / "x"),
+        Set(ROOT / "apiVersion", "new"),
+    ]

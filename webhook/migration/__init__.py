@@ -1,0 +1,1 @@
+"""Road 2: the same rules over files, changing only the bytes that must change."""
