@@ -5,10 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import pytest
+
 from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
 from webhook.core.engine import run_on_object
-from webhook.core.findings import Finding
+from webhook.core.findings import Finding, Safety
 from webhook.core.modes import Mode, Modes
 from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
@@ -64,3 +66,23 @@ def test_several_runs_share_a_draft() -> None:
         Remove(ROOT / "x"),
         Set(ROOT / "apiVersion", "new"),
     ]
+
+
+def risky(_: dict[str, Any], __: Context) -> Iterator[Finding]:
+    for name, safety in (("a", Safety.UNSAFE), ("b", Safety.SHOW)):
+        yield Finding("D", ROOT, name, (Set(ROOT / name, 1),), safety=safety)
+
+
+@pytest.mark.parametrize(
+    ("cx", "left"),
+    [
+        pytest.param(Context(), {}, id="edits that are not safe are only told"),
+        pytest.param(
+            Context(unsafe=True), {"a": 1}, id="who asked for them has them; SHOW is never applied"
+        ),
+    ],
+)
+def test_edits_that_are_not_safe(cx: Context, left: dict[str, Any]) -> None:
+    obj: dict[str, Any] = {}
+    run_on_object((rule("D", risky),), obj, cx)
+    assert obj == left

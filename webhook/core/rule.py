@@ -26,7 +26,8 @@ class Context:
     it out before the first rule, since the rules then rename what it is read from. `fresh` says
     that the inventory is not behind the cluster, `template` that the pod is one that a workload
     will make, `workload` is that workload itself, and `workload_gpus` what all its pods ask for
-    together. `today` is the day in UTC.
+    together. `today` is the day in UTC. `target` is the Kubernetes that a manifest at rest is for,
+    and `unsafe` that its owner wants the edits that are not safe, too.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -43,6 +44,8 @@ class Context:
     # In an UPDATE of pods/ephemeralcontainers: the names of those that it adds. The object is the
     # whole pod, and nothing else of it may change.
     only_ephemeral: frozenset[str] | None = None
+    target: tuple[int, int] = (1, 36)
+    unsafe: bool = False
 
     @property
     def may_constrain(self) -> bool:
