@@ -85,8 +85,9 @@ class Table:
             if text is None:
                 return 0
             found = decode(text)
-            if len(self._texts) <= _STEP:  # tables of names would only fill the memory
-                self._decoded[value] = found
+            if len(self._decoded) >= _STEP:  # tables of names would only fill the memory
+                self._decoded.clear()
+            self._decoded[value] = found
         return found
 
     @property

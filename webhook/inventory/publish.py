@@ -31,13 +31,17 @@ if TYPE_CHECKING:
 INVENTORY = "inventory"
 STATUS = "status.json"
 _FORMAT = 1
+_OS = "kubernetes.io/os"
 STALE_SECONDS = 300.0  # an inventory that may be so far behind the cluster denies nothing
 
 
 def declared(settings: Settings) -> tuple[NodeClass, ...]:
-    """The nodes that pools of the settings may have: a pool scaled to zero is no `never`."""
+    """The nodes that pools of the settings may have: a pool scaled to zero is no `never`.
+
+    Every kubelet of Linux labels its node so, and no Windows pod is ever judged here.
+    """
     return tuple(
-        NodeClass(dict(pool.labels), pool.taints, dict(pool.gpus), declared=pool.nodes)
+        NodeClass({_OS: "linux", **pool.labels}, pool.taints, dict(pool.gpus), declared=pool.nodes)
         for pool in settings.capacity.pools
     )
 
