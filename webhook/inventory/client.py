@@ -18,6 +18,7 @@ from kubernetes.client import Configuration
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+from yaml import YAMLError
 
 from webhook.core.errors import InputError
 
@@ -59,7 +60,7 @@ def configuration(kubeconfig: str | None = None, context: str | None = None) -> 
         else:
             load: Any = load_kube_config  # it has no types
             load(kubeconfig, context, client_configuration=found, persist_config=False)
-    except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+    except (ConfigException, YAMLError, OSError, ValueError, TypeError, KeyError) as error:
         what = kubeconfig or "in-cluster configuration or kubeconfig"
         raise InputError(f"{what}: {error}; name a file with --kubeconfig") from error
     return found

@@ -1,0 +1,402 @@
+"""The watcher's loops, over HTTP with a small API server; a real one is met in tests/cluster."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from tests.cluster.client import until
+from tests.inventory.api_server import DEVICE_CLASSES, ApiServer
+from webhook.core.errors import InputError
+from webhook.core.settings import Settings
+from webhook.inventory import loop as loops
+from webhook.inventory.client import Client, Fault, Refused, configuration
+from webhook.inventory.publish import Snapshot
+from webhook.inventory.quiet import LINE_SECONDS, Lines
+from webhook.inventory.watch import Watcher
+from webhook.telemetry.logs import Log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from webhook.inventory.project import Audit
+
+GPU = "nvidia.com/gpu"
+SETTINGS = Settings()
+
+
+class Running:
+    """A watcher in a thread, its snapshot, and its log."""
+
+    def __init__(self, watcher: Watcher, folder: Path, log_file: Path) -> None:
+        self.watcher = watcher
+        self.reader = Snapshot(folder)
+        self._log_file = log_file
+
+    def nodes(self) -> set[str]:
+        return set(self.watcher.store.nodes.facts)
+
+    def state(self, name: str) -> loops.State:
+        return self.watcher.states[name]
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [orjson.loads(line) for line in self._log_file.read_bytes().splitlines()]
+
+
+@pytest.fixture
+def api() -> Iterator[ApiServer]:
+    with ApiServer() as running:
+        yield running
+
+
+@contextmanager
+def watching(api: ApiServer, folder: Path, audit: Audit | None = None) -> Iterator[Running]:
+    file = api.kubeconfig(folder, token="secret")  # noqa: S106 - of a test
+    client = Client(lambda: configuration(str(file)))
+    log_file = folder / "log"
+    log = Log(os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+    (folder / "snapshot").mkdir(exist_ok=True)
+    watcher = Watcher(client, SETTINGS, folder / "snapshot", log, audit)
+    thread = threading.Thread(target=watcher.run)
+    thread.start()
+    try:
+        yield Running(watcher, folder / "snapshot", log_file)
+    finally:
+        watcher.stopped.set()
+        thread.join(5)
+        log.close()
+    assert not thread.is_alive()
+
+
+def node(gpus: int = 8) -> dict[str, Any]:
+    return {"status": {"allocatable": {GPU: str(gpus)}}}
+
+
+def pod(namespace: str, gpus: int) -> dict[str, Any]:
+    container = {"name": "c", "resources": {"limits": {GPU: str(gpus)}}}
+    return {
+        "metadata": {"namespace": namespace},
+        "spec": {"nodeName": "n", "containers": [container]},
+    }
+
+
+def test_lists_by_pages_and_follows_what_happens(api: ApiServer, tmp_path: Path) -> None:
+    for number in range(1200):
+        api.put("nodes", f"n{number}", node())
+    with watching(api, tmp_path) as running:
+        until(running.reader.refresh, "a snapshot")
+        assert len(running.nodes()) == 1200
+        pages = [query for _, path, query in api.asked if path == "/api/v1/nodes" and query]
+        assert [each.get("continue") for each in pages if "watch" not in each][:3] == [
+            None,
+            "500",
+            "1000",
+        ]
+        until(lambda: running.state("nodes").state == "watching", "a watch")
+        api.delete("nodes", "n7")
+        api.put("nodes", "new", node())
+        until(lambda: running.nodes() >= {"new"}, "the event")
+        assert "n7" not in running.nodes()
+        until(lambda: running.reader.status().as_of > 0, "a claim")
+        assert len(api.lists("nodes")) == 1
+    assert api.headers[0]["authorization"] == "Bearer secret"
+
+
+def test_a_kind_that_is_not_served_is_none_and_an_older_version_will_do(
+    api: ApiServer, tmp_path: Path
+) -> None:
+    for path in map(DEVICE_CLASSES.format, ("v1", "v1beta2")):
+        api.say(path, 404)
+    api.say("/apis/node.k8s.io/v1/runtimeclasses", 404)
+    api.put("deviceclasses", "gpu", {"spec": {"extendedResourceName": GPU}})
+    with watching(api, tmp_path) as running:
+        inventory = until(running.reader.refresh, "a snapshot")
+        assert GPU in inventory.served_by_dra
+        until(lambda: running.state("runtimeclasses").state == "absent", "it is not served")
+        until(lambda: running.reader.status().as_of > 0, "the rest is enough")
+        assert running.state("runtimeclasses").fault == ""
+
+
+def test_what_may_not_be_read_is_unknown_and_said_once(api: ApiServer, tmp_path: Path) -> None:
+    api.say("/api/v1/pods", 403, b'{"message": "pods is forbidden"}')
+    with watching(api, tmp_path) as running:
+        until(lambda: running.state("pods").state == "refused", "the refusal")
+        until(lambda: running.reader.status().as_of > 0, "the rest is enough")
+        assert running.state("pods").fault == "403: pods is forbidden"
+        until(lambda: len(running.lines()) == 1, "a line")
+        assert running.lines()[0]["message"] == "pods are unknown: we may not list them"
+
+
+def test_without_nodes_nothing_is_published(api: ApiServer, tmp_path: Path) -> None:
+    api.say("/api/v1/nodes", 403)
+    with watching(api, tmp_path) as running:
+        until(lambda: running.state("pods").state == "watching", "the others")
+        time.sleep(1.5)
+        assert running.reader.refresh() is None
+        assert running.reader.status().as_of == 0
+
+
+def test_one_odd_object_does_not_hide_the_others(api: ApiServer, tmp_path: Path) -> None:
+    def audit(raw: dict[str, Any]) -> tuple[str, ...]:
+        if raw["metadata"]["name"] == "odd":
+            raise ValueError("what is this?")
+        return ()
+
+    for name in ("a", "odd", "z"):
+        api.put("pods", name, pod("team", 1))
+    with watching(api, tmp_path, audit) as running:
+        until(lambda: len(running.watcher.store.pods.facts) == 2, "two pods")
+        assert running.state("pods").skipped == 1
+        until(lambda: running.state("pods").state == "watching", "a watch")
+        api.put("pods", "odd", pod("team", 2))
+        api.put("pods", "later", pod("team", 3))
+        until(lambda: len(running.watcher.store.pods.facts) == 3, "the pod after it")
+        assert running.state("pods").skipped == 2
+        assert running.state("pods").lists == 1
+        assert "what is this?" in running.lines()[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [1, None, [], "text", {}, {"metadata": 1}, {"metadata": {"name": 7}}],
+    ids=str,
+)
+def test_an_item_that_is_no_object_is_passed_over(obj: Any, api: ApiServer, tmp_path: Path) -> None:
+    body = orjson.dumps(
+        {"metadata": {"resourceVersion": "9"}, "items": [obj, {"metadata": {"name": "n"}}]}
+    )
+    api.say("/api/v1/nodes", 200, body)
+    with watching(api, tmp_path) as running:
+        until(lambda: running.nodes() == {"n"}, "the other item")
+
+
+def test_exposed_pods_are_told(api: ApiServer, tmp_path: Path) -> None:
+    api.put("pods", "a", pod("team", 1))
+    with watching(api, tmp_path, lambda _: ("host-path",)) as running:
+        until(lambda: running.reader.status().told.get("exposed") or None, "the status")
+        status = running.reader.status().told
+        assert status["exposed"] == {"host-path": 1}
+        assert status["exposed_in"] == {"team": 1}
+        found = until(lambda: [e for e in running.lines() if "pods" in e] or None, "a line")
+        assert found[0]["pods"] == ["team/a: host-path"]
+        assert found[0]["message"].startswith("GPU303 audit")
+
+
+BAD_LISTS: dict[str, tuple[int, bytes, dict[str, str]]] = {
+    "no JSON": (200, b"<html>", {}),
+    "a login page": (200, b"<html>", {"Content_Type": "text/html"}),
+    "a list without a version": (200, b'{"items": []}', {}),
+    "items that are none": (200, b'{"metadata": {"resourceVersion": "1"}, "items": 1}', {}),
+    "JSON that is no object": (200, b"[]", {}),
+    "a redirect": (302, b"", {"Location": "/"}),
+    "too many requests": (429, b"", {"Retry_After": "2"}),
+    "an error that is no status": (500, b"\xff\xfe", {}),
+}
+
+
+@pytest.mark.parametrize(("status", "body", "headers"), BAD_LISTS.values(), ids=BAD_LISTS)
+def test_a_bad_answer_to_a_list_is_tried_again(
+    status: int,
+    body: bytes,
+    headers: dict[str, str],
+    api: ApiServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loops, "LIST_SECONDS", 1.0)
+    api.put("nodes", "n", node())
+    api.say("/api/v1/nodes", status, body, **headers)
+    with watching(api, tmp_path) as running:
+        until(lambda: running.state("nodes").faults >= 1, "a fault")
+        assert running.state("nodes").fault
+        assert running.reader.refresh() is None
+        del api.answers["/api/v1/nodes"]
+        until(lambda: running.nodes() == {"n"}, "the nodes")
+        gaps = [b - a for a, b in pairwise(api.lists("nodes"))]
+        assert min(gaps) >= (2.0 if status == 429 else 0.75), "lists are apart, Retry-After counts"
+
+
+BAD_EVENTS: dict[str, tuple[bytes, bool]] = {
+    "half an event": (b'{"type":"ADDED","object":{"meta', False),
+    "an event without a version": (b'{"type":"ADDED","object":{}}\n', False),
+    "no object at all": (b"7\n", False),
+    "a watch that ends at once": (b"", False),
+    "an error that says 410": (b'{"type":"ERROR","object":{"code":410}}\n', True),
+    "an error that says 500": (b'{"type":"ERROR","object":{"code":500}}\n', False),
+    "an error without a code": (b'{"type":"ERROR","object":{}}\n', False),
+}
+
+
+@pytest.mark.parametrize(("events", "lists_again"), BAD_EVENTS.values(), ids=BAD_EVENTS)
+def test_a_bad_watch_goes_on_where_it_was_unless_that_is_gone(
+    events: bytes,
+    lists_again: bool,  # noqa: FBT001 - of a table
+    api: ApiServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loops, "LIST_SECONDS", 0.2)
+    monkeypatch.setattr(loops, "WATCH_SECONDS", (1, 1))
+    api.say_to_watches("/api/v1/nodes", events)
+    with watching(api, tmp_path) as running:
+        until(lambda: running.state("nodes").faults >= 1, "a fault")
+        del api.watched["/api/v1/nodes"]
+        api.put("nodes", "n", node())
+        until(lambda: running.nodes() == {"n"}, "the node")
+        assert (len(api.lists("nodes")) > 1) is lists_again
+
+
+def test_a_watch_of_what_is_no_longer_served_is_a_list_of_none(
+    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upgrade takes an API version away."""
+    monkeypatch.setattr(loops, "LIST_SECONDS", 0.2)
+    monkeypatch.setattr(loops, "WATCH_SECONDS", (1, 1))
+    path = DEVICE_CLASSES.format("v1")
+    api.put("deviceclasses", "gpu", {"spec": {"extendedResourceName": GPU}})
+    with watching(api, tmp_path) as running:
+        until(running.watcher.store.served_by_dra, "the class")
+        for version in ("v1", "v1beta2", "v1beta1"):
+            api.say(DEVICE_CLASSES.format(version), 404)
+        api.watched[path] = api.answers[path]
+        until(lambda: running.state("deviceclasses").state == "absent", "none to be served")
+        assert not running.watcher.store.served_by_dra()
+        until(lambda: running.reader.status().as_of > 0, "a claim")
+
+
+def test_other_settings_list_everything_anew_and_keep_what_is_published_till_then(
+    api: ApiServer, tmp_path: Path
+) -> None:
+    api.put("nodes", "n", {"status": {"allocatable": {GPU: "8", "example.com/gpu": "4"}}})
+    with watching(api, tmp_path) as running:
+        first = until(running.reader.refresh, "a snapshot")
+        assert set(first.index.totals) == {GPU}
+        api.say("/api/v1/nodes", 503)
+        settings = replace(SETTINGS, gpu_resources=("example.com/*",))
+        running.watcher.use(settings, None)
+        until(lambda: running.state("nodes").faults >= 1, "a fault")
+        as_of = running.reader.status().as_of
+        time.sleep(1.5)
+        assert running.reader.refresh() is None
+        assert running.reader.status().as_of == as_of > 0
+        del api.answers["/api/v1/nodes"]
+        second = until(running.reader.refresh, "another snapshot")
+        assert set(second.index.totals) == {GPU, "example.com/gpu"}
+
+
+def test_another_life_claims_what_the_last_one_knew_until_it_knows_itself(
+    api: ApiServer, tmp_path: Path
+) -> None:
+    api.put("nodes", "n", node())
+    with watching(api, tmp_path) as running:
+        until(lambda: running.reader.status().as_of > 0, "a claim")
+        as_of = running.reader.status().as_of
+    api.say("/api/v1/nodes", 503)
+    with watching(api, tmp_path) as running:
+        until(lambda: running.state("nodes").faults >= 1, "a fault")
+        beat = running.reader.status().beat
+        until(lambda: running.reader.status().beat > beat, "two beats")
+        assert as_of <= running.reader.status().as_of <= as_of + 2
+
+
+def test_a_loop_that_hangs_is_replaced(
+    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in DNS, or in a plugin for credentials: no time limit of ours holds there."""
+    hangs, wait = threading.Event(), threading.Event()
+    get = Client.get
+
+    def hanging(self: Client, path: str, query: dict[str, str]) -> bytes:
+        if path == "/api/v1/nodes" and not hangs.is_set():
+            hangs.set()
+            wait.wait(30)
+        return get(self, path, query)
+
+    monkeypatch.setattr(Client, "get", hanging)
+    monkeypatch.setattr(loops, "STUCK_SECONDS", 1.0)
+    monkeypatch.setattr(loops, "LIST_SECONDS", 0.2)
+    api.put("nodes", "n", node())
+    with watching(api, tmp_path) as running:
+        until(lambda: running.nodes() == {"n"}, "the nodes")
+        assert any("hung" in each["message"] for each in running.lines())
+        api.delete("nodes", "n")
+        until(lambda: running.nodes() == set(), "no node")
+        api.put("nodes", "m", node())
+        wait.set()  # the old loop wakes, and may say nothing any more
+        until(lambda: running.nodes() == {"m"}, "the new node")
+
+
+def test_a_folder_that_cannot_be_written_to_is_said_and_nothing_is_claimed(
+    api: ApiServer, tmp_path: Path
+) -> None:
+    (tmp_path / "snapshot").mkdir()
+    (tmp_path / "snapshot" / ".inventory.new").mkdir()  # holds for root too, unlike mode bits
+    api.put("nodes", "n", node())
+    with watching(api, tmp_path) as running:
+        found = until(lambda: running.lines() or None, "a line")
+        assert found[0]["message"] == "the snapshot cannot be written"
+        time.sleep(1.5)
+        assert running.reader.status().as_of == 0
+        (tmp_path / "snapshot" / ".inventory.new").rmdir()
+        until(running.reader.refresh, "a snapshot")
+        until(lambda: running.reader.status().as_of > 0, "a claim")
+
+
+def test_401_makes_it_read_who_we_are_again(api: ApiServer, tmp_path: Path) -> None:
+    tokens = iter(["old", "new"])
+
+    def configure() -> Any:
+        return configuration(str(api.kubeconfig(tmp_path, token=next(tokens))))
+
+    client = Client(configure)
+    api.say("/api/v1/nodes", 401)
+    with pytest.raises(Refused, match="401"):
+        client.get("/api/v1/nodes", {"limit": "1"})
+    del api.answers["/api/v1/nodes"]
+    client.get("/api/v1/nodes", {"limit": "1"})
+    assert [each["authorization"] for each in api.headers] == ["Bearer old", "Bearer new"]
+
+
+def test_nobody_there_is_told_apart(tmp_path: Path) -> None:
+    with ApiServer() as gone:
+        file = gone.kubeconfig(tmp_path)
+    client = Client(lambda: configuration(str(file)))
+    with pytest.raises(Fault) as found:
+        client.get("/api/v1/nodes", {"limit": "1"})
+    assert found.value.away
+
+
+CONFIGURATIONS = {"no file": None, "no YAML": "a: [", "no kubeconfig": "a: 1", "empty": ""}
+
+
+@pytest.mark.parametrize("text", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+def test_a_bad_kubeconfig_is_an_input_error(text: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(InputError, match="--kubeconfig"):
+        configuration(str(file))
+
+
+def test_lines_are_few_and_the_last_one_is_told(tmp_path: Path) -> None:
+    file, now = tmp_path / "log", [100.0]
+    log = Log(os.open(file, os.O_WRONLY | os.O_CREAT))
+    lines = Lines(log, lambda: now[0])
+    for number in range(5):
+        lines.write("warning", "fault", number=number)
+    lines.tick()
+    now[0] += LINE_SECONDS
+    lines.tick()
+    lines.tick()
+    log.close()
+    told = [orjson.loads(each) for each in file.read_bytes().splitlines()]
+    assert [(each["number"], each.get("unsaid")) for each in told] == [(0, None), (4, 3)]
