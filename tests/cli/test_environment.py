@@ -22,6 +22,8 @@ def command() -> argparse.ArgumentParser:
     flag(serve, "-o", "--output", choices=("text", "json"), default="text")
     flag(serve, "--tls-cert-file", default="/tls.crt")
     flag(serve, "--share", type=share, default=0.5)
+    flag(serve, "--rule", action="append")
+    flag(serve, "--most", type=share, action="append")
     nodes = serve.add_mutually_exclusive_group()
     flag(nodes, "--inventory", rival="snapshot")
     flag(nodes, "--snapshot", rival="inventory")
@@ -70,6 +72,19 @@ def given(words: list[str]) -> dict[str, tuple[Any, Origin]]:
         pytest.param({}, ["--dev"], {"--dev": (True, FLAG)}, id="a switch by flag"),
         pytest.param({"OUTPUT": "json"}, [], {"--output": ("json", ENVIRONMENT)}, id="a choice"),
         pytest.param({}, ["-o", "json"], {"--output": ("json", FLAG)}, id="a choice, in short"),
+        pytest.param({}, ["--rule=a", "--rule", "b"], {"--rule": (("a", "b"), FLAG)}, id="twice"),
+        pytest.param(
+            {"RULE": "a, b,"}, [], {"--rule": (("a", "b"), ENVIRONMENT)}, id="a variable of two"
+        ),
+        pytest.param(
+            {"RULE": "a,b"},
+            ["--rule=c", "--rule=d"],
+            {"--rule": (("c", "d"), FLAG)},
+            id="flags that repeat do not add to the variable",
+        ),
+        pytest.param(
+            {"MOST": "0.25,1"}, [], {"--most": ((0.25, 1.0), ENVIRONMENT)}, id="two with a type"
+        ),
         pytest.param(
             {"TLS_CERT_FILE": "x"}, [], {"--tls-cert-file": ("x", ENVIRONMENT)}, id="dashes"
         ),
@@ -102,6 +117,7 @@ def test_a_value_and_where_it_came_from(
         ("DEV", "maybe", "GPU_WEBHOOK_DEV says 'maybe': must be true or false"),
         ("OUTPUT", "xml", "GPU_WEBHOOK_OUTPUT says 'xml': must be one of text, json"),
         ("SHARE", "2", "GPU_WEBHOOK_SHARE says '2': a share is at most 1"),
+        ("MOST", "1,2", "GPU_WEBHOOK_MOST says '1,2': a share is at most 1"),
         ("SHARE", "x", "GPU_WEBHOOK_SHARE says 'x': must be what the flag takes"),
     ],
 )

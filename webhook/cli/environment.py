@@ -1,7 +1,7 @@
 """Flags with an environment variable that stands in for them: --bind has GPU_WEBHOOK_BIND.
 
 What the command line says wins over the environment, and that over the default. A variable that is
-empty counts as not set.
+empty counts as not set. Where a flag may be repeated, its variable has commas.
 """
 
 from __future__ import annotations
@@ -39,16 +39,19 @@ class Flag(NamedTuple):
 
 
 def flag(command: argparse._ActionsContainer, *names: str, rival: str = "", **options: Any) -> None:
-    """As `command.add_argument`, of which it takes the actions `store` and `store_true`.
+    """As `command.add_argument`: of its actions `store`, `store_true` and `append`, to a tuple.
 
     `rival` is the `dest` of a flag that cannot stand beside this one: given on the command line,
     this one also takes the place of the rival's variable.
     """
-    if options.pop("action", "store") == "store_true":
+    sort = options.pop("action", "store")
+    if sort == "store_true":
         options |= {"nargs": 0, "const": True, "default": False}
+    elif sort == "append":
+        options["default"] = ()
     action = command.add_argument(*names, action=_Flag, **options)
     assert isinstance(action, _Flag)  # noqa: S101
-    action.rival = rival
+    action.rival, action.repeats = rival, sort == "append"
     variable = variable_of(action.dest)
     assert not variable.startswith(_TAKEN), f"{variable} is set by Kubernetes"  # noqa: S101
     # Said before the variable takes its place, since --help tells the default of the command.
@@ -92,6 +95,7 @@ class _Flag(argparse.Action):
     """Stores the value, and that the command line gave it."""
 
     rival = ""
+    repeats = False
 
     def __call__(
         self,
@@ -100,8 +104,13 @@ class _Flag(argparse.Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,  # noqa: ARG002
     ) -> None:
-        setattr(namespace, self.dest, self.const if self.nargs == 0 else values)
-        setattr(namespace, _GIVEN, {*getattr(namespace, _GIVEN, ()), self.dest})
+        given = getattr(namespace, _GIVEN, ())
+        if self.repeats:
+            before = getattr(namespace, self.dest) if self.dest in given else ()
+            setattr(namespace, self.dest, (*before, values))
+        else:
+            setattr(namespace, self.dest, self.const if self.nargs == 0 else values)
+        setattr(namespace, _GIVEN, {*given, self.dest})
         if self.rival:
             setattr(namespace, self.rival, None)
 
@@ -112,10 +121,10 @@ class _Text(str):
     __slots__ = ()
 
 
-def _reader(action: argparse.Action, variable: str) -> Callable[[str], Any]:
+def _reader(action: _Flag, variable: str) -> Callable[[str], Any]:
     """A type that reads the command line as before, and says which variable is wrong."""
     plain: Callable[[str], Any] = action.type if callable(action.type) else str
-    read = _truth if action.nargs == 0 else plain
+    read = _truth if action.nargs == 0 else _several(plain) if action.repeats else plain
 
     def from_either(text: str) -> Any:
         if not isinstance(text, _Text):
@@ -134,6 +143,10 @@ def _reader(action: argparse.Action, variable: str) -> Callable[[str], Any]:
         return value
 
     return from_either
+
+
+def _several(read: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+    return lambda text: tuple(read(part.strip()) for part in text.split(",") if part.strip())
 
 
 def _truth(text: str) -> bool:
