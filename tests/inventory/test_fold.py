@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from webhook.core.node_index import NodeIndex
 from webhook.core.nodes import Node, group
+from webhook.core.pod import Pod
 from webhook.core.settings import Settings
 from webhook.inventory import project
 from webhook.inventory.store import REMEMBERED_SECONDS, Store
@@ -50,9 +51,9 @@ def a_pod(draw: st.DrawFn, name: str) -> Raw:
     }
 
 
-def audit(raw: Raw) -> tuple[str, ...]:
+def audit(pod: Pod) -> tuple[str, ...]:
     """Stands for the leak guard: pods named `b` in the namespace `y` see too much."""
-    seen = raw["metadata"] == {"name": "b", "namespace": "y"}
+    seen = pod.metadata == {"name": "b", "namespace": "y"}
     return ("variable", "host-path") if seen else ()
 
 
@@ -175,7 +176,7 @@ class Fold(RuleBasedStateMachine):
         seen = [
             pod
             for pod in self.pods.values()
-            if audit(pod) and pod["status"]["phase"] not in {"Succeeded", "Failed"}
+            if audit(Pod(pod)) and pod["status"]["phase"] not in {"Succeeded", "Failed"}
         ]
         assert self.store.pods.exposed_pods == len(seen)
         assert sum(self.store.pods.exposed.values()) == 2 * len(seen)

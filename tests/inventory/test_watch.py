@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from webhook.core.pod import Pod
     from webhook.inventory.project import Audit
 
 GPU = "nvidia.com/gpu"
@@ -65,7 +66,7 @@ def watching(api: ApiServer, folder: Path, audit: Audit | None = None) -> Iterat
     log_file = folder / "log"
     log = Log(os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
     (folder / "snapshot").mkdir(exist_ok=True)
-    watcher = Watcher(client, SETTINGS, folder / "snapshot", log, audit)
+    watcher = Watcher(client, SETTINGS, folder / "snapshot", log, lambda _: audit)
     thread = threading.Thread(target=watcher.run)
     thread.start()
     try:
@@ -146,8 +147,8 @@ def test_without_nodes_nothing_is_published(api: ApiServer, tmp_path: Path) -> N
 
 
 def test_one_odd_object_does_not_hide_the_others(api: ApiServer, tmp_path: Path) -> None:
-    def audit(raw: dict[str, Any]) -> tuple[str, ...]:
-        if raw["metadata"]["name"] == "odd":
+    def audit(found: Pod) -> tuple[str, ...]:
+        if found.metadata["name"] == "odd":
             raise ValueError("what is this?")
         return ()
 
@@ -282,7 +283,7 @@ def test_other_settings_list_everything_anew_and_keep_what_is_published_till_the
         assert set(first.index.totals) == {GPU}
         api.say("/api/v1/nodes", 503)
         settings = replace(SETTINGS, gpu_resources=("example.com/*",))
-        running.watcher.use(settings, None)
+        running.watcher.use(settings)
         until(lambda: running.state("nodes").faults >= 1, "a fault")
         as_of = running.reader.status().as_of
         time.sleep(1.5)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.core.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable, Mapping
 
+    from webhook.core.pod import Pod
     from webhook.core.settings import Settings
     from webhook.inventory.project import Audit
     from webhook.inventory.watch import Watcher
     from webhook.telemetry.logs import Log
+
+    LabelsOf = Callable[[str], Mapping[str, str]]
 
 _NICENESS = 5  # a list of 150,000 pods takes a core for a while; answers come first
 
@@ -34,7 +38,11 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--snapshot {folder}: cannot be written to; name a folder that can")
     api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
     log = Log()
-    watcher = Watcher(api, settings, folder, log, audit_of(settings))
+
+    def labels_of(namespace: str) -> Mapping[str, str]:
+        return watcher.labels_of(namespace)
+
+    watcher = Watcher(api, settings, folder, log, lambda each: audit_of(each, labels_of))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: watcher.stopped.set())
     os.nice(_NICENESS)
@@ -82,17 +90,26 @@ class _Reload:
         self._watcher.extra.pop("settings_fault", None)
         if settings != self._settings:
             self._settings = settings
-            self._watcher.use(settings, audit_of(settings))
+            self._watcher.use(settings)
             self._log.write("info", "the settings are new: everything is listed anew")
 
 
-def audit_of(settings: Settings) -> Audit:
-    """What the leak guard says of a raw pod."""
-    from webhook.core.pod import Pod
+def audit_of(settings: Settings, labels_of: LabelsOf = lambda _: {}) -> Audit:
+    """What the leak guard says of a pod; `labels_of` knows the namespaces' labels.
+
+    Nothing where the guard is off, or the namespace has opted out of all.
+    """
+    from webhook.admission.subject import IGNORE
+    from webhook.core.modes import Mode, modes_for
     from webhook.rules import leak_guard
 
-    def audit(raw: dict[str, Any]) -> tuple[str, ...]:
-        namespace = str(raw["metadata"].get("namespace", ""))
-        return leak_guard.exposures(Pod(raw), settings, namespace)
+    def audit(pod: Pod) -> tuple[str, ...]:
+        namespace = str(pod.metadata.get("namespace", ""))
+        found = leak_guard.exposures(pod, settings, namespace)
+        if not found:
+            return ()
+        labels = labels_of(namespace)
+        mode = modes_for(settings.policy, namespace, labels).of(leak_guard.CODE)
+        return () if mode is Mode.OFF or labels.get(IGNORE) == "true" else found
 
     return audit

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
 
     Raw = dict[str, Any]
-    Audit = Callable[[Raw], Iterable[str]]
+    Audit = Callable[[Pod], Iterable[str]]  # by what a pod sees GPUs that it did not ask for
 
 _OURS = "gpu-webhook.dev/"
 _POD_SECURITY = "pod-security.kubernetes.io/enforce"
@@ -109,8 +109,9 @@ def pod(raw: Raw, settings: Settings, audit: Audit | None = None) -> PodFacts | 
         return None
     bound = as_map(raw.get("spec")).get("nodeName")
     node_name = bound if isinstance(bound, str) else ""
-    gpus = tuple(sorted(gpu_requests(Pod(raw), settings).items())) if node_name else ()
-    exposed = tuple(audit(raw)) if audit is not None else ()
+    read = Pod(raw)
+    gpus = tuple(sorted(gpu_requests(read, settings).items())) if node_name else ()
+    exposed = tuple(audit(read)) if audit is not None else ()
     if not gpus and not exposed:
         return None
     return _facts(node_name if gpus else "", gpus, exposed)

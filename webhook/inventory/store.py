@@ -182,13 +182,13 @@ class Store:
         return self._classes
 
     def holding(self, now: float) -> tuple[NodeClass, ...]:
-        """The classes again, without their labels and taints, but with what pods hold."""
+        """The classes again, with what pods hold, but without names, labels and taints."""
         nothing: Mapping[str, int] = {}
         return tuple(
             NodeClass(
                 {},
                 gpus=each.gpus,
-                nodes=each.nodes,
+                nodes=("",) * len(each.nodes),  # their names take longer than all the rest
                 held=tuple(self.pods.held.get(name, nothing) for name in each.nodes),
             )
             for each in self.classes(now)

@@ -14,7 +14,7 @@ from webhook.inventory.quiet import Lines
 from webhook.inventory.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from webhook.core.settings import Settings
@@ -39,8 +39,9 @@ class Watcher:
         settings: Settings,
         folder: Path,
         log: Log,
-        audit: project.Audit | None = None,
+        audit_of: Callable[[Settings], project.Audit | None] = lambda _: None,
     ) -> None:
+        """`audit_of` makes the leak guard's audit of some settings."""
         self.client = client
         self.log = log
         self.lines = Lines(log)
@@ -54,22 +55,28 @@ class Watcher:
         self._write_fault = ""
         self._loops: list[Loop] = []
         self.extra: dict[str, Any] = {}  # what else the status tells
-        self._set(settings, audit)
+        self._audit_of = audit_of
+        self._set(settings)
 
-    def _set(self, settings: Settings, audit: project.Audit | None) -> None:
+    def _set(self, settings: Settings) -> None:
         self._lock = threading.Lock()
         self.decided = threading.Event()  # all that decisions need was listed, or asked for
         self.store = Store()
         self.states = {kind: State() for kind in NAMES}
-        self._kinds = kinds(self.store, settings, audit)
+        self._kinds = kinds(self.store, settings, self._audit_of(settings))
         self._publisher = Publisher(self._folder, settings)
 
-    def use(self, settings: Settings, audit: project.Audit | None) -> None:
+    def labels_of(self, namespace: str) -> Mapping[str, str]:
+        """The labels of a namespace that anything depends on."""
+        labels: Mapping[str, str] = self.store.namespaces.facts.get(namespace, {})
+        return labels
+
+    def use(self, settings: Settings) -> None:
         """Go on with other settings: all is listed anew, and what is published stays till then."""
         for loop in self._loops:
             loop.retired = True
         with self._lock:
-            self._set(settings, audit)
+            self._set(settings)
         self._start()
 
     def _start(self) -> None:
