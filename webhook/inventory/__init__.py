@@ -1,1 +1,1 @@
-"""What the cluster has. Static for now: what `kubectl get nodes -o yaml` prints."""
+"""What the cluster has: watched and published for the workers, or read from a file."""
