@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from webhook.core import affinity
-from webhook.core.affinity import MOST_TERMS, Mistake, Section, and_join, decode, mistakes
+from webhook.core.affinity import MOST_TERMS, Section, and_join, decode, mistakes
+from webhook.core.go_json import Mistake
 from webhook.core.legacy_names import DEPRECATED_NODE_LABELS
 from webhook.core.pod import PREFERRED, REQUIRED
 

@@ -1,9 +1,7 @@
 """The affinity annotation of 1.2-1.7, read as its scheduler read it, judged as today's API does.
 
-`decode` follows Go's encoding/json into the types of 1.5 (pkg/api/types.go `Affinity`): member
-names match in any case, unknown members and null are passed over, half of a surrogate pair becomes
-U+FFFD, and a value of the wrong type is a mistake. So is a member that is there twice, in any case:
-Go would merge the two, which no author had in mind. `mistakes` are the rules of ValidatePodSpec,
+`decode` follows Go's encoding/json (core/go_json.py) into the types of 1.5 (pkg/api/types.go
+`Affinity`), so unknown members are passed over. `mistakes` are the rules of ValidatePodSpec,
 then and now (1.5.1 validation.go 1906-2120, 1.35 validation.go 4956-5030), so that what they pass
 is never refused.
 """
@@ -12,9 +10,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import labels
+from webhook.core import go_json, labels
+from webhook.core.go_json import Mistake
 from webhook.core.pod import PREFERRED, REQUIRED
 
 if TYPE_CHECKING:
@@ -48,10 +48,6 @@ _SHAPES: dict[str, Any] = {
 }
 
 
-class Mistake(Exception):  # noqa: N818  # it is the author's, not ours
-    """Why a text, or a part of it, cannot be taken over."""
-
-
 @dataclass(slots=True)
 class Section:
     """One of nodeAffinity, podAffinity and podAntiAffinity, in today's spelling.
@@ -75,10 +71,7 @@ def decode(text: object) -> dict[str, Section]:
         raise Mistake("it is no text")
     if not text:
         return {}
-    try:
-        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
-        raise Mistake(f"it is not JSON ({_first_line(error)})") from error
+    value = go_json.loads(text)
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -100,78 +93,22 @@ def unknown_sections(text: str) -> list[str]:
     return [key for key in json.loads(text) or {} if key.lower() not in known]
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> Raw:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a member is there twice")
-    return members
-
-
-def _first_line(error: Exception) -> str:
-    return "too deeply nested" if isinstance(error, RecursionError) else str(error)
-
-
 def _section(raw: object, name: str) -> Section:
     section = Section()
     try:
-        section.value = _read(raw, _SHAPES[name], name, section)
+        # What the types of 1.5 did not have is passed over.
+        section.value = go_json.read(raw, _SHAPES[name], name, partial(_note_unknown, section))
     except Mistake as mistake:
         section.why = str(mistake)
     return section
 
 
-def _read(raw: object, shape: Any, where: str, section: Section) -> Any:
-    """The value in today's spelling, without what the types of 1.5 did not have."""
-    if isinstance(shape, type):
-        if type(raw) is not shape:
-            raise Mistake(f"{where} must be {_NAMES[shape]}")
-        return _whole_text(raw) if isinstance(raw, str) and not raw.isascii() else raw
-    if isinstance(shape, list):
-        if not isinstance(raw, list):
-            raise Mistake(f"{where} must be a list")
-        # In a Go slice a null is the type's zero value.
-        return [
-            _read(_ZERO[type(shape[0])] if item is None else item, shape[0], where, section)
-            for item in raw
-        ]
-    if not isinstance(raw, dict):
-        raise Mistake(f"{where} must be an object")
-    if "*" in shape:
-        return {
-            _whole_text(key): _read("" if item is None else item, shape["*"], where, section)
-            for key, item in raw.items()
-        }
-    return dict(_members(raw, shape, where, section))
-
-
-def _whole_text(text: str) -> str:
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-_NAMES = {str: "a text", int: "a whole number"}
-_ZERO: dict[type, Any] = {type: "", dict: {}}
-
-
-def _members(raw: Raw, shape: Raw, where: str, section: Section) -> Iterator[tuple[str, Any]]:
-    names = {name.lower(): name for name in shape}
-    seen: set[str] = set()
-    for key, item in raw.items():
-        name = names.get(key.lower())
-        if name in seen:
-            raise Mistake(f"{where}.{name} is there twice")
-        if name is not None:
-            seen.add(name)
-            if item is not None:
-                yield name, _read(item, shape[name], f"{where}.{name}", section)
-        elif key.lower() == NEVER_SHIPPED.lower():
-            section.left = True
-            section.notes.append(f"{where}.{NEVER_SHIPPED} was never implemented")
-        else:
-            section.notes.append(f"{where} has no {key[:40]!r}")
+def _note_unknown(section: Section, where: str, key: str) -> None:
+    if key.lower() == NEVER_SHIPPED.lower():
+        section.left = True
+        section.notes.append(f"{where}.{NEVER_SHIPPED} was never implemented")
+    else:
+        section.notes.append(f"{where} has no {key[:40]!r}")
 
 
 def empty_namespaces(section: Section, meaning: str) -> None:

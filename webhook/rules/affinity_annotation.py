@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import affinity
+from webhook.core import affinity, go_json
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, DEPRECATED_NODE_LABELS
@@ -60,7 +60,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     try:
         # null is what a chart writes to erase an old value on upgrade
         sections = {} if text is None else affinity.decode(text)
-    except affinity.Mistake as mistake:
+    except go_json.Mistake as mistake:
         message = f"the affinity annotation is not converted: {mistake}; mend or delete it"
         yield Finding(CODE, at, message, severity=Severity.PERSON)
         return
