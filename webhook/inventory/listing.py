@@ -10,7 +10,7 @@ from webhook.core.pod import as_map
 from webhook.inventory.client import Fault, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from webhook.inventory.client import Client
 
@@ -24,14 +24,16 @@ _GONE = 410
 _ATTEMPTS = 3
 
 
-def objects(client: Client, path: str, progress: Progress) -> Iterator[dict[str, Any]]:
+def objects(
+    client: Client, path: str, progress: Progress, query: Mapping[str, str] | None = None
+) -> Iterator[dict[str, Any]]:
     """All objects that are served there. Some may come twice; the later one is the newer one.
 
     Raises Fault, or Refused where the API server says no.
     """
     for attempt in range(_ATTEMPTS):
         try:
-            yield from _pages(client, path, progress)
+            yield from _pages(client, path, progress, query or {})
         except Refused as refused:  # the list took so long that its version is forgotten
             if refused.status != _GONE or attempt == _ATTEMPTS - 1:
                 raise
@@ -39,10 +41,12 @@ def objects(client: Client, path: str, progress: Progress) -> Iterator[dict[str,
             return
 
 
-def _pages(client: Client, path: str, progress: Progress) -> Iterator[dict[str, Any]]:
+def _pages(
+    client: Client, path: str, progress: Progress, asked: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
     what, token, done = path.rpartition("/")[2], "", 0
     while True:
-        query = {"limit": str(PAGE)} | ({"continue": token} if token else {})
+        query = {**asked, "limit": str(PAGE)} | ({"continue": token} if token else {})
         try:
             page = orjson.loads(client.get(path, query))
         except orjson.JSONDecodeError as error:
