@@ -1,0 +1,157 @@
+"""What a new text changes, line by line: as hunks, as a patch, and side by side."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_CONTEXT = 3
+_FEW = 2_000  # lines; beyond, difflib may leave out lines that are everywhere
+_PLAIN = re.compile(r"[^\x00-\x1f\x7f\"\\\ud800-\udfff]*")
+_NO_NEWLINE = "\\ No newline at end of file\n"
+_SHORT = {"\t": "\\t", "\n": "\\n", '"': '\\"', "\\": "\\\\"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line with its line end. It has a number in the old text, in the new one, or in both."""
+
+    text: str
+    old: int = 0
+    new: int = 0
+
+    @property
+    def sign(self) -> str:
+        if self.old and self.new:
+            return " "
+        return "-" if self.old else "+"
+
+
+Hunk = tuple[Line, ...]
+
+
+def split(text: str) -> list[str]:
+    r"""Give the lines with their ends. Only \n ends a line, as for git and editors."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    last = lines.pop()[:-1]
+    return [*lines, last] if last else lines
+
+
+def changes(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int, int]]:
+    """Give the ranges old[a:b] that became new[c:d], in order."""
+    head = _alike(old, new)
+    tail = _alike(old[head:][::-1], new[head:][::-1])
+    middle = old[head : len(old) - tail]
+    matcher = SequenceMatcher(
+        None, middle, new[head : len(new) - tail], autojunk=len(middle) > _FEW
+    )
+    return [
+        (a + head, b + head, c + head, d + head)
+        for tag, a, b, c, d in matcher.get_opcodes()
+        if tag != "equal"
+    ]
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    for number, (mine, theirs) in enumerate(zip(one, other, strict=False)):
+        if mine != theirs:
+            return number
+    return min(len(one), len(other))
+
+
+def hunks(old: str, new: str, context: int = _CONTEXT) -> Iterator[Hunk]:
+    """Give what changed, with lines around it; changes that are near are one hunk."""
+    before, after = split(old), split(new)
+    near: list[tuple[int, int, int, int]] = []
+    for change in changes(before, after):
+        if near and change[0] - near[-1][1] > 2 * context:
+            yield _hunk(before, after, near, context)
+            near = []
+        near.append(change)
+    if near:
+        yield _hunk(before, after, near, context)
+
+
+def _hunk(
+    before: Sequence[str],
+    after: Sequence[str],
+    near: list[tuple[int, int, int, int]],
+    context: int,
+) -> Hunk:
+    lines: list[Line] = []
+    start = max(near[0][0] - context, 0)
+    ahead = near[0][2] - near[0][0]  # how far the new text's numbers are ahead
+    for a, b, c, d in near:
+        lines += [Line(before[at], at + 1, at + 1 + ahead) for at in range(start, a)]
+        lines += [Line(before[at], old=at + 1) for at in range(a, b)]
+        lines += [Line(after[at], new=at + 1) for at in range(c, d)]
+        start, ahead = b, d - b
+    end = min(start + context, len(before))
+    lines += [Line(before[at], at + 1, at + 1 + ahead) for at in range(start, end)]
+    return tuple(lines)
+
+
+def pairs(hunk: Hunk) -> Iterator[tuple[Line | None, Line | None]]:
+    """Give the hunk side by side: what was taken away beside what came in its place."""
+    gone: list[Line] = []
+    come: list[Line] = []
+    for line in hunk:
+        match line.sign:
+            case "-":
+                gone.append(line)
+            case "+":
+                come.append(line)
+            case _:
+                yield from zip_longest(gone, come)
+                gone, come = [], []
+                yield line, line
+    yield from zip_longest(gone, come)
+
+
+def heading(hunk: Hunk) -> str:
+    """Give `@@ -1,3 +1,4 @@`."""
+    old = [line.old for line in hunk if line.old]
+    new = [line.new for line in hunk if line.new]
+    return f"@@ -{_range(old, new)} +{_range(new, old)} @@"
+
+
+def _range(mine: list[int], others: list[int]) -> str:
+    if not mine:  # an empty side stands on the line before; there is context unless a file is empty
+        return f"{max(others[0] - 1, 0)},0"
+    return f"{mine[0]}" if len(mine) == 1 else f"{mine[0]},{len(mine)}"
+
+
+def unified(path: str, old: str, new: str) -> str:
+    """Give a patch that `git apply` and `patch -p1` take, or nothing if nothing changed."""
+    lines = list(_unified(old, new))
+    return "".join((f"--- {_name('a', path)}\n+++ {_name('b', path)}\n", *lines)) if lines else ""
+
+
+def _unified(old: str, new: str) -> Iterator[str]:
+    for hunk in hunks(old, new):
+        yield f"{heading(hunk)}\n"
+        for line in hunk:
+            end = "" if line.text.endswith("\n") else f"\n{_NO_NEWLINE}"
+            yield f"{line.sign}{line.text}{end}"
+
+
+def _name(side: str, path: str) -> str:
+    """Give the name as git writes it: quoted if it holds what would break the line."""
+    name = f"{side}/{path.removeprefix('./').lstrip('/')}"
+    if _PLAIN.fullmatch(name):
+        return f"{name}\t" if " " in name else name
+    return f'"{"".join(map(_quoted, name))}"'
+
+
+def _quoted(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    if _PLAIN.fullmatch(character):
+        return character
+    return f"\\{ord(character) & 0xFF:03o}"  # a lone surrogate stands for a byte that is no UTF-8
