@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from webhook.cli import knowledge
+from webhook.cli.progress import progress as bars
 from webhook.core.errors import InputError
 from webhook.inventory.census import Census, totals
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
     from webhook.core.settings import Settings
     from webhook.inventory.census import Amount, Row
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.inventory.listing import Progress
 
 _PIPED_WIDTH = 140  # columns of a table that goes into a file
-_LONG_LIST, _LONG_FILE = 500, 1_000_000  # objects, bytes
+_LONG_FILE = 1_000_000  # bytes
 _FORBIDDEN = 403
 
 
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
     settings = knowledge.settings(args)
     census = Census(settings, audit_of(settings))
-    with _progress() as progress:
+    with bars() as progress:
         if not args.inventory:
             unknown = _from_cluster(args, census, progress)
         elif args.kubeconfig or args.context:
@@ -105,29 +105,6 @@ def _tell(census: Census, kind: str, client: Client, path: str, progress: Progre
 
     for position, obj in enumerate(listing.objects(client, path, progress)):
         census.tell(kind, obj, position)
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Progress]:
-    """A bar on standard error for long lists, if a person looks at it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda *_: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True) as bars:
-        tasks: dict[str, Any] = {}
-
-        def show(what: str, done: int, total: int | None) -> None:
-            if total is None or total > _LONG_LIST or what in tasks:
-                if what not in tasks:
-                    tasks[what] = bars.add_task(what, total=total)
-                bars.update(tasks[what], completed=done, total=total)
-
-        yield show
 
 
 def _print_table(census: Census, unknown: str, *, wide: bool) -> None:

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from webhook import __version__
+from webhook.cli import file_flags
 from webhook.cli.environment import flag
 from webhook.core.errors import WebhookError
 
@@ -21,7 +22,8 @@ _OUR_BUG = 70
 _EPILOG = """\
 Each flag has an environment variable: --bind has GPU_WEBHOOK_BIND.
 
-exit codes: 0 fine, or nothing found; 1 bad input or usage; 2 repaired; 3 denied, or needs a person
+exit codes: 0 fine, nothing found, or all written; 1 bad input or usage;
+            2 repaired, or can be; 3 denied, or needs a person
 """
 
 
@@ -37,7 +39,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog)
-        self._action_max_length = 13  # argparse forgets to count the indentation of commands
+        self._action_max_length = 14  # argparse forgets to count the indentation of commands
 
 
 def parser() -> argparse.ArgumentParser:
@@ -55,7 +57,10 @@ def parser() -> argparse.ArgumentParser:
     _review(commands)
     _explain(commands)
     _inventory(commands)
+    _scan(commands)
+    _migrate(commands)
     _config(commands)
+    _completion(commands)
     return top
 
 
@@ -218,6 +223,21 @@ def _config(commands: argparse._SubParsersAction[_Parser]) -> None:
     flag(conditions, "--config", metavar="FILE", help="settings, as YAML (default: none)")
 
 
+def _scan(commands: argparse._SubParsersAction[_Parser]) -> None:
+    file_flags.scan(_command(commands, "scan", "find legacy GPU use in files, or in a cluster"))
+
+
+def _migrate(commands: argparse._SubParsersAction[_Parser]) -> None:
+    file_flags.migrate(_command(commands, "migrate", "rewrite it in the files, and nothing else"))
+
+
+def _completion(commands: argparse._SubParsersAction[_Parser]) -> None:
+    completion = _command(commands, "completion", "print what makes a shell complete our words")
+    completion.add_argument(
+        "shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish"
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is the epilog's."""
     args = parser().parse_args(argv)
@@ -258,6 +278,18 @@ def _run(args: argparse.Namespace) -> int:
             from webhook.cli import inventory
 
             return inventory.run(args)
+        case "scan":
+            from webhook.cli import scan
+
+            return scan.run(args)
+        case "migrate":
+            from webhook.cli import migrate
+
+            return migrate.run(args)
+        case "completion":
+            from webhook.cli import completion
+
+            return completion.run(args)
         case _:
             from webhook.cli import config
 

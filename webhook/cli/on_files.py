@@ -1,0 +1,190 @@
+"""What `scan` and `migrate` share: which files are meant, what is asked of them, how it is told."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from webhook.cli import knowledge
+from webhook.cli.environment import Origin, origin
+from webhook.core.errors import InputError
+from webhook.migration.results import FileResult, Plan, Report, Skipped, Status
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from webhook.cli.progress import Progress
+
+STDIN = "-"
+_FOR_PEOPLE = ("text", "wide")
+_OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")  # read where only the root is known
+_STEP = 500  # files between two signs of life
+
+
+def plan(args: argparse.Namespace) -> Plan:
+    """What is asked of each file. InputError names what there is not."""
+    settings = replace(knowledge.settings(args), scope="all-legacy")
+    return Plan(
+        settings,
+        knowledge.inventory(args),
+        codes(args.rule),
+        codes(args.ignore_rule),
+        unsafe=args.unsafe,
+        target=(1, int(args.target_version.partition(".")[2])),
+    )
+
+
+def codes(words: Iterable[str]) -> tuple[str, ...]:
+    """The codes of these rules; commas may stand between several."""
+    from webhook.cli.explain import find
+
+    return tuple(find(each.strip()).CODE for word in words for each in word.split(",") if each)
+
+
+def arguments(args: argparse.Namespace) -> tuple[list[str], list[FileResult]]:
+    """The files, folders and globs that are named, and what a kustomization names in vain."""
+    named, vain = list(args.paths), []
+    # A variable stands in for words that are not there.
+    if not named or origin(args, "filename") is Origin.FLAG:
+        named += args.filename
+    if args.kustomize:
+        from webhook.migration import kustomization
+
+        for folder in args.kustomize:
+            parts = kustomization.parts(folder)
+            named += parts.files
+            vain += [FileResult(file, skipped=(Skipped(why),)) for file, why in parts.missing]
+    if not named:
+        raise InputError(
+            "nothing to look at: name files or folders, as -f deploy/ (with -R: and what is below), "
+            "or - for stdin"
+        )
+    return named, vain
+
+
+@dataclass(slots=True)
+class Seen:
+    """How much was looked at."""
+
+    files: int = 0
+
+
+def results(
+    args: argparse.Namespace, asked: Plan, progress: Progress, seen: Seen
+) -> Iterator[FileResult]:
+    """What there is to say of each file, as it is found; files with nothing to say are dropped."""
+    from webhook.migration import files
+    from webhook.migration.migrate import WORDS, migrate_text
+
+    named, vain = arguments(args)
+    yield from vain
+
+    def tell(number: int, _: int) -> None:
+        seen.files = number
+        if number > _STEP:
+            progress("files", number, None)
+
+    wanted = files.Wanted(named, args.recursive, args.exclude)
+    for candidate in files.candidates(wanted, WORDS, tell):
+        source = files.read(candidate) if isinstance(candidate, str) else candidate
+        result = source if isinstance(source, FileResult) else migrate_text(source, asked)
+        if result.located or result.skipped or result.error or result.new_text is not None:
+            yield result
+
+
+def done(result: FileResult) -> FileResult:
+    """The result once its new text is written, or printed."""
+    located = tuple(
+        replace(each, status=Status.FIXED) if each.status is Status.FIXABLE else each
+        for each in result.located
+    )
+    return replace(result, located=located)
+
+
+def report(found: Iterable[FileResult], seen: Seen) -> Report:
+    """All that is to say, in the order of paths."""
+    return Report(tuple(sorted(found, key=lambda each: each.path)), files=seen.files)
+
+
+def exit_code(args: argparse.Namespace, found: Report) -> int:
+    """The same in every format."""
+    return found.exit_code(Status(args.fail_on), exit_zero=args.exit_zero)
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """InputError if a report would have no place to go to; said before the work, not after it."""
+    if args.diff and args.output not in (None, *_FOR_PEOPLE):
+        raise InputError(f"--diff is for people: leave it out, or -o {args.output}")
+    for text in args.output_file:
+        folder = Path(text.partition("=")[2]).parent
+        if not folder.is_dir():
+            raise InputError(f"--output-file {text}: there is no folder {folder}; make it first")
+
+
+def write_outputs(args: argparse.Namespace, found: Report) -> None:
+    """Write the reports that go into files."""
+    for text in args.output_file:
+        form, _, path = text.partition("=")
+        try:
+            Path(path).write_text(_as(form, found), encoding="utf-8", newline="")
+        except OSError as error:
+            why = error.strerror
+            raise InputError(f"--output-file {text}: cannot be written: {why}") from error
+
+
+def print_report(form: str, found: Report, *, diffs: bool = False) -> None:
+    """Print the report on stdout."""
+    if form not in _FOR_PEOPLE:
+        sys.stdout.write(_as(form, found))
+        return
+    from webhook.cli import report_console
+
+    console = report_console.console(sys.stdout)
+    if diffs:
+        print_diffs(found.results)
+    report_console.report(found, console, wide=form == "wide")
+
+
+def print_diffs(found: Sequence[FileResult]) -> None:
+    """Print patches: in colour for people, as `git apply` takes them for programs."""
+    from webhook.cli import report_console
+    from webhook.migration import diff
+
+    console = report_console.console(sys.stdout)
+    for result in found:
+        if result.new_text is None:
+            continue
+        if console.is_terminal:
+            report_console.diff(result, console)
+        else:
+            write_text(diff.unified(result.path, result.text, result.new_text))
+
+
+def write_text(text: str) -> None:
+    """Write to stdout as it is: line ends, and characters that the locale may not know."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.flush()
+
+
+def _as(form: str, found: Report) -> str:
+    from webhook.migration.reports import REPORTS
+
+    return REPORTS[form](of_repository(found) if form in _OF_REPOSITORIES else found)
+
+
+def of_repository(found: Report) -> Report:
+    """The same with paths from the root of the repository in which the command runs."""
+    here = Path.cwd()
+    root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+    return replace(found, results=tuple(_rooted(each, root) for each in found.results))
+
+
+def _rooted(result: FileResult, root: Path) -> FileResult:
+    path = os.path.abspath(result.path)  # noqa: PTH100  # links are to be named as they are
+    inside = os.path.commonpath([path, root]) == str(root) and os.path.lexists(path)
+    return replace(result, path=os.path.relpath(path, root)) if inside else result

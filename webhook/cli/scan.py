@@ -1,0 +1,33 @@
+"""`gpu-webhook scan`: what files, or the workloads of a cluster, must change. Changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.cli import on_files
+from webhook.cli.progress import progress
+from webhook.core.errors import InputError
+
+if TYPE_CHECKING:
+    import argparse
+
+_OF_CLUSTERS = ("all_namespaces", "namespace", "selector", "kubeconfig", "context")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is found; the exit code says how bad it is."""
+    on_files.check_outputs(args)
+    if args.cluster:
+        from webhook.cli import scan_cluster
+
+        return scan_cluster.run(args)
+    for dest in _OF_CLUSTERS:
+        if getattr(args, dest):
+            flag = f"--{dest.replace('_', '-')}"
+            raise InputError(f"{flag} is of clusters: add --cluster, or leave it out")
+    asked, seen = on_files.plan(args), on_files.Seen()
+    with progress() as tell:
+        found = on_files.report(on_files.results(args, asked, tell, seen), seen)
+    on_files.write_outputs(args, found)
+    on_files.print_report(args.output or "text", found, diffs=args.diff)
+    return on_files.exit_code(args, found)

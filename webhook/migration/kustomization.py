@@ -1,0 +1,113 @@
+"""Which files a kustomization is made of: what `kubectl apply -k` would read, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from webhook.core.errors import InputError
+from webhook.core.pod import as_items, as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")  # in kustomize's order
+_FOLDERS = ("resources", "bases", "components")  # files or folders; bases are of before 2.1
+_FILES = ("patchesStrategicMerge", "crds", "configurations", "generators", "transformers")
+_WITH_PATH = ("patches", "patchesJson6902", "replacements")
+# A URL, user@host:path, or host/path?ref=: not on this machine.
+_REMOTE = re.compile(
+    r"[a-z][a-z0-9+.-]*:(//|:)|[^/@]+@[^/:]+:|github\.com[/:]|.*[?&]ref=", re.IGNORECASE
+)
+_LARGEST = 4 << 20  # bytes
+
+
+@dataclass(slots=True)
+class Parts:
+    """The files, each once and in order, and what is named but cannot be looked at: with why."""
+
+    files: list[str] = field(default_factory=list)
+    missing: list[tuple[str, str]] = field(default_factory=list)
+
+
+def parts(folder: str) -> Parts:
+    """The files of the kustomization in this folder, and of all that it is built on.
+
+    Raises InputError if there is no kustomization, or if it cannot be read.
+    """
+    found = Parts()
+    _visit(folder, found, set())
+    found.files = list(dict.fromkeys(found.files))
+    return found
+
+
+def _visit(folder: str, found: Parts, seen: set[str]) -> None:
+    real = os.path.realpath(folder)
+    if real in seen:  # two overlays of one base, or a loop: kustomize says so itself
+        return
+    seen.add(real)
+    file = _file_of(folder)
+    found.files.append(file)
+    for name in _named(_read(file)):
+        if _REMOTE.match(name):
+            found.missing.append((file, f"{name} is not on this machine"))
+            continue
+        path = Path(os.path.normpath(Path(folder, name)))
+        if path.is_file():
+            found.files.append(str(path))
+        elif not path.is_dir():
+            found.missing.append((file, f"{name} is not there"))
+        else:
+            try:
+                _visit(str(path), found, seen)
+            except InputError as error:
+                found.missing.append((file, str(error)))
+
+
+def _file_of(folder: str) -> str:
+    for name in NAMES:
+        path = Path(folder, name)
+        if path.is_file():
+            return str(path)
+    raise InputError(f"{folder}: holds no kustomization.yaml")
+
+
+def _read(file: str) -> dict[str, Any]:
+    try:
+        with Path(file).open("rb") as opened:
+            text = opened.read(_LARGEST + 1)
+        return as_map(yaml.load(text, Loader=_LOADER)) if len(text) <= _LARGEST else {}  # noqa: S506
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        problem = str(error).partition("\n")[0]
+        raise InputError(f"{file}: is not YAML: {problem}") from error
+
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _named(kustomization: dict[str, Any]) -> Iterator[str]:
+    """The paths in it; patches may also be written out in place."""
+    for member in (*_FOLDERS, *_FILES):
+        listed = kustomization.get(member)
+        for each in listed if isinstance(listed, list) else ():
+            if isinstance(each, str) and "\n" not in each:
+                yield each
+    for member in _WITH_PATH:
+        for _, each in as_items(kustomization.get(member)):
+            yield from _texts(each.get("path"))
+    yield from _texts(as_map(kustomization.get("openapi")).get("path"))
+    for _, chart in as_items(kustomization.get("helmCharts")):
+        yield from _texts(chart.get("valuesFile"), *(chart.get("additionalValuesFiles") or ()))
+
+
+def _texts(*values: object) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str) and value:
+            yield value
