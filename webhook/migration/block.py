@@ -1,0 +1,187 @@
+"""Entries of maps and lists in block style: where they go from a text, and where new ones come.
+
+A member or an item leaves with its own lines: its trailing comment, and the comment above it if
+that can be of nothing else. A comment stands for the run of entries below it, up to the next
+comment or blank line, so it goes with the whole run; it stays where it looks like entries that are
+commented out. No blank line is left over where an entry was.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from webhook.migration.habits import column, habits_of, line_end, line_start, newline, next_line
+from webhook.migration.nodes import Map, Scalar, entries
+from webhook.migration.results import Replacement
+from webhook.migration.wishes import RefusedError
+from webhook.migration.writing import Writer, indented
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+    from webhook.migration.documents import Document
+    from webhook.migration.nodes import Collection, Entry
+
+_COMMENTED_OUT = re.compile(r"#+[ \t]*(?:-[ \t]|[\"']?[\w./-]+[\"']?[ \t]*:(?:[ \t\r]|$)|[\[{}\]])")
+_BLANK = re.compile(r"[ \t]*\r?\n")
+_SPACES = re.compile(r" *\Z")
+_COMPACT = re.compile(r" *(?:-[ \t]+)+\Z")
+
+
+def removed(document: Document, node: Collection, gone: list[bool]) -> Iterator[Replacement]:
+    """The lines of the entries that go; at least one stays."""
+    every = entries(node)
+    first_stays = gone.index(False)
+    start = 0
+    if first_stays and _before(document.text, every[0].start).strip():
+        yield from _pulled_up(document, every[: first_stays + 1])
+        start = first_stays
+    for position in range(start, len(every)):
+        if gone[position]:
+            yield _own_lines(document, every[position])
+    for run in _runs(document.text, every):
+        heading = _heading(document, every, run.start)
+        if heading is not None and all(gone[position] for position in run) and run.start >= start:
+            yield heading
+
+
+def _before(text: str, at: int) -> str:
+    return text[line_start(text, at) : at]
+
+
+def _own_lines(document: Document, entry: Entry) -> Replacement:
+    text = document.text
+    if not _SPACES.match(_before(text, entry.start)):
+        raise RefusedError("something stands before it on its line", _value(entry))
+    end = next_line(text, line_end(text, entry.end))
+    rest = text[entry.end : line_end(text, entry.end)].strip()
+    if rest and not rest.startswith("#"):
+        raise RefusedError("something stands behind it on its line", _value(entry))
+    return Replacement(line_start(text, entry.start), end, "")
+
+
+def _value(entry: Entry) -> Any:
+    return entry.value
+
+
+def _pulled_up(document: Document, leaving: list[Any]) -> Iterator[Replacement]:
+    """The first entries, behind a dash: the one that stays comes up, or leaves the dash alone."""
+    text, stays = document.text, leaving[-1]
+    before = _before(text, leaving[0].start)
+    if not _COMPACT.match(before) or column(text, stays.start) != len(before):
+        raise RefusedError("something stands before it on its line", _value(leaving[0]))
+    between = text[line_end(text, leaving[-2].end) : stays.start]
+    if not between.strip():
+        yield Replacement(leaving[0].start, stays.start, "")
+        return
+    start = leaving[0].start - len(before) + len(before.rstrip())
+    yield Replacement(start, line_end(text, leaving[-2].end), "")
+
+
+def _runs(text: str, every: list[Any]) -> Iterator[range]:
+    """Positions of entries that have no comment and no blank line between them."""
+    start = 0
+    for position in range(1, len(every) + 1):
+        if position < len(every):
+            end = next_line(text, line_end(text, every[position - 1].end))
+            if end >= line_start(text, every[position].start):
+                continue
+        yield range(start, position)
+        start = position
+
+
+def _heading(document: Document, every: list[Any], position: int) -> Replacement | None:
+    """The comment lines right above an entry, at its column."""
+    text, entry = document.text, every[position]
+    indent = column(text, entry.start)
+    end = start = line_start(text, entry.start)
+    least = next_line(text, every[position - 1].end) if position else 0
+    while start > least:
+        above = line_start(text, start - 1)
+        line = text[above:start]
+        if above < least or line[:indent].strip(" ") or line[indent : indent + 1] != "#":
+            break
+        if _COMMENTED_OUT.match(line, indent):
+            return None
+        start = above
+    return Replacement(start, end, "") if start < end else None
+
+
+def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> Replacement:
+    """The lines of new entries, behind the last one and its trailing comment."""
+    text, last = document.text, entries(node)[-1]
+    writer = Writer(habits_of(document, node))
+    lines: list[str] = []
+    for name, value in new:
+        lines += writer.member(name, value) if isinstance(node, Map) else writer.item(value)
+    indent = column(text, node.start)
+    ends = newline(text, last.end)
+    at = next_line(text, line_end(text, last.end))
+    block = [indented(line, indent) for line in lines]
+    if at == len(text) and not text.endswith("\n"):
+        return Replacement(at, at, "".join(f"{ends}{line}" for line in block))
+    return Replacement(at, at, "".join(f"{line}{ends}" for line in block))
+
+
+def tidied(document: Document, gone: list[Replacement], kept: Container[int]) -> list[Replacement]:
+    """The removals, joined, with the blank lines that would be left over.
+
+    That is: a second one in a row, one below the name of a map or a list, or one at the end. None
+    goes where something is put in (`kept`).
+    """
+    before: list[Replacement] = []
+    after = joined(gone)
+    while after != before:
+        before = after
+        after = joined([_tidy(document, each) if each.end not in kept else each for each in before])
+    text = document.text
+    for position, each in enumerate(after):
+        if each.end == len(text) and not text.endswith("\n") and each.start:
+            start = each.start - (2 if text[: each.start].endswith("\r\n") else 1)
+            after[position] = Replacement(start, each.end, "")
+    return after
+
+
+def _tidy(document: Document, removal: Replacement) -> Replacement:
+    text, start, end = document.text, removal.start, removal.end
+    if start != line_start(text, start) or end not in {len(text), line_start(text, end)}:
+        return removal
+    above = text[line_start(text, start - 1) : start] if start else "\n"
+    if not above.strip() or _begins_block(above):
+        blank = _BLANK.match(text, end)
+        while blank is not None:
+            end = blank.end()
+            blank = _BLANK.match(text, end)
+    if end == len(text) or text.startswith(("---", "..."), end):
+        start = _without_blank_above(document, start)
+    return Replacement(start, end, "")
+
+
+def _begins_block(line: str) -> bool:
+    return line.split(" #", 1)[0].rstrip().endswith((":", "-"))
+
+
+def _without_blank_above(document: Document, start: int) -> int:
+    """Where the blank lines above begin, unless they are part of a text that keeps them."""
+    text = document.text
+    keeps = [n.end for n in document.root.walk() if isinstance(n, Scalar) and n.style in {"|", ">"}]
+    least = max((end for end in keeps if end < start), default=0)
+    while start:
+        above = line_start(text, start - 1)
+        if text[above:start].strip() or above < least:
+            break
+        start = above
+    return start
+
+
+def joined(gone: list[Replacement]) -> list[Replacement]:
+    """Removals that touch or overlap as one."""
+    found: list[Replacement] = []
+    for each in sorted(gone, key=lambda one: (one.start, one.end)):
+        if found and each.start <= found[-1].end:
+            end = max(each.end, found[-1].end)
+            found[-1] = Replacement(found[-1].start, end, "")
+        else:
+            found.append(each)
+    return found

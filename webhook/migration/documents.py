@@ -1,0 +1,263 @@
+"""A text as documents: nodes with their places, and the data as Kubernetes reads it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.pointer import Path
+from webhook.migration import json_tree, yaml_tree, yaml_words
+from webhook.migration.nodes import List, Map, Scalar, entry_at, real
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.migration.nodes import Member, Node
+
+MOST_VALUES = 1_000_000  # a few lines of aliases can stand for more than any memory holds
+_MERGE = "<<"
+_DOCUMENT = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A part of a text that is no YAML and no JSON, or that no manifest is like."""
+
+    start: int
+    end: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A name that stands twice in one map: readers take one of the values, and not all the same."""
+
+    at: Path
+    key: Node
+
+
+@dataclass(slots=True)
+class Document:
+    """One document. `data` is its own copy: no part of it is in two places."""
+
+    text: str
+    start: int
+    end: int
+    root: Node
+    json: bool = False
+    data: Any = None
+    duplicates: list[Duplicate] = field(default_factory=list)
+
+    def find(self, at: Path) -> Node | None:
+        """The node at this place, an alias if one stands there; None if there is none."""
+        node: Node | None = self.root
+        for token in at:
+            if node is None:
+                return None
+            entry = entry_at(real(node), token)
+            node = entry.value if entry is not None else None
+        return node
+
+    def place(self, at: Path) -> tuple[int, int]:
+        """Where to point at for this path: the member's name and value, or the nearest there is."""
+        node, entry = self.root, None
+        for token in at:
+            deeper = entry_at(real(node), token)
+            if deeper is None:
+                break
+            entry, node = deeper, deeper.value
+        if entry is None:
+            return self.root.outer, self.root.end
+        return entry.start, entry.end
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """All documents of a text, and what of it could not be read."""
+
+    documents: tuple[Document, ...]
+    unread: tuple[Unread, ...] = ()
+
+
+def read(text: str, *, json: bool = False) -> Stream:
+    """The documents of a text. What cannot be read is told, and the rest is read."""
+    if json or text.lstrip()[:1] in {"{", "["}:
+        try:
+            return _collect(text, json_tree.read(text), json=True)
+        except json_tree.NotJsonError as error:
+            if json and not _is_yaml(text):
+                return Stream((), (Unread(error.at, len(text), str(error)),))
+    try:
+        return _collect(text, yaml_tree.read(text))
+    except yaml_tree.NotYamlError:
+        return _part_by_part(text)
+
+
+def _is_yaml(text: str) -> bool:
+    """A file may be called .json and hold comments, or commas too many."""
+    try:
+        yaml_tree.read(text)
+    except yaml_tree.NotYamlError:
+        return False
+    return True
+
+
+def _collect(text: str, trees: Any, *, json: bool = False) -> Stream:
+    documents, unread = [], []
+    for tree in trees:
+        root = tree if json else tree.root
+        start, end = (root.start, root.end) if json else (tree.start, tree.end)
+        document = Document(text, start, end, root, json)
+        try:
+            if root is not None:
+                _name_members(root, MOST_VALUES)
+            document.data = _Reading(document).value(root, Path())
+        except _UnfitError as error:
+            unread.append(Unread(error.at, end, str(error)))
+        else:
+            documents.append(document)
+    return Stream(tuple(documents), tuple(unread))
+
+
+def _part_by_part(text: str) -> Stream:
+    """Documents by their `---`, as kubectl cuts a file: one that is no YAML spoils no other.
+
+    The markers cannot be in a scalar. Each part is read with blank lines for what is before it.
+    """
+    documents: list[Document] = []
+    unread: list[Unread] = []
+    for start, end in _parts(text):
+        try:
+            trees = yaml_tree.read(text[start:end])
+        except yaml_tree.NotYamlError as error:
+            unread.append(Unread(start + error.at, end, str(error)))
+            continue
+        for tree in trees:
+            _move(tree.root, start)
+        moved = [yaml_tree.Tree(t.start + start, t.end + start, t.root) for t in trees]
+        stream = _collect(text, moved)
+        documents += stream.documents
+        unread += stream.unread
+    return Stream(tuple(documents), tuple(unread))
+
+
+def _parts(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for found in _DOCUMENT.finditer(text):
+        if found.start() > start and (found[0] == "---" or text[start:].startswith("%")):
+            yield start, found.start()
+            start = found.start()
+    yield start, len(text)
+
+
+def _move(root: Node | None, by: int) -> None:
+    if root is None:
+        return
+    for node in root.walk():
+        node.outer += by
+        node.start += by
+        node.end += by
+        if isinstance(node, List):
+            for item in node.items:
+                item.start += by
+
+
+def is_merge(member: Member) -> bool:
+    """Whether the member is `<<: *other`: the members of the other are these, too."""
+    key = member.key
+    return isinstance(key, Scalar) and key.text == _MERGE and not key.style and key.tag is None
+
+
+def sources_of(value: Node) -> list[Node]:
+    """What a merge key merges, that which counts most first."""
+    there = real(value)
+    return [real(item.value) for item in there.items] if isinstance(there, List) else [there]
+
+
+def _name_members(root: Node, left: int) -> None:
+    """Give every map its names. What a map merges stands, and so ends, before it does."""
+    maps = [node for node in root.walk() if isinstance(node, Map)]
+    for node in sorted(maps, key=lambda node: (node.end, -node.start)):
+        for member in filter(is_merge, node.members):
+            for source in sources_of(member.value):
+                if not isinstance(source, Map):
+                    raise _UnfitError(member.start, "merges what is no map")
+                left -= len(source.names)
+                if left < 0:
+                    raise _UnfitError(member.start, f"merges over {MOST_VALUES:,} values")
+                node.names = {**source.names, **node.names}
+        for member in node.members:
+            if not is_merge(member):
+                node.names[_name(member.key)] = member
+
+
+def _name(key: Node) -> str:
+    if not isinstance(real(key), Scalar):
+        raise _UnfitError(key.outer, "has a map or a list for a name: no manifest has")
+    return name_of(key)
+
+
+def name_of(key: Node) -> str:
+    """A key as JSON has it: a text."""
+    value = scalar_value(real(key))
+    if isinstance(value, bool) or value is None:
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
+
+
+def scalar_value(node: Node) -> Any:
+    """What a scalar says."""
+    if not isinstance(node, Scalar):
+        return None
+    return yaml_words.read(node.text, node.tag, plain=not node.style and node.tag != "!")
+
+
+class _UnfitError(ValueError):
+    """YAML that no manifest is like."""
+
+    def __init__(self, at: int, reason: str) -> None:
+        super().__init__(reason)
+        self.at = at
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Nodes to data, counted."""
+
+    document: Document
+    left: int = MOST_VALUES
+    depth: int = 0
+
+    def value(self, node: Node | None, at: Path) -> Any:
+        if node is None:
+            return None
+        there = real(node)
+        self._count(node)
+        self.depth += 1
+        try:
+            if isinstance(there, Map):
+                return self._map(there, at)
+            if isinstance(there, List):
+                return [self.value(item.value, at / n) for n, item in enumerate(there.items)]
+            return scalar_value(there)
+        finally:
+            self.depth -= 1
+
+    def _count(self, node: Node) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise _UnfitError(node.outer, f"its aliases stand for over {MOST_VALUES:,} values")
+        if self.depth > json_tree.DEEPEST:
+            raise _UnfitError(node.outer, "is too deeply nested")
+
+    def _map(self, node: Map, at: Path) -> dict[str, Any]:
+        own: set[str] = set()
+        for member in node.members:
+            if is_merge(member):
+                continue
+            name = name_of(member.key)
+            if name in own:
+                self.document.duplicates.append(Duplicate(at / name, member.key))
+            own.add(name)
+        return {name: self.value(each.value, at / name) for name, each in node.names.items()}

@@ -1,0 +1,173 @@
+"""Entries of maps and lists in flow style, JSON among them: where they go, and where they come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.migration.habits import habits_of, line_end, line_start, newline, next_line
+from webhook.migration.nodes import List, Map, entries
+from webhook.migration.results import Replacement
+from webhook.migration.wishes import RefusedError
+from webhook.migration.writing import JsonStyle, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.migration.documents import Document
+    from webhook.migration.nodes import Collection, Node
+
+_DEFAULT_UNIT = "  "
+
+
+def removed(document: Document, node: Collection, gone: list[bool]) -> Iterator[Replacement]:
+    """The entries that go, each with one comma; at least one stays."""
+    every = entries(node)
+    text = document.text
+    position = 0
+    while position < len(every):
+        if not gone[position]:
+            position += 1
+            continue
+        end = position
+        while end < len(every) and gone[end]:
+            end += 1
+        last = every[end - 1]
+        if position == 0:
+            start, stop = every[0].start, every[end].start
+        else:
+            start, stop = every[position - 1].end, last.end
+        if "#" in _outside(text, every[position:end], start, stop):
+            start, stop = _whole_lines(document, every[position], last)
+        yield Replacement(start, stop, "")
+        position = end
+
+
+def _outside(text: str, leaving: list[Any], start: int, stop: int) -> str:
+    """What stands between these indexes and is in no entry."""
+    found, at = "", start
+    for entry in leaving:
+        found += text[at : max(entry.start, at)]
+        at = entry.end
+    return found + text[at:stop]
+
+
+def _whole_lines(document: Document, first: Any, last: Any) -> tuple[int, int]:
+    """With comments between, entries go by lines; a comma before a closing bracket is fine."""
+    text = document.text
+    start, end = line_start(text, first.start), next_line(text, line_end(text, last.end))
+    behind = text[last.end : line_end(text, last.end)].strip().removeprefix(",").strip()
+    if text[start : first.start].strip() or (behind and not behind.startswith("#")):
+        raise RefusedError("a comment stands between it and what stays", first.value)
+    return start, end
+
+
+def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> list[Replacement]:
+    """New entries behind the last one, or in the empty brackets."""
+    text, every = document.text, entries(node)
+    written = [_written(document, node, name, value) for name, value in new]
+    if not every:
+        return [Replacement(node.start + 1, node.end - 1, _in_brackets(document, node, written))]
+    last = every[-1]
+    gap = _gap(document, node)
+    behind = text[last.end : line_end(text, last.end)]
+    if "\n" in gap and "#" in behind:  # its comment stays with the last one
+        comma = [] if behind.lstrip().startswith(",") else [Replacement(last.end, last.end, ",")]
+        at = line_end(text, last.end)
+        between = gap.lstrip(",")
+        return [*comma, Replacement(at, at, between + f",{between}".join(written))]
+    return [Replacement(last.end, last.end, "".join(f"{gap}{one}" for one in written))]
+
+
+def _gap(document: Document, node: Collection) -> str:
+    """What stands between two entries, a comma and blanks or a line end."""
+    text, every = document.text, entries(node)
+    if len(every) > 1:
+        gap = text[every[-2].end : every[-1].start]
+        if gap.strip() == "," and gap.lstrip(" \t").startswith(","):
+            return gap.lstrip(" \t")
+    start = line_start(text, every[-1].start)
+    indent = text[start : every[-1].start]
+    if start > node.start and not indent.strip():
+        return f",{newline(text, every[-1].start)}{indent}"
+    return _json_style(document, node).comma if document.json else ", "
+
+
+def _written(document: Document, node: Collection, name: str, value: Any) -> str:
+    said = value_text(document, node, value)
+    if not isinstance(node, Map):
+        return said
+    if document.json:
+        style = _json_style(document, node)
+        return f"{replace(style, unit='').write(name)}{style.colon}{said}"
+    return f"{Writer(habits_of(document, node)).name(name, flow=True)}: {said}"
+
+
+def value_text(document: Document, holder: Node, value: Any) -> str:
+    """A value as it is written in this map or list."""
+    if not document.json:
+        return Writer(habits_of(document, holder)).flow(value)
+    text = _json_style(document, holder).write(value, _inner_indent(document, holder))
+    return text.replace("\n", newline(document.text, holder.start))
+
+
+def _in_brackets(document: Document, node: Collection, written: list[str]) -> str:
+    """The entries of what was empty; JSON of several lines gets several lines."""
+    style = _json_style(document, node) if document.json else JsonStyle()
+    if not style.unit:
+        return style.comma.join(written)
+    ends = newline(document.text, node.start)
+    inner, outer = _inner_indent(document, node), _line_indent(document.text, node.start)
+    lines = f",{ends}{inner}".join(written)
+    return f"{ends}{inner}{lines}{ends}{outer}"
+
+
+def _line_indent(text: str, at: int) -> str:
+    line = text[line_start(text, at) : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _inner_indent(document: Document, node: Node) -> str:
+    """The indent of the lines in this map or list."""
+    text = document.text
+    for entry in entries(node) if isinstance(node, Map | List) else ():
+        indent = text[line_start(text, entry.start) : entry.start]
+        if not indent.strip() and line_start(text, entry.start) > node.start:
+            return indent
+    return _line_indent(text, node.start) + _unit(document)
+
+
+def _unit(document: Document) -> str:
+    """What a level is indented by in this text; nothing if it is all on one line."""
+    text = document.text
+    for holder in document.root.walk():
+        if isinstance(holder, Map | List) and entries(holder):
+            first = entries(holder)[0].start
+            if line_start(text, first) > holder.start:
+                inner, outer = _line_indent(text, first), _line_indent(text, holder.start)
+                return inner.removeprefix(outer) or _DEFAULT_UNIT
+    return ""
+
+
+def _json_style(document: Document, holder: Node) -> JsonStyle:
+    """How this JSON text is written around a map or a list."""
+    text = document.text
+    unit = _unit(document)
+    if isinstance(holder, Map | List) and entries(holder):
+        unit = unit if "\n" in text[holder.start : entries(holder)[0].start] else ""
+    colon, comma = ": ", ", "
+    for node in document.root.walk():
+        if isinstance(node, Map) and node.members:
+            member = node.members[0]
+            colon = text[member.key.end : member.value.start]
+            break
+    for node in document.root.walk():
+        if isinstance(node, Map | List) and len(entries(node)) > 1:
+            one, other = entries(node)[:2]
+            gap = text[one.end : other.start]
+            if "\n" not in gap:
+                comma = gap
+                break
+    else:
+        comma = ", " if colon != ":" else ","
+    return JsonStyle(unit, colon if "\n" not in colon else ": ", comma, text.isascii())

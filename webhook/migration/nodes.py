@@ -1,0 +1,133 @@
+"""The nodes of a text: what stands where, in which style."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A scalar, a map, a list or an alias; `start` and `end` are indexes into the text.
+
+    `start` is that of the content; `outer` that of the anchor or tag before it, if there is one.
+    The end of a block is that of its last member, without the line end: comments and blank lines
+    that follow belong to nobody.
+    """
+
+    outer: int
+    start: int
+    end: int
+    parent: Node | None = None
+    anchor: str = ""
+    tag: str | None = None
+
+    @property
+    def children(self) -> Iterator[Node]:
+        """The nodes directly in this one."""
+        return iter(())
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all in it, in the order of the text."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(list(node.children)))
+
+
+@dataclass(eq=False, slots=True)
+class Scalar(Node):
+    """`style` is the quote, `|` or `>`, or nothing for a plain one."""
+
+    text: str = ""
+    style: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class Alias(Node):
+    """`*name`: the node stands elsewhere."""
+
+    target: Node = None  # type: ignore[assignment]  # always given
+
+
+@dataclass(eq=False, slots=True)
+class Member:
+    """A key and its value in a map."""
+
+    key: Node
+    value: Node
+
+    @property
+    def start(self) -> int:
+        return self.key.outer
+
+    @property
+    def end(self) -> int:
+        return max(self.value.end, self.key.end)
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """An item of a list; `start` is that of its dash in block style."""
+
+    start: int
+    value: Node
+
+    @property
+    def end(self) -> int:
+        return max(self.value.end, self.start + 1)
+
+
+@dataclass(eq=False, slots=True)
+class Map(Node):
+    """`flow` is {a: b}. `names` has the members as they are read, by merge keys (<<) too."""
+
+    flow: bool = False
+    members: list[Member] = field(default_factory=list)
+    names: dict[str, Member] = field(default_factory=dict)
+
+    @property
+    def children(self) -> Iterator[Node]:
+        for member in self.members:
+            yield member.key
+            yield member.value
+
+
+@dataclass(eq=False, slots=True)
+class List(Node):
+    """`flow` is [a, b]."""
+
+    flow: bool = False
+    items: list[Item] = field(default_factory=list)
+
+    @property
+    def children(self) -> Iterator[Node]:
+        for item in self.items:
+            yield item.value
+
+
+Entry = Member | Item
+Collection = Map | List
+
+
+def entry_at(node: Node, token: str | int) -> Entry | None:
+    """What stands at this name or position."""
+    if isinstance(node, List) and isinstance(token, int):
+        return node.items[token] if 0 <= token < len(node.items) else None
+    if isinstance(node, Map) and isinstance(token, str):
+        return node.names.get(token)
+    return None
+
+
+def entries(node: Collection) -> list[Member] | list[Item]:
+    """The members or the items."""
+    return node.members if isinstance(node, Map) else node.items
+
+
+def real(node: Node) -> Node:
+    """The node itself, or the one that an alias stands for."""
+    return node.target if isinstance(node, Alias) else node

@@ -1,0 +1,41 @@
+"""Holds a new text against what it must say, before anybody writes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.migration import documents
+from webhook.migration.splice import apply
+from webhook.migration.yaml_words import is_same
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.migration.results import Replacement
+
+
+def why_not(new_text: str, wanted: Sequence[Any], unread: int = 0, *, json: bool = False) -> str:
+    """Why the text does not say what is wanted of its documents, in order; empty if it does.
+
+    `unread` is how many parts of the text could not be read before.
+    """
+    stream = documents.read(new_text, json=json)
+    if len(stream.unread) != unread:
+        where = stream.unread[-1] if stream.unread else None
+        return (
+            f"the new text would not parse: {where.reason}" if where else "its parts would differ"
+        )
+    found = [document.data for document in stream.documents]
+    if len(found) != len(wanted):
+        return f"the new text would have {len(found)} documents, not {len(wanted)}"
+    for number, (is_, should) in enumerate(zip(found, wanted, strict=True), 1):
+        if not is_same(is_, should):
+            return f"document {number} of the new text would not say what it should"
+    return ""
+
+
+def is_minimal(text: str, new_text: str, replacements: Sequence[Replacement]) -> bool:
+    """Whether the new text is the old one but for the replacements."""
+    return apply(text, replacements) == new_text and all(
+        0 <= one.start <= one.end <= len(text) for one in replacements
+    )
