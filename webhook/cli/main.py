@@ -42,25 +42,18 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         self._action_max_length = 14  # argparse forgets to count the indentation of commands
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(program: str = "gpu-webhook") -> argparse.ArgumentParser:
     """All commands and flags."""
     top = _Parser(
-        prog="gpu-webhook",
+        prog=program,
         description="Makes GPU pods of Kubernetes 1.3-1.10 run on the clusters of today.",
         epilog=_EPILOG,
         formatter_class=_Help,
     )
     top.add_argument("--version", action="version", version=f"gpu-webhook {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    _serve(commands)
-    _watch(commands)
-    _review(commands)
-    _explain(commands)
-    _inventory(commands)
-    _scan(commands)
-    _migrate(commands)
-    _config(commands)
-    _completion(commands)
+    for add in _COMMANDS.values():
+        add(commands)
     return top
 
 
@@ -238,9 +231,30 @@ def _completion(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+_COMMANDS = {
+    "serve": _serve,
+    "watch": _watch,
+    "review": _review,
+    "explain": _explain,
+    "inventory": _inventory,
+    "scan": _scan,
+    "migrate": _migrate,
+    "config": _config,
+    "completion": _completion,
+}
+
+
+def kubectl_plugin() -> int:
+    """`kubectl gpu-migrate`: migrates, unless the first word is another command."""
+    words = sys.argv[1:]
+    if words[:1] not in [[name] for name in (*_COMMANDS, "--version")]:
+        words = ["migrate", *words]
+    return main(words, "kubectl gpu-migrate")
+
+
+def main(argv: Sequence[str] | None = None, program: str = "gpu-webhook") -> int:
     """Run the command; the exit code is the epilog's."""
-    args = parser().parse_args(argv)
+    args = parser(program).parse_args(argv)
     try:
         code = _run(args)
         sys.stdout.flush()

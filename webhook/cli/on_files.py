@@ -60,7 +60,7 @@ def arguments(args: argparse.Namespace) -> tuple[list[str], list[FileResult]]:
             vain += [FileResult(file, skipped=(Skipped(why),)) for file, why in parts.missing]
     if not named:
         raise InputError(
-            "nothing to look at: name files or folders, as -f deploy/ (with -R: and what is below), "
+            "nothing to look at: name files or folders, as -f deploy/ (-R: and all below), "
             "or - for stdin"
         )
     return named, vain
@@ -166,8 +166,13 @@ def print_diffs(found: Sequence[FileResult]) -> None:
 
 def write_text(text: str) -> None:
     """Write to stdout as it is: line ends, and characters that the locale may not know."""
+    write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def write_bytes(content: bytes) -> None:
+    """Write to stdout."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
 
 

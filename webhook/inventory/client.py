@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -16,7 +17,12 @@ import orjson
 import urllib3
 from kubernetes.client import Configuration
 from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.config import (
+    ConfigException,
+    list_kube_config_contexts,
+    load_incluster_config,
+    load_kube_config,
+)
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 from yaml import YAMLError
 
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 30.0  # the API server thinks about a list for a while, but sends it at once
 PAGE_SECONDS = 45.0  # for one page in all: a drip of bytes is no answer
+_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _CHUNK = 1 << 16
 _QUOTED = 200  # characters of an answer that go into a message
 _OK = 200
@@ -64,6 +71,21 @@ def configuration(kubeconfig: str | None = None, context: str | None = None) -> 
         what = kubeconfig or "in-cluster configuration or kubeconfig"
         raise InputError(f"{what}: {error}; name a file with --kubeconfig") from error
     return found
+
+
+def namespace(kubeconfig: str | None = None, context: str | None = None) -> str:
+    """The namespace of the context, as kubectl has it; InputError if there is no such context."""
+    in_pod = kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
+    try:
+        if in_pod:
+            return _OWN_NAMESPACE.read_text().strip()
+        ask: Any = list_kube_config_contexts  # it has no types
+        contexts, current = ask(kubeconfig)
+    except (ConfigException, YAMLError, OSError, ValueError, TypeError, KeyError) as error:
+        what = kubeconfig or "in-cluster configuration or kubeconfig"
+        raise InputError(f"{what}: {error}; name a namespace with --namespace") from error
+    named = [each for each in contexts if each.get("name") == context] or [current]
+    return str((named[0].get("context") or {}).get("namespace") or "default")
 
 
 class Client:

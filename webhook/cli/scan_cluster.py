@@ -1,0 +1,227 @@
+"""`gpu-webhook scan --cluster`: the rules over live workloads, and who must change what.
+
+What a controller made is left out where its maker is looked at as well: that one is to be changed.
+Each object is judged as it was applied, if the API server still knows that; what is only in the
+live object is found, too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.cli import on_files
+from webhook.cli.progress import progress
+from webhook.core.errors import InputError
+from webhook.core.pod import as_map
+from webhook.core.workloads import READY_MADE, custom_kinds
+from webhook.inventory import applied, client, objects
+from webhook.migration.results import FileResult, Report, Status
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from webhook.cli.progress import Progress
+    from webhook.inventory.objects import Reference, Served
+    from webhook.migration.results import Plan
+
+    Raw = dict[str, Any]
+
+_FINISHED = ("Succeeded", "Failed")
+_AS_IT_IS = "in the live object only, not in what was applied"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is found; the exit code is that of files."""
+    if args.paths or args.filename or args.kustomize:
+        raise InputError("--cluster looks at a cluster: leave the files out")
+    if args.all_namespaces and args.namespace:
+        raise InputError("--all-namespaces and --namespace: leave one out")
+    scan = Scan(args, on_files.plan(args))
+    with progress() as tell:
+        told = list(scan.told(tell))
+    told.sort(key=lambda each: each.result.path)
+    found = Report(tuple(each.with_owner() for each in told), files=scan.seen)
+    on_files.write_outputs(args, found)
+    if args.output in (None, "text"):
+        sys.stdout.write("".join(f"{line}\n" for line in _lines(told, scan)))
+        if args.diff:
+            on_files.print_diffs(found.results)
+    else:
+        on_files.print_report(args.output, found, diffs=args.diff)
+    return on_files.exit_code(args, found)
+
+
+@dataclass(slots=True)
+class Told:
+    """What is said of one object, and of others that are alike."""
+
+    result: FileResult
+    owner: str = ""  # who must change what
+    others: int = 0  # objects of the same owner of which the same is to be said
+
+    def with_owner(self) -> FileResult:
+        """The result for programs: each message says where to change it."""
+        if not self.owner:
+            return self.result
+        located = tuple(
+            replace(each, message=f"{each.message}; to be changed: {self.owner}")
+            for each in self.result.located
+        )
+        return replace(self.result, located=located)
+
+
+@dataclass(slots=True)
+class Scan:
+    """One look at a cluster; memory for what is found only."""
+
+    args: argparse.Namespace
+    plan: Plan
+    seen: int = 0
+    made: int = 0  # by controllers that are looked at themselves
+    _alike: dict[object, Told] = field(default_factory=dict)
+
+    def told(self, tell: Progress) -> Iterator[Told]:
+        """What there is to say, kind by kind."""
+        args = self.args
+        try:
+            api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
+            namespace = self._namespace()
+            catalogue = objects.Catalogue(api)
+            kinds = self._kinds(catalogue)
+        except client.Fault as fault:
+            raise InputError(
+                f"no answer from the API server: {fault}. Is it up, and the context right? "
+                "(--kubeconfig FILE, --context NAME)"
+            ) from fault
+        owners = objects.Owners(catalogue)
+        listed = {(each.group, each.kind) for each in kinds}
+        for kind in kinds:
+            try:
+                for obj in objects.of_kind(api, kind, tell, namespace, args.selector or ""):
+                    yield from self._object(obj, owners, listed)
+            except client.Fault as fault:
+                yield Told(FileResult(kind.plural, error=_why(kind, fault)))
+                if fault.away:
+                    return
+
+    def _namespace(self) -> str:
+        if self.args.all_namespaces:
+            return ""
+        named: str = self.args.namespace or client.namespace(
+            self.args.kubeconfig, self.args.context
+        )
+        return named
+
+    def _kinds(self, catalogue: objects.Catalogue) -> list[Served]:
+        built_in = [catalogue.find(group, kind) for group, kind in objects.KINDS]
+        custom = catalogue.custom((*custom_kinds(self.plan.settings), *READY_MADE))
+        return list(dict.fromkeys([*custom, *(each for each in built_in if each is not None)]))
+
+    def _object(
+        self, obj: Raw, owners: objects.Owners, listed: set[tuple[str, str]]
+    ) -> Iterator[Told]:
+        self.seen += 1
+        maker = objects.controller(obj)
+        if maker is not None and (maker.group, maker.kind) in listed:
+            self.made += 1
+            return
+        if obj["kind"] == "Pod" and as_map(obj.get("status")).get("phase") in _FINISHED:
+            return
+        result = judged(obj, self.plan)
+        if not (result.located or result.skipped or result.error):
+            return
+        top = owners.top(obj)
+        told = Told(result, owner_of(top, obj))
+        if maker is not None:
+            found = tuple((each.code, each.path, each.message) for each in result.located)
+            alike = self._alike.setdefault((objects.reference(top), obj["kind"], found), told)
+            if alike is not told:
+                alike.others += 1
+                return
+        yield told
+
+
+def judged(obj: Raw, plan: Plan) -> FileResult:
+    """What the rules say of the object as it was applied, else of the object as it is."""
+    sent, live = applied.as_applied(obj), applied.as_written(obj)
+    result = _judged(sent, plan)
+    if result.located or sent == live:
+        return result
+    as_is = _judged(live, plan)
+    located = tuple(
+        replace(each, message=f"{each.message} ({_AS_IT_IS})") for each in as_is.located
+    )
+    return replace(as_is, located=located)
+
+
+def _judged(obj: Raw, plan: Plan) -> FileResult:
+    from webhook.cli.config import as_yaml
+    from webhook.migration.migrate import migrate_text
+    from webhook.migration.source import Source
+
+    named = objects.reference(obj)
+    path = "/".join(filter(None, (named.namespace, named.kind, named.name)))
+    return migrate_text(Source.of_text(path, as_yaml(obj), "yaml"), plan)
+
+
+def owner_of(top: Raw, obj: Raw) -> str:
+    """What a person must change: where it is kept, or by whom it was written last."""
+    named: Reference = objects.reference(top)
+    if named.kind == "Node":
+        return f"the file of this static pod on the node {named.name}"
+    kept = applied.keepers(top) or applied.keepers(obj)
+    if kept:
+        return ", ".join(kept)
+    by = applied.writers(top)
+    written = f" (last written by {by[0]})" if by else ""
+    return f"{named}{written}"
+
+
+def _why(kind: Served, fault: client.Fault) -> str:
+    if isinstance(fault, client.Refused):
+        return f"{kind.kind}s are not looked at: the API server said {fault}"
+    return f"the list of {kind.kind}s broke off: {fault}"
+
+
+_WORDS = {
+    Status.FIXED: "fixed",
+    Status.FIXABLE: "`migrate` does it",
+    Status.PERSON: "needs a person",
+    Status.NOTICE: "worth knowing",
+}
+
+
+def _lines(told: list[Told], scan: Scan) -> Iterator[str]:
+    """For people: object by object, who must change it and what is to be changed."""
+    from webhook.migration.visible import sentence, visible
+
+    for each in told:
+        result = each.result
+        others = f" and {each.others} more alike" if each.others else ""
+        yield f"{visible(result.path)}{others}"
+        if each.owner:
+            yield f"  to be changed: {visible(each.owner)}"
+        if result.error:
+            yield f"  error: {sentence(result.error)}"
+        for located in result.located:
+            where = f" ({visible(located.path)})" if located.path else ""
+            says = sentence(located.message)
+            yield f"  {located.code} {_WORDS[located.status]}: {says}{where}"
+        for skipped in result.skipped:
+            yield f"  skipped: {sentence(skipped.reason)}"
+        yield ""
+    counts = Counter(found.status for each in told for found in each.result.located)
+    parts = [f"{counts[status]} {word}" for status, word in _WORDS.items() if counts[status]]
+    objects_found = sum(1 + each.others for each in told if each.result.located)
+    words = (
+        f"{objects_found:,} of {scan.seen:,} objects are legacy"
+        if parts
+        else (f"nothing found in {scan.seen:,} objects")
+    )
+    if scan.made:
+        words += f"; {scan.made:,} that others of them made are left out"
+    yield words + (f": {', '.join(parts)}" if parts else "")
