@@ -66,7 +66,7 @@ def named(folder: Path, start: str = ".") -> tuple[list[str], list[str]]:
         ),
         pytest.param(
             {
-                "kustomization.yaml": "patchesStrategicMerge:\n- s.yaml\n- |-\n  kind: Pod\n  spec: {}\n"
+                "kustomization.yaml": "patchesStrategicMerge:\n- s.yaml\n- |-\n  a: b\n  c: d\n"
                 "patchesJson6902:\n- path: j.json\n- patch: '[]'\npatches: [{patch: x}]\n"
                 "replacements: [{path: r.yaml}]\nopenapi: {path: o.json}\n"
                 "helmCharts: [{name: c, valuesFile: v.yaml, additionalValuesFiles: [w.yaml]}]\n",
