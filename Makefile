@@ -26,9 +26,9 @@ test: unit test-cluster  ## everything
 
 unit: dev  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage erase
-	@$(PY) -m coverage run -m pytest -q tests/core tests/rules
+	@HYPOTHESIS_PROFILE=$(if $(CI),cover,$(HYPOTHESIS_PROFILE)) $(PY) -m coverage run -m pytest -q tests/core tests/rules
 	@$(PY) -m coverage report
-	@$(PY) -m pytest -q -m "not cluster" --ignore tests/core --ignore tests/rules
+	@$(PY) -m pytest -q -m "not cluster" $(if $(CI),,--ignore tests/core --ignore tests/rules)
 
 test-cluster: dev cluster  ## what the real control plane says
 	@$(PY) -m pytest -q -m cluster

@@ -9,6 +9,8 @@ events at a rate; `gpu-webhook serve` with two workers reads what it publishes. 
 - watcher, serve: memory (PSS, shared pages shared out) at rest, and the watcher's highest while it
   lists (looked at five times a second);
 - snapshot: its size, and the milliseconds in which a worker reads it;
+- calls: p50, p99 and worst of reviews of different pods at `--calls` a second, with nothing else
+  going on, and while the watcher lists everything again (reliability: F7);
 - events: the share of a core that the watcher takes to follow them (`--rate`, 700 a second is 100
   pods a second, each with seven events).
 
@@ -20,6 +22,8 @@ No figure is asserted. Seconds depend on who else is at work; CPU seconds and me
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
 import sys
 import tempfile
 import threading
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
 _START = 600.0
 _SETTLE = 3.0  # seconds until what a list needed is given back
 _READS = 9
+_QUIET, _BUSY = 15.0, 60.0  # seconds of calls
 _MIB = 1024
 
 
@@ -67,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     top.add_argument("--pods", type=int, default=150_000)
     top.add_argument("--classes", type=int, nargs="*", default=[40, 5_000])
     top.add_argument("--rate", type=int, default=700, help="pod events a second")
+    top.add_argument("--calls", type=int, default=300, help="reviews a second")
     top.add_argument("--seconds", type=float, default=10.0, help="how long events are sent")
     args = top.parse_args(argv)
     runs = [measure(args, classes) for classes in args.classes]
@@ -105,12 +111,12 @@ def measure(args: argparse.Namespace, classes: int) -> Figures:
         _events(figures, server, watcher.pid, args)
         figures.add("watcher, at rest", f"{pss(watcher.pid):.0f} MiB")
         _reads(figures, snapshot)
-        pair = authority.server("serve")
+        pair, port = authority.server("serve"), free_ports(1)[0]
         serve = [
             command,
             "serve",
             f"--snapshot={snapshot}",
-            f"--bind=127.0.0.1:{free_ports(1)[0]}",
+            f"--bind=127.0.0.1:{port}",
             f"--tls-cert-file={pair.certificate}",
             f"--tls-private-key-file={pair.key}",
             "--workers=2",
@@ -121,7 +127,21 @@ def measure(args: argparse.Namespace, classes: int) -> Figures:
         served = sum(map(pss, _family(master.pid)))
         figures.add("serve, two workers and master", f"{served:.0f} MiB")
         figures.add("a replica, at rest", f"{served + pss(watcher.pid):.0f} MiB")
+        url, bundle = f"https://127.0.0.1:{port}/validate", authority.bundle
+        figures.add("calls, nothing else", _calls(url, bundle, args.calls, _QUIET))
+        lists = _lists(reader, "pods")
+        server.expire()
+        figures.add("calls, in a relist", _calls(url, bundle, args.calls, _BUSY))
+        if not _is_watched(reader, lists + 1):
+            figures.add("calls, in a relist", "the relist took longer than the calls")
     return figures
+
+
+def _calls(url: str, bundle: Path, rate: int, seconds: float) -> str:
+    command = [sys.executable, "-m", "bench.paced", url, str(bundle), str(rate), str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    seen = json.loads(done.stdout)
+    return f"p50 {seen['p50']:.1f}, p99 {seen['p99']:.1f}, worst {seen['worst']:.0f} ms"
 
 
 def _relist(figures: Figures, server: Recorded, reader: Snapshot, pid: int) -> None:

@@ -1,4 +1,4 @@
-"""Hypothesis profiles (HYPOTHESIS_PROFILE: dev (default), ci, thorough) and golden files."""
+"""Hypothesis profiles (HYPOTHESIS_PROFILE: dev, ci, cover, thorough) and golden files."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=_SLOW_IS_FINE,
 )
+# For the coverage run, which is three times as slow: CI runs the same tests again without it.
+settings.register_profile("cover", settings.get_profile("ci"), max_examples=100)
 settings.register_profile("thorough", settings.get_profile("dev"), max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
