@@ -17,7 +17,7 @@ from bench.server import OURS, gpu_webhook_command, wait_until_it_answers
 from bench.windows import Window
 from tests.cluster.client import path_of, until
 from tests.cluster.controlplane import ControlPlane, free_ports
-from tests.cluster.webhook import registered
+from tests.cluster.webhook import REPAIR, registered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,7 +69,8 @@ def _serve_ours(cluster: ControlPlane, stack: ExitStack) -> None:
     url = f"https://127.0.0.1:{port}/mutate?timeout=3s"
     review = Target(url, cluster.authority.bundle, BENCH / "review.json", "patch")
     wait_until_it_answers(process, review, log)
-    stack.enter_context(registered(cluster, port, cluster.authority.bundle))
+    # The policy that it is compared with judges nothing either.
+    stack.enter_context(registered(cluster, port, cluster.authority.bundle, (REPAIR,)))
 
 
 def _works(cluster: ControlPlane) -> bool:

@@ -23,7 +23,7 @@ from tests.cluster.client import until
 from tests.cluster.controlplane import ProgramDied, free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from tests.cluster.certificates import Authority, KeyPair
     from tests.cluster.client import Client, Json
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "manifests" / "base"
-_KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+REPAIR = "MutatingWebhookConfiguration"
+KINDS = (REPAIR, "ValidatingWebhookConfiguration")
 _START = 30.0
 
 
@@ -282,10 +283,10 @@ def _server_context(pair: KeyPair) -> ssl.SSLContext:
     return context
 
 
-def shipped(cluster: ControlPlane) -> list[Json]:
+def shipped(cluster: ControlPlane, kinds: Collection[str] = KINDS) -> list[Json]:
     """Give the webhook configurations that users install."""
     rendered = cluster.kubectl("kustomize", str(BASE))
-    return [each for each in yaml.safe_load_all(rendered) if each["kind"] in _KINDS]
+    return [each for each in yaml.safe_load_all(rendered) if each["kind"] in kinds]
 
 
 def pointed_at(configuration: Json, port: int, bundle: Path) -> Json:
@@ -319,9 +320,11 @@ _PROBE = {
 
 
 @contextmanager
-def registered(cluster: ControlPlane, port: int, bundle: Path) -> Iterator[None]:
+def registered(
+    cluster: ControlPlane, port: int, bundle: Path, kinds: Collection[str] = KINDS
+) -> Iterator[None]:
     """Register the shipped configuration; it is in force inside the block and gone after it."""
-    with _configured(cluster, port, bundle):
+    with _configured(cluster, port, bundle, kinds):
         until(lambda: _repairs(cluster.client), "the webhook to be called")
         yield
     until(lambda: not _repairs(cluster.client), "the webhook to be forgotten")
@@ -353,8 +356,10 @@ def failed_open(client: Client) -> int:
 
 
 @contextmanager
-def _configured(cluster: ControlPlane, port: int, bundle: Path) -> Iterator[None]:
-    configurations = [pointed_at(each, port, bundle) for each in shipped(cluster)]
+def _configured(
+    cluster: ControlPlane, port: int, bundle: Path, kinds: Collection[str] = KINDS
+) -> Iterator[None]:
+    configurations = [pointed_at(each, port, bundle) for each in shipped(cluster, kinds)]
     for configuration in configurations:
         cluster.client.create(configuration)
     try:
