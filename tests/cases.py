@@ -1,12 +1,14 @@
 """The cases of tests/corpus: `<rule>/<case>.yaml` in, `.fixed.yaml` and `.findings.txt` out.
 
 `<case>.settings.yaml` and `<case>.nodes.yaml`, where they are there, are what a user gives as
-`--config` and `--inventory`.
+`--config` and `--inventory`. Cases of the rules on manifests are judged as the second road does:
+the whole object first, then each pod template; those whose name ends with `unsafe` as with
+`--unsafe`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,25 +16,33 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from webhook.cli import settings_file
-from webhook.core.engine import run
+from webhook.core.draft import Draft
+from webhook.core.engine import run, run_on_object
+from webhook.core.findings import Safety, Verdict
 from webhook.core.modes import modes_for
 from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
-from webhook.core.workloads import around, template_at
+from webhook.core.workloads import around, template_at, templates_of
 from webhook.inventory import static
-from webhook.rules import GUARD, POLICY, RULES
+from webhook.rules import GUARD, MANIFEST, POLICY, RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
-    from webhook.core.findings import Verdict
-    from webhook.core.rule import Rule
+    from webhook.core.findings import Finding
+    from webhook.core.rule import Named, Rule
+
+    Watch = Callable[[Any], Any]  # a rule in the place of another
 
 CORPUS = Path(__file__).parent / "corpus"
 OUTPUTS = (".fixed.yaml", ".findings.txt")
 GIVEN = (".settings.yaml", ".nodes.yaml")
 DAY = date(2026, 11, 21)  # of all cases: an exception may end
+
+
+def _as_it_is(rule: Named) -> Named:
+    return rule
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,10 @@ class Case:
         inventory = static.load(str(nodes), settings) if nodes.exists() else None
         namespace = obj["metadata"].get("namespace", "default")
         modes = modes_for(settings.policy, namespace, {})
+        if self.is_on_manifest:
+            settings = replace(settings, scope="all-legacy")
+            unsafe = self.file.stem.endswith("unsafe")
+            return Context(settings, inventory, modes=modes, today=DAY, unsafe=unsafe)
         cx = Context(settings, inventory, namespace, modes=modes, today=DAY)
         return cx if template_at(obj) == ROOT else around(cx, obj)
 
@@ -70,27 +84,56 @@ class Case:
         return self.rule in {rule.NAME for rule in GUARD}
 
     @property
+    def is_on_manifest(self) -> bool:
+        return self.rule in {rule.NAME for rule in MANIFEST}
+
+    @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules that an object like this meets, in order."""
+        """The rules that a pod like this meets, in order."""
         return GUARD if self.is_for_guard else (*RULES, *POLICY)
 
-    def judge(self, obj: dict[str, Any], rules: Sequence[Rule] = ()) -> Verdict:
-        """Send the object down road 1; it is repaired in place."""
+    def judge(self, obj: dict[str, Any], watch: Watch = _as_it_is) -> Verdict:
+        """Send the object down its road; it is repaired in place."""
+        cx = self.context(obj)
+        rules = [watch(rule) for rule in self.rules]
+        if self.is_on_manifest:
+            return _second_road([watch(rule) for rule in MANIFEST], rules, obj, cx)
         at = template_at(obj)
         assert at is not None
-        cx = self.context(obj)
-        return run(rules or self.rules, obj, cx, at, every_pod=self.is_for_guard)
+        return run(rules, obj, cx, at, every_pod=self.is_for_guard)
 
     def outputs(self) -> dict[Path, str]:
         """What the golden files of this case must say."""
         obj = self.object()
         verdict = self.judge(obj)
         findings = "".join(
-            f"{each.code} {each.severity} {each.at.dotted}\n    {each.message}\n"
+            f"{each.code} {each.severity}{_only_on_request(each)} {each.at.dotted}\n"
+            f"    {each.message}\n"
             for each in verdict.findings
         )
         fixed = yaml.safe_dump(obj, sort_keys=False, width=100)
         return dict(zip(map(self.beside, OUTPUTS), (fixed, findings), strict=True))
+
+
+def _only_on_request(finding: Finding) -> str:
+    return "" if finding.safety is Safety.SAFE else f" ({finding.safety})"
+
+
+def _second_road(
+    manifest: list[Any], rules: list[Any], obj: dict[str, Any], cx: Context
+) -> Verdict:
+    draft = Draft(obj)
+    verdicts = [run_on_object(manifest, obj, cx, draft)]
+    for at in templates_of(obj, cx.settings):
+        inside = cx if at == ROOT else around(cx, obj)
+        verdicts.append(run(rules, obj, inside, at, draft=draft))
+    return Verdict(
+        tuple(finding for verdict in verdicts for finding in verdict.findings),
+        obj,
+        draft.patch(),
+        tuple(failure for verdict in verdicts for failure in verdict.failed),
+        draft,
+    )
 
 
 def cases() -> list[Case]:

@@ -12,7 +12,7 @@ from tests.cases import CORPUS, GIVEN, OUTPUTS, Case
 from webhook.rules import ALL
 
 if TYPE_CHECKING:
-    from webhook.core.rule import Rule
+    from webhook.core.rule import Named
 
 PAGES = Path(__file__).parents[2] / "docs" / "rules"
 RENEW = "python -m tests.laws.rule_pages"
@@ -40,12 +40,12 @@ def pages() -> dict[Path, str]:
     return made | {PAGES / "README.md": _GENERATED + _INDEX + "".join(lines)}
 
 
-def _headline(rule: Rule) -> str:
+def _headline(rule: Named) -> str:
     first = (rule.__doc__ or "").strip().partition("\n")[0]
     return first.removeprefix("Finds ").removesuffix(".")
 
 
-def _page(rule: Rule) -> str:
+def _page(rule: Named) -> str:
     manual = (rule.__doc__ or "").strip()
     for word in _WORDS:
         manual = manual.replace(f"\n{word}", f"\n**{word}**")

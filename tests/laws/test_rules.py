@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -15,7 +15,7 @@ from webhook import rules as room
 from webhook.admission.response import LONGEST_WARNING
 from webhook.core.labels import LONGEST_VALUE
 from webhook.core.pod import Pod
-from webhook.core.workloads import template_at
+from webhook.core.workloads import templates_of
 from webhook.rules import ALL, RETIRED
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.cases import Case
     from webhook.core.findings import Finding
-    from webhook.core.rule import Context, Rule
+    from webhook.core.rule import Context, Named
 
 TESTS = Path(__file__).parents[1]
 CASES = cases()
@@ -32,7 +32,7 @@ every_rule = pytest.mark.parametrize("rule", ALL, ids=[rule.NAME for rule in ALL
 
 
 @every_rule
-def test_a_rule_is_a_manual(rule: Rule) -> None:
+def test_a_rule_is_a_manual(rule: Named) -> None:
     paragraphs = (rule.__doc__ or "").strip().split("\n\n")
     assert re.fullmatch(r"Finds .+\.", paragraphs[0]), "the first line completes `Finds ...`"
     words = [
@@ -42,7 +42,7 @@ def test_a_rule_is_a_manual(rule: Rule) -> None:
 
 
 @every_rule
-def test_a_rule_has_a_code_and_the_name_of_its_module(rule: Rule) -> None:
+def test_a_rule_has_a_code_and_the_name_of_its_module(rule: Named) -> None:
     assert re.fullmatch(r"GPU[123]\d\d", rule.CODE)
     module = cast("ModuleType", rule).__name__.rpartition(".")[2]
     assert module.replace("_", "-") == rule.NAME
@@ -60,7 +60,7 @@ def test_every_module_of_the_room_is_in_the_list() -> None:
 
 
 @every_rule
-def test_a_rule_has_a_table_and_a_case_that_shows_it(rule: Rule) -> None:
+def test_a_rule_has_a_table_and_a_case_that_shows_it(rule: Named) -> None:
     table = TESTS / "rules" / f"test_{rule.NAME.replace('-', '_')}.py"
     assert "@pytest.mark.parametrize" in table.read_text()
     case = next(case for case in CASES if str(case) == f"{rule.NAME}/example")
@@ -76,16 +76,16 @@ def test_the_corpus_has_a_folder_for_rules_only() -> None:
 def test_a_rule_speaks_only_for_itself(case: Case) -> None:
     strangers: list[tuple[str, str]] = []
 
-    def watched(rule: Rule) -> Rule:
-        def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-            for finding in rule.check(pod, cx):
+    def watched(rule: Any) -> SimpleNamespace:
+        def check(subject: Any, cx: Context) -> Iterator[Finding]:
+            for finding in rule.check(subject, cx):
                 if finding.code != rule.CODE:
                     strangers.append((rule.NAME, finding.code))
                 yield finding
 
-        return cast("Rule", SimpleNamespace(NAME=rule.NAME, CODE=rule.CODE, check=check))
+        return SimpleNamespace(NAME=rule.NAME, CODE=rule.CODE, check=check)
 
-    verdict = case.judge(case.object(), [watched(rule) for rule in case.rules])
+    verdict = case.judge(case.object(), watched)
     assert verdict.findings
     assert strangers == []
 
@@ -93,10 +93,9 @@ def test_a_rule_speaks_only_for_itself(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
 def test_a_warning_fits_also_where_names_are_as_long_as_they_may_be(case: Case) -> None:
     obj = case.object()
-    at = template_at(obj)
-    assert at is not None
-    for position, container in enumerate(Pod(obj, at).containers):
-        container.raw["name"] = f"{position:x<{LONGEST_VALUE}}"
+    for at in templates_of(obj, case.context(obj).settings):
+        for position, container in enumerate(Pod(obj, at).containers):
+            container.raw["name"] = f"{position:x<{LONGEST_VALUE}}"
     for finding in case.judge(obj).findings:
         assert len(f"{finding.code}: {finding.message}") <= LONGEST_WARNING
         assert finding.message.isprintable()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import argparse
     from types import ModuleType
 
-    from webhook.core.rule import Rule
+    from webhook.core.rule import Named
 
 
 def run(args: argparse.Namespace) -> int:
@@ -26,21 +26,24 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def find(word: str) -> Rule:
+def find(word: str) -> Named:
     """The rule with this code or name; raises InputError with the codes there are."""
     code = RETIRED.get(word.upper(), word.upper())
     for rule in ALL:
         if code == rule.CODE or word.lower() == rule.NAME:
             return rule
+    from webhook.cli.settings_kinds import meant
+
+    guess = meant(word, [name for rule in ALL for name in (rule.CODE, rule.NAME)])
     codes = ", ".join(sorted(rule.CODE for rule in ALL))
-    raise InputError(f"there is no rule {word!r}; the codes are {codes}")
+    raise InputError(f"there is no rule {word!r}{guess or '; the codes are ' + codes}")
 
 
-def manual(rule: Rule | ModuleType) -> str:
+def manual(rule: Named | ModuleType) -> str:
     """The rule's docstring."""
     return (rule.__doc__ or "").strip()
 
 
-def headline(rule: Rule | ModuleType) -> str:
+def headline(rule: Named | ModuleType) -> str:
     """Its first line."""
     return manual(rule).partition("\n")[0]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.cli.settings_kinds import Notes, Schema
-    from webhook.core.rule import Rule
+    from webhook.core.rule import Named
 
 # Names as Kubernetes allows them (webhook/core/labels.py; a test holds the two together), in the
 # regular expressions that Python and ECMA-262 share. Lengths stand in front, as what must not be.
@@ -103,7 +103,7 @@ AMOUNTS = MapOf(RESOURCE, Whole(1, 100_000), dict, least=1)
 LABELS = MapOf(LABEL_KEY, LABEL_VALUE, tuple, least=1)
 
 
-def rule_words(rules: Iterable[Rule], what: str) -> OneOf[str]:
+def rule_words(rules: Iterable[Named], what: str) -> OneOf[str]:
     """Codes and names of these rules, and the codes that they took over."""
     words: dict[str, str] = {}
     titles: dict[str, str] = {}

@@ -57,30 +57,31 @@ class Context:
         return self.stuck or self.settings.scope == "all-legacy"
 
 
-class Rule(Protocol):
-    """A module with a docstring (its manual), a NAME, a CODE and a check().
+class Named(Protocol):
+    """A rule of any kind: a module with a docstring, its manual."""
+
+    NAME: str
+    CODE: str
+
+
+class Rule(Named, Protocol):
+    """A rule on pods, with a check().
 
     check() is pure: it reads the pod as the earlier rules left it and yields what it found. The
     engine applies the edits of one rule together, or none of them.
     """
-
-    NAME: str
-    CODE: str
 
     def check(self, pod: Pod, cx: Context) -> Iterator[Finding]:
         """Yield what this rule finds on the pod."""
         ...
 
 
-class ObjectRule(Protocol):
+class ObjectRule(Named, Protocol):
     """A rule that looks at a whole manifest object, as it is written: dead API versions and such.
 
     Only road 2 asks it, and what a person applies is not changed by it. `check` sees the object as
     the earlier rules left it; paths are from its root.
     """
-
-    NAME: str
-    CODE: str
 
     def check(self, obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
         """Yield what this rule finds on the object."""

@@ -1,4 +1,4 @@
-"""The rules, in the order in which they act on a pod: repairs, then policy, and the guard."""
+"""The rules, in the order in which they act: on manifests, on pods, then policy, and the guard."""
 
 from __future__ import annotations
 
@@ -7,19 +7,34 @@ from typing import TYPE_CHECKING
 from webhook.rules import (
     above_limit,
     affinity_annotation,
+    changed_default,
+    controller_annotation,
+    critical_pod,
     daemonset_template,
     dead_annotations,
+    dead_api_version,
+    dead_kubelet_flag,
+    device_plugin_manifest,
     driver_paths,
     driver_profile,
     fractional_amount,
     full_now,
+    gone_image,
+    init_containers_annotation,
+    kind_case,
     leak_guard,
+    legacy_name_elsewhere,
     legacy_resource,
+    missing_selector,
     missing_toleration,
     model_label,
     never_fits,
+    node_objects,
     placement,
+    privileged_container,
     queued_template,
+    quota_names,
+    removed_api,
     request_without_limit,
     tolerations_annotation,
     unequal_amounts,
@@ -27,7 +42,26 @@ from webhook.rules import (
 )
 
 if TYPE_CHECKING:
-    from webhook.core.rule import Rule
+    from webhook.core.rule import Named, ObjectRule, Rule
+
+# Asked of whole objects by the second road, before the rules on the pods in them.
+MANIFEST: tuple[ObjectRule, ...] = (
+    kind_case,  # first: the others go by the kind
+    init_containers_annotation,  # before all that look at containers
+    controller_annotation,
+    critical_pod,  # before dead-annotations, which reports what is left of it
+    changed_default,  # before the version, which says what the default was
+    missing_selector,  # before the version, too: only old ones had autoSelector
+    dead_api_version,
+    removed_api,
+    quota_names,
+    node_objects,
+    device_plugin_manifest,
+    dead_kubelet_flag,
+    legacy_name_elsewhere,
+    privileged_container,
+    gone_image,
+)
 
 RULES: tuple[Rule, ...] = (
     queued_template,  # first: it looks at the template as the queue will see it
@@ -57,7 +91,7 @@ POLICY: tuple[Rule, ...] = (
 # Asked of every pod where the guard is registered: containers that asked for no GPU.
 GUARD: tuple[Rule, ...] = (leak_guard,)
 
-ALL: tuple[Rule, ...] = (*RULES, *POLICY, *GUARD)
+ALL: tuple[Named, ...] = (*MANIFEST, *RULES, *POLICY, *GUARD)
 
 # Codes that are no longer given, with the one that took over; a code is never used again.
 RETIRED: dict[str, str] = {}

@@ -5,7 +5,8 @@ over the others.
 
 Does: on a pod that can never run as it is, writes the fields that cannot weaken it or have it
 refused (safe sysctls, RuntimeDefault seccomp, hostname, subdomain, and the scheduler where the
-settings list it) unless they are there, and removes those annotations and IBM's `nvidiaGPU` hint.
+settings list it) unless they are there, and removes those annotations, IBM's `nvidiaGPU` hint and
+`pod.alpha.kubernetes.io/initialized`, with which a StatefulSet could be held up below 1.8.
 The rest is only reported: `critical-pod` (the Priority plugin refuses a class that comes late),
 unsafe sysctls, unconfined and local seccomp profiles, and init containers, which the API server
 drops before any webhook sees the pod. On a pod that can run, everything is only reported.
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 NAME = "dead-annotations"
 CODE = "GPU108"
 
+_DEFAULT = "default-scheduler"
 _SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
 _RUNTIME_DEFAULT = ("runtime/default", "docker/default")
 # What the kubelet allows without --allowed-unsafe-sysctls (pkg/kubelet/sysctl/safe_sysctls.go),
@@ -84,11 +86,17 @@ def _field(at: Path, holder: Any, value: Any, field: str) -> _Reading:
 def _scheduler(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
     if not labels.is_subdomain(value):
         return _Reading("it is no legal schedulerName; delete it", None)
+    if value == _DEFAULT:
+        return _Reading("it is the default; delete it", ())
     if value not in cx.settings.schedulers:
         return _Reading(f"write schedulerName: {value[:60]} if that scheduler runs here", None)
     # SetDefaults_PodSpec has already put the default there, so that is not the author's word.
-    spec = {} if pod.spec.get("schedulerName") == "default-scheduler" else pod.spec
+    spec = {} if pod.spec.get("schedulerName") == _DEFAULT else pod.spec
     return _field(pod.spec_at / "schedulerName", spec, value, f"schedulerName: {value[:60]}")
+
+
+def _initialized(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
+    return _Reading("no StatefulSet has waited for it since 1.8; delete it", ())
 
 
 def _critical_pod(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
@@ -159,6 +167,7 @@ _READERS: dict[str, Callable[[Pod, Context, str, str], _Reading]] = {
     "pod.beta.kubernetes.io/init-containers": _init_containers,
     "pod.alpha.kubernetes.io/init-container-statuses": _statuses,
     "pod.beta.kubernetes.io/init-container-statuses": _statuses,
+    "pod.alpha.kubernetes.io/initialized": _initialized,
     "security.alpha.kubernetes.io/sysctls": _sysctls,
     "security.alpha.kubernetes.io/unsafe-sysctls": _unsafe_sysctls,
     "seccomp.security.alpha.kubernetes.io/pod": _pod_seccomp,

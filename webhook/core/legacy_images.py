@@ -1,0 +1,84 @@
+"""Data: images of 1.3-1.12 that install a driver or a device plugin, and registries that are gone.
+
+Sources: NVIDIA/k8s-device-plugin tags (1.8 to 1.12, 1.0.0-beta to beta6, v0.6.0 on: the kubelet's
+v1beta1 interface since 1.10), GoogleCloudPlatform/container-engine-accelerators, kops hooks.
+"""
+
+from __future__ import annotations
+
+import re
+
+_PLUGIN = "install today's device plugin (chart nvdp/nvidia-device-plugin) or the GPU operator"
+_GKE = "delete it: GKE installs the driver and the device plugin of its GPU node pools itself"
+_DRIVER = "delete it: install the driver with the node image or the GPU operator"
+
+# What the image is, and the cure; the first that matches counts.
+_INSTALLERS: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (
+        re.compile(
+            r"(?:.*/)?nvidia/k8s-device-plugin(?::(?:1\.[89]\b.*|1\.1[0-2]\b.*|1\.0\.0-.*))"
+        ),
+        "a device plugin for Kubernetes 1.8-1.12",
+        _PLUGIN,
+    ),
+    (
+        re.compile(r"(?:k8s\.gcr\.io|gcr\.io/google[_-]containers)/nvidia-gpu-device-plugin\b.*"),
+        "GKE's device plugin of Kubernetes 1.8-1.11",
+        _GKE,
+    ),
+    (
+        re.compile(
+            r"(?:.*/)?(?:cos-nvidia-installer|cos-gpu-installer|ubuntu-nvidia-driver-installer"
+            r"|nvidia-driver-installer)\b.*"
+        ),
+        "GKE's old driver installer",
+        _GKE,
+    ),
+    (
+        re.compile(r"(?:.*/)?dcwangmit01/nvidia-device-plugin\b.*"),
+        "a driver installer for kops 1.8",
+        _DRIVER,
+    ),
+    (
+        re.compile(
+            r"(?:.*/)?(?:nvidia-docker|nvidia-docker-plugin|coreos-nvidia[^/:]*)(?:[:@].*)?"
+        ),
+        "a driver installer for Kubernetes 1.3-1.8",
+        _DRIVER,
+    ),
+)
+
+_LONGEST = 512  # of an image name; a longer one is refused, and would cost time here
+
+# The registry that Kubernetes published in, and where its images are today (2023-03-10).
+_OLD_REGISTRIES = ("k8s.gcr.io/", "gcr.io/google_containers/", "gcr.io/google-containers/")
+NEW_REGISTRY = "registry.k8s.io/"
+
+_CUDA = re.compile(r"(?:docker\.io/)?nvidia/cuda(?::(?P<tag>[^@]*))?(?:@.*)?")
+_OLD_CUDA = re.compile(r"(?:[5-9]|10)\.\d.*")
+
+
+def installer(image: str) -> tuple[str, str] | None:
+    """What this image installs that nodes of today bring or do in another way, and the cure."""
+    if len(image) <= _LONGEST:
+        for pattern, what, cure in _INSTALLERS:
+            if pattern.fullmatch(image):
+                return what, cure
+    return None
+
+
+def in_new_registry(image: str) -> str | None:
+    """The image's name in the registry of today, if it is in one that is gone."""
+    for old in _OLD_REGISTRIES:
+        if image.startswith(old):
+            return NEW_REGISTRY + image.removeprefix(old)
+    return None
+
+
+def is_old_cuda(image: str) -> bool:
+    """True for CUDA base images that their publisher has taken away: 10 and older, and latest."""
+    found = _CUDA.fullmatch(image) if len(image) <= _LONGEST else None
+    if found is None:
+        return False
+    tag = found["tag"] or "latest"
+    return tag in {"latest", "runtime", "devel"} or _OLD_CUDA.fullmatch(tag) is not None

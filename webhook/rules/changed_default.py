@@ -1,0 +1,97 @@
+"""Finds workloads that say nothing where the API version of today has another default.
+
+Why: DaemonSets of `extensions`, PetSets and StatefulSets of `apps/v1beta1` replaced a pod only when
+somebody had deleted it, and Deployments of `extensions` one pod at a time; in `apps/v1` all of them
+roll, Deployments by 25 %. With one replica that asks for a node's last GPU first, and waits.
+
+Does: writes the old update strategy where the file says none. What else was another default is
+only told, as a notice: how many old revisions and finished Jobs are kept, deadlines, retries, and
+the labels that an object without labels took from its template.
+
+Safety: safe.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.api_versions import workload_successor
+from webhook.core.edits import Set
+from webhook.core.findings import Finding, Severity
+from webhook.core.pod import as_map
+from webhook.core.pointer import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.rule import Context
+
+    Raw = dict[str, Any]
+
+NAME = "changed-default"
+CODE = "GPU122"
+
+_SPEC = ROOT / "spec"
+_EXTENSIONS = "extensions/v1beta1"
+_ALPHA_JOBS = "batch/v2alpha1"
+_WAITED = {
+    (_EXTENSIONS, "DaemonSet"),
+    ("apps/v1beta1", "StatefulSet"),
+    ("apps/v1alpha1", "PetSet"),
+}
+_ROLLED = {(_EXTENSIONS, "Deployment")}
+_AT_ONCE = ("maxSurge", "maxUnavailable")
+_TOOK_LABELS = (_EXTENSIONS, "apps/v1beta1")
+
+
+def check(obj: Raw, cx: Context) -> Iterator[Finding]:
+    if workload_successor(obj, cx.target) is None:
+        return
+    version, kind, spec = obj["apiVersion"], obj["kind"], as_map(obj.get("spec"))
+    if (version, kind) in _WAITED and not as_map(spec.get("updateStrategy")).get("type"):
+        message = (
+            f"a {kind} of {version} waited until somebody deleted a pod, today's rolls: "
+            "write updateStrategy.type: OnDelete"
+        )
+        yield Finding(CODE, _SPEC, message, (Set(_SPEC / "updateStrategy" / "type", "OnDelete"),))
+    if (version, kind) in _ROLLED:
+        yield from _rolling(as_map(spec.get("strategy")))
+    changed = list(_changed(version, kind, obj, spec))
+    if changed:
+        message = f"other defaults than in {version}: {'; '.join(changed)}"
+        yield Finding(CODE, ROOT / "apiVersion", message, severity=Severity.NOTICE)
+
+
+def _rolling(strategy: Raw) -> Iterator[Finding]:
+    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        return
+    at = _SPEC / "strategy" / "rollingUpdate"
+    said = as_map(strategy.get("rollingUpdate"))
+    edits = tuple(Set(at / name, 1) for name in _AT_ONCE if said.get(name) is None)
+    if edits:
+        names = " and ".join(str(edit.at[-1]) for edit in edits)
+        message = (
+            f"a Deployment of {_EXTENSIONS} rolled one pod at a time, today's rolls by 25 %: "
+            f"write 1 as {names} of strategy.rollingUpdate"
+        )
+        yield Finding(CODE, _SPEC, message, edits)
+
+
+def _changed(version: str, kind: str, obj: Raw, spec: Raw) -> Iterator[str]:
+    """What is otherwise today, for fields that the file does not set."""
+    if kind == "Deployment":
+        kept = {_EXTENSIONS: "all", "apps/v1beta1": "2"}.get(version)
+        if kept and spec.get("revisionHistoryLimit") is None:
+            yield f"revisionHistoryLimit 10, not {kept}"
+        if version == _EXTENSIONS and spec.get("progressDeadlineSeconds") is None:
+            yield "progressDeadlineSeconds 600, not none"
+    if version == _ALPHA_JOBS and kind != "Job":
+        if spec.get("successfulJobsHistoryLimit") is None:
+            yield "successfulJobsHistoryLimit 3, not all"
+        if spec.get("failedJobsHistoryLimit") is None:
+            yield "failedJobsHistoryLimit 1, not all"
+    if kind == "Job" and spec.get("backoffLimit") is None:
+        yield "backoffLimit 6, not endless retries"
+    labels = as_map(as_map(spec.get("template")).get("metadata")).get("labels")
+    if version in _TOOK_LABELS and labels and not as_map(obj.get("metadata")).get("labels"):
+        yield f"no labels on the {kind} itself, not its template's"

@@ -1,0 +1,69 @@
+"""Finds annotations for pods that stand on the controller instead of its template.
+
+Why: a Deployment does not pass its own annotations on to its pods. Written there, the alpha
+annotations of schedulers and init containers never had an effect, in any release.
+
+Does: removes them, and never moves them into the template, where they would newly constrain pods
+that have run without them for years. On Namespaces they are alive (`defaultTolerations`,
+`tolerationsWhitelist`, `node-selector`), and on kinds of others an operator may read them: both
+are left alone.
+
+Safety: safe.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.edits import Remove
+from webhook.core.findings import Finding
+from webhook.core.pod import as_map
+from webhook.core.pointer import ROOT
+from webhook.core.workloads import is_built_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.core.pointer import Path
+    from webhook.core.rule import Context
+
+NAME = "controller-annotation"
+CODE = "GPU126"
+
+_FOR_PODS = (
+    "scheduler.alpha.kubernetes.io/affinity",
+    "scheduler.alpha.kubernetes.io/tolerations",
+    "scheduler.alpha.kubernetes.io/name",
+    "scheduler.alpha.kubernetes.io/critical-pod",
+    "scheduler.alpha.kubernetes.io/nvidiaGPU",
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-containers",
+    "pod.alpha.kubernetes.io/init-container-statuses",
+    "pod.beta.kubernetes.io/init-container-statuses",
+    "pod.alpha.kubernetes.io/initialized",
+    "pod.beta.kubernetes.io/hostname",
+    "pod.beta.kubernetes.io/subdomain",
+    "security.alpha.kubernetes.io/sysctls",
+    "security.alpha.kubernetes.io/unsafe-sysctls",
+    "seccomp.security.alpha.kubernetes.io/pod",
+)
+
+
+def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:  # noqa: ARG001
+    if not is_built_in(obj) or obj["kind"] == "Pod":
+        return
+    yield from _dead(obj, ROOT)
+    job = as_map(as_map(obj.get("spec")).get("jobTemplate"))
+    yield from _dead(job, ROOT / "spec" / "jobTemplate")
+
+
+def _dead(holder: Mapping[str, Any], at: Path) -> Iterator[Finding]:
+    annotations = as_map(as_map(holder.get("metadata")).get("annotations"))
+    for key in _FOR_PODS:
+        if key in annotations:
+            place = at / "metadata" / "annotations" / key
+            message = (
+                f"the annotation {key} is not in the pod template and never had an effect: delete "
+                "it; what is wanted of the pods today is a field of the template's spec"
+            )
+            yield Finding(CODE, place, message, (Remove(place),))

@@ -1,0 +1,57 @@
+"""Finds pods that an annotation calls critical.
+
+Why: `scheduler.alpha.kubernetes.io/critical-pod` stopped counting in 1.16. It counted in the
+namespace `kube-system` alone, and with an empty value alone; its heir is `priorityClassName`.
+
+Does: where it counted, writes `priorityClassName: system-cluster-critical`, as the API server of
+1.9-1.15 did, unless a class or a priority is there already. Where the namespace is another one, or
+the value is not empty, it never had an effect and is removed. Where the manifest does not say its
+namespace, nobody can tell: dead-annotations reports it.
+
+Safety: safe.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.edits import Remove, Set
+from webhook.core.findings import Finding
+from webhook.core.pod import Pod, as_map
+from webhook.core.workloads import templates_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.rule import Context
+
+NAME = "critical-pod"
+CODE = "GPU127"
+
+_KEY = "scheduler.alpha.kubernetes.io/critical-pod"
+_NAMESPACE = "kube-system"
+_CLASS = "system-cluster-critical"
+
+
+def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
+    namespace = as_map(obj.get("metadata")).get("namespace") or cx.namespace
+    for at in templates_of(obj, cx.settings):
+        pod = Pod(obj, at)
+        if _KEY not in pod.annotations:
+            continue
+        place, value = pod.annotation_at(_KEY), pod.annotations[_KEY]
+        if value is None or (namespace and (namespace != _NAMESPACE or value != "")):
+            message = (
+                f"the annotation {_KEY} counted in {_NAMESPACE} and with an empty value alone, so "
+                "it never had an effect here: delete it"
+            )
+            yield Finding(CODE, place, message, (Remove(place),))
+        elif namespace and {"priorityClassName", "priority"} & pod.spec.keys():
+            message = f"the annotation {_KEY} has no effect today: delete it, the pod has a class"
+            yield Finding(CODE, place, message, (Remove(place),))
+        elif namespace:
+            message = (
+                f"the annotation {_KEY} has no effect today: write priorityClassName: {_CLASS}"
+            )
+            edit = Set(pod.spec_at / "priorityClassName", _CLASS)
+            yield Finding(CODE, place, message, (edit, Remove(place)))

@@ -1,0 +1,85 @@
+"""Finds workloads in API versions that are no longer served.
+
+Why: Deployments, DaemonSets, ReplicaSets and StatefulSets of `extensions/v1beta1`, `apps/v1beta1`
+and `apps/v1beta2` are refused since 1.16 ("no matches for kind"), CronJobs of `batch/v1beta1` since
+1.25; PetSets, ScheduledJobs and Jobs of `extensions` went long before.
+
+Does: writes `apps/v1` or `batch/v1`, StatefulSet for PetSet and CronJob for ScheduledJob, also
+where a HorizontalPodAutoscaler names such a workload, and deletes what only the old version had
+(`rollbackTo`, `templateGeneration`, `uniqueLabelKey`, `metadata.initializers` and `clusterName`).
+What the new version needs besides is missing-selector's, where its defaults differ changed-default
+says so. A StatefulSet without `serviceName` is converted too, and a person must name its Service.
+A version that the target release (`--target-version`) still serves stays.
+
+Safety: safe.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.api_versions import workload_successor
+from webhook.core.edits import Remove, Set
+from webhook.core.findings import Finding, Severity
+from webhook.core.pod import as_map
+from webhook.core.pointer import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.api_versions import Successor
+    from webhook.core.edits import Edit
+    from webhook.core.pointer import Path
+    from webhook.core.rule import Context
+
+NAME = "dead-api-version"
+CODE = "GPU120"
+
+_SPEC = ROOT / "spec"
+_ONLY_OLD: dict[str, tuple[str, ...]] = {
+    "Deployment": ("rollbackTo", "uniqueLabelKey"),
+    "DaemonSet": ("templateGeneration", "uniqueLabelKey"),
+}
+_ONLY_OLD_METADATA = ("initializers", "clusterName")  # gone with 1.14 and 1.24
+
+
+def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
+    successor = workload_successor(obj, cx.target)
+    if successor is not None:
+        yield _converted(obj, successor)
+    reference = as_map(as_map(obj.get("spec")).get("scaleTargetRef"))
+    successor = workload_successor(reference, cx.target)
+    if successor is not None:
+        yield _renamed(_SPEC / "scaleTargetRef", reference, successor)
+
+
+def _converted(obj: dict[str, Any], successor: Successor) -> Finding:
+    spec, metadata = as_map(obj.get("spec")), as_map(obj.get("metadata"))
+    leaving = [_SPEC / name for name in _ONLY_OLD.get(successor.kind, ()) if name in spec]
+    leaving += [ROOT / "metadata" / name for name in _ONLY_OLD_METADATA if name in metadata]
+    more = f"; delete {', '.join(at.dotted for at in leaving)}" if leaving else ""
+    severity = Severity.REPAIR
+    if successor.kind == "StatefulSet" and not spec.get("serviceName"):
+        more += "; a person must write serviceName, the name of its headless Service"
+        severity = Severity.PERSON
+    edits = (*_names(ROOT, obj, successor), *map(Remove, leaving))
+    return Finding(CODE, ROOT / "apiVersion", _message(obj, successor) + more, edits, severity)
+
+
+def _renamed(at: Path, reference: dict[str, Any], successor: Successor) -> Finding:
+    edits = tuple(_names(at, reference, successor))
+    return Finding(CODE, at / "apiVersion", _message(reference, successor), edits)
+
+
+def _names(at: Path, obj: dict[str, Any], successor: Successor) -> Iterator[Edit]:
+    yield Set(at / "apiVersion", successor.api_version)
+    if successor.kind != obj["kind"]:
+        yield Set(at / "kind", successor.kind)
+
+
+def _message(obj: dict[str, Any], successor: Successor) -> str:
+    major, minor = successor.removed
+    return (
+        f"{obj['kind']} of {obj['apiVersion']} is gone since {major}.{minor}: "
+        f"write {successor.kind} of {successor.api_version}"
+    )

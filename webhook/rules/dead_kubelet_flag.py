@@ -1,0 +1,48 @@
+"""Finds kubelet flags and feature gates of the first GPU support.
+
+Why: `--experimental-nvidia-gpus` went with 1.6, the gate `Accelerators` with 1.11, the gate
+`DevicePlugins` with 1.28. A kubelet that is started with one of them ends at once ("unknown flag",
+"unrecognized feature gate"), and the node is gone with all its pods.
+
+Does: nothing; says what to delete, wherever a manifest carries such a flag: in arguments, in the
+text of a ConfigMap, in `featureGates` of a kubelet's configuration.
+
+Safety: a person must change how nodes are set up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.findings import Finding, Severity
+from webhook.core.pointer import ROOT
+from webhook.core.text_patterns import find
+from webhook.core.walk import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.rule import Context
+
+NAME = "dead-kubelet-flag"
+CODE = "GPU131"
+
+_PATTERNS = ("gpu-flag", "accelerators-gate", "device-plugins-gate")
+_METADATA = (ROOT / "metadata",)
+
+
+def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
+    for at, value in walk(obj, without=_METADATA):
+        # A member of featureGates, or of kubeadm's kubeletExtraArgs, reads like the flag itself.
+        text = f"{at[-1]}: {str(value).lower()}" if _is_member(value, at) else value
+        if isinstance(text, str):
+            said = {
+                match.pattern.name: match.message for match in find(text, cx.settings, _PATTERNS)
+            }
+            for message in said.values():
+                yield Finding(CODE, at, message, severity=Severity.PERSON)
+
+
+def _is_member(value: object, at: tuple[str | int, ...]) -> bool:
+    gate = at[-1:] in (("Accelerators",), ("DevicePlugins",)) and isinstance(value, bool | str)
+    return gate or at[-1:] == ("experimental-nvidia-gpus",)

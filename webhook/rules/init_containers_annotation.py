@@ -1,0 +1,118 @@
+"""Finds init containers that stand in an annotation.
+
+Why: 1.3-1.7 read them from `pod.alpha.kubernetes.io/init-containers`, 1.4-1.7 from the beta
+annotation before it, and both before the field. Since 1.8 the API server drops the annotations
+without a word, and the pod starts without what its init containers would have prepared.
+
+Does: writes them into `spec.initContainers` of each pod template, as the API server of 1.6 did:
+JSON as Go reads it, beta before alpha, the annotation in the place of the field. The rules on pods
+then see these containers, too. Where the field said something else, a person must look, since
+releases from 1.8 on have run what the field says. Bad JSON, members that a container of today does
+not have, and what the API server would refuse (no name, no image, a name that is there twice,
+probes) is only reported. `null` and the `init-container-statuses` of exported pods are removed.
+
+Safety: safe.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import go_json
+from webhook.core.container_shape import CONTAINER
+from webhook.core.edits import Remove, Set
+from webhook.core.findings import Finding, Severity
+from webhook.core.pod import Pod, as_items
+from webhook.core.workloads import templates_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.rule import Context
+
+    Raw = dict[str, Any]
+
+NAME = "init-containers-annotation"
+CODE = "GPU124"
+
+ALPHA = "pod.alpha.kubernetes.io/init-containers"
+BETA = "pod.beta.kubernetes.io/init-containers"
+_STATUSES = (
+    "pod.alpha.kubernetes.io/init-container-statuses",
+    "pod.beta.kubernetes.io/init-container-statuses",
+)
+# Only a sidecar may have these, and there were none then (1.5.1 validateInitContainers).
+_NOT_BEFORE_START = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+
+
+def check(obj: Raw, cx: Context) -> Iterator[Finding]:
+    for at in templates_of(obj, cx.settings):
+        pod = Pod(obj, at)
+        yield from _containers(pod)
+        for key in _STATUSES:
+            if key in pod.annotations:
+                place = pod.annotation_at(key)
+                message = f"the annotation {key} was the kubelet's: delete it"
+                yield Finding(CODE, place, message, (Remove(place),))
+
+
+def _containers(pod: Pod) -> Iterator[Finding]:
+    keys = [key for key in (BETA, ALPHA) if key in pod.annotations]
+    if not keys:
+        return
+    at, value = pod.annotation_at(keys[0]), pod.annotations[keys[0]]
+    leaving = [Remove(pod.annotation_at(key)) for key in keys]
+    if value is None:  # a chart that erases an old value
+        message = f"the annotation {keys[0]} is null: delete the line"
+        yield Finding(CODE, at, message, (leaving[0],))
+        return
+    said = pod.spec.get("initContainers")
+    try:
+        containers = _decoded(value)
+        if containers != said:
+            _judge(containers, pod)
+    except go_json.Mistake as mistake:
+        why = str(mistake)[:120]
+        message = f"the annotation {keys[0]} cannot be taken over: {why}; write spec.initContainers"
+        yield Finding(CODE, at, message, severity=Severity.PERSON)
+        return
+    field = pod.spec_at / "initContainers"
+    if containers == (said or []):
+        message = f"the annotation {keys[0]} has no effect today and is removed: delete it"
+        yield Finding(CODE, at, message, tuple(leaving))
+        return
+    message = f"the annotation {keys[0]} has no effect today and is taken over: "
+    message += "write spec.initContainers"
+    severity = Severity.REPAIR
+    if said:
+        message += "; the field said something else, and releases from 1.8 on ran that: compare"
+        severity = Severity.PERSON
+    edit = Set(field, containers) if containers else Remove(field)
+    yield Finding(CODE, at, message, (edit, *leaving), severity)
+
+
+def _decoded(value: object) -> list[Raw]:
+    if not isinstance(value, str):
+        raise go_json.Mistake("it is no text")
+    raw = go_json.loads(value)
+    containers: list[Raw] = go_json.read([] if raw is None else raw, [CONTAINER], "it", _refuse)
+    return containers
+
+
+def _refuse(where: str, member: str) -> None:
+    raise go_json.Mistake(f"{where} has no {member[:40]!r}")
+
+
+def _judge(containers: list[Raw], pod: Pod) -> None:
+    """Raise Mistake for what ValidatePodSpec, then and now, refuses of a container itself."""
+    names = [item.get("name") for _, item in as_items(pod.spec.get("containers"))]
+    for number, container in enumerate(containers, start=1):
+        name = container.get("name")
+        if not name or not container.get("image"):
+            raise go_json.Mistake(f"container {number} has no name, or no image")
+        if name in names:
+            raise go_json.Mistake(f"the name {name[:63]} is there twice")
+        names.append(name)
+        barred = [each for each in _NOT_BEFORE_START if each in container]
+        if barred and container.get("restartPolicy") != "Always":
+            raise go_json.Mistake(f"an init container cannot have {barred[0]}")

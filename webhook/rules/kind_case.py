@@ -1,0 +1,54 @@
+"""Finds kinds and API versions that are written in the wrong case.
+
+Why: guides and notes say `kind: pod` or `apiVersion: V1`. No API server has ever taken that ("no
+matches for kind"), and the other rules would pass over the object.
+
+Does: writes the kind and the version as Kubernetes spells them, for kinds that Kubernetes itself
+brings, in any version that it ever had. Kinds of others are left alone.
+
+Safety: safe.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.api_versions import OTHERS, WORKLOADS
+from webhook.core.edits import Set
+from webhook.core.findings import Finding
+from webhook.core.pointer import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.rule import Context
+
+NAME = "kind-case"
+CODE = "GPU125"
+
+_CORE = (
+    "ConfigMap Endpoints LimitRange List Namespace Node PersistentVolume PersistentVolumeClaim Pod "
+    "PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount"
+)
+_KNOWN: tuple[tuple[str, str], ...] = (
+    *(("v1", kind) for kind in _CORE.split()),
+    *OTHERS,
+    *WORKLOADS,
+    *(
+        (each.api_version, each.kind)
+        for each in (*OTHERS.values(), *WORKLOADS.values())
+        if each.api_version
+    ),
+    ("autoscaling/v1", "HorizontalPodAutoscaler"),
+)
+_SPELLED = {(version.lower(), kind.lower()): (version, kind) for version, kind in _KNOWN}
+
+
+def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:  # noqa: ARG001
+    said = (str(obj.get("apiVersion")), str(obj.get("kind")))
+    version, kind = _SPELLED.get((said[0].lower(), said[1].lower()), said)
+    for name, was, right in (("apiVersion", said[0], version), ("kind", said[1], kind)):
+        if was != right:
+            at = ROOT / name
+            message = f"no API server knows {name} {was} in this spelling: write {right}"
+            yield Finding(CODE, at, message, (Set(at, right),))

@@ -1,0 +1,92 @@
+"""Finds legacy names where no pod template is known to be.
+
+Why: the GPU resource also stands in the data of other programs: in the `limits` of custom resources
+without a pod template, in variables and arguments that tell an operator which resource to ask for,
+in the text of ConfigMaps. Pods that are made of it wait for ever, and no webhook sees the reason.
+
+Does: with `--unsafe`, renames the resource in `limits` and `requests` that stand outside of pod
+templates. All else is only reported: what is data may be compared, split, or made a label. Where a
+custom kind does have pod templates, list them in `workloads.kinds`.
+
+Safety: unsafe: only whoever knows the program knows what it makes of the name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.edits import Rename
+from webhook.core.findings import Finding, Safety, Severity
+from webhook.core.pod import SECTIONS, Pod
+from webhook.core.pointer import ROOT
+from webhook.core.text_patterns import find
+from webhook.core.walk import walk
+from webhook.core.workloads import templates_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.pointer import Path
+    from webhook.core.rule import Context
+
+    Raw = dict[str, Any]
+
+NAME = "legacy-name-elsewhere"
+CODE = "GPU132"
+
+_HAVE_THEIR_OWN_RULE = ("Node", "ResourceQuota", "ClusterResourceQuota", "LimitRange")
+_IN_CONTAINERS = ("command", "args", "env")
+_PATTERNS = (
+    "resource-name",
+    "model-label",
+    "opaque-resource",
+    "quota-name",
+    "affinity-annotation",
+    "tolerations-annotation",
+    "init-containers-annotation",
+)
+
+
+def check(obj: Raw, cx: Context) -> Iterator[Finding]:
+    if obj.get("kind") in _HAVE_THEIR_OWN_RULE:
+        return
+    templates = templates_of(obj, cx.settings)
+    for at, value in walk(obj, without=(*templates, ROOT / "metadata")):
+        yield from _name(at, value, obj, cx)
+    for template in templates:
+        for container in Pod(obj, template).containers:
+            for part in _IN_CONTAINERS:
+                for at, value in walk(container.raw.get(part), container.at / part):
+                    yield from _text(at, value, cx)
+
+
+def _name(at: Path, value: object, obj: Raw, cx: Context) -> Iterator[Finding]:
+    name, new = at[-1] if at else "", cx.settings.gpu_resource
+    if name in cx.settings.legacy_resources:
+        if len(at) > 1 and at[-2] in SECTIONS and new not in _holder(obj, at):
+            message = f"{name} is asked for outside of a known pod template: write {new}"
+            yield Finding(CODE, at, message, (Rename(at, new),), safety=Safety.UNSAFE)
+        else:
+            message = (
+                f"{name} is a name in the data of a program: write {new} if it is the resource"
+            )
+            yield Finding(CODE, at, message, severity=Severity.PERSON)
+    elif name == cx.settings.models.legacy_label:
+        message = f"{name} is a name in the data of a program: write {cx.settings.models.key}"
+        yield Finding(CODE, at, message, severity=Severity.PERSON)
+    yield from _text(at, value, cx)
+
+
+def _holder(obj: Raw, at: Path) -> Raw:
+    here: Any = obj
+    for token in at.parent:
+        here = here[token]
+    holder: Raw = here
+    return holder
+
+
+def _text(at: Path, value: object, cx: Context) -> Iterator[Finding]:
+    if isinstance(value, str):
+        said = {match.found: match.message for match in find(value, cx.settings, _PATTERNS)}
+        for message in said.values():
+            yield Finding(CODE, at, message, severity=Severity.PERSON)

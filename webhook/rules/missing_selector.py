@@ -1,0 +1,135 @@
+"""Finds workloads whose selector their API version of today needs, or would refuse.
+
+Why: `apps/v1` wants a `spec.selector`; before it, a missing one was taken from the labels of the
+template. A Job of `batch/v1` makes its own selector and refuses another one; in `extensions` it
+took its selector from the template, too, unless `autoSelector` said otherwise.
+
+Does: writes the selector that was the default, the template's labels; writes `matchLabels` around
+a selector in the style of a ReplicationController; removes `autoSelector`, and the selector of a
+Job that does not say `manualSelector`, with the `controller-uid` of the cluster that an exported
+Job comes from. In a CronJob no selector is allowed at all. Where the template has no labels, or a
+selector does not match them, no release would have taken the object: only reported.
+
+Safety: safe.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.api_versions import workload_successor
+from webhook.core.edits import Remove, Set
+from webhook.core.findings import Finding, Severity
+from webhook.core.pod import as_items, as_map
+from webhook.core.pointer import ROOT, Path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.core.rule import Context
+
+    Raw = dict[str, Any]
+
+NAME = "missing-selector"
+CODE = "GPU121"
+
+_APPS = ("Deployment", "DaemonSet", "ReplicaSet", "StatefulSet", "PetSet")
+_CRON_JOBS = ("CronJob", "ScheduledJob")
+_TODAY = ("apps/v1", "batch/v1")
+_SPEC = ROOT / "spec"
+_JOB_SPEC = Path(("spec", "jobTemplate", "spec"))
+_MEMBERS = ("matchLabels", "matchExpressions")
+# What the Job controller of the cluster that an object was exported from had put there.
+_GENERATED = ("controller-uid", "batch.kubernetes.io/controller-uid")
+
+
+def check(obj: Raw, cx: Context) -> Iterator[Finding]:
+    if obj.get("apiVersion") not in _TODAY and workload_successor(obj, cx.target) is None:
+        return
+    spec, kind = as_map(obj.get("spec")), obj.get("kind")
+    if kind in _APPS:
+        yield from _controller(spec)
+    elif kind == "Job":
+        yield from _job(_SPEC, spec, may_select=spec.get("manualSelector") is True)
+    elif kind in _CRON_JOBS:
+        job = as_map(as_map(spec.get("jobTemplate")).get("spec"))
+        yield from _job(_JOB_SPEC, job, may_select=False)
+
+
+def _controller(spec: Raw) -> Iterator[Finding]:
+    labels, selector, at = _labels(spec), spec.get("selector"), _SPEC / "selector"
+    if not labels or not all(isinstance(value, str) for value in labels.values()):
+        message = "the template has no labels that a selector could match: write some, and both"
+        yield Finding(CODE, _SPEC / "template", message, severity=Severity.PERSON)
+    elif _is_empty(selector):
+        message = "apps/v1 needs spec.selector: write the template's labels, which were the default"
+        yield Finding(CODE, _SPEC, message, (Set(at, {"matchLabels": dict(labels)}),))
+    elif not isinstance(selector, dict):
+        yield _unlike(at)
+    elif any(member in selector for member in _MEMBERS):
+        if not _matches(selector, labels):
+            yield _unlike(at)
+    elif selector.items() <= labels.items():
+        message = "write matchLabels around the selector, as all kinds of apps/v1 want it"
+        yield Finding(CODE, at, message, (Set(at, {"matchLabels": dict(selector)}),))
+    else:
+        yield _unlike(at)
+
+
+def _is_empty(selector: object) -> bool:
+    """None, and one without a requirement: a controller refuses it, since it selects all pods."""
+    if not isinstance(selector, dict):
+        return not selector
+    return selector.keys() <= {*_MEMBERS} and not any(selector.values())
+
+
+def _unlike(at: Path) -> Finding:
+    message = "the selector does not match the labels of the template: write the same in both"
+    return Finding(CODE, at, message, severity=Severity.PERSON)
+
+
+def _job(at: Path, spec: Raw, *, may_select: bool) -> Iterator[Finding]:
+    if "autoSelector" in spec:
+        message = "batch/v1 has no autoSelector: delete it, a Job makes its own selector"
+        yield Finding(CODE, at / "autoSelector", message, (Remove(at / "autoSelector"),))
+    selector, labels = spec.get("selector"), _labels(spec)
+    if selector is None or may_select:
+        return
+    asked = as_map(as_map(selector).get("matchLabels"))
+    generated = [name for name in _GENERATED if name in asked]
+    if not generated and not _matches(as_map(selector), labels):
+        yield _unlike(at / "selector")
+        return
+    edits = [Remove(at / "selector")]
+    if "manualSelector" in spec:  # false, or refused in a CronJob
+        edits.append(Remove(at / "manualSelector"))
+    template = at / "template" / "metadata" / "labels"
+    edits += [Remove(template / name) for name in _GENERATED if generated and name in labels]
+    message = "a Job of batch/v1 makes its own selector and refuses this one: delete it"
+    yield Finding(CODE, at / "selector", message, tuple(edits))
+
+
+def _labels(spec: Raw) -> Raw:
+    return as_map(as_map(as_map(spec.get("template")).get("metadata")).get("labels"))
+
+
+def _matches(selector: Raw, labels: Mapping[str, Any]) -> bool:
+    """Whether the label selector selects these labels (apimachinery labels.Requirement)."""
+    return as_map(selector.get("matchLabels")).items() <= labels.items() and all(
+        _holds(requirement, labels) for _, requirement in as_items(selector.get("matchExpressions"))
+    )
+
+
+def _holds(requirement: Raw, labels: Mapping[str, Any]) -> bool:
+    key, values = requirement.get("key"), requirement.get("values")
+    value = labels.get(str(key))
+    match requirement.get("operator"):
+        case "In":
+            return isinstance(values, list) and value in values
+        case "NotIn":
+            return isinstance(values, list) and value not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+    return False

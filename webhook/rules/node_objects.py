@@ -1,0 +1,64 @@
+"""Finds nodes with GPUs under legacy names.
+
+Why: no kubelet of today may set the label `alpha.kubernetes.io/nvidia-gpu-name`, and no node offers
+`alpha.kubernetes.io/nvidia-gpu`. The annotation `scheduler.alpha.kubernetes.io/taints` has had no
+effect since 1.6: a node without `spec.taints` takes every pod.
+
+Does: nothing; says what to write. Labels, taints and amounts are the business of whoever runs the
+nodes: GPU Feature Discovery writes `nvidia.com/gpu.product`, the device plugin the amounts.
+
+Safety: a person must change how nodes are set up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.findings import Finding, Severity
+from webhook.core.pod import as_map
+from webhook.core.pointer import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.pointer import Path
+    from webhook.core.rule import Context
+
+NAME = "node-objects"
+CODE = "GPU129"
+
+_METADATA = ROOT / "metadata"
+_ANNOTATIONS = {
+    "scheduler.alpha.kubernetes.io/taints": "has no effect since 1.6: write spec.taints",
+    "scheduler.alpha.kubernetes.io/preferAvoidPods": (
+        "is not read by any scheduler of today: write a taint"
+    ),
+}
+
+
+def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
+    if obj.get("kind") != "Node" or obj.get("apiVersion") != "v1":
+        return
+    metadata, status = as_map(obj.get("metadata")), as_map(obj.get("status"))
+    legacy = cx.settings.models.legacy_label
+    if legacy in as_map(metadata.get("labels")):
+        message = (
+            f"no kubelet of today may set the label {legacy}: let GPU Feature Discovery write "
+            f"{cx.settings.models.key}"
+        )
+        yield _reported(_METADATA / "labels" / legacy, message)
+    for key, why in _ANNOTATIONS.items():
+        if key in as_map(metadata.get("annotations")):
+            yield _reported(_METADATA / "annotations" / key, f"the annotation {key} {why}")
+    for section in ("capacity", "allocatable"):
+        for name in cx.settings.legacy_resources:
+            if name in as_map(status.get(section)):
+                message = (
+                    f"no node of today offers {name}: its device plugin reports "
+                    f"{cx.settings.gpu_resource}"
+                )
+                yield _reported(ROOT / "status" / section / name, message)
+
+
+def _reported(at: Path, message: str) -> Finding:
+    return Finding(CODE, at, message, severity=Severity.PERSON)

@@ -1,0 +1,56 @@
+"""Finds privileged containers that ask for GPUs.
+
+Why: before device plugins a container had to be privileged to open `/dev/nvidia0`. Today the device
+plugin gives it the devices that it asked for, and a privileged one sees all GPUs of its node
+besides, those of other pods too.
+
+Does: with `--unsafe`, removes `privileged: true` from containers that ask for a GPU, under any of
+its names. Otherwise it only tells: what else the container does with its rights, nobody can see.
+
+Safety: unsafe: the container may need the rights for something else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import quantity
+from webhook.core.edits import Remove
+from webhook.core.findings import Finding, Safety, Severity
+from webhook.core.pod import SECTIONS, Pod, as_map
+from webhook.core.workloads import templates_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.pod import Container
+    from webhook.core.rule import Context
+
+NAME = "privileged-container"
+CODE = "GPU133"
+
+
+def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
+    for at in templates_of(obj, cx.settings):
+        for container in Pod(obj, at).containers:
+            rights = as_map(container.raw.get("securityContext"))
+            if rights.get("privileged") is True and _asks(container, cx):
+                place = container.at / "securityContext" / "privileged"
+                message = (
+                    f"container {container.name} is privileged and sees all GPUs of its node: "
+                    "delete privileged, the device plugin gives it those that it asks for"
+                )
+                yield Finding(
+                    *(CODE, place, message, (Remove(place),)),
+                    severity=Severity.NOTICE,
+                    safety=Safety.UNSAFE,
+                )
+
+
+def _asks(container: Container, cx: Context) -> bool:
+    return any(
+        (name in cx.settings.legacy_resources or cx.settings.is_gpu(name))
+        and quantity.parse(amount) != 0
+        for section in SECTIONS
+        for name, amount in container.section(section).items()
+    )

@@ -1,0 +1,131 @@
+"""Finds other objects in API versions that are no longer served.
+
+Why: a manifest of a GPU workload often brings its roles, its Ingress or its disruption budget, and
+`kubectl apply` stops at the first kind that the API server does not know.
+
+Does: writes today's version where the fields are the same (RBAC, PodDisruptionBudget,
+NetworkPolicy, PriorityClass, StorageClass and such), with what little RBAC of `v1alpha1` wrote in
+another way, and converts an Ingress as the API server did. Where a person must decide, it only
+names the successor: a budget with an empty selector (none then, all pods of the namespace today),
+custom resource definitions, webhook configurations, autoscalers with metrics; and for what is gone
+(PodSecurityPolicy, PodPreset, third party resources) what to do instead. A version that the target
+release (`--target-version`) still serves stays.
+
+Safety: safe.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.api_versions import other_successor
+from webhook.core.edits import Remove, Rename, Set
+from webhook.core.findings import Finding, Severity
+from webhook.core.pod import as_items, as_map
+from webhook.core.pointer import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from webhook.core.api_versions import Successor
+    from webhook.core.edits import Edit
+    from webhook.core.pointer import Path
+    from webhook.core.rule import Context
+
+    Raw = dict[str, Any]
+
+NAME = "removed-api"
+CODE = "GPU123"
+
+_SPEC = ROOT / "spec"
+_RBAC = "rbac.authorization.k8s.io"
+_EVERYBODY = "system:authenticated"  # what the user * of v1alpha1 stood for
+
+
+class _NeedsPersonError(Exception):
+    """Why an object cannot be written in the new version as it is."""
+
+
+def check(obj: Raw, cx: Context) -> Iterator[Finding]:
+    successor = other_successor(obj, cx.target)
+    if successor is None:
+        return
+    at = ROOT / "apiVersion"
+    message = _message(obj, successor)
+    convert = _CONVERTED.get(str(obj["kind"]))
+    if convert is None and (successor.how or not successor.api_version):
+        yield Finding(CODE, at, f"{message}; {successor.how}", severity=Severity.PERSON)
+        return
+    try:
+        edits = tuple(convert(obj)) if convert is not None else ()
+    except _NeedsPersonError as why:
+        yield Finding(CODE, at, f"{message}; {why}", severity=Severity.PERSON)
+    else:
+        yield Finding(CODE, at, message, (Set(at, successor.api_version), *edits))
+
+
+def _message(obj: Raw, successor: Successor) -> str:
+    major, minor = successor.removed
+    gone = f"{obj['kind']} of {obj['apiVersion']} is gone since {major}.{minor}"
+    return f"{gone}: write {successor.api_version}" if successor.api_version else gone
+
+
+def _binding(obj: Raw) -> Iterator[Edit]:
+    """Convert_v1alpha1_Subject_To_rbac_Subject."""
+    for position, subject in as_items(obj.get("subjects")):
+        at = ROOT / "subjects" / position
+        if "apiVersion" in subject:
+            yield Remove(at / "apiVersion")
+        alpha = str(obj["apiVersion"]).endswith("alpha1")
+        if alpha and subject.get("kind") == "User" and subject.get("name") == "*":
+            yield Set(at / "kind", "Group")
+            yield Set(at / "name", _EVERYBODY)
+
+
+def _role(obj: Raw) -> Iterator[Edit]:
+    for position, rule in as_items(obj.get("rules")):
+        if "attributeRestrictions" in rule:  # never implemented, gone since 1.7
+            yield Remove(ROOT / "rules" / position / "attributeRestrictions")
+
+
+def _budget(obj: Raw) -> Iterator[Edit]:
+    spec = as_map(obj.get("spec"))
+    if spec.get("selector") == {}:
+        raise _NeedsPersonError("its empty selector meant no pod, and means all of them today")
+    yield from ()
+
+
+def _ingress(obj: Raw) -> Iterator[Edit]:
+    """Convert_v1beta1_IngressSpec_To_networking_IngressSpec."""
+    spec = as_map(obj.get("spec"))
+    if "backend" in spec:
+        yield from _backend(_SPEC / "backend", spec["backend"])
+        yield Rename(_SPEC / "backend", "defaultBackend")
+    for number, rule in as_items(spec.get("rules")):
+        paths = _SPEC / "rules" / number / "http" / "paths"
+        for position, path in as_items(as_map(rule.get("http")).get("paths")):
+            at = paths / position
+            yield from _backend(at / "backend", path.get("backend"))
+            if not path.get("pathType"):
+                yield Set(at / "pathType", "ImplementationSpecific")
+
+
+def _backend(at: Path, backend: object) -> Iterator[Edit]:
+    raw = as_map(backend)
+    if "resource" in raw and "serviceName" not in raw:
+        return
+    name, port = raw.get("serviceName"), raw.get("servicePort")
+    if not isinstance(name, str) or type(port) not in {int, str}:
+        raise _NeedsPersonError("a backend names no service, or no port")
+    member = "number" if isinstance(port, int) else "name"
+    yield Set(at, {"service": {"name": name, "port": {member: port}}})
+
+
+_CONVERTED: dict[str, Callable[[Raw], Iterator[Edit]]] = {
+    "Role": _role,
+    "ClusterRole": _role,
+    "RoleBinding": _binding,
+    "ClusterRoleBinding": _binding,
+    "PodDisruptionBudget": _budget,
+    "Ingress": _ingress,
+}
