@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from webhook.cli.progress import Progress
     from webhook.migration.results import FileResult, Plan
+    from webhook.migration.source import Source
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,14 +41,24 @@ def _migrated(
     args: argparse.Namespace, asked: Plan, tell: Progress, seen: on_files.Seen
 ) -> Iterator[FileResult]:
     """Each result; with --write, once its file is written."""
-    from webhook.migration import files
-
-    for result in on_files.results(args, asked, tell, seen):
-        if not args.write or result.new_text is None:
+    for result, source in on_files.judged(args, asked, tell, seen):
+        if args.write and source is not None and result.new_text is not None:
+            yield _written(result, source)
+        else:
             yield result
-            continue
-        error = files.write(result)
-        yield replace(result, error=error) if error else on_files.done(result)
+
+
+def _written(result: FileResult, source: Source) -> FileResult:
+    from webhook.migration import replacing
+
+    new = on_files.new_bytes(result, source)
+    try:
+        said = replacing.replace(source.path, lambda raw: new if raw in (source.raw, new) else None)
+    except replacing.UnwritableError as error:
+        return replace(result, error=str(error))
+    if said:
+        print(f"gpu-webhook: {result.path} {said}", file=sys.stderr)  # noqa: T201
+    return on_files.done(result)
 
 
 def _tell(args: argparse.Namespace, found: Report) -> None:
@@ -77,24 +88,17 @@ def _say(found: Report) -> None:
 
 
 def _filter(args: argparse.Namespace, asked: Plan) -> int:
-    """Stdin to stdout: the new text, or the diff, or nothing if it is only checked."""
-    from webhook.migration import files
-    from webhook.migration.migrate import migrate_text
-
+    """Stdin to stdout: the new text; or a report, the diff, or nothing if it is only checked."""
     if on_files.arguments(args)[0] != [on_files.STDIN] or args.kustomize:
         raise InputError("- stands alone: its new text goes to stdout")
     if args.write:
         raise InputError("- has no file to write: leave --write out, the new text goes to stdout")
-    source = files.read(on_files.STDIN)
-    result = source if isinstance(source, files.FileResult) else migrate_text(source, asked)
-    printed = not (args.check or args.diff or args.output)
-    if printed and not result.error:
-        result = on_files.done(result)
-    found = Report((result,), files=1)
+    result, source = on_files.judge(on_files.STDIN, asked)
+    as_text = not (args.check or args.diff or args.output) and source is not None
+    found = Report((on_files.done(result) if as_text else result,), files=1)
     on_files.write_outputs(args, found)
-    if printed and not result.error:
-        on_files.write_bytes(source.bytes_of(result.new_text or source.text))
-    if printed:
+    if as_text and source is not None:
+        on_files.write_bytes(on_files.new_bytes(result, source))
         _say(found)
     else:
         _tell(args, found)

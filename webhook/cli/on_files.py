@@ -6,10 +6,11 @@ import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.cli import knowledge
 from webhook.cli.environment import Origin, origin
+from webhook.cli.progress import LONG
 from webhook.core.errors import InputError
 from webhook.migration.results import FileResult, Plan, Report, Skipped, Status
 
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.cli.progress import Progress
+    from webhook.migration.source import Source
 
 STDIN = "-"
 _FOR_PEOPLE = ("text", "wide")
 _OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")  # read where only the root is known
-_STEP = 500  # files between two signs of life
 
 
 def plan(args: argparse.Namespace) -> Plan:
@@ -73,27 +74,62 @@ class Seen:
     files: int = 0
 
 
-def results(
+class Judged(NamedTuple):
+    """What there is to say of a file, and the file as it was read, if it was."""
+
+    result: FileResult
+    source: Source | None = None
+
+
+def judged(
     args: argparse.Namespace, asked: Plan, progress: Progress, seen: Seen
-) -> Iterator[FileResult]:
+) -> Iterator[Judged]:
     """What there is to say of each file, as it is found; files with nothing to say are dropped."""
     from webhook.migration import files
-    from webhook.migration.migrate import WORDS, migrate_text
+    from webhook.migration.migrate import words
 
     named, vain = arguments(args)
-    yield from vain
+    yield from map(Judged, vain)
 
     def tell(number: int, _: int) -> None:
         seen.files = number
-        if number > _STEP:
+        if number >= LONG:
             progress("files", number, None)
 
     wanted = files.Wanted(named, args.recursive, args.exclude)
-    for candidate in files.candidates(wanted, WORDS, tell):
-        source = files.read(candidate) if isinstance(candidate, str) else candidate
-        result = source if isinstance(source, FileResult) else migrate_text(source, asked)
-        if result.located or result.skipped or result.error or result.new_text is not None:
-            yield result
+    for found in files.candidates(wanted, words(asked), tell):
+        each = Judged(found) if isinstance(found, FileResult) else judge(found, asked)
+        if says_something(each.result):
+            yield each
+
+
+def judge(path: str, asked: Plan) -> Judged:
+    """Read one file, `-` for stdin, and ask the rules."""
+    from webhook.migration import reading
+    from webhook.migration.migrate import migrate_text
+    from webhook.migration.source import Source
+
+    name = "stdin" if path == STDIN else path
+    try:
+        stdin = path == STDIN
+        raw = reading.read_all(sys.stdin.buffer) if stdin else reading.read_regular(path)[0]
+        source = Source.of(name, raw)
+    except reading.UnreadableError as error:
+        return Judged(FileResult(name, error=str(error)))
+    except InputError as error:
+        return Judged(FileResult(name, error=str(error).removeprefix(f"{name}: ")))
+    return Judged(migrate_text(source, asked), source)
+
+
+def says_something(result: FileResult) -> bool:
+    """Whether anybody need hear of the file."""
+    changed = result.new_text is not None
+    return changed or bool(result.located or result.skipped or result.error)
+
+
+def new_bytes(result: FileResult, source: Source) -> bytes:
+    """The bytes of the file as they are to be: the same if nothing is to change."""
+    return source.raw if result.new_text is None else source.bytes_of(result.new_text)
 
 
 def done(result: FileResult) -> FileResult:

@@ -27,7 +27,8 @@ def run(args: argparse.Namespace) -> int:
             raise InputError(f"{flag} is of clusters: add --cluster, or leave it out")
     asked, seen = on_files.plan(args), on_files.Seen()
     with progress() as tell:
-        found = on_files.report(on_files.results(args, asked, tell, seen), seen)
+        judged = on_files.judged(args, asked, tell, seen)
+        found = on_files.report((each.result for each in judged), seen)
     on_files.write_outputs(args, found)
     on_files.print_report(args.output or "text", found, diffs=args.diff)
     return on_files.exit_code(args, found)
