@@ -22,11 +22,15 @@ _DOCUMENT = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A part of a text that is no YAML and no JSON, or that no manifest is like."""
+    """A part of a text that is no YAML and no JSON, or that no manifest is like.
+
+    `at` is where reading it ended.
+    """
 
     start: int
     end: int
     reason: str
+    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Document:
     json: bool = False
     data: Any = None
     duplicates: list[Duplicate] = field(default_factory=list)
+    habits: Any = None  # how it is written, once somebody wants to know
 
     def find(self, at: Path) -> Node | None:
         """The node at this place, an alias if one stands there; None if there is none."""
@@ -87,7 +92,7 @@ def read(text: str, *, json: bool = False) -> Stream:
             return _collect(text, json_tree.read(text), json=True)
         except json_tree.NotJsonError as error:
             if json and not _is_yaml(text):
-                return Stream((), (Unread(error.at, len(text), str(error)),))
+                return Stream((), (Unread(0, len(text), str(error), error.at),))
     try:
         return _collect(text, yaml_tree.read(text))
     except yaml_tree.NotYamlError:
@@ -114,7 +119,7 @@ def _collect(text: str, trees: Any, *, json: bool = False) -> Stream:
                 _name_members(root, MOST_VALUES)
             document.data = _Reading(document).value(root, Path())
         except _UnfitError as error:
-            unread.append(Unread(error.at, end, str(error)))
+            unread.append(Unread(start, end, str(error), error.at))
         else:
             documents.append(document)
     return Stream(tuple(documents), tuple(unread))
@@ -131,7 +136,7 @@ def _part_by_part(text: str) -> Stream:
         try:
             trees = yaml_tree.read(text[start:end])
         except yaml_tree.NotYamlError as error:
-            unread.append(Unread(start + error.at, end, str(error)))
+            unread.append(Unread(start, end, str(error), start + error.at))
             continue
         for tree in trees:
             _move(tree.root, start)
@@ -261,3 +266,10 @@ class _Reading:
                 self.document.duplicates.append(Duplicate(at / name, member.key))
             own.add(name)
         return {name: self.value(each.value, at / name) for name, each in node.names.items()}
+
+
+def copy_of(value: Any) -> Any:
+    """A copy that may be edited."""
+    if isinstance(value, dict):
+        return {name: copy_of(item) for name, item in value.items()}
+    return [copy_of(item) for item in value] if isinstance(value, list) else value

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from webhook.migration import yaml_words
 from webhook.migration.documents import is_merge
@@ -62,14 +62,58 @@ def newline(text: str, at: int) -> str:
 
 def habits_of(document: Document, near: Node) -> Habits:
     """How things are written around this node: the nearest of its kind, else what most are like."""
-    text, around = document.text, [*_up(near), document.root]
-    usual = Habits()
-    return Habits(
-        _first_or_most(around, text, Map, usual.step),
-        _first_or_most(around, text, List, usual.list_indent),
-        _item_indent(around, text, usual.item_indent),
-        *_quotes(document, near),
+    if document.habits is None:
+        document.habits = _usual(document)
+    usual: Habits = document.habits
+    around, text = list(_up(near)), document.text
+    names = _names(near) if isinstance(near, Map) else Counter()
+    return replace(
+        usual,
+        step=next((n for each in around for n in _indents(each, text, Map)), usual.step),
+        list_indent=next(
+            (n for each in around for n in _indents(each, text, List)), usual.list_indent
+        ),
+        item_indent=next((n for each in around for n in _behind_dashes(each, text)), 0)
+        or usual.item_indent,
+        name_quote=_most(names, usual.name_quote),
     )
+
+
+def _usual(document: Document) -> Habits:
+    """What most of the document is like."""
+    text, usual = document.text, Habits()
+    counts: tuple[Counter[Any], ...] = (Counter(), Counter(), Counter(), Counter())
+    steps, lists, items, names = counts
+    needed: Counter[str] = Counter()
+    plain: Counter[str] = Counter()
+    for node in document.root.walk():
+        if isinstance(node, Map):
+            steps.update(_indents(node, text, Map))
+            lists.update(_indents(node, text, List))
+            names.update(_names(node))
+            values = [member.value for member in node.members]
+        elif isinstance(node, List):
+            items.update(_behind_dashes(node, text))
+            values = [item.value for item in node.items]
+        else:
+            continue
+        for value in values:
+            if isinstance(value, Scalar) and value.style not in {"|", ">"}:
+                needed.update([value.style] if value.style else [])
+                if yaml_words.is_plain(value.text, flow=False):
+                    plain[value.style] += 1
+    return Habits(
+        _most(steps, usual.step),
+        _most(lists, usual.list_indent),
+        _most(items, usual.item_indent),
+        _most(needed, usual.quote),
+        _most(plain, usual.text_quote),
+        _most(names, usual.name_quote),
+    )
+
+
+def _most(counted: Counter[Any], otherwise: Any) -> Any:
+    return counted.most_common(1)[0][0] if counted else otherwise
 
 
 def _up(node: Node | None) -> Iterator[Node]:
@@ -88,43 +132,21 @@ def _indents(holder: Node, text: str, kind: type[Map | List]) -> Iterator[int]:
             yield column(text, value.start) - column(text, holder.start)
 
 
-def _first_or_most(around: list[Node], text: str, kind: type[Map | List], usual: int) -> int:
-    for holder in around:
-        for indent in _indents(holder, text, kind):
-            return indent
-    every = Counter(n for holder in around[-1].walk() for n in _indents(holder, text, kind))
-    return every.most_common(1)[0][0] if every else usual
+def _behind_dashes(node: Node, text: str) -> Iterator[int]:
+    """How far items that are maps or lists stand behind their dashes."""
+    if not isinstance(node, List) or node.flow:
+        return
+    for item in node.items:
+        inside = text[item.start + 1 : item.value.outer]
+        if not isinstance(item.value, Scalar) and not inside.strip(" "):
+            yield item.value.outer - item.start
 
 
-def _item_indent(around: list[Node], text: str, usual: int) -> int:
-    lists = [node for node in (*around, *around[-1].walk()) if isinstance(node, List)]
-    for node in lists:
-        for item in node.items:
-            inside = text[item.start + 1 : item.value.outer]
-            if not node.flow and not isinstance(item.value, Scalar) and not inside.strip(" "):
-                return item.value.outer - item.start
-    return usual
-
-
-def _quotes(document: Document, near: Node) -> tuple[str, str, str]:
-    values: Counter[str] = Counter()
-    names: Counter[str] = Counter()
-    needed: Counter[str] = Counter()
-    for holder in document.root.walk():
-        keys = [m.key for m in holder.members if not is_merge(m)] if isinstance(holder, Map) else []
-        for key in keys:
-            if isinstance(key, Scalar) and yaml_words.is_plain(key.text, flow=False):
-                names[key.style] += 1 if holder is not near else 1_000  # neighbours count most
-        for node in set(holder.children) - set(keys):
-            if not isinstance(node, Scalar) or node.style in {"|", ">"}:
-                continue
-            if node.style:
-                needed[node.style] += 1
-            if yaml_words.is_plain(node.text, flow=False):
-                values[node.style] += 1 if node.parent is not near else 2
-    quote = needed.most_common(1)[0][0] if needed else '"'
-    return quote, _most(values), _most(names)
-
-
-def _most(styles: Counter[str]) -> str:
-    return styles.most_common(1)[0][0] if styles else ""
+def _names(node: Map) -> Counter[str]:
+    """The quotes of names that need none."""
+    keys = [member.key for member in node.members if not is_merge(member)]
+    return Counter(
+        key.style
+        for key in keys
+        if isinstance(key, Scalar) and yaml_words.is_plain(key.text, flow=False)
+    )

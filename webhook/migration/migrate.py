@@ -1,0 +1,247 @@
+"""Road 2: a file to a new text of it, and everything that is to say of it.
+
+A text that is YAML or JSON takes the road below; the others have modules of their own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import text_patterns
+from webhook.core.findings import Severity
+from webhook.migration import documents, verify
+from webhook.migration.asking import ask
+from webhook.migration.habits import line_end
+from webhook.migration.nodes import Scalar
+from webhook.migration.results import FileResult, Located, Skipped, Status
+from webhook.migration.splice import RefusedError, apply, splice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from webhook.core.pointer import Path
+    from webhook.migration.asking import Asked, Said
+    from webhook.migration.documents import Document, Stream
+    from webhook.migration.results import Place, Plan, Replacement
+    from webhook.migration.source import Source
+
+    Road = Callable[[Source, Plan], FileResult]
+
+# A file without any of these holds nothing that a rule knows; see also words().
+WORDS: tuple[bytes, ...] = (
+    *(b"nvidia", b"NVIDIA", b"Nvidia", b"libcuda"),
+    *(b"alpha.kubernetes.io", b"pod.beta.kubernetes.io", b"opaque-int-resource"),
+    *(b"v1alpha", b"v1beta", b"v2alpha", b"v2beta"),
+    *(b"gcr.io", b"Accelerators", b"DevicePlugins", b"AnnotationKey"),
+)
+
+
+def words(plan: Plan) -> tuple[bytes, ...]:
+    """What a file must hold one of, to be of any interest under these settings."""
+    settings = plan.settings
+    names = (*settings.legacy_resources, settings.models.legacy_label, settings.gpu_resource)
+    names += tuple(name.removesuffix("*") for name in settings.gpu_resources)
+    more = (name.encode() for name in names if name)
+    return tuple(dict.fromkeys((*WORDS, *(w for w in more if not any(k in w for k in WORDS)))))
+
+
+def _on(module: str) -> Road:
+    def road(source: Source, plan: Plan) -> FileResult:
+        travel: Road = import_module(f"webhook.migration.{module}").migrate
+        return travel(source, plan)
+
+    return road
+
+
+def migrate_text(source: Source, plan: Plan) -> FileResult:
+    """What is to say of a file, and its new text if there is one; nothing is written."""
+    return ROADS[source.kind](source, plan)
+
+
+@dataclass(slots=True)
+class _Work:
+    """One document on its way: what was asked of it, and what came of that in the text."""
+
+    document: Document
+    asked: Asked
+    replacements: list[Replacement] = field(default_factory=list)
+    refused: str = ""
+    at: tuple[int, int] = (0, 0)  # of the refusal
+
+    @property
+    def wanted(self) -> Any:
+        """What the new text must say."""
+        return self.asked.data if self.replacements else self.document.data
+
+    def refuse(self, reason: str, at: tuple[int, int] = (0, 0)) -> None:
+        self.refused, self.at, self.replacements = reason, at, []
+
+
+def migrate_manifests(source: Source, plan: Plan) -> FileResult:
+    """YAML and JSON."""
+    stream = documents.read(source.text, json=source.kind == "json")
+    works = [_Work(each, ask(documents.copy_of(each.data), plan)) for each in stream.documents]
+    for work in works:
+        try:
+            work.replacements = splice(work.document, work.asked.edits)
+        except RefusedError as error:
+            work.refuse(error.reason, (error.start, error.end))
+    new_text = _verified(source, stream, works, plan)
+    return FileResult(
+        source.path,
+        source.kind,
+        source.text,
+        new_text if new_text != source.text else None,
+        (
+            *(located for work in works for located in _located(source, work)),
+            *_beside(source, stream, plan),
+        ),
+        tuple(_skipped(source, stream, works)),
+    )
+
+
+def _verified(source: Source, stream: Stream, works: list[_Work], plan: Plan) -> str:
+    """The new text; documents of which it would not say what it should stay as they are."""
+    new_text, why = _joined(source, stream, works)
+    if why:
+        _refuse_those_that_fail(source, stream, works)
+        new_text, why = _joined(source, stream, works)
+    why = why or _unstable(source, new_text, plan)
+    if why:
+        for work in works:
+            work.refuse(why)
+        return source.text
+    return new_text
+
+
+def _refuse_those_that_fail(source: Source, stream: Stream, works: list[_Work]) -> None:
+    """Try each document alone."""
+    spliced = [work.replacements for work in works]
+    for tried, work in enumerate(works):
+        for position, each in enumerate(works):
+            each.replacements = spliced[position] if position == tried else []
+        _, why = _joined(source, stream, works)
+        if why:
+            spliced[tried] = []
+            work.refuse(why)
+    for work, replacements in zip(works, spliced, strict=True):
+        work.replacements = replacements
+
+
+def _joined(source: Source, stream: Stream, works: list[_Work]) -> tuple[str, str]:
+    """The text with all replacements, and why it may not be."""
+    replacements = [each for work in works for each in work.replacements]
+    if not replacements:
+        return source.text, ""
+    new_text = apply(source.text, replacements)
+    wanted = [work.wanted for work in works]
+    unread = len(stream.unread)
+    return new_text, verify.why_not(new_text, wanted, unread, json=source.kind == "json")
+
+
+def _unstable(source: Source, new_text: str, plan: Plan) -> str:
+    """Why a second run would not leave the new text alone."""
+    if new_text == source.text:
+        return ""
+    stream = documents.read(new_text, json=source.kind == "json")
+    for number, document in enumerate(stream.documents, 1):
+        again = ask(document.data, plan)
+        if again.edits:
+            codes = sorted({said.finding.code for said in again.said if said.edits})
+            return f"a second run would change document {number} again ({', '.join(codes)})"
+    return ""
+
+
+def _located(source: Source, work: _Work) -> Iterator[Located]:
+    for said in work.asked.said:
+        status, why = _status(work, said)
+        yield Located(
+            said.finding.code,
+            said.finding.message + why,
+            status,
+            _place(source, work.document, said.at),
+            said.at.dotted,
+            said.object,
+            _fix(work, said) if status is not Status.NOTICE else (),
+        )
+    for code, name, error in work.asked.failed:
+        message = f"the rule failed and changed nothing: {error!r}; please report it"
+        whole = source.place(work.document.root.start, work.document.root.start)
+        yield Located(code, message, Status.PERSON, whole, object=name)
+
+
+def _beside(source: Source, stream: Stream, plan: Plan) -> Iterator[Located]:
+    """Legacy words in parts that cannot be read, and in comments."""
+    text = source.text
+    scalars = [
+        (node.start, node.end)
+        for document in stream.documents
+        for node in document.root.walk()
+        if isinstance(node, Scalar)
+    ]
+    scalars.sort()
+    for match in text_patterns.find(text, plan.settings):
+        if not plan.asks(match.code):
+            continue
+        before = bisect_right(scalars, (match.start, len(text))) - 1
+        if before >= 0 and match.start < scalars[before][1]:
+            continue  # the rules have seen it
+        place = source.place(match.start, match.end)
+        if any(part.start <= match.start < part.end for part in stream.unread):
+            yield Located(match.code, match.message, Status.PERSON, place)
+        else:
+            yield Located(match.code, f"in a comment: {match.message}", Status.NOTICE, place)
+
+
+def _status(work: _Work, said: Said) -> tuple[Status, str]:
+    finding = said.finding
+    if finding.exception or finding.severity is Severity.NOTICE:
+        return Status.NOTICE, ""
+    if not said.is_repaired:
+        return Status.PERSON, ""
+    if work.refused:
+        return Status.PERSON, f" (not done here, since {work.refused})"
+    return Status.FIXABLE if finding.severity is Severity.REPAIR else Status.PERSON, ""
+
+
+def _fix(work: _Work, said: Said) -> tuple[Replacement, ...]:
+    """The replacements that this finding alone asks for."""
+    if not work.replacements or not said.is_repaired or not said.edits:
+        return ()
+    try:
+        return tuple(splice(work.document, said.edits))
+    except RefusedError:  # right only together with others
+        return ()
+
+
+def _place(source: Source, document: Document, at: Path) -> Place:
+    """The first line of what stands at the path, or of the nearest that holds it."""
+    start, end = document.place(at)
+    return source.place(start, min(end, line_end(source.text, start)))
+
+
+def _skipped(source: Source, stream: Stream, works: list[_Work]) -> Iterator[Skipped]:
+    for each in stream.unread:
+        yield Skipped(each.reason, source.place(each.at, line_end(source.text, each.at)))
+    for work in works:
+        for twice in work.document.duplicates:
+            reason = f"{twice.at.dotted} stands twice, and only one of them counts: delete one"
+            yield Skipped(reason, source.place(twice.key.start, twice.key.end))
+        for at in work.asked.left_alone:
+            reason = "the label gpu-webhook.dev/ignore says to leave the pod alone"
+            yield Skipped(reason, _place(source, work.document, at))
+
+
+# By Source.kind. The others take the text and the plan as migrate_manifests does.
+ROADS: dict[str, Road] = {
+    "yaml": migrate_manifests,
+    "json": migrate_manifests,
+    "helm": _on("templated"),
+    "jinja": _on("templated"),
+    "markdown": _on("markdown"),
+    "kustomize": _on("kustomize"),
+    "other": _on("templated"),
+}
