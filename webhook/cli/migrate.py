@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from webhook.cli import on_files
 from webhook.cli.progress import progress
 from webhook.core.errors import InputError
-from webhook.migration.results import Report, Status
+from webhook.migration.results import Report
 
 if TYPE_CHECKING:
     import argparse
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     with progress() as tell:
         found = on_files.report(_migrated(args, asked, tell, seen), seen)
     on_files.write_outputs(args, found)
-    _tell(args, found)
+    _tell(args, found, seen)
     return on_files.exit_code(args, found)
 
 
@@ -61,30 +61,26 @@ def _written(result: FileResult, source: Source) -> FileResult:
     return on_files.done(result)
 
 
-def _tell(args: argparse.Namespace, found: Report) -> None:
+def _tell(args: argparse.Namespace, found: Report, seen: on_files.Seen) -> None:
     """Data on stdout as asked for, and words on stderr."""
     changed = [each for each in found.results if each.new_text is not None]
     if args.output or args.write:
-        diffs = args.diff and args.output in (None, "text", "wide")
-        on_files.print_report(args.output or "text", found, diffs=diffs)
+        on_files.print_report(args.output or "text", found, seen if args.diff else None)
         return
     if args.check and not args.diff:
         on_files.write_text("".join(f"{each.path}\n" for each in changed))
     else:
-        on_files.print_diffs(found.results)
+        on_files.print_diffs(found.results, seen)
     _say(found)
+    if changed and on_files.STDIN not in on_files.arguments(args)[0]:
+        print("Nothing is written yet: add --write.", file=sys.stderr)  # noqa: T201
 
 
 def _say(found: Report) -> None:
     """On stderr, what the diff does not show, and how much there is."""
     from webhook.cli import report_console
 
-    left = (Status.PERSON, Status.NOTICE)
-    rest = [
-        replace(each, located=tuple(f for f in each.located if f.status in left))
-        for each in found.results
-    ]
-    report_console.report(replace(found, results=tuple(rest)), report_console.console(sys.stderr))
+    report_console.remarks(found, report_console.console(sys.stderr))
 
 
 def _filter(args: argparse.Namespace, asked: Plan) -> int:
@@ -96,10 +92,11 @@ def _filter(args: argparse.Namespace, asked: Plan) -> int:
     result, source = on_files.judge(on_files.STDIN, asked)
     as_text = not (args.check or args.diff or args.output) and source is not None
     found = Report((on_files.done(result) if as_text else result,), files=1)
+    seen = on_files.Seen(1, {result.path} if source is not None and source.bom else set())
     on_files.write_outputs(args, found)
     if as_text and source is not None:
         on_files.write_bytes(on_files.new_bytes(result, source))
         _say(found)
     else:
-        _tell(args, found)
+        _tell(args, found, seen)
     return on_files.exit_code(args, found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -69,9 +69,10 @@ def arguments(args: argparse.Namespace) -> tuple[list[str], list[FileResult]]:
 
 @dataclass(slots=True)
 class Seen:
-    """How much was looked at."""
+    """What is known of all files together."""
 
-    files: int = 0
+    files: int = 0  # that were looked at
+    marked: set[str] = field(default_factory=set)  # those of a result that have a byte order mark
 
 
 class Judged(NamedTuple):
@@ -100,6 +101,8 @@ def judged(
     for found in files.candidates(wanted, words(asked), tell):
         each = Judged(found) if isinstance(found, FileResult) else judge(found, asked)
         if says_something(each.result):
+            if each.source is not None and each.source.bom:
+                seen.marked.add(each.result.path)
             yield each
 
 
@@ -172,20 +175,20 @@ def write_outputs(args: argparse.Namespace, found: Report) -> None:
             raise InputError(f"--output-file {text}: cannot be written: {why}") from error
 
 
-def print_report(form: str, found: Report, *, diffs: bool = False) -> None:
-    """Print the report on stdout."""
+def print_report(form: str, found: Report, diffs_of: Seen | None = None) -> None:
+    """Print the report on stdout; the diffs before it, if asked for."""
     if form not in _FOR_PEOPLE:
         sys.stdout.write(_as(form, found))
         return
     from webhook.cli import report_console
 
     console = report_console.console(sys.stdout)
-    if diffs:
-        print_diffs(found.results)
+    if diffs_of is not None:
+        print_diffs(found.results, diffs_of)
     report_console.report(found, console, wide=form == "wide")
 
 
-def print_diffs(found: Sequence[FileResult]) -> None:
+def print_diffs(found: Sequence[FileResult], seen: Seen) -> None:
     """Print patches: in colour for people, as `git apply` takes them for programs."""
     from webhook.cli import report_console
     from webhook.migration import diff
@@ -197,7 +200,8 @@ def print_diffs(found: Sequence[FileResult]) -> None:
         if console.is_terminal:
             report_console.diff(result, console)
         else:
-            write_text(diff.unified(result.path, result.text, result.new_text))
+            mark = "\ufeff" if result.path in seen.marked else ""
+            write_text(diff.unified(result.path, mark + result.text, mark + result.new_text))
 
 
 def write_text(text: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
-from webhook.migration.report_text import Style, diff_segments, segments
+from webhook.migration.report_text import Style, diff_segments, findings, segments, summary
+from webhook.migration.results import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,6 +41,17 @@ def console(stream: TextIO) -> Console:
 def report(found: Report, on: Console, *, wide: bool = False) -> None:
     """Print the report, line by line: it may be long."""
     _print(segments(found, wide=wide), on)
+
+
+def remarks(found: Report, on: Console) -> None:
+    """Print what a diff does not show, and the summary of all."""
+    shown = (Status.FIXABLE, Status.FIXED)
+    rest = [
+        replace(each, located=tuple(f for f in each.located if f.status not in shown))
+        for each in found.results
+    ]
+    _print(findings(replace(found, results=tuple(rest))), on)
+    on.print(Text(summary(found), style=_COLOURS[Style.HEADING]))
 
 
 def diff(result: FileResult, on: Console) -> None:

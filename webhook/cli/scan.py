@@ -30,5 +30,5 @@ def run(args: argparse.Namespace) -> int:
         judged = on_files.judged(args, asked, tell, seen)
         found = on_files.report((each.result for each in judged), seen)
     on_files.write_outputs(args, found)
-    on_files.print_report(args.output or "text", found, diffs=args.diff)
+    on_files.print_report(args.output or "text", found, seen if args.diff else None)
     return on_files.exit_code(args, found)

@@ -49,9 +49,9 @@ def run(args: argparse.Namespace) -> int:
     if args.output in (None, "text"):
         sys.stdout.write("".join(f"{line}\n" for line in _lines(told, scan)))
         if args.diff:
-            on_files.print_diffs(found.results)
+            on_files.print_diffs(found.results, on_files.Seen())
     else:
-        on_files.print_report(args.output, found, diffs=args.diff)
+        on_files.print_report(args.output, found, on_files.Seen() if args.diff else None)
     return on_files.exit_code(args, found)
 
 

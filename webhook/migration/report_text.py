@@ -72,6 +72,12 @@ def wide(report: Report) -> str:
 
 def segments(report: Report, *, wide: bool = False) -> Iterator[Segment]:
     """Give the report piece by piece, file by file."""
+    yield from findings(report, wide=wide)
+    yield from (Segment(summary(report), Style.HEADING), _END)
+
+
+def findings(report: Report, *, wide: bool = False) -> Iterator[Segment]:
+    """Give the report without its summary."""
     for result in report.results:
         lines = Lines(result.text)
         path = visible(result.path)
@@ -82,7 +88,6 @@ def segments(report: Report, *, wide: bool = False) -> Iterator[Segment]:
             yield from _finding(path, located, lines, wide=wide)
         for skipped in result.skipped:
             yield from _skipped(path, skipped, lines)
-    yield from (Segment(summary(report), Style.HEADING), _END)
 
 
 def diff_segments(result: FileResult) -> Iterator[Segment]:

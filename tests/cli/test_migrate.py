@@ -1,0 +1,256 @@
+"""`gpu-webhook migrate`: what it prints where, what it writes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.test_scan import CLEAN, LEGACY, PERSON, put
+from webhook.migration.replacing import temporary_name
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Command
+
+ROOT = Path(__file__).parents[2]
+MIGRATED = LEGACY.replace("alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu")
+DIFF = """\
+--- a/legacy.yaml
++++ b/legacy.yaml
+@@ -8,6 +8,6 @@
+     image: cuda
+     resources:
+       limits:
+-        alpha.kubernetes.io/nvidia-gpu: 1 # one is enough
++        nvidia.com/gpu: 1 # one is enough
+   tolerations:
+   - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
+"""
+
+
+def test_without_write_it_prints_the_diff_and_changes_nothing(
+    gpu_webhook: Command, tmp_path: Path
+) -> None:
+    put(tmp_path, legacy=LEGACY, clean=CLEAN)
+    done = gpu_webhook("migrate", "-f", ".")
+    assert (done.code, done.out) == (2, DIFF)
+    assert "1 can be fixed" in done.err
+    assert done.err.endswith("Nothing is written yet: add --write.\n")
+    assert (tmp_path / "legacy.yaml").read_text() == LEGACY
+
+
+def test_the_diff_is_a_patch_that_git_applies(gpu_webhook: Command, tmp_path: Path) -> None:
+    texts = {
+        "plain": LEGACY,
+        "no newline": LEGACY.rstrip("\n"),
+        "a folder__with blanks": LEGACY,
+        "crlf": LEGACY.replace("\n", "\r\n"),
+        "bom": f"\ufeff{LEGACY}",
+        "tab\tand ünïcode": LEGACY,
+        "first line": "\ufeff"
+        + LEGACY.replace("apiVersion: v1\nkind: Pod\n", "")
+        .replace("metadata:", '{"apiVersion": "v1", "kind": "Pod", "metadata":', 1)
+        .partition("\n")[0]
+        + ' {"name": "x"}, "spec": {"containers": [{"name": "c", "resources":'
+        ' {"limits": {"alpha.kubernetes.io/nvidia-gpu": 1}}}]}}\n',
+    }
+    put(tmp_path, **texts)
+    patch = gpu_webhook("migrate", "-R", ".").out
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True)
+    applied = {path: path.read_bytes() for path in tmp_path.rglob("*.yaml")}
+    assert len(applied) == len(texts)
+    put(tmp_path, **texts)
+    assert gpu_webhook("migrate", "-R", ".", "-w").code == 0
+    assert applied == {path: path.read_bytes() for path in tmp_path.rglob("*.yaml")}
+    assert all(b"alpha" not in content for content in applied.values())
+
+
+def test_write_changes_the_files_and_is_done(gpu_webhook: Command, tmp_path: Path) -> None:
+    put(tmp_path, legacy=LEGACY, clean=CLEAN, below__crlf=LEGACY.replace("\n", "\r\n"))
+    (tmp_path / "legacy.yaml").chmod(0o640)
+    (tmp_path / "link.yaml").symlink_to("legacy.yaml")
+    done = gpu_webhook("migrate", "-R", "-f", ".", "--write")
+    assert done.code == 0
+    assert "legacy.yaml:11:9: GPU101 " in done.out
+    assert "2 fixed" in done.out
+    assert (tmp_path / "legacy.yaml").read_text() == MIGRATED
+    assert (tmp_path / "below" / "crlf.yaml").read_bytes() == MIGRATED.replace(
+        "\n", "\r\n"
+    ).encode()
+    assert stat.S_IMODE((tmp_path / "legacy.yaml").stat().st_mode) == 0o640
+    assert (tmp_path / "link.yaml").is_symlink()
+    again = gpu_webhook("migrate", "-R", "-f", ".", "--write")
+    assert again.code == 0
+    assert "no findings" in again.out
+
+
+def test_a_file_with_nothing_to_do_is_not_written(gpu_webhook: Command, tmp_path: Path) -> None:
+    put(tmp_path, clean=CLEAN, odd=PERSON, migrated=MIGRATED)
+    before = {path: path.stat() for path in tmp_path.iterdir()}
+    assert gpu_webhook("migrate", "-w", ".").code == 3
+    assert before == {path: path.stat() for path in tmp_path.iterdir()}
+
+
+def test_check_names_the_files_only(gpu_webhook: Command, tmp_path: Path) -> None:
+    put(tmp_path, a=LEGACY, b=CLEAN, c=LEGACY)
+    done = gpu_webhook("migrate", "--check", ".")
+    assert (done.code, done.out) == (2, "a.yaml\nc.yaml\n")
+    assert (tmp_path / "a.yaml").read_text() == LEGACY
+    assert gpu_webhook("migrate", "--check", "b.yaml").code == 0
+
+
+def test_what_needs_a_person_is_told_on_stderr(gpu_webhook: Command, tmp_path: Path) -> None:
+    put(tmp_path, legacy=LEGACY, odd=PERSON)
+    done = gpu_webhook("migrate", ".")
+    assert (done.code, done.out) == (3, DIFF)
+    assert "odd.yaml:11:9: GPU101 " in done.err
+    assert "legacy.yaml:" not in done.err
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "markdown"])
+def test_a_report_takes_the_place_of_the_diff(
+    form: str, gpu_webhook: Command, tmp_path: Path
+) -> None:
+    put(tmp_path, legacy=LEGACY)
+    done = gpu_webhook("migrate", ".", "-o", form)
+    assert (done.code, done.err) == (2, "")
+    assert "GPU101" in done.out
+    assert not done.out.startswith("---")
+
+
+def test_write_and_a_report_says_what_was_fixed(gpu_webhook: Command, tmp_path: Path) -> None:
+    put(tmp_path, legacy=LEGACY, odd=PERSON)
+    done = gpu_webhook("migrate", ".", "-w", "-o", "json")
+    summary = json.loads(done.out)["summary"]
+    assert done.code == 3
+    assert (summary["fixed"], summary["fixable"], summary["person"]) == (1, 0, 1)
+
+
+def test_write_with_diff_prints_what_it_wrote(gpu_webhook: Command, tmp_path: Path) -> None:
+    put(tmp_path, legacy=LEGACY)
+    done = gpu_webhook("migrate", ".", "-w", "--diff")
+    assert done.out.startswith(DIFF)
+    assert (tmp_path / "legacy.yaml").read_text() == MIGRATED
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "code"),
+    [
+        pytest.param(LEGACY, MIGRATED, 0, id="the new text"),
+        pytest.param(CLEAN, CLEAN, 0, id="nothing to do: as it came"),
+        pytest.param(PERSON, PERSON, 3, id="a person's: as it came"),
+        pytest.param(f"\ufeff{LEGACY}", f"\ufeff{MIGRATED}", 0, id="a byte order mark"),
+        pytest.param(
+            LEGACY.replace("\n", "\r\n"), MIGRATED.replace("\n", "\r\n"), 0, id="line ends"
+        ),
+        pytest.param("a: [\n", "a: [\n", 0, id="no YAML, and none of ours: as it came"),
+    ],
+)
+def test_a_filter_prints_the_new_text(
+    text: str, expected: str, code: int, gpu_webhook: Command
+) -> None:
+    done = gpu_webhook("migrate", "-f", "-", stdin=text)
+    assert (done.out, done.code) == (expected, code)
+
+
+def test_a_filter_keeps_stdout_for_the_text(gpu_webhook: Command) -> None:
+    done = gpu_webhook("migrate", "-", stdin=PERSON)
+    assert done.out == PERSON
+    assert "stdin:11:9: GPU101 " in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "out", "code"),
+    [
+        (["--diff"], DIFF.replace("legacy.yaml", "stdin"), 2),
+        (["--check"], "stdin\n", 2),
+        (["--exit-zero", "--check"], "stdin\n", 0),
+    ],
+)
+def test_a_filter_that_is_asked_for_something_else(
+    words: list[str], out: str, code: int, gpu_webhook: Command
+) -> None:
+    done = gpu_webhook("migrate", "-f", "-", *words, stdin=LEGACY)
+    assert (done.out, done.code) == (out, code)
+
+
+def test_a_filter_of_no_text_prints_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "webhook", "migrate", "-f", "-"],
+        cwd=ROOT,
+        input=b"kind: \xff\xfe",
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"stdin: error: is not UTF-8 (byte 6)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-f", "-", "-f", "x"], "- stands alone"),
+        (["-f", "-", "-w"], "- has no file to write"),
+        (["-w", "--check", "x"], "not allowed with argument"),
+        ([], "nothing to look at"),
+    ],
+)
+def test_bad_usage(words: list[str], said: str, gpu_webhook: Command) -> None:
+    done = gpu_webhook("migrate", *words)
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+
+
+def test_unsafe_edits_are_made_if_asked_for(gpu_webhook: Command, tmp_path: Path) -> None:
+    quota = (
+        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec:\n  hard:\n"
+        "    requests.alpha.kubernetes.io/nvidia-gpu: 4\n"
+    )
+    put(tmp_path, quota=quota)
+    assert gpu_webhook("migrate", "quota.yaml").code == 3
+    done = gpu_webhook("migrate", "quota.yaml", "--unsafe")
+    assert "+    requests.nvidia.com/gpu: 4\n" in done.out
+
+
+def test_a_read_only_file_is_left_and_told(gpu_webhook: Command, tmp_path: Path) -> None:
+    """Root could write it, and must not, either."""
+    put(tmp_path, a=LEGACY, b=LEGACY)
+    (tmp_path / "a.yaml").chmod(0o444)
+    done = gpu_webhook("migrate", ".", "-w")
+    assert done.code == 1
+    assert "a.yaml: error: is read-only: chmod u+w" in done.out
+    assert (tmp_path / "a.yaml").read_text() == LEGACY
+    assert (tmp_path / "b.yaml").read_text() == MIGRATED
+
+
+def test_what_is_interrupted_leaves_every_file_whole(tmp_path: Path) -> None:
+    """Ctrl-C in the middle of writing: 130, old or new texts, and no file of ours."""
+    for number in range(600):
+        put(tmp_path, **{f"{number:03}": LEGACY})
+    running = subprocess.Popen(
+        [sys.executable, "-m", "webhook", "migrate", "-w", str(tmp_path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+    end = time.monotonic() + 60
+    while (tmp_path / "020.yaml").read_text() == LEGACY:
+        assert time.monotonic() < end
+        assert running.poll() is None, "it was done before it could be interrupted"
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert (running.returncode, said) == (130, b"")
+    texts = [path.read_text() for path in tmp_path.glob("*.yaml")]
+    assert set(texts) == {LEGACY, MIGRATED}, "both kinds, so it was in the middle"
+    assert len(list(tmp_path.iterdir())) == 600
+    assert not any(os.path.lexists(temporary_name(str(each))) for each in tmp_path.iterdir())
