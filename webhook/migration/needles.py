@@ -1,0 +1,69 @@
+"""The words of which a file holds one, if it holds anything for a rule: see the prefilter.
+
+A word stands for all names that it is a part of, so a few do for many. Those without a slash or a
+dot are found however these are written (as ~1 in a JSON Patch, behind a backslash in a jsonpath).
+Tests hold them against what the rules look for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.core.legacy_names import DEPRECATED_NODE_LABELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.core.settings import Settings
+
+NAMES = (
+    "nvidia",  # names of the resource and the label, driver paths, devices, images, flags
+    "Nvidia",  # constants in programs
+    "alpha.kubernetes.io",  # annotations
+    "pod.beta.kubernetes.io",
+    "AnnotationKey",
+    "/usr/lib",  # host paths, mounted whole
+    "libcuda",
+    "Accelerators",  # feature gates of the kubelet
+    "DevicePlugins",
+    "k8s.gcr.io",  # registries
+    "google_containers",
+    "google-containers",
+)
+# Parts of API versions that are no longer served. That of a group that has others stands whole.
+API_VERSIONS = (
+    "extensions/v1beta1",
+    "apps/v1alpha1",
+    "apps/v1beta",
+    "batch/v1beta1",
+    "batch/v2alpha1",
+    "k8s.io/v1alpha1",
+    "k8s.io/v1beta",
+    "policy/v1alpha1",
+    "policy/v1beta1",
+    "autoscaling/v2alpha1",
+    "autoscaling/v2beta",
+)
+
+
+def words(settings: Settings, fixed: Iterable[str] = (*NAMES, *API_VERSIONS)) -> tuple[bytes, ...]:
+    """Give the words: `fixed` ones, and what these settings add."""
+    named = {*fixed}
+    names = {*settings.legacy_resources, settings.models.legacy_label, settings.gpu_resource}
+    names |= {each.rstrip("*") for each in settings.gpu_resources}
+    if settings.affinity.rename_deprecated_labels:
+        names |= {old for old, _ in DEPRECATED_NODE_LABELS}
+    for name in names:
+        named |= {name, name.replace("/", "~1"), name.replace(".", "\\.")}
+    # A * stands within one segment of a path: the longest text between two of them must be there.
+    named |= {max(path.split("*"), key=len) for path in settings.drivers.remove}
+    return fewest(named)
+
+
+def fewest(named: Iterable[str]) -> tuple[bytes, ...]:
+    """Leave out what holds another one: where it is, the other is, too."""
+    kept: list[str] = []
+    for name in sorted(set(named), key=lambda each: (len(each), each)):
+        if name and not any(each in name for each in kept):
+            kept.append(name)
+    return tuple(name.encode() for name in kept)
