@@ -150,13 +150,14 @@ class Page:
         """What the system says of light and dark."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.run("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
 
     def open(self, url: str) -> None:
         """Go there and wait until everything is loaded."""
         self.call("Page.navigate", url=url)
         self.run(
             "new Promise(done => document.readyState === 'complete' ? done()"
-            " : addEventListener('load', () => done()))"
+            " : addEventListener('load', () => done())).then(() => new Promise(setTimeout))"
         )
 
     def run(self, script: str) -> Any:

@@ -205,5 +205,6 @@
   });
 
   show();
-  visit(location.hash);
+  // Once the browser has gone there itself, which would take the focus away.
+  addEventListener("load", () => setTimeout(() => visit(location.hash)));
 })();

@@ -86,14 +86,18 @@ def _place(place: Place) -> dict[str, int]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a text of several lines as a literal block, and no aliases."""
+    """Writes a text of several lines as a literal block, odd characters escaped, and no aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
         return data is not None
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    style = None
+    if not text.replace("\n", "").isprintable():
+        style = '"'  # PyYAML would fold U+0085 and its like into spaces
+    elif "\n" in text:
+        style = "|"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

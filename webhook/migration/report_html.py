@@ -176,10 +176,11 @@ def _skipped(skipped: Skipped, lines: Lines) -> str:
 
 
 def _remark(badge: str, where: str, message: str, source: str) -> str:
-    at = f'<span class="at">{where}</span> ' if where else ""
+    bare = "" if source else " bare"
     return (
-        f'<details class="finding {_UNREAD}" data-status="{_UNREAD}" open><summary>'
-        f'<span class="badge">{badge}</span> {at}'
+        f'<details class="finding {_UNREAD}{bare}" data-status="{_UNREAD}" open><summary>'
+        f'<span class="badge">{badge}</span> <span class="code"></span> '
+        f'<span class="at">{where}</span> '
         f'<span class="message">{_text(message)}</span></summary>{source}</details>'
     )
 
@@ -289,7 +290,8 @@ def _paragraph(text: str) -> str:
 
 def _rule_link(anchor: str, result: FileResult, located: Located) -> str:
     return (
-        f'<li class="{located.status}" data-finding="{anchor}"><a href="#{anchor}">'
+        f'<li class="{located.status}" data-finding="{anchor}">'
+        f'<span class="badge">{WORDS[located.status]}</span> <a href="#{anchor}">'
         f'{_text(result.path)}<span class="at">:{located.place.line}</span></a> '
         f'<span class="message">{_text(sentence(located.message))}</span></li>'
     )
