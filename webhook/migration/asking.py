@@ -78,7 +78,7 @@ def name_of(obj: Raw) -> str:
 
 
 def _ask_of_object(asked: Asked, obj: Raw, at: Path, plan: Plan) -> None:
-    draft, tracing = Draft(obj), _Tracing(obj)
+    draft, tracing = Draft(obj), Tracing(obj)
     cx = context(obj, plan)
     listening = _Listening(MANIFEST, plan, tracing)
     heard = [(listening, engine.run_on_object(listening.rules, obj, cx, draft))]
@@ -181,7 +181,7 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-class _Tracing:
+class Tracing:
     """Knows where each map and list of the object was before the first edit."""
 
     def __init__(self, obj: Raw) -> None:
@@ -220,7 +220,7 @@ class _Tracing:
 class _Listening:
     """Rules that are asked, and what each said: where it was, and what its edits touched there."""
 
-    def __init__(self, rules: Iterable[Any], plan: Plan, tracing: _Tracing) -> None:
+    def __init__(self, rules: Iterable[Any], plan: Plan, tracing: Tracing) -> None:
         self.rules = [_Heard(rule, self) for rule in rules if plan.asks(rule.CODE)]
         self.heard: dict[str, list[tuple[Path, tuple[Edit, ...]]]] = defaultdict(list)
         self.tracing = tracing
