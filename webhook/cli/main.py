@@ -50,7 +50,7 @@ def parser(program: str = "gpu-webhook") -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=_Help,
     )
-    top.add_argument("--version", action="version", version=f"gpu-webhook {__version__}")
+    top.add_argument("--version", action="version", version=f"{program} {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for add in _COMMANDS.values():
         add(commands)
