@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests.migration.report_samples import HOSTILE
@@ -70,6 +71,7 @@ def _results(draw: st.DrawFn) -> FileResult:
     )
 
 
+FEW = settings(max_examples=100)  # each makes a whole report, and reads it again
 REPORTS = st.builds(
     Report,
     st.lists(_results(), max_size=3).map(tuple),

@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given
 
 from tests.migration import report_samples
+from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
 from webhook.migration.report_data import as_json, as_yaml
 from webhook.migration.results import Report, Status
@@ -28,6 +29,7 @@ FINDING = {
 }
 
 
+@FEW
 @given(DRAWN)
 def test_both_parse_and_are_equal_whatever_the_texts_hold(report: Report) -> None:
     data = json.loads(as_json(report))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from tests.migration import report_samples
+from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
 from webhook.migration.report_github import github
 from webhook.migration.results import FileResult, Located, Place, Report, Status
@@ -51,6 +52,7 @@ def _commands(output: str) -> list[Command]:
     return found
 
 
+@FEW
 @given(DRAWN)
 def test_a_text_is_never_a_command(report: Report) -> None:
     commands = _commands(github(report))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 
 from tests.migration import report_samples
+from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
 from webhook import __version__
 from webhook.migration.reports import REPORTS
@@ -80,6 +81,7 @@ def test_an_empty_report_says_so(form: str) -> None:
     }.get(form, "o findings in 42 files" in said)
 
 
+@FEW
 @given(report=DRAWN)
 def test_whatever_the_texts_hold_no_control_character_comes_out(report: Report) -> None:
     for form in set(REPORTS) - {"json", "yaml", "sarif"}:  # they have escapes of their own

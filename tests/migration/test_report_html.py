@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 
 from tests.migration import report_samples
+from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
 from webhook.migration.report_html import html
 from webhook.migration.results import FileResult, Replacement, Report
@@ -61,6 +62,7 @@ _EMPTY = _Page(html(report_samples.empty()))
 _EVERYTHING = _Page(html(report_samples.everything()))
 
 
+@FEW
 @given(DRAWN)
 def test_no_text_becomes_a_tag(report: Report) -> None:
     page = _Page(html(report))

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 
 from tests.migration import report_samples
+from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
 from webhook.migration.report_junit import junit
 from webhook.migration.results import Status
@@ -21,6 +22,7 @@ def _root(report: Report) -> ET.Element:
     return ET.fromstring(junit(report).encode())  # noqa: S314 - it is our own
 
 
+@FEW
 @given(DRAWN)
 def test_it_parses_and_its_counts_are_true(report: Report) -> None:
     root = _root(report)

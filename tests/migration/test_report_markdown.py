@@ -10,8 +10,8 @@ from hypothesis import given
 from markdown_it import MarkdownIt
 
 from tests.migration import report_samples
+from tests.migration.report_strategies import FEW, WORDS
 from tests.migration.report_strategies import REPORTS as DRAWN
-from tests.migration.report_strategies import WORDS
 from webhook.migration.report_markdown import escaped, markdown
 from webhook.migration.results import FileResult, Located, Place, Replacement, Report, Status
 from webhook.migration.visible import visible
@@ -58,6 +58,7 @@ def test_nobody_is_called_and_nothing_is_linked(words: str) -> None:
     assert not re.search(r"@\w|#\d|https?://|www\.", escaped(words))
 
 
+@FEW
 @given(DRAWN)
 def test_no_text_becomes_mark_up(report: Report) -> None:
     said = markdown(report)
@@ -82,6 +83,7 @@ def test_it_is_never_too_long_and_counts_what_it_leaves_out(findings: int) -> No
     assert bool(left_out) == (listed < findings)
 
 
+@FEW
 @given(DRAWN)
 def test_a_small_limit_is_kept_too(report: Report) -> None:
     most = 2_500

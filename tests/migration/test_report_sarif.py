@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 
 from tests.migration import report_samples
+from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
 from webhook.migration.report_sarif import sarif
 from webhook.migration.results import FileResult, Located, Place, Report, Status
@@ -42,6 +43,7 @@ def test_the_schema_refuses_what_is_not_sarif() -> None:
     assert not _validator().is_valid(log)
 
 
+@FEW
 @given(DRAWN)
 def test_it_is_valid_whatever_the_texts_hold(report: Report) -> None:
     run = _run(report)

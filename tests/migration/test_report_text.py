@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from tests.migration import report_samples
+from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
 from webhook.cli import report_console
 from webhook.migration.excerpt import Lines
@@ -100,6 +101,7 @@ def test_a_path_is_a_relative_uri(path: str, expected: str) -> None:
     assert relative_uri(path) == expected
 
 
+@FEW
 @given(DRAWN)
 def test_no_text_acts_on_the_terminal(report: Report) -> None:
     for said in (text(report), wide(report)):
@@ -110,6 +112,7 @@ def test_no_text_acts_on_the_terminal(report: Report) -> None:
         )
 
 
+@FEW
 @given(DRAWN)
 def test_a_segment_never_goes_over_a_line_end(report: Report) -> None:
     assert all(piece.text == "\n" or "\n" not in piece.text for piece in segments(report))

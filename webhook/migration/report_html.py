@@ -192,7 +192,10 @@ def _excerpt(excerpts: Iterator[Excerpt], line: int, cures: Iterable[Cure] = ())
         f"{_source(each.before)}{_marked(each.marked)}{_source(each.after)}</td></tr>"
         for each in excerpts
     ]
-    for cure in cures:
+    changed = [cure for cure in cures if cure.gone or cure.come]
+    if changed:
+        rows.append('<tr class="hunk"><td colspan="2">the cure</td></tr>')
+    for cure in changed:
         for kind, lines in (("gone", cure.gone), ("come", cure.come)):
             rows += [
                 f'<tr class="{kind}"><th scope="row">{number}</th><td>{_source(text)}</td></tr>'

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape, quoteattr
 
 from webhook.migration.excerpt import Lines
 from webhook.migration.report_text import WORDS, Style, marked, summary
@@ -45,7 +45,7 @@ def _failures(result: FileResult) -> int:
 
 def _clean(report: Report) -> Iterator[str]:
     yield _open("testsuite", name="gpu-webhook", tests=1, failures=0, errors=0, skipped=0)
-    yield f"<testcase classname='gpu-webhook' name={quoteattr(summary(report))}/>"
+    yield f'<testcase classname="gpu-webhook" name={_quoted(summary(report))}/>'
     yield "</testsuite>"
 
 
@@ -83,7 +83,7 @@ def _case(path: str, located: Located, lines: Lines) -> Iterator[str]:
         for excerpt in lines.around(located.place)
         for segment in marked(excerpt, len(str(excerpt.number)), Style.PLAIN)
     )
-    body = escape(where + source + WORDS[located.status])
+    body = escape(where + source + WORDS[located.status], quote=False)
     if located.status in _FAILED:
         yield f"<failure type={_quoted(code)} message={_quoted(message)}>{body}</failure>"
     else:
@@ -97,4 +97,4 @@ def _open(tag: str, **attributes: str | int) -> str:
 
 
 def _quoted(value: str) -> str:
-    return quoteattr(sentence(value))
+    return f'"{escape(sentence(value))}"'
