@@ -62,14 +62,14 @@ def _suite(result: FileResult) -> Iterator[str]:
     lines = Lines(result.text)
     if result.error:
         yield _open("testcase", classname=path, name="the file can be read", file=path)
-        yield f"<error message={_quoted(result.error)}/></testcase>"
+        yield f"<error message={_quoted(sentence(result.error))}/></testcase>"
     for located in result.located:
         yield from _case(path, located, lines)
     for skipped in result.skipped:
         where = {"file": path} | ({"line": skipped.place.line} if skipped.place else {})
         at = f"line {skipped.place.line}: " if skipped.place else ""
         yield _open("testcase", classname=path, name=f"{at}a manifest that can be read", **where)
-        yield f"<skipped message={_quoted(skipped.reason)}/></testcase>"
+        yield f"<skipped message={_quoted(sentence(skipped.reason))}/></testcase>"
     yield "</testsuite>"
 
 
@@ -97,4 +97,4 @@ def _open(tag: str, **attributes: str | int) -> str:
 
 
 def _quoted(value: str) -> str:
-    return f'"{escape(sentence(value))}"'
+    return f'"{escape(visible(value))}"'
