@@ -6,7 +6,7 @@ MADE   := .venv/.made-from-$(shell cat pyproject.toml requirements-dev.txt | cks
 # 1,000 examples of each property in CI, always the same; 200 new ones elsewhere.
 export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
-.PHONY: dev demo demo-cluster test unit test-cluster cluster lint fix docs bench lock image
+.PHONY: dev demo demo-cluster test unit browser test-cluster cluster lint fix docs bench lock image
 
 dev: $(MADE)  ## make or refresh .venv
 
@@ -24,11 +24,14 @@ demo-cluster: dev cluster  ## the same, judged by a real API server and schedule
 
 test: unit test-cluster  ## everything
 
-unit: dev  ## all but the control plane; core and rules with coverage
+unit: dev browser  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage erase
 	@HYPOTHESIS_PROFILE=$(if $(CI),cover,$(HYPOTHESIS_PROFILE)) $(PY) -m coverage run -m pytest -q tests/core tests/rules
 	@$(PY) -m coverage report
 	@$(PY) -m pytest -q -m "not cluster" $(if $(CI),,--ignore tests/core --ignore tests/rules)
+
+browser: dev  ## a headless Chromium for the tests of the HTML report, if there is none
+	@$(PY) tests/migration/browser.py
 
 test-cluster: dev cluster  ## what the real control plane says
 	@$(PY) -m pytest -q -m cluster
