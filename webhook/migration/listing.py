@@ -143,9 +143,9 @@ class _Walk:
 
     def _is_excluded(self, path: str, *, folder: bool) -> bool:
         """Whether an argument, or a folder that it is in, is excluded."""
-        if self._exclude is None:
-            return False
         seen = _seen(path)
+        if self._exclude is None or seen == os.curdir:
+            return False
         above = [seen[:end] for end, character in enumerate(seen) if character == os.sep]
         return any(self._exclude.decide(each, folder=True) for each in above) or bool(
             self._exclude.decide(seen, folder=folder)
@@ -321,11 +321,11 @@ def _expanded(argument: str) -> list[str]:
 
 
 def _seen(path: str) -> str:
-    """Give the path as --exclude sees it: from where the command runs."""
-    if not os.path.isabs(path):
-        return path
-    seen = os.path.relpath(path)
-    return path.lstrip(os.sep) if seen.startswith(os.pardir) else seen
+    """Give the path as --exclude sees it: from where the command runs, if it is below."""
+    seen = os.path.relpath(path) if os.path.isabs(path) else path
+    if seen.startswith(os.pardir + os.sep):
+        return os.path.abspath(path).lstrip(os.sep)
+    return seen
 
 
 def _as_prefix(folder: str) -> str:

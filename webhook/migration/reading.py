@@ -18,6 +18,7 @@ _REASONS = {
     errno.EACCES: "may not be read: chmod u+r, or leave it out with --exclude",
     errno.EPERM: "may not be read: leave it out with --exclude",
     errno.ELOOP: "is a loop of symbolic links: remove it, or leave it out with --exclude",
+    errno.EISDIR: "is a folder",
     errno.ENAMETOOLONG: "has too long a path: start further down",
 }
 _SPECIAL = (

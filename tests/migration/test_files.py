@@ -1,0 +1,297 @@
+"""Which files are meant, and what is said of what is no file to read; on a real file system."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.migration.trees import LEGACY, open_folder, tree, without_rights
+from webhook.migration import files, reading
+from webhook.migration.listing import is_of_interest
+from webhook.migration.reading import UnreadableError, read_regular
+from webhook.migration.results import FileResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WORDS = (LEGACY.encode(),)
+X = LEGACY  # a text of interest
+
+
+def met(
+    *arguments: str | Path, recursive: bool = True, exclude: Sequence[str] = ()
+) -> tuple[list[str], dict[str, str]]:
+    """(files, what is said of other things) as they come."""
+    wanted = files.Wanted(list(map(str, arguments)), recursive, exclude)
+    found: list[str] = []
+    told: dict[str, str] = {}
+    for each in files.candidates(wanted, WORDS):
+        if isinstance(each, FileResult):
+            told[each.path] = each.error or each.skipped[0].reason
+        else:
+            found.append(each)
+    return found, told
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def here() -> Path:
+    return Path.cwd()
+
+
+_TREE = {
+    "a.yaml": X, "b/c.yml": X, "b/d/e.json": X, "b.yaml": X, "B/x.yaml": X, "b/plain.yaml": "x",
+    "b/.hidden.yaml": X, ".github/workflows/ci.yml": X,
+}  # fmt: skip
+_ORDER = [
+    "a.yaml", "b.yaml", ".github/workflows/ci.yml", "B/x.yaml", "b/.hidden.yaml", "b/c.yml",
+    "b/d/e.json",
+]  # fmt: skip
+
+
+def test_a_folder_and_all_below_in_the_order_of_names(here: Path) -> None:
+    tree(here, _TREE)
+    assert met(".") == (_ORDER, {})
+    assert met("./") == (_ORDER, {})
+    assert met(here) == ([f"{here}/{name}" for name in _ORDER], {})
+
+
+def test_without_recursive_a_folder_means_its_own_files(here: Path) -> None:
+    tree(here, _TREE)
+    assert met(".", recursive=False) == (["a.yaml", "b.yaml"], {})
+    assert met("b/", recursive=False) == (["b/.hidden.yaml", "b/c.yml"], {})
+
+
+def test_arguments_keep_their_order(here: Path) -> None:
+    tree(here, _TREE)
+    assert met("b.yaml", "B", "a.yaml")[0] == ["b.yaml", "B/x.yaml", "a.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.yaml", ["a.yaml", "b.yaml"]),
+        ("[bB]/*.y*ml", ["B/x.yaml", "b/c.yml"]),
+        ("b/**/*.json", ["b/d/e.json"]),
+        ("?", ["B/x.yaml", "b/.hidden.yaml", "b/c.yml", "b/d/e.json"]),
+    ],
+)
+def test_globs_that_no_shell_has_expanded(here: Path, pattern: str, expected: list[str]) -> None:
+    tree(here, _TREE)
+    assert met(pattern)[0] == expected
+
+
+def test_a_name_that_looks_like_a_glob(here: Path) -> None:
+    tree(here, {"[a].yaml": X, "a.yaml": X})
+    assert met("[a].yaml")[0] == ["[a].yaml"]
+
+
+def test_nothing_is_met_twice(here: Path) -> None:
+    tree(here, _TREE)
+    found, told = met("b", "b/c.yml", "b/d", ".", "./b.yaml", here / "a.yaml", "b")
+    assert len(found) == len(set(map(os.path.realpath, found))) == len(_ORDER)
+    assert not told
+    assert found[:3] == ["b/.hidden.yaml", "b/c.yml", "b/d/e.json"]
+
+
+def test_standard_input_takes_its_turn(here: Path) -> None:
+    tree(here, {"a.yaml": X, "b.yaml": X})
+    assert met("b.yaml", "-", "a.yaml", "-")[0] == ["b.yaml", "-", "a.yaml"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("x.yaml", "x.yml", "x.json", "x.md", "x.markdown", "x.tpl", "x.tmpl", "x.template"),
+        *("x.j2", "x.jinja", "x.jinja2", "x.jsonnet", "x.libsonnet", "x.tf", "x.go", "x.py"),
+        *("x.sh", "NOTES.txt", "X.YAML", "x.yaml.in", "x.yml.j2", "values.yaml.gotmpl"),
+    ],
+)
+def test_names_of_interest(name: str) -> None:
+    assert is_of_interest(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["x.png", "x.txt", "yaml", "x.yaml.gz", ".x.yaml.swp", "._x.yaml", "Makefile"]
+)
+def test_names_of_no_interest_unless_named(here: Path, name: str) -> None:
+    assert not is_of_interest(name)
+    tree(here, {name: X})
+    assert met(".")[0] == []
+    assert met(name)[0] == [name]
+
+
+def test_our_own_temporary_files_are_no_manifests() -> None:
+    assert not is_of_interest(".x.yaml.gpu-webhook~")
+
+
+def test_folders_of_tools_are_not_entered(here: Path) -> None:
+    tree(here, {f"{name}/x.yaml": X for name in (".git", "a/node_modules", ".terraform", "b")})
+    assert met(".")[0] == ["b/x.yaml"]
+    assert met("a/node_modules")[0] == ["a/node_modules/x.yaml"], "unless they are named"
+
+
+@pytest.mark.parametrize(
+    ("exclude", "expected"),
+    [
+        (["b"], ["a.yaml", "b.yaml", ".github/workflows/ci.yml", "B/x.yaml"]),
+        (["b/", "a.yaml"], ["b.yaml", ".github/workflows/ci.yml", "B/x.yaml"]),
+        (["*.yaml", "!b.yaml"], ["b.yaml", ".github/workflows/ci.yml", "b/c.yml", "b/d/e.json"]),
+        (["/b/*", ".*"], ["a.yaml", "b.yaml", "B/x.yaml"]),
+        (["b/d/e.json", "**/x.yaml"], [n for n in _ORDER if n not in {"b/d/e.json", "B/x.yaml"}]),
+    ],
+)
+def test_exclude(here: Path, exclude: list[str], expected: list[str]) -> None:
+    tree(here, _TREE)
+    assert met(".", exclude=exclude)[0] == expected
+    assert met(here, exclude=exclude)[0] == [f"{here}/{name}" for name in expected]
+
+
+def test_exclude_holds_for_arguments_and_is_seen_from_here(here: Path) -> None:
+    tree(here, _TREE)
+    assert met("b/d/e.json", "a.yaml", exclude=["/b/d"])[0] == ["a.yaml"]
+    assert met(here / "b/c.yml", "b/d", exclude=["b/*"])[0] == []
+    assert met("b", exclude=["d"])[0] == ["b/.hidden.yaml", "b/c.yml"]
+
+
+def test_what_is_ignored_can_be_named(here: Path) -> None:
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    tree(here, {".gitignore": "out/\n", "out/x.yaml": X, "y.yaml": X})
+    assert met(".")[0] == ["y.yaml"]
+    assert met("out")[0] == ["out/x.yaml"]
+    assert met("out/x.yaml")[0] == ["out/x.yaml"]
+
+
+def test_a_link_to_a_file_is_the_file(here: Path) -> None:
+    tree(here, {"store/real": X})
+    (here / "link.yaml").symlink_to("store/real")
+    assert met(".")[0] == ["link.yaml"]
+
+
+def test_links_that_lead_nowhere(here: Path) -> None:
+    (here / "gone.yaml").symlink_to("nothing")
+    (here / "gone.png").symlink_to("nothing")
+    (here / "itself.yaml").symlink_to("itself.yaml")
+    (here / "to").symlink_to("fro")
+    (here / "fro").symlink_to("to")
+    found, told = met(".")
+    assert not found
+    assert told["gone.yaml"] == "is not there"
+    loops = {name for name, words in told.items() if "loop of symbolic links" in words}
+    assert loops == {"itself.yaml", "to", "fro"}
+    assert "gone.png" not in told
+
+
+def test_links_to_folders(here: Path) -> None:
+    tree(here, {"root/a/x.yaml": X, "root/b/y.yaml": X, "outside/z.yaml": X})
+    (here / "root/a/up").symlink_to("..")
+    (here / "root/a/self").symlink_to(".")
+    (here / "root/across").symlink_to("b")
+    (here / "root/out").symlink_to("../outside")
+    found, told = met("root")
+    assert found == ["root/a/x.yaml", "root/b/y.yaml"], "each once, and it ends"
+    assert "a loop" in told["root/a/up"]
+    assert "a loop" in told["root/a/self"]
+    assert "outside" in told["root/out"]
+    assert "name it" in told["root/out"]
+    assert "root/across" not in told, "the walk comes there"
+    assert met("root/out")[0] == ["root/out/z.yaml"], "named, it is followed"
+    assert met("root", exclude=["up", "self", "out"])[1] == {}
+
+
+def test_what_is_no_file(here: Path) -> None:
+    os.mkfifo(here / "pipe.yaml")
+    os.mkfifo(here / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket.yaml")
+        found, told = met(".", "pipe", "/dev/zero", "/dev/null")
+    assert not found
+    assert "-f -" in told["pipe.yaml"]
+    assert "-f -" in told["pipe"]
+    assert "socket" in told["socket.yaml"]
+    assert "device" in told["/dev/zero"]
+    assert "device" in told["/dev/null"]
+
+
+def test_arguments_that_are_not_there(here: Path) -> None:
+    tree(here, {"a.yaml": X})
+    found, told = met("nothing.yaml", "a.yaml", "no/*.yaml", "a.yaml/b", "x" * 5_000)
+    assert found == ["a.yaml"]
+    assert told["nothing.yaml"] == told["a.yaml/b"] == "is not there"
+    assert "no/*.yaml" in told
+    assert "too long" in told["x" * 5_000]
+
+
+def test_a_name_that_is_not_utf8(here: Path) -> None:
+    Path(os.fsdecode(b"h\xe4.yaml")).write_text(X)
+    found, told = met(".")
+    assert not found
+    assert "rename" in told["h\\xe4.yaml"]
+    assert here.exists()
+
+
+def test_without_rights_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_folder() as folder:
+        tree(folder, {"a/x.yaml": X, "b/x.yaml": X, "c.yaml": X, "d/x.yaml": X})
+        (folder / "a").chmod(0)
+        (folder / "c.yaml").chmod(0)
+        (folder / "d").chmod(0o644)  # its names may be seen, its files not
+        monkeypatch.chdir(folder)
+        with without_rights():
+            found, told = met(".")
+            unread = {path: refused(path) for path in ("c.yaml", "d/x.yaml")}
+        (folder / "a").chmod(0o755)
+        (folder / "d").chmod(0o755)
+    assert "b/x.yaml" in found
+    assert "may not be read" in told["a/"]
+    assert "c.yaml" in found, "reading tells why not"
+    assert all("may not be read" in words for words in unread.values())
+
+
+def refused(path: str) -> str:
+    with pytest.raises(UnreadableError) as error:
+        read_regular(path)
+    return str(error.value)
+
+
+def test_reading(here: Path) -> None:
+    tree(here, {"x.yaml": b"\xff\0x"})
+    raw, status = read_regular("x.yaml")
+    assert (raw, status.st_size) == (b"\xff\0x", 3)
+    assert refused("gone.yaml") == "is not there"
+    assert refused(".") == "is a folder"
+    os.mkfifo("pipe")
+    assert "pipe" in refused("pipe")
+    assert "device" in refused("/dev/zero")
+
+
+def test_too_much_is_not_read(here: Path) -> None:
+    with (here / "large.yaml").open("wb") as file:
+        file.truncate(1 << 30)
+    assert "1024 MiB" in refused("large.yaml")
+    assert met(".")[0] == ["large.yaml"], "never silent"
+    with Path("/dev/zero").open("rb") as endless, pytest.raises(UnreadableError):
+        reading.read_all(endless, limit=1 << 22)
+
+
+def test_a_file_that_vanishes_after_the_walk(here: Path) -> None:
+    tree(here, {"a.yaml": X, "b.yaml": X})
+    found = files.candidates(files.Wanted(["a.yaml", "b.yaml"]), WORDS)
+    assert next(found) == "a.yaml"
+    (here / "b.yaml").unlink()
+    assert next(found) == "b.yaml"
+    assert refused("b.yaml") == "is not there"
+
+
+def test_a_folder_of_very_many_files_is_cut_into_lots(here: Path) -> None:
+    tree(here, {f"{number:04}.yaml": X for number in range(600)})
+    assert met(".")[0] == [f"{number:04}.yaml" for number in range(600)]
