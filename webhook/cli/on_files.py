@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.migration.source import Source
 
 STDIN = "-"
+_MANIFESTS = ("yaml", "json", "kustomize")  # kinds of files that are to be read in all parts
 _FOR_PEOPLE = ("text", "wide")
 _OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")  # read where only the root is known
 
@@ -121,7 +122,19 @@ def judge(path: str, asked: Plan) -> Judged:
         return Judged(FileResult(name, error=str(error)))
     except InputError as error:
         return Judged(FileResult(name, error=str(error).removeprefix(f"{name}: ")))
-    return Judged(migrate_text(source, asked), source)
+    return Judged(_whole(migrate_text(source, asked), source), source)
+
+
+def _whole(result: FileResult, source: Source) -> FileResult:
+    """An error, too, if a part of what claims to be a manifest is none; the rest is as good."""
+    if not result.skipped or source.kind not in _MANIFESTS:
+        return result
+    from webhook.migration import documents
+
+    unread = documents.read(source.text, json=source.kind == "json").unread
+    words = f"{len(unread)} of its documents" if len(unread) > 1 else "a document of it"
+    error = f"{words} cannot be read, and nobody knows what is in there"
+    return replace(result, error=error) if unread else result
 
 
 def says_something(result: FileResult) -> bool:

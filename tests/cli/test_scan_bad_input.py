@@ -1,0 +1,212 @@
+"""Bad input: a clear line each, 1 at the end, and everything else is done.
+
+Tests run as root in some places, who may read everything: what cannot be read is made so that root
+cannot, either (a loop of links, a socket, a folder in place of a file); permissions proper are held
+by a process that gives its rights up.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.test_migrate import MIGRATED
+from tests.cli.test_scan import CLEAN, LEGACY, put
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Command
+
+ROOT = Path(__file__).parents[2]
+MEMORY = 600 << 20  # bytes of address space: far less than what some of these stand for
+NOBODY = 65534
+
+BOMB = "apiVersion: v1\nkind: Pod\nnvidia: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(12)
+)
+LOOP = "apiVersion: v1\nkind: Pod\nmetadata: &m {nvidia: *m}\n"
+
+
+def sparse(path: Path) -> None:
+    """1 GiB that takes no room on the disk, with a manifest at its beginning."""
+    with path.open("wb") as file:
+        file.write(LEGACY.encode())
+        file.truncate(1 << 30)
+
+
+def a_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+
+
+def written(content: bytes | str) -> Callable[[Path], object]:
+    raw = content.encode() if isinstance(content, str) else content
+    return lambda path: path.write_bytes(raw)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        pytest.param(written(b"nvidia.com/gpu\0\1\2"), "binary", id="a binary file"),
+        pytest.param(sparse, "has 1024 MiB or more", id="1 GiB"),
+        pytest.param(written(b"kind: nvidia \xff\xfe"), "not UTF-8", id="a broken encoding"),
+        pytest.param(written(LEGACY.encode("utf-16")), "UTF-16|binary", id="an encoding of others"),
+        pytest.param(written(BOMB), "aliases", id="an alias bomb"),
+        pytest.param(written(LOOP), "holds itself|recursive|itself", id="an endless alias"),
+        pytest.param(written("nvidia: " + "[" * 100_000), "deep", id="brackets 100,000 deep"),
+        pytest.param(
+            written("".join(f"{' ' * n}nvidia:\n" for n in range(3_000))),
+            "deep",
+            id="maps 3,000 deep",
+        ),
+        pytest.param(written('{"nvidia":' * 50_000), "deep", id="JSON 50,000 deep"),
+        pytest.param(written("nvidia: [\n"), "expected|parse|YAML", id="YAML that ends too early"),
+        pytest.param(written("nvidia: \a\n"), "character|YAML", id="a control character"),
+        pytest.param(
+            lambda path: path.symlink_to(path.name),
+            "loop of symbolic links",
+            id="a link loop",
+        ),
+        pytest.param(
+            lambda path: path.symlink_to("gone"),
+            "is not there|leads nowhere",
+            id="a dead link",
+        ),
+        pytest.param(os.mkfifo, "a pipe", id="a pipe that nobody writes to"),
+        pytest.param(a_socket, "a socket", id="a socket"),
+    ],
+)
+def test_each_is_a_clear_line_and_the_rest_is_done(
+    make: Callable[[Path], object], says: str, tmp_path: Path
+) -> None:
+    put(tmp_path, a=LEGACY, z=LEGACY, clean=CLEAN)
+    make(tmp_path / "bad.yaml")
+    done = migrate(tmp_path, "--write", "a.yaml", "bad.yaml", "clean.yaml", "z.yaml")
+    lines = [line for line in done.stdout.splitlines() if line.startswith("bad.yaml:")]
+    assert lines, done.stdout + done.stderr
+    assert any(re.search(says, line) for line in lines), lines
+    assert all(len(line) < 300 for line in lines)
+    assert done.stderr == ""
+    assert done.returncode == 1
+    for name in ("a.yaml", "z.yaml"):
+        assert (tmp_path / name).read_text() == MIGRATED, "everything else is done"
+    again = migrate(tmp_path, "--write", "a.yaml", "bad.yaml", "clean.yaml", "z.yaml")
+    assert again.returncode == done.returncode, "and so it is the second time"
+
+
+def migrate(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run it with little memory: what needs much more than its file is noticed."""
+    return subprocess.run(
+        [sys.executable, "-m", "webhook", "migrate", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
+    )
+
+
+def test_in_a_folder_all_of_them_together(tmp_path: Path) -> None:
+    """What is met on the way and is no file of manifests needs no word, but hides nothing."""
+    put(tmp_path, a=LEGACY, deep__z=LEGACY, bomb=BOMB, endless=LOOP)
+    sparse(tmp_path / "large.yaml")
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\0nvidia")
+    (tmp_path / "binary.yaml").write_bytes(b"nvidia\0")
+    (tmp_path / "deep" / "up").symlink_to("..")
+    (tmp_path / "self.yaml").symlink_to("self.yaml")
+    os.mkfifo(tmp_path / "pipe.yaml")
+    done = migrate(tmp_path, "-w", "-R", ".")
+    assert done.returncode == 1
+    assert done.stderr == ""
+    named = {line.partition(":")[0] for line in done.stdout.splitlines() if ".yaml:" in line}
+    assert {"large.yaml", "binary.yaml", "bomb.yaml", "a.yaml", "deep/z.yaml"} <= named
+    assert not any(name.startswith("deep/up") for name in named)
+    assert (tmp_path / "a.yaml").read_text() == MIGRATED
+    assert (tmp_path / "deep" / "z.yaml").read_text() == MIGRATED
+
+
+def test_what_may_not_be_read_or_written_is_told(tmp_path: Path) -> None:
+    """Root may read everything: the process becomes somebody else, or stays who it is."""
+    folder = tmp_path
+    user = os.geteuid() or NOBODY
+    put(folder, a=LEGACY, secret=LEGACY, closed__b=LEGACY, fixed__c=LEGACY, z=LEGACY)
+    for path in (folder, *folder.parents):
+        if path.stat().st_uid == os.geteuid() and path != Path("/"):
+            path.chmod(path.stat().st_mode | 0o711)
+    for path in folder.rglob("*"):
+        path.chmod(0o777 if path.is_dir() else 0o666)
+    folder.chmod(0o777)
+    (folder / "secret.yaml").chmod(0)
+    (folder / "closed").chmod(0)
+    (folder / "fixed").chmod(0o555)
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN, str(ROOT), str(user), "migrate", "-w", "-R", "."],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    (folder / "closed").chmod(0o755)
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.partition("---\n")[2].splitlines()
+    for name, why in (
+        ("secret.yaml", "may not be read"),
+        ("closed", "may not be read"),
+        ("fixed/c.yaml", "cannot be written: Permission denied"),
+    ):
+        assert any(line.startswith(name) and why in line for line in lines), (name, lines)
+    assert (folder / "a.yaml").read_text() == MIGRATED
+    assert (folder / "z.yaml").read_text() == MIGRATED
+    assert (folder / "fixed" / "c.yaml").read_text() == LEGACY
+
+
+# All that it needs is loaded before the rights go: the interpreter itself may be in root's home.
+_RUN = """
+import importlib, os, pkgutil, sys
+sys.path.insert(0, sys.argv.pop(1))
+user = int(sys.argv.pop(1))
+import webhook.migration, webhook.cli.report_console
+from webhook.cli.main import main
+for each in pkgutil.iter_modules(webhook.migration.__path__, "webhook.migration."):
+    importlib.import_module(each.name)
+main(["scan", "--exit-zero", os.devnull])
+sys.stdout.flush()
+print("---", flush=True)
+os.setuid(user)
+sys.exit(main())
+"""
+
+
+def test_stdin_without_end_is_not_read_for_ever(tmp_path: Path) -> None:
+    command = f"yes nvidia | {sys.executable} -m webhook scan -f -"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "64 are read at most" in done.stdout
+
+
+def test_names_that_break_lines_break_none(gpu_webhook: Command, tmp_path: Path) -> None:
+    (tmp_path / "a\nb\x1b[31m.yaml").write_text(LEGACY)
+    done = gpu_webhook("scan", ".")
+    assert "a\\nb\\x1b[31m.yaml:11:9: GPU101" in done.out
+    done = gpu_webhook("migrate", "--check", ".")
+    assert done.code == 2
