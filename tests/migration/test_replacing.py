@@ -79,12 +79,11 @@ def test_owner_and_attributes_stay(file: Path) -> None:
 
 
 def test_an_owner_that_cannot_be_kept_is_said() -> None:
-    with open_folder() as folder, without_rights():
-        with (folder / "x.yaml").open("wb") as file:
-            of_another = list(os.fstat(file.fileno()))
-            of_another[4] += 1
-            was = os.stat_result(of_another)
-            said = replacing._keep_attributes(file.name, file.fileno(), was)
+    with open_folder() as folder, without_rights(), (folder / "x.yaml").open("wb") as file:
+        of_another = list(os.fstat(file.fileno()))
+        of_another[4] += 1
+        was = os.stat_result(of_another)
+        said = replacing._keep_attributes(file.name, file.fileno(), was)
     assert said == ["has another owner now: only root could have kept it"]
 
 

@@ -26,6 +26,9 @@ NAMES = (
     "libcuda",
     "Accelerators",  # feature gates of the kubelet
     "DevicePlugins",
+    "device-plugin",  # what installs drivers and device plugins
+    "cos-gpu-installer",
+    "container-engine-accelerators",
     "k8s.gcr.io",  # registries
     "google_containers",
     "google-containers",
