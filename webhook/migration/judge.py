@@ -1,0 +1,213 @@
+"""The rules asked of a document that may be a part of a manifest, or of what a template shows.
+
+Pods count by their shape here, too: a fragment has no kind, and a chart may wrap a job into a kind
+of its own. What may not be edited is taken back from the rules finding by finding, never edit by
+edit: a volume goes with its mounts or not at all.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import engine
+from webhook.core.draft import Draft
+from webhook.core.edits import Append
+from webhook.core.findings import Severity
+from webhook.core.pod import SECTIONS, as_map
+from webhook.core.pointer import ROOT, Path
+from webhook.core.workloads import around, objects, templates_of
+from webhook.migration.asking import Tracing, context, name_of
+from webhook.rules import (
+    MANIFEST,
+    RULES,
+    fractional_amount,
+    legacy_name_elsewhere,
+    legacy_resource,
+    request_without_limit,
+    unequal_amounts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from webhook.core.edits import Edit
+    from webhook.core.findings import Finding, Verdict
+    from webhook.core.pod import Pod
+    from webhook.core.rule import Context
+    from webhook.migration.results import Plan
+
+    Raw = dict[str, Any]
+    Held = Callable[[str, Path], bool]  # of a code, and the place of a finding
+
+# What is said of the amounts of one container; nothing else is known of a bare `resources`.
+_AMOUNTS = (legacy_resource, unequal_amounts, fractional_amount, request_without_limit)
+_AROUND = Path(("spec", "containers", 0, "resources"))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding with its place, and those of its edits, in the document as it came."""
+
+    finding: Finding
+    at: Path
+    object: str
+    touches: tuple[Path, ...] = ()
+    held: bool = False  # its edits are not made, since they may not be
+
+    @property
+    def repaired(self) -> bool:
+        return self.finding.action == "repaired" and bool(self.touches)
+
+
+@dataclass(slots=True)
+class Judged:
+    """What the rules made of one document: `edits` are at places of it as it came."""
+
+    data: Any
+    found: list[Found] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)  # codes of rules that raised
+
+
+def judge(data: Any, plan: Plan, held: Held) -> Judged:
+    """Ask the rules of all objects in the data, which is copied.
+
+    `held` says of which findings no edit may be made.
+    """
+    judged = Judged(copy.deepcopy(data))
+    known = [(at, obj) for at, obj in objects(judged.data) if isinstance(obj.get("kind"), str)]
+    for at, obj in known:
+        _Judge(judged, plan, held, at, name_of(obj)).ask(obj)
+    if not known:
+        _Judge(judged, plan, held, ROOT, "").ask_parts(judged.data)
+    return judged
+
+
+def shapes(data: Any, at: Path = ROOT) -> Iterator[tuple[Path, Raw]]:
+    """What a rule can be asked of in any data: pods, or else `resources`.
+
+    A pod is a map with `spec.containers`; `resources` is one with limits or requests.
+    """
+    if isinstance(data, list):
+        for position, item in enumerate(data):
+            yield from shapes(item, at / position)
+    if not isinstance(data, dict):
+        return
+    if is_pod(data) or any(isinstance(data.get(section), dict) for section in SECTIONS):
+        yield at, data
+        return
+    for name, value in data.items():
+        if isinstance(name, str):
+            yield from shapes(value, at / name)
+
+
+def is_pod(data: Raw) -> bool:
+    """Whether it has the shape of a pod or a pod template."""
+    return isinstance(as_map(data.get("spec")).get("containers"), list)
+
+
+def _meets(at: Path, places: Iterable[Path]) -> bool:
+    return any(at[: len(place)] == place[: len(at)] for place in places)
+
+
+def place_of(edit: Edit) -> Path:
+    """What the edit is about."""
+    return edit.to if isinstance(edit, Append) else edit.at
+
+
+@dataclass(slots=True)
+class _Judge:
+    """One object, at its place in the document."""
+
+    judged: Judged
+    plan: Plan
+    held: Held
+    at: Path
+    name: str
+
+    def ask(self, obj: Raw) -> None:
+        draft, tracing = Draft(obj), Tracing(obj)
+        cx = context(obj, self.plan)
+        places = templates_of(obj, self.plan.settings)
+        rest = [(at, part) for at, part in shapes(obj) if not _meets(at, places)]
+        asked = self._rules(MANIFEST, self.at, tracing)
+        self._note(engine.run_on_object(asked, obj, cx, draft), asked, [at for at, _ in rest])
+        inside = cx if places in ([], [ROOT]) else around(cx, obj)
+        for place in places:
+            asked = self._rules(RULES, self.at, tracing)
+            self._note(engine.run(asked, obj, inside, place, draft=draft), asked)
+        self.judged.edits += [_below(self.at, edit) for edit in draft.changes()]
+        for at, part in rest:
+            self._part(part, Path((*self.at, *at)))
+
+    def ask_parts(self, data: Any) -> None:
+        for at, part in shapes(data):
+            self._part(part, at)
+
+    def _part(self, part: Raw, at: Path) -> None:
+        """A pod without a kind, or a `resources` of which nobody knows whose it is."""
+        if is_pod(part):
+            pod, skip, rules = part, ROOT, RULES
+        else:
+            # A container around it, for the rules to look at; its name is what holds it.
+            holder = str(at[-2]) if len(at) > 1 else "?"
+            pod = {"spec": {"containers": [{"name": holder, "resources": part}]}}
+            skip, rules = _AROUND, _AMOUNTS
+        draft, tracing = Draft(pod), Tracing(pod)
+        asked = self._rules(rules, at, tracing, skip)
+        self._note(engine.run(asked, pod, context(pod, self.plan), draft=draft), asked)
+        self.judged.edits += [_below(at, edit, skip) for edit in draft.changes()]
+
+    def _rules(
+        self, rules: Iterable[Any], at: Path, tracing: Tracing, skip: Path = ROOT
+    ) -> list[_Asked]:
+        return [
+            _Asked(rule, self.held, at, tracing, skip)
+            for rule in rules
+            if self.plan.asks(rule.CODE)
+        ]
+
+    def _note(self, verdict: Verdict, asked: list[_Asked], within: Iterable[Path] = ()) -> None:
+        """Take down what was said; not by the rule on data of what is a pod by its shape."""
+        shaped = [Path((*self.at, *at)) for at in within]
+        heard = {rule.CODE: list(rule.heard) for rule in asked}
+        for finding in verdict.findings:
+            at, touches, is_held = heard[finding.code].pop(0)
+            if finding.code == legacy_name_elsewhere.CODE and any(
+                at[: len(each)] == tuple(each) for each in shaped
+            ):
+                continue
+            self.judged.found.append(Found(finding, at, self.name, touches, is_held))
+        self.judged.failed += [code for code, _ in verdict.failed]
+
+
+class _Asked:
+    """A rule whose findings lose their edits where these may not be made."""
+
+    def __init__(self, rule: Any, held: Held, at: Path, tracing: Tracing, skip: Path) -> None:
+        self.NAME, self.CODE = rule.NAME, rule.CODE
+        self.heard: list[tuple[Path, tuple[Path, ...], bool]] = []
+        self._rule, self._held, self._tracing = rule, held, tracing
+        self._at, self._skip = at, len(skip)
+
+    def check(self, looked_at: Pod | Raw, cx: Context) -> Iterator[Finding]:
+        for finding in self._rule.check(looked_at, cx):
+            at = self._place(finding.at)
+            touches = tuple(self._place(place_of(edit)) for edit in finding.edits)
+            is_held = bool(finding.edits) and self._held(finding.code, at)
+            self.heard.append((at, touches, is_held))
+            if is_held:
+                yield replace(finding, edits=(), severity=Severity.PERSON)
+            else:
+                yield finding
+
+    def _place(self, at: Path) -> Path:
+        return Path((*self._at, *self._tracing.place(at)[self._skip :]))
+
+
+def _below(at: Path, edit: Edit, skip: Path = ROOT) -> Edit:
+    if isinstance(edit, Append):
+        return replace(edit, to=Path((*at, *edit.to[len(skip) :])))
+    return replace(edit, at=Path((*at, *edit.at[len(skip) :])))

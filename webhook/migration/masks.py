@@ -1,0 +1,168 @@
+"""Signs that stand for template actions while a text is read as YAML, and back again.
+
+Each is as long as its action, so every index means the same place. An amount of GPUs becomes a
+number, so that the rules take it for one; everything else a run of one letter that no manifest has.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from webhook.migration import habits
+from webhook.migration.template_actions import Kind, blank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.settings import Settings
+    from webhook.migration.regions import Region
+    from webhook.migration.template_actions import Action, Template
+
+# Yi syllables: letters that YAML may have in a plain word, and that no manifest has.
+_FIRST, _LAST = 0xA000, 0xA48C
+_RUN = re.compile(f"([{chr(_FIRST)}-{chr(_LAST)}])\\1*")
+_QUOTED_RUN = re.compile(
+    f"(?P<quote>[\"']?)(?P<run>(?P<sign>[{chr(_FIRST)}-{chr(_LAST)}])(?P=sign)*)"
+)
+_DIGITS = 18  # of a number that fits 64 bits
+_KEY = re.compile(r"[\"']?(?P<name>[\w./-]+)[\"']?[ \t]*:[ \t]*(?P<quote>[\"']?)$")
+# What is no part of what is said: `{{- $n | quote }}` is as much as `{{ $n }}`.
+_FORM = re.compile(r"\|\s*(?:quote|squote|int|int64|toString)\b|[-\s]")
+_AFTER = re.compile(r"[ \t]*(?:#|,|\}|\r?$)", re.MULTILINE)
+
+
+class TooManyError(ValueError):
+    """There are not as many signs."""
+
+
+class Masks:
+    """The signs of one part of a template."""
+
+    def __init__(self, template: Template, region: Region, settings: Settings) -> None:
+        self._template = template
+        self._signs: dict[int, str] = {}  # by where the action starts
+        self._runs: dict[str, Action] = {}
+        self._numbers: dict[str, Action] = {}
+        text = template.text
+        if _RUN.search(text, region.start, region.end):
+            raise TooManyError("it has the letters that would stand for the actions")
+        writing = [
+            each
+            for each in template.actions_in(region.start, region.end)
+            if each.kind is Kind.WRITES and not self.is_alone(each)
+        ]
+        amounts = [each for each in writing if self._is_amount(each, settings)]
+        self._add_numbers(amounts)
+        for action in writing:
+            if action not in amounts:
+                self._add(action)
+
+    def is_alone(self, action: Action) -> bool:
+        """Whether there is nothing but actions on its line: what it writes may be any lines."""
+        text = self._template.text
+        start, end = habits.line_start(text, action.start), text.find("\n", action.end)
+        end = len(text) if end < 0 else end
+        rest = "".join(self._between(start, end)).strip()
+        return not rest or rest.startswith("#")
+
+    def _between(self, start: int, end: int) -> Iterator[str]:
+        """What is no action between these places."""
+        text = self._template.text
+        for each in self._template.actions_in(start, end):
+            yield text[start : each.start]
+            start = max(start, each.end)
+        yield text[start:end]
+
+    def __call__(self, action: Action) -> str:
+        """The sign for the action; blanks for one that is alone on its line."""
+        raw = self._template.text[action.start : action.end]
+        return self._signs.get(action.start) or blank(raw)
+
+    def restored(self, text: str) -> str:
+        """The text with the actions in the place of their signs."""
+        return self._with_amounts(_QUOTED_RUN.sub(self._action_of, text))
+
+    def shown(self, message: str) -> str:
+        """The same for people: no quotes are added."""
+        return self._with_amounts(_RUN.sub(lambda found: self._raw_of(found[1]), message))
+
+    def _with_amounts(self, text: str) -> str:
+        if not self._numbers:
+            return text
+        numbers = "|".join(sorted(self._numbers, key=len, reverse=True))
+        return re.sub(
+            rf"(?<![\w.])(?:{numbers})(?![\w.])",
+            lambda found: self._raw(self._numbers[found[0]]),
+            text,
+        )
+
+    def _add_numbers(self, amounts: list[Action]) -> None:
+        """Give each amount a number; those that say the same have the same."""
+        together: dict[str, list[Action]] = {}
+        for action in amounts:
+            together.setdefault(_FORM.sub("", self._raw(action)), []).append(action)
+        for position, same in enumerate(together.values()):
+            digits = min(*(len(self._raw(each)) for each in same), _DIGITS) - 1
+            value = int("7" + f"{position:o}".zfill(digits - 1), 8)
+            for action in same:
+                length = len(self._raw(action))
+                # With a zero before it a plain number is octal, as go-yaml has it.
+                is_text = self._template.text[action.start - 1] in {"'", '"'}
+                number = f"{value}" if is_text else f"{value:o}"
+                self._signs[action.start] = number.zfill(length)
+                self._numbers[number.zfill(length)] = action
+            self._numbers[str(value)] = same[0]
+
+    def _add(self, action: Action) -> None:
+        if len(self._runs) > _LAST - _FIRST:
+            raise TooManyError("it has too many actions")
+        letter = chr(_FIRST + len(self._runs))
+        self._runs[letter] = action
+        self._signs[action.start] = re.sub(r"[^\r\n]", letter, self._raw(action))
+
+    def _is_amount(self, action: Action, settings: Settings) -> bool:
+        text = self._template.text
+        if "\n" in self._raw(action):
+            return False
+        line = text[text.rfind("\n", 0, action.start) + 1 : action.start]
+        key = _KEY.search(line)
+        if key is None:
+            return False
+        name = key["name"]
+        if not (name in settings.legacy_resources or settings.is_gpu(name)):
+            return False
+        after = self._without_actions(action.end)
+        if key["quote"]:
+            if not after.startswith(key["quote"]):
+                return False
+            after = after[1:]
+        return _AFTER.match(after) is not None
+
+    def _without_actions(self, at: int) -> str:
+        """The rest of the line; what is a condition there says nothing."""
+        text = self._template.text
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        rest = text[at:end]
+        for each in reversed(self._template.actions_in(at, end)):
+            if each.kind is not Kind.WRITES:
+                rest = rest[: max(each.start - at, 0)] + rest[each.end - at :]
+        return rest
+
+    def _raw(self, action: Action) -> str:
+        return self._template.text[action.start : action.end]
+
+    def _raw_of(self, letter: str) -> str:
+        return self._raw(self._runs[letter]) if letter in self._runs else letter
+
+    def _action_of(self, found: re.Match[str]) -> str:
+        action = self._runs.get(found["sign"])
+        if action is None:
+            return found[0]
+        raw, text = self._raw(action), self._template.text
+        around = text[max(action.start - 1, 0) : action.start]
+        is_whole = around in {'"', "'"} and text[action.end : action.end + 1] == around
+        if found["quote"] or not is_whole:
+            return found["quote"] + raw
+        return f"{around}{raw}{around}"

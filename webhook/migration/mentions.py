@@ -1,0 +1,98 @@
+"""What is legacy in a text where no rule could look: comments, prose, data for other programs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from webhook.core import text_patterns
+from webhook.migration.results import Located, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.core.text_patterns import Match
+    from webhook.migration.results import Plan
+    from webhook.migration.source import Source
+
+_YAML_COMMENT = re.compile(r"(?:^|\s)#")
+_TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}", re.DOTALL)
+_HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_ENV_VALUE = re.compile(r"^\s*(?:-\s+)?[\"']?value[\"']?\s*:")
+_KEY_END = re.compile(r"[\"']?[ \t]*:")
+_VERSIONS = frozenset({"dead-api-version", "dead-batch-version", "removed-api"})
+
+
+def mentions(
+    source: Source, plan: Plan, known: Iterable[Located], *, prose: bool = False
+) -> Iterator[Located]:
+    """What the patterns find on lines of which nothing is said yet.
+
+    In `prose` and in comments it is worth knowing; elsewhere a person must look.
+    """
+    said = set(_lines_said(source, known))
+    comments = [found.span() for found in _TEMPLATE_COMMENT.finditer(source.text)]
+    comments += [found.span() for found in _HTML_COMMENT.finditer(source.text)]
+    for match in text_patterns.find(source.text, plan.settings):
+        place = source.place(match.start, match.end)
+        if place.line in said or not plan.asks(match.code):
+            continue
+        is_comment = any(start <= match.start < end for start, end in comments)
+        is_comment = is_comment or _is_comment(source.text, match.start)
+        status = Status.NOTICE if is_comment or prose or _is_condition(source.text, match) else None
+        message = _message(source.text, match, is_comment=is_comment)
+        yield Located(match.code, message, status or Status.PERSON, place)
+
+
+def holds_configuration(source: Source, plan: Plan) -> bool:
+    """Whether the legacy name has a map below it: what an operator does for each such resource."""
+    found = text_patterns.find(source.text, plan.settings, ("resource-name",))
+    return any(
+        _holds_map(source.text, each.end) and not _is_comment(source.text, each.start)
+        for each in found
+    )
+
+
+def _lines_said(source: Source, known: Iterable[Located]) -> Iterator[int]:
+    for each in known:
+        places = [each.place, *(source.place(fix.start, fix.end) for fix in each.fix)]
+        for place in places:
+            yield from range(place.line, place.end_line + 1)
+
+
+def _is_comment(text: str, at: int) -> bool:
+    before = text[text.rfind("\n", 0, at) + 1 : at]
+    found = _YAML_COMMENT.search(before)
+    return found is not None and before[: found.start()].count('"') % 2 == 0
+
+
+def _is_condition(text: str, match: Match) -> bool:
+    """Whether a template asks for an API version, which is no use of it."""
+    opened = max(text.rfind("{{", 0, match.start), text.rfind("{%", 0, match.start))
+    closed = max(text.rfind("}}", 0, match.start), text.rfind("%}", 0, match.start))
+    return opened > closed and match.pattern.name in _VERSIONS
+
+
+def _message(text: str, match: Match, *, is_comment: bool) -> str:
+    if is_comment:
+        return f"in a comment: {match.message}"
+    line = text[text.rfind("\n", 0, match.start) + 1 : match.start]
+    if match.code == "GPU101" and _ENV_VALUE.match(line):
+        return (
+            f"{match.message}; it is data for another program here: give that program the name of "
+            "today, in every branch"
+        )
+    if match.code == "GPU101" and _holds_map(text, match.end):
+        return (
+            f"{match.message}; what stands below it is the configuration of another program, no "
+            "amount: see what that program reads today"
+        )
+    return match.message
+
+
+def _holds_map(text: str, at: int) -> bool:
+    colon = _KEY_END.match(text, at)
+    if colon is None:
+        return False
+    rest = text[colon.end() :].split("\n", 1)[0].strip()
+    return not rest or rest.startswith("#")

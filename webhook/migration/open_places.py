@@ -1,0 +1,76 @@
+"""The maps and lists to which a template may add what nobody sees before it is rendered."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from webhook.core.edits import Append, Set
+from webhook.core.pointer import Path
+from webhook.migration import habits
+from webhook.migration.judge import place_of
+from webhook.migration.nodes import List, Map, Scalar, entries, real
+from webhook.migration.template_actions import Kind
+
+if TYPE_CHECKING:
+    from webhook.core.edits import Edit
+    from webhook.migration.documents import Document
+    from webhook.migration.masks import Masks
+    from webhook.migration.nodes import Node
+    from webhook.migration.template_actions import Action, Template
+
+_INDENTED = re.compile(r"\bn?indent (?P<by>[0-9]+)")
+
+
+class OpenPlaces:
+    """What a line of its own, such as `{{ toYaml .Values.x | indent 8 }}`, may write into."""
+
+    def __init__(self, document: Document, template: Template, masks: Masks) -> None:
+        self._document = document
+        self._open: set[int] = set()  # id(node)
+        for action in template.actions_in(document.start, document.end):
+            if action.kind is Kind.WRITES and masks.is_alone(action):
+                indent = _indent(template.text, action)
+                held_by = _holder(template.text, document.root, action.start, indent)
+                self._open.add(id(held_by))
+
+    def may_meet(self, edit: Edit) -> bool:
+        """Whether the edit adds to one of them."""
+        at = place_of(edit)
+        node: Node | None = self._document.root
+        for depth in range(len(at) + 1):
+            here = self._document.find(Path(at[:depth]))
+            if here is None:  # added to the last one that is there
+                return node is not None and id(real(node)) in self._open
+            node = here
+        adds = isinstance(edit, Append) or (isinstance(edit, Set) and not _says(node))
+        return adds and node is not None and id(real(node)) in self._open
+
+
+def _says(node: Node | None) -> bool:
+    return isinstance(node, Scalar) and node.end > node.start
+
+
+def _indent(text: str, action: Action) -> int:
+    """Where the lines that the action writes begin."""
+    said = _INDENTED.search(text, action.start, action.end)
+    return int(said["by"]) if said is not None else habits.column(text, action.start)
+
+
+def _holder(text: str, node: Node, at: int, indent: int) -> Node:
+    """What a text at this place and indentation belongs to."""
+    while True:
+        here = real(node)
+        if not isinstance(here, Map | List) or here.flow:
+            return here
+        before = [each for each in entries(here) if each.start <= at]
+        if not before:
+            return here
+        last = before[-1]
+        column = habits.column(text, last.start)
+        is_list = isinstance(last.value, List) and not last.value.flow
+        if indent < column or (indent == column and not is_list):
+            return here
+        if isinstance(last.value, Scalar):
+            return here if _says(last.value) or indent == column else last.value
+        node = last.value

@@ -1,0 +1,466 @@
+"""A part of a text that is no YAML as a whole, down the same road as any manifest.
+
+The part is read once for every way in which the template can turn out (template_actions.py). An
+edit is made only if it is right in all of them, touches no action, stands where its cause stands,
+and adds to nothing that the template may add to, too. What is left is told, and a person does it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import text_patterns
+from webhook.core.edits import Append, Remove, Set
+from webhook.core.findings import Severity
+from webhook.core.pointer import ROOT
+from webhook.migration import documents, template_actions
+from webhook.migration.judge import judge
+from webhook.migration.masks import Masks, TooManyError
+from webhook.migration.open_places import OpenPlaces
+from webhook.migration.results import Located, Replacement, Status
+from webhook.migration.spans import written
+from webhook.migration.splice import apply
+from webhook.migration.template_actions import Case, Kind, Rest
+from webhook.rules import (
+    changed_default,
+    dead_api_version,
+    kind_case,
+    legacy_resource,
+    missing_selector,
+    missing_toleration,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.pointer import Path
+    from webhook.migration.documents import Document
+    from webhook.migration.judge import Found, Judged
+    from webhook.migration.regions import Region
+    from webhook.migration.results import Plan
+    from webhook.migration.source import Source
+    from webhook.migration.spans import Group, Written
+    from webhook.migration.template_actions import Template
+
+    Cause = tuple[str, int]  # the code of a finding and where it is
+
+_MOST_ROUNDS = 20
+# What makes another object of it: not while a part of its pod is only the template's to change.
+_OF_OBJECTS = frozenset(
+    rule.CODE for rule in (changed_default, dead_api_version, kind_case, missing_selector)
+)
+# A toleration lets a pod onto more nodes and never off one, so it may stand where no GPU is asked.
+_HARMLESS = {missing_toleration.CODE}
+_LEGACY = re.compile(r"alpha\.kubernetes\.io|pod\.beta\.kubernetes\.io")
+_ELSE = "it is wrong if a condition turns out else"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a part. `why` says why it could not be read, if it could not."""
+
+    replacements: list[Replacement] = field(default_factory=list)
+    located: list[Located] = field(default_factory=list)
+    why: str = ""
+    hidden: bool = False  # there are annotations that the template makes
+
+
+@dataclass(eq=False, slots=True)
+class _View:
+    """The part as it is if the conditions turn out so."""
+
+    case: Case
+    shown: str
+    documents: tuple[Document, ...]
+
+    @property
+    def duplicates(self) -> int:
+        """Names that stand twice in a map: in a case that never is, or by mistake."""
+        return sum(len(each.duplicates) for each in self.documents)
+
+
+@dataclass(eq=False, slots=True)
+class _Made:
+    """What was made of one document in one view."""
+
+    view: _View
+    document: Document
+    hidden: list[Path]  # annotations that the template makes
+    judged: Judged
+    written: Written
+
+
+def migrate_part(
+    source: Source,
+    template: Template,
+    region: Region,
+    plan: Plan,
+    only: frozenset[str] = frozenset(),
+) -> Outcome:
+    """What the rules make of this part of the text; with `only`, edits of these rules alone."""
+    try:
+        masks = Masks(template, region, plan.settings)
+    except TooManyError as error:
+        return Outcome(why=str(error))
+    return _Part(source, template, region, plan, masks, only).run()
+
+
+@dataclass(slots=True)
+class _Part:
+    """One run over one part."""
+
+    source: Source
+    template: Template
+    region: Region
+    plan: Plan
+    masks: Masks
+    only: frozenset[str]
+    held: dict[Cause, str] = field(default_factory=dict)  # with the reason
+    before: str = ""  # blanks, as long as what is before the part
+    others: list[_View] = field(default_factory=list)  # which must stay YAML
+
+    def run(self) -> Outcome:
+        views, why = self._views()
+        if not views:
+            return Outcome(why=why)
+        made: list[_Made] = []
+        for _ in range(_MOST_ROUNDS):
+            made = [self._make(view, each) for view in views for each in view.documents]
+            if not self._hold(made):
+                break
+        else:
+            self.only = frozenset({"none"})
+            made = [self._make(view, each) for view in views for each in view.documents]
+        hidden = any(each.hidden for each in made)
+        return Outcome(self._replacements(made), self._located(made), hidden=hidden)
+
+    # -- the ways in which the template can turn out
+
+    def _views(self) -> tuple[list[_View], str]:
+        """The views that can be read, and why others cannot.
+
+        Those conditions that do not matter are taken one way in all of them: that which leaves
+        most readable. With the other ways the text need only stay YAML.
+        """
+        region, why = self.region, "holds nothing"
+        known = template_actions.views(self.template, region.start, region.end, _matters)
+        best: list[_View] = []
+        for rest in Rest:
+            views: list[_View] = []
+            texts: set[str] = set()
+            for each in known:
+                view, reason = self._view(Case(each, rest), texts)
+                why = reason or why
+                views += [view] if view is not None else []
+            clean = self._telling(views)
+            self.others += [each for each in views if len({*each.case.known.values()}) <= 1]
+            best = max(best, clean, key=_readable)
+        self.others = [each for each in self.others if each not in best]
+        return best, why
+
+    def _telling(self, views: list[_View]) -> list[_View]:
+        """The views without duplicates, and those with what no other shows."""
+        telling = [each for each in views if not each.duplicates]
+        text, region = self.template.text, self.region
+        for found in _LEGACY.finditer(text, region.start, region.end):
+            shows = [v for v in views if self._shows(v, *found.span())]
+            if not any(each in telling for each in shows):
+                telling += shows
+        return telling or views
+
+    def _shows(self, view: _View, start: int, end: int) -> bool:
+        return template_actions.is_active(self.template, view.case, start, end)
+
+    def _view(self, case: Case, texts: set[str]) -> tuple[_View | None, str]:
+        shown = self._shown(case)
+        if shown in texts:
+            return None, ""
+        texts.add(shown)
+        stream = documents.read(shown)
+        if stream.unread:
+            return None, stream.unread[0].reason
+        if not stream.documents:
+            return None, ""
+        return _View(case, shown, stream.documents), ""
+
+    def _bare(self, case: Case) -> tuple[Document, ...]:
+        """The same without what hangs on conditions of no interest: there edits can be added."""
+        if case.rest is Rest.FALSE:
+            return ()
+        return documents.read(self._shown(Case(case.known, Rest.FALSE))).documents
+
+    def _shown(self, case: Case) -> str:
+        inside = template_actions.hidden(self.template, case, self.masks)
+        self.before = self.before or template_actions.blank(self.template.text[: self.region.start])
+        return self.before + inside[self.region.start : self.region.end]
+
+    # -- one document in one view
+
+    def _make(self, view: _View, document: Document) -> _Made:
+        hidden = list(_hidden_annotations(document, self.template))
+
+        def held(code: str, at: Path) -> bool:
+            if (code, document.place(at)[0]) in self.held or (self.only and code not in self.only):
+                return True
+            return bool(hidden) and code in _OF_OBJECTS
+
+        judged = judge(_without(document.data, hidden), self.plan, held)
+        made = _Made(
+            view, document, hidden, judged, written(self.template, document, judged, document)
+        )
+        wrong = self._wrong(made)
+        bare = self._bare(view.case) if wrong else ()
+        if len(bare) == len(view.documents):
+            into = bare[view.documents.index(document)]
+            other = written(self.template, document, judged, into)
+            other_made = _Made(view, document, hidden, judged, other)
+            if self._wrong(other_made) < wrong:
+                return other_made
+        return made
+
+    def _wrong(self, made: _Made) -> int:
+        open_ = OpenPlaces(made.document, self.template, self.masks)
+        return sum(bool(self._why_not(group, made, open_)) for group in made.written.groups)
+
+    # -- what may not be done
+
+    def _hold(self, made: list[_Made]) -> bool:
+        """Hold what may not be done; False if there is nothing of the kind."""
+        before = len(self.held)
+        for each in made:
+            open_ = OpenPlaces(each.document, self.template, self.masks)
+            for group in each.written.groups:
+                why = self._why_not(group, each, open_)
+                if why:
+                    self._hold_causes(group, each, why)
+        for check in (self._hold_conflicts, self._hold_meeting, self._hold_untrue):
+            if len(self.held) == before:
+                check(made)
+        if len(self.held) == before:
+            self._hold_spoiling(made)
+        return len(self.held) > before
+
+    def _hold_causes(self, group: Group, made: _Made, why: str) -> None:
+        causes = group.causes or [found for found in made.judged.found if found.repaired]
+        for found in causes:
+            self._hold_one(found, made, why)
+            if found.finding.code in _OF_OBJECTS:  # the version and what it needs go together
+                for each in made.judged.found:
+                    if each.finding.code in _OF_OBJECTS and each.object == found.object:
+                        self._hold_one(each, made, why)
+
+    def _hold_one(self, found: Found, made: _Made, why: str) -> None:
+        if found.repaired:
+            self.held.setdefault((found.finding.code, made.document.place(found.at)[0]), why)
+
+    def _why_not(self, group: Group, made: _Made, open_: OpenPlaces) -> str:
+        if group.refused:
+            return group.refused
+        if any(open_.may_meet(edit) for edit in group.edits):
+            return "the template may write there, too"
+        codes = {found.finding.code for found in group.causes}
+        amounts = codes == {legacy_resource.CODE} and all(
+            isinstance(each, Remove) for each in group.edits
+        )
+        for each in group.replacements:
+            if _is_trimmed(self.template.text, each):
+                return "the template takes away the line end before it"
+            touched = self.template.actions_in(each.start, each.end)
+            if touched and not (amounts and all(a.kind is Kind.WRITES for a in touched)):
+                return "it would take template actions with it"
+            arms = self.template.arms_around(each.start, each.end)
+            for found in group.causes:
+                cause = self.template.arms_around(*made.document.place(found.at))
+                if not self.template.covers(arms, cause):
+                    return "it is under a condition that its cause is not under"
+        return ""
+
+    def _hold_conflicts(self, made: list[_Made]) -> None:
+        """What one view wants must be wanted in all views in which that text counts."""
+        views = {id(each.view): each.view for each in made}
+        for replacement, makers in _wanted(made).items():
+            codes = {found.finding.code for group, _ in makers for found in group.causes}
+            if codes <= _HARMLESS:
+                continue
+            wants = {id(maker.view) for _, maker in makers}
+            if any(n not in wants and self._is_active(v, replacement) for n, v in views.items()):
+                for group, maker in makers:
+                    self._hold_causes(group, maker, _ELSE)
+
+    def _hold_meeting(self, made: list[_Made]) -> None:
+        """Two views must not want two texts for one place."""
+        wanted = _wanted(made)
+        ordered = sorted(wanted, key=lambda each: (each.start, each.end))
+        for one, other in pairwise(ordered):
+            meet = other.start < one.end or (one.start, one.end) == (other.start, other.end)
+            # One document in one view knows how its own go together.
+            mine = {id(maker) for _, maker in wanted[one]}
+            if meet and not any(id(maker) in mine for _, maker in wanted[other]):
+                for group, maker in (*wanted[one], *wanted[other]):
+                    self._hold_causes(group, maker, "two conditions want two texts here")
+
+    def _is_active(self, view: _View, replacement: Replacement) -> bool:
+        wide = replacement.start == replacement.end
+        return template_actions.is_active(
+            self.template, view.case, replacement.start - wide, replacement.end + wide
+        )
+
+    def _hold_untrue(self, made: list[_Made]) -> None:
+        """The text as edited must say what the rules made of the data."""
+        for each in made:
+            groups = each.written.groups
+            if groups and not _is_true(each):
+                harmless = [g for g in groups if any(f.finding.code in _HARMLESS for f in g.causes)]
+                adding = [g for g in groups if any(isinstance(e, Append | Set) for e in g.edits)]
+                for group in harmless or adding or groups:
+                    self._hold_causes(group, each, "the text would not say what it should")
+
+    def _hold_spoiling(self, made: list[_Made]) -> None:
+        """Where conditions of no interest turn out else, the text must be no worse than it was."""
+        every = list(dict.fromkeys(r for each in made for r in each.written.together() or ()))
+        for view in self.others if every else ():
+            active = [each for each in every if self._is_active(view, each)]
+            stream = documents.read(apply(view.shown, active))
+            twice = sum(len(document.duplicates) for document in stream.documents)
+            if stream.unread or twice > view.duplicates:
+                for each in made:
+                    for group in each.written.groups:
+                        self._hold_causes(group, each, _ELSE)
+
+    # -- what is said
+
+    def _replacements(self, made: list[_Made]) -> list[Replacement]:
+        found: dict[tuple[int, int], str] = {}
+        for each in made:
+            for replacement in each.written.together() or ():
+                place = (replacement.start, replacement.end)
+                if place not in found or len(replacement.text) > len(found[place]):
+                    found[place] = replacement.text
+        return [
+            Replacement(start, end, self.masks.restored(text))
+            for (start, end), text in sorted(found.items())
+        ]
+
+    def _located(self, made: list[_Made]) -> list[Located]:
+        known: dict[tuple[str, int, str], Located] = {}
+        for each in made:
+            for found in each.judged.found:
+                located = self._say(found, each)
+                key = (located.code, located.place.line, located.message)
+                if key not in known or known[key].status is Status.FIXABLE:
+                    known[key] = located
+            for at in each.hidden:
+                located = self._say_hidden(at, each)
+                known.setdefault((located.code, located.place.line, located.message), located)
+        return list(known.values())
+
+    def _say(self, found: Found, made: _Made) -> Located:
+        finding = found.finding
+        start, end = made.document.place(found.at)
+        message = self.masks.shown(finding.message)
+        status = Status.NOTICE if finding.severity is Severity.NOTICE else Status.PERSON
+        fix: tuple[Replacement, ...] = ()
+        if found.held:
+            why = self.held.get((finding.code, start), "a person must look at this file first")
+            message = f"{message} (not done here, since {why})"
+        elif found.repaired:
+            status = Status.PERSON if finding.severity is Severity.PERSON else Status.FIXABLE
+            fix = tuple(
+                Replacement(each.start, each.end, self.masks.restored(each.text))
+                for group in made.written.groups
+                if found in group.causes
+                for each in group.replacements
+            )
+        place = self.source.place(start, end)
+        at, name = self.masks.shown(found.at.dotted), self.masks.shown(found.object)
+        return Located(finding.code, message, status, place, at, name, fix)
+
+    def _say_hidden(self, at: Path, made: _Made) -> Located:
+        start, end = made.document.place(at)
+        match = next(text_patterns.find(str(at[-1]), self.plan.settings))
+        message = f"{match.message}; the template makes a part of it, so a person must"
+        place = self.source.place(start, end)
+        return Located(match.code, message, Status.PERSON, place, self.masks.shown(at.dotted))
+
+
+def _readable(views: list[_View]) -> tuple[bool, int]:
+    return bool(views) and not any(each.duplicates for each in views), len(views)
+
+
+def _matters(text: str) -> bool:
+    return _LEGACY.search(text) is not None or "nvidia" in text
+
+
+def _wanted(made: list[_Made]) -> dict[Replacement, list[tuple[Group, _Made]]]:
+    wanted: dict[Replacement, list[tuple[Group, _Made]]] = {}
+    for each in made:
+        for group in each.written.groups:
+            for replacement in group.replacements:
+                wanted.setdefault(replacement, []).append((group, each))
+    return wanted
+
+
+def _is_true(made: _Made) -> bool:
+    replacements = made.written.together()
+    if replacements is None:
+        return False
+    stream = documents.read(apply(made.view.shown, replacements))
+    if stream.unread or len(stream.documents) != len(made.view.documents):
+        return False
+    document = stream.documents[made.view.documents.index(made.document)]
+    told = _without(document.data, made.hidden)
+    is_worse = len(document.duplicates) > len(made.document.duplicates)
+    return not is_worse and _said(told) == _said(made.judged.data)
+
+
+def _is_trimmed(text: str, added: Replacement) -> bool:
+    """Whether an action before what is added takes away blanks and line ends behind it."""
+    return added.text[:1] in {"\n", "\r"} and text[: added.start].rstrip().endswith(("-}}", "-%}"))
+
+
+def _said(data: Any) -> Any:
+    """The data without what says nothing: null and empty maps and lists."""
+    if isinstance(data, dict):
+        said = {name: _said(value) for name, value in data.items()}
+        return {name: value for name, value in said.items() if value not in (None, {}, [])}
+    if isinstance(data, list):
+        return [_said(value) for value in data]
+    return data
+
+
+def _hidden_annotations(document: Document, template: Template) -> Iterator[Path]:
+    """Annotations of old whose text the template makes."""
+    for at, value in _annotations(document.data, ROOT):
+        node = document.find(at)
+        if value is not None and node is not None and template.actions_in(node.start, node.end):
+            yield at
+
+
+def _annotations(data: Any, at: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(data, dict):
+        for name, value in data.items():
+            if name == "annotations" and isinstance(value, dict):
+                for key, text in value.items():
+                    if next(text_patterns.find(key), None) is not None:
+                        yield at / name / key, text
+            else:
+                yield from _annotations(value, at / name)
+    elif isinstance(data, list):
+        for position, value in enumerate(data):
+            yield from _annotations(value, at / position)
+
+
+def _without(data: Any, places: list[Path], at: Path = ROOT) -> Any:
+    """A copy of the data without these members."""
+    if isinstance(data, dict):
+        return {
+            name: _without(value, places, at / name)
+            for name, value in data.items()
+            if at / name not in places
+        }
+    if isinstance(data, list):
+        return [_without(value, places, at / position) for position, value in enumerate(data)]
+    return data

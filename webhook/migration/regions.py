@@ -1,0 +1,162 @@
+"""Where the manifests are in a text that is no YAML file: between `---`, in blocks, in scripts.
+
+A template, a script or a cloud-config holds manifests that are indented as a whole. Such a block is
+YAML by itself once the rest of the text is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_HEAD = re.compile(r"(?P<indent>[ \t]*)[\"']?(?P<key>apiVersion|kind|metadata|spec)[\"']?[ \t]*:")
+_SEPARATOR = re.compile(r"[ \t]*(?:---|\.\.\.)(?:[ \t].*)?$")
+_BRACE = re.compile(r"[ \t]*\{[ \t]*(?:$|\"(?:apiVersion|kind)\")")
+_BLOCK_SCALAR = re.compile(r"[:\-][ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?$")
+_HERE = re.compile(r"<<-?[ \t]*(?P<quote>[\"'\\]?)(?P<word>\w+)[\"']?")
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of a text, from the begin of a line to the begin of another."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    start: int
+    end: int  # with the line end
+    text: str  # without it
+
+    @property
+    def indent(self) -> int:
+        return len(self.text) - len(self.text.lstrip(" \t"))
+
+    @property
+    def says_nothing(self) -> bool:
+        said = self.text.strip()
+        return not said or said.startswith("#")
+
+
+def manifests(text: str) -> list[Region]:
+    """The blocks that hold an API version and a kind, the outermost first.
+
+    `text` has its template actions blanked. One manifest inside another counts only if it stands
+    there as a text of its own: in a block scalar or a here-document.
+    """
+    lines = list(_lines(text))
+    taken = list(_json_blocks(lines))  # lines
+    found = [Region(lines[first].start, lines[last - 1].end) for first, last in taken]
+    heads = [
+        (match["indent"], number)
+        for number, line in enumerate(lines)
+        if (match := _HEAD.match(line.text)) and match["key"] in {"apiVersion", "kind"}
+        if not line.text.rstrip().endswith(",")
+    ]
+    for indent, number in sorted(heads, key=lambda head: len(head[0])):
+        first, last = _block(lines, number, len(indent))
+        if any(a <= number < b for a, b in taken) and not _is_text(lines, first, len(indent)):
+            continue
+        if (first, last) in taken or not _is_manifest(lines[first:last], len(indent)):
+            continue
+        taken.append((first, last))
+        found.append(Region(lines[first].start, lines[last - 1].end))
+    return found
+
+
+def _json_blocks(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
+    """From a brace to the one that closes it, if that stands below it."""
+    number = 0
+    while number < len(lines):
+        opened = lines[number]
+        number += 1
+        if not _BRACE.match(opened.text):
+            continue
+        last = next((n for n in range(number, len(lines)) if _closes(opened, lines[n])), None)
+        if last is None:
+            continue
+        said = "".join(line.text for line in lines[number - 1 : last + 1])
+        if '"apiVersion"' in said and '"kind"' in said:
+            yield number - 1, last + 1
+        number = last + 1
+
+
+def _closes(opened: _Line, line: _Line) -> bool:
+    return line.indent == opened.indent and line.text.lstrip()[:1] == "}"
+
+
+def here_documents(text: str) -> Iterator[Region]:
+    """What stands between `<<EOF` and `EOF` in a shell script."""
+    lines = list(_lines(text))
+    number = 0
+    while number < len(lines):
+        opened = _HERE.search(lines[number].text)
+        number += 1
+        if opened is None:
+            continue
+        last = next(
+            (n for n in range(number, len(lines)) if lines[n].text.strip() == opened["word"]), None
+        )
+        if last is None:
+            continue
+        if last > number:
+            yield Region(lines[number].start, lines[last - 1].end)
+        number = last + 1
+
+
+def split(text: str, region: Region) -> list[Region]:
+    """The documents of a region: the parts between `---`."""
+    parts: list[Region] = []
+    start = region.start
+    for line in _lines(text[region.start : region.end]):
+        if _SEPARATOR.match(line.text):
+            parts.append(Region(start, region.start + line.start))
+            start = region.start + line.end
+    parts.append(Region(start, region.end))
+    return [each for each in parts if text[each.start : each.end].strip()]
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    start = 0
+    for raw in (
+        text.splitlines(keepends=True) if "\r" not in text else re.findall(r"[^\n]*\n|[^\n]+", text)
+    ):
+        yield _Line(start, start + len(raw), raw.rstrip("\r\n"))
+        start += len(raw)
+
+
+def _block(lines: Sequence[_Line], number: int, indent: int) -> tuple[int, int]:
+    """The lines around this one that are indented as much or more."""
+    first = number
+    while first > 0 and _belongs(lines[first - 1], indent):
+        first -= 1
+    last = number + 1
+    while last < len(lines) and _belongs(lines[last], indent):
+        last += 1
+    return first, last
+
+
+def _belongs(line: _Line, indent: int) -> bool:
+    return line.says_nothing or (line.indent >= indent and not _SEPARATOR.match(line.text))
+
+
+def _is_manifest(lines: Sequence[_Line], indent: int) -> bool:
+    keys = {
+        match["key"]
+        for line in lines
+        if (match := _HEAD.match(line.text)) and len(match["indent"]) == indent
+    }
+    return keys >= {"apiVersion", "kind"} and len(keys) > 2  # noqa: PLR2004  # or it is a reference
+
+
+def _is_text(lines: Sequence[_Line], first: int, indent: int) -> bool:
+    before = next((lines[n] for n in range(first - 1, -1, -1) if not lines[n].says_nothing), None)
+    if before is None or before.indent >= indent > 0:
+        return False
+    return _BLOCK_SCALAR.search(before.text) is not None or _HERE.search(before.text) is not None

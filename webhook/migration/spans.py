@@ -1,0 +1,136 @@
+"""Edits of a part of a template as text: what they replace, moved out of conditions if need be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from webhook.core.edits import Remove
+from webhook.migration import habits
+from webhook.migration.judge import place_of
+from webhook.migration.nodes import List, Map, entries
+from webhook.migration.results import Replacement
+from webhook.migration.splice import RefusedError, splice
+
+if TYPE_CHECKING:
+    from webhook.core.edits import Edit
+    from webhook.core.pointer import Path
+    from webhook.migration.documents import Document
+    from webhook.migration.judge import Found, Judged
+    from webhook.migration.template_actions import Arm, Template
+
+_LINE_ENDS = ("\n", "\r\n")
+
+
+@dataclass(slots=True)
+class Group:
+    """The edits of one place, with what they come to in the text."""
+
+    at: Path
+    edits: list[Edit]
+    causes: list[Found]
+    replacements: list[Replacement] = field(default_factory=list)
+    refused: str = ""
+    lines: bool = False  # what is taken away are lines, and what they were in stays
+
+
+@dataclass(slots=True)
+class Written:
+    """The edits of one document, written into one of the texts that it can be."""
+
+    groups: list[Group]
+    document: Document
+    moves: dict[int, int]  # where what is added was to be, and where it is
+
+    def together(self) -> list[Replacement] | None:
+        """All replacements; None if they do not go together."""
+        edits = [edit for group in self.groups if not group.lines for edit in group.edits]
+        try:
+            found = splice(self.document, edits) if edits else []
+        except (RefusedError, LookupError):
+            return None
+        found = [self._moved(each) for each in found]
+        found += [each for group in self.groups if group.lines for each in group.replacements]
+        found.sort(key=lambda each: (each.start, each.end))
+        return None if any(b.start < a.end for a, b in pairwise(found)) else found
+
+    def _moved(self, each: Replacement) -> Replacement:
+        if each.start < each.end or each.start not in self.moves:
+            return each
+        at = self.moves[each.start]
+        return Replacement(at, at, each.text)
+
+
+def written(template: Template, document: Document, judged: Judged, into: Document) -> Written:
+    """Write the edits that the rules made of one document into that text of it."""
+    made = Written([], into, {})
+    for at, edits in _grouped(judged.edits).items():
+        group = Group(at, edits, causes_of(judged, at))
+        made.groups.append(group)
+        try:
+            replacements = splice(into, edits)
+        except (RefusedError, LookupError) as error:
+            group.refused = str(error) or "it is not there"
+            continue
+        touches = any(template.actions_in(each.start, each.end) for each in replacements)
+        if touches and all(isinstance(edit, Remove) for edit in edits):
+            group.replacements = _lines_of(into, at)
+            group.lines = bool(group.replacements)
+        if not group.lines:
+            arms = [template.arms_around(*document.place(each.at)) for each in group.causes]
+            group.replacements = [_out(template, each, arms, made) for each in replacements]
+    return made
+
+
+def causes_of(judged: Judged, at: Path) -> list[Found]:
+    """The findings whose edits came to an edit at this place."""
+    return [
+        found
+        for found in judged.found
+        if found.repaired
+        and any(touched[: len(at)] == at[: len(touched)] for touched in found.touches)
+    ]
+
+
+def _grouped(edits: list[Edit]) -> dict[Path, list[Edit]]:
+    groups: dict[Path, list[Edit]] = {}
+    for edit in edits:
+        groups.setdefault(place_of(edit), []).append(edit)
+    return groups
+
+
+def _out(
+    template: Template, added: Replacement, causes: list[list[Arm]], made: Written
+) -> Replacement:
+    """What would be added below a condition that its cause is not under, added behind that."""
+    if added.start < added.end or not added.text.startswith(_LINE_ENDS):
+        return added
+    at, text = added.start, template.text
+    while True:
+        arms = template.arms_around(at, at)
+        out = [arm for arm in arms if not all(template.covers([arm], each) for each in causes)]
+        block = template.block_of(out[0]) if out else None
+        if block is None:
+            break
+        end = habits.line_end(text, block.end)
+        if text[block.end : end].strip():
+            break
+        at = end
+    made.moves[added.start] = at
+    return Replacement(at, at, added.text)
+
+
+def _lines_of(document: Document, at: Path) -> list[Replacement]:
+    """The lines of all that is in a map or list, without those of the template around them."""
+    node, text = document.find(at), document.text
+    if not isinstance(node, Map | List) or node.flow:
+        return []
+    found: list[Replacement] = []
+    for entry in entries(node):
+        start, end = habits.line_start(text, entry.start), habits.line_end(text, entry.end)
+        behind = text[entry.end : end].strip()
+        if text[start : entry.start].strip() or (behind and not behind.startswith("#")):
+            return []
+        found.append(Replacement(start, habits.next_line(text, end), ""))
+    return found

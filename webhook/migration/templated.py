@@ -1,0 +1,154 @@
+"""Helm charts and Jinja-templated YAML: what a template leaves in sight is migrated, no more.
+
+With its actions hidden a template mostly is YAML, and then the rules look at it like at any other
+manifest (parts.py). Where it is none, the resource name is renamed line by line (lines.py). What
+the template hides is told, with its line and the cure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from webhook.migration import lines, template_actions
+from webhook.migration.mentions import holds_configuration, mentions
+from webhook.migration.parts import migrate_part
+from webhook.migration.regions import Region, manifests, split
+from webhook.migration.results import FileResult, Skipped, Status
+from webhook.migration.source import Source
+from webhook.migration.splice import apply
+from webhook.rules import (
+    affinity_annotation,
+    driver_paths,
+    fractional_amount,
+    init_containers_annotation,
+    legacy_resource,
+    missing_toleration,
+    model_label,
+    request_without_limit,
+    tolerations_annotation,
+    unequal_amounts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from webhook.migration.results import Located, Plan, Replacement
+    from webhook.migration.template_actions import Template
+
+# What stands by itself, so that it may be done while a person has to look at the rest of a file.
+_BY_THEMSELVES = frozenset(
+    rule.CODE
+    for rule in (
+        *(legacy_resource, fractional_amount, request_without_limit, unequal_amounts),
+        *(model_label, affinity_annotation, tolerations_annotation, init_containers_annotation),
+        *(driver_paths, missing_toleration),
+    )
+)
+
+
+def migrate(source: Source, plan: Plan) -> FileResult:
+    """Migrate a template."""
+    return stable(source, plan, _migrate)
+
+
+def _migrate(source: Source, plan: Plan) -> FileResult:
+    template = template_actions.read(source.text)
+    done = Done(source, plan, template)
+    for region in _regions(template):
+        done.add(region)
+    if done.hidden or holds_configuration(source, plan):
+        done = Done(source, plan, template, _BY_THEMSELVES)
+        for region in _regions(template):
+            done.add(region)
+    return done.result(mentions(source, plan, done.located))
+
+
+@dataclass(slots=True)
+class Done:
+    """What was done to the parts of a text so far. With `only`, edits of these rules alone."""
+
+    source: Source
+    plan: Plan
+    template: Template
+    only: frozenset[str] = frozenset()
+    replacements: list[Replacement] = field(default_factory=list)
+    located: list[Located] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    hidden: bool = False
+
+    def add(self, region: Region) -> None:
+        """Migrate one more part."""
+        outcome = migrate_part(self.source, self.template, region, self.plan, self.only)
+        if outcome.why:
+            found = [
+                each
+                for each in lines.renamed(self.source, self.template, region, self.plan.settings)
+                if self.plan.asks(each.code)
+            ]
+            outcome = replace(outcome, replacements=[fix for f in found for fix in f.fix])
+            outcome.located += found
+            place = self.source.place(region.start, region.end)
+            self.skipped.append(Skipped(outcome.why, place))
+        self.hidden = self.hidden or outcome.hidden
+        if _meet(outcome.replacements, self.replacements):  # of a manifest inside another
+            return
+        self.replacements += outcome.replacements
+        self.located += outcome.located
+
+    def result(self, more: Iterable[Located] = ()) -> FileResult:
+        """The file with all that was found and done."""
+        new_text = apply(self.source.text, self.replacements)
+        found = (*self.located, *more)
+        return FileResult(
+            self.source.path,
+            self.source.kind,
+            self.source.text,
+            new_text if new_text != self.source.text else None,
+            tuple(sorted(found, key=lambda each: (each.place.line, each.place.column, each.code))),
+            tuple(self.skipped),
+        )
+
+
+def stable(source: Source, plan: Plan, road: Callable[[Source, Plan], FileResult]) -> FileResult:
+    """What the road makes of the text, if it would leave the new text alone."""
+    result = road(source, plan)
+    if result.new_text is None:
+        return result
+    again = road(Source.of_text(source.path, result.new_text, source.kind), plan)
+    if again.new_text is None:
+        return result
+    located = tuple(
+        replace(each, status=Status.PERSON, message=f"{each.message} ({_AGAIN})", fix=())
+        if each.fix
+        else each
+        for each in result.located
+    )
+    return replace(result, new_text=None, located=located)
+
+
+_AGAIN = "not done here, since a second run would change it again"
+
+
+def _regions(template: Template) -> Iterator[Region]:
+    """The manifests, and the parts between `---` in which there is none."""
+    text = template.text
+    blanked = _blanked(template)
+    found = manifests(blanked)
+    yield from found
+    for part in split(blanked, Region(0, len(text))):
+        if not any(each.start < part.end and part.start < each.end for each in found):
+            yield part
+
+
+def _blanked(template: Template) -> str:
+    pieces, here = [], 0
+    for action in template.actions:
+        pieces.append(template.text[here : action.start])
+        pieces.append(template_actions.blank(template.text[action.start : action.end]))
+        here = action.end
+    return "".join([*pieces, template.text[here:]])
+
+
+def _meet(some: Iterable[Replacement], others: Iterable[Replacement]) -> bool:
+    return any(a.start < b.end and b.start < a.end for a in some for b in others)
