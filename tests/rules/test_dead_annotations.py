@@ -124,6 +124,25 @@ def test_annotations_that_are_left_alone(annotations: Any) -> None:
             id="statuses of an exported pod: removed",
         ),
         pytest.param(
+            "pod.alpha.kubernetes.io/initialized",
+            "true",
+            {},
+            [
+                taken_over(
+                    "pod.alpha.kubernetes.io/initialized",
+                    "no StatefulSet has waited for it since 1.8; delete it",
+                )
+            ],
+            id="what held up a StatefulSet: removed",
+        ),
+        pytest.param(
+            SCHEDULER,
+            "default-scheduler",
+            {},
+            [taken_over(SCHEDULER, "it is the default; delete it")],
+            id="the default scheduler: removed",
+        ),
+        pytest.param(
             SYSCTLS,
             "kernel.shm_rmid_forced=1,net.ipv4.tcp_syncookies=0",
             {},

@@ -41,6 +41,7 @@ def expression(operator: str, key: str = "app", values: Any = ("train",)) -> Any
             workload("batch/v1", "Job", selector=SELECTOR, manualSelector=True),
             id="a Job that says manualSelector",
         ),
+        pytest.param(workload("apps/v1", "ControllerRevision"), id="a kind of apps without one"),
         pytest.param(workload("v1", "ReplicationController"), id="it has another selector"),
         pytest.param(workload("kubeflow.org/v1", "TFJob"), id="a kind of others"),
         pytest.param({"apiVersion": "batch/v1", "kind": "CronJob", "spec": None}, id="no spec"),

@@ -203,15 +203,15 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "device-plugin-manifest",
         "GPU130",
-        r"\bk8s-device-plugin[/:]v?1\.(?:8|9|1[0-2]|0\.0-)[\w.-]?:/[\w.-]+\.ya?ml?",
+        r"\bk8s-device-plugin[/:]v?1\.(?:8|9|1[0-2]|0\.0-)[\w.-]{0,40}(?:/[\w.-]{1,80}\.ya?ml)?",
         "a device plugin for Kubernetes 1.8-1.12",
         _PLUGIN,
     ),
     Pattern(
         "driver-installer",
         "GPU130",
-        r"\bcontainer-engine-accelerators/(?:raw/)?[\w.-]+/[\w./-]*nvidia-driver-installer[\w./-]*"
-        r"|\bcontainer-engine-accelerators/[\w./-]*device-plugin-daemonset\.ya?ml",
+        r"\bcontainer-engine-accelerators/[\w./-]{1,60}?"
+        r"(?:nvidia-driver-installer[\w./-]{0,80}|device-plugin-daemonset\.ya?ml)",
         "GKE's old installer",
         "GKE installs the driver and the device plugin by itself",
     ),
@@ -255,27 +255,30 @@ def find(
     given = settings or Settings()
     today = {"gpu": given.gpu_resource, "product": given.models.key}
     wanted = tuple(each for each in PATTERNS if names is None or each.name in names)
-    for found in _compiled(wanted, given.legacy_resources, given.models.legacy_label).finditer(
-        text
-    ):
-        pattern = wanted[int(str(found.lastgroup)[1:])]
-        cure = pattern.cure.format(**today)
-        yield Match(pattern, found.start(), found.end(), found.group(), cure)
+    compiled = _compiled(wanted, given.legacy_resources, given.models.legacy_label)
+    # One by one: a literal beginning is searched for ten times faster than many alternatives are.
+    everything = [
+        (found.start(), rank, found)
+        for rank, one in enumerate(compiled)
+        for found in one.finditer(text)
+    ]
+    end = 0
+    for start, rank, found in sorted(everything, key=lambda each: each[:2]):
+        if start >= end:
+            end = found.end()
+            pattern = wanted[rank]
+            yield Match(pattern, start, end, found.group(), pattern.cure.format(**today))
 
 
 @lru_cache(maxsize=32)
 def _compiled(
     patterns: tuple[Pattern, ...], resources: tuple[str, ...], label: str
-) -> re.Pattern[str]:
+) -> tuple[re.Pattern[str], ...]:
     names = {
         "resource": "|".join(_in_any_quoting(each) for each in resources),
         "label": _in_any_quoting(label),
     }
-    return re.compile(
-        "|".join(
-            f"(?P<p{number}>{_filled(each.text, names)})" for number, each in enumerate(patterns)
-        )
-    )
+    return tuple(re.compile(_filled(each.text, names)) for each in patterns)
 
 
 def _filled(text: str, names: dict[str, str]) -> str:

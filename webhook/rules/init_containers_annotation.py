@@ -57,15 +57,21 @@ def check(obj: Raw, cx: Context) -> Iterator[Finding]:
 
 
 def _containers(pod: Pod) -> Iterator[Finding]:
-    keys = [key for key in (BETA, ALPHA) if key in pod.annotations]
-    if not keys:
-        return
+    keys: list[str] = []
+    for key in (BETA, ALPHA):
+        if key in pod.annotations and pod.annotations[key] is None:
+            at = pod.annotation_at(key)  # a chart that erases an old value
+            yield Finding(CODE, at, f"the annotation {key} is null: delete the line", (Remove(at),))
+        elif key in pod.annotations:
+            keys.append(key)
+    if keys:
+        yield _taken_over(pod, keys)
+
+
+def _taken_over(pod: Pod, keys: list[str]) -> Finding:
+    """What becomes of these annotations, of which the first counts."""
     at, value = pod.annotation_at(keys[0]), pod.annotations[keys[0]]
     leaving = [Remove(pod.annotation_at(key)) for key in keys]
-    if value is None:  # a chart that erases an old value
-        message = f"the annotation {keys[0]} is null: delete the line"
-        yield Finding(CODE, at, message, (leaving[0],))
-        return
     said = pod.spec.get("initContainers")
     try:
         containers = _decoded(value)
@@ -74,13 +80,11 @@ def _containers(pod: Pod) -> Iterator[Finding]:
     except go_json.Mistake as mistake:
         why = str(mistake)[:120]
         message = f"the annotation {keys[0]} cannot be taken over: {why}; write spec.initContainers"
-        yield Finding(CODE, at, message, severity=Severity.PERSON)
-        return
+        return Finding(CODE, at, message, severity=Severity.PERSON)
     field = pod.spec_at / "initContainers"
     if containers == (said or []):
         message = f"the annotation {keys[0]} has no effect today and is removed: delete it"
-        yield Finding(CODE, at, message, tuple(leaving))
-        return
+        return Finding(CODE, at, message, tuple(leaving))
     message = f"the annotation {keys[0]} has no effect today and is taken over: "
     message += "write spec.initContainers"
     severity = Severity.REPAIR
@@ -88,7 +92,7 @@ def _containers(pod: Pod) -> Iterator[Finding]:
         message += "; the field said something else, and releases from 1.8 on ran that: compare"
         severity = Severity.PERSON
     edit = Set(field, containers) if containers else Remove(field)
-    yield Finding(CODE, at, message, (edit, *leaving), severity)
+    return Finding(CODE, at, message, (edit, *leaving), severity)
 
 
 def _decoded(value: object) -> list[Raw]:
@@ -111,7 +115,7 @@ def _judge(containers: list[Raw], pod: Pod) -> None:
         if not name or not container.get("image"):
             raise go_json.Mistake(f"container {number} has no name, or no image")
         if name in names:
-            raise go_json.Mistake(f"the name {name[:63]} is there twice")
+            raise go_json.Mistake(f"the name {name[:63]!r} is there twice")
         names.append(name)
         barred = [each for each in _NOT_BEFORE_START if each in container]
         if barred and container.get("restartPolicy") != "Always":

@@ -93,8 +93,7 @@ def _range(item: Raw, at: Path, legacy: str, new: str) -> Iterator[Finding]:
                 edits = (*edits, Set(at / "default" / new, amount))
             if amount != amounts[legacy]:
                 edits = (Set(place, amount), *edits)
-        given = " to every container of the namespace" if section.startswith("default") else ""
-        message = (
-            f"{section} of {legacy} limits no GPU of today{given and f', and is given{given}'}"
-        )
-        yield Finding(CODE, place, f"{message}: {cure}", edits, safety=Safety.UNSAFE)
+        message = f"the {section} of {legacy} is not one of GPUs: {cure}"
+        if section.startswith("default"):
+            message += "; each container of the namespace gets it"
+        yield Finding(CODE, place, message, edits, safety=Safety.UNSAFE)

@@ -1,0 +1,173 @@
+"""Legacy names in texts that are no manifests."""
+
+from __future__ import annotations
+
+import re
+import time
+from itertools import pairwise
+
+import pytest
+
+from webhook.core.settings import Models, Settings
+from webhook.core.text_patterns import PATTERNS, find
+from webhook.rules import ALL
+
+LEGACY = "alpha.kubernetes.io/nvidia-gpu"
+LABEL = "alpha.kubernetes.io/nvidia-gpu-name"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        # what people type
+        (f"kubectl label node gpu-1 {LABEL}=Tesla-K80", "kubectl-label"),
+        (f"kubectl  label nodes --all --overwrite {LABEL}=$NAME", "kubectl-label"),
+        (f"--node-labels='{LABEL}=$NVIDIA_GPU_NAME'", "node-labels-flag"),
+        ("--experimental-nvidia-gpus=1", "gpu-flag"),
+        ('"experimental-nvidia-gpus": "1"', "gpu-flag"),
+        ("--feature-gates=Accelerators=true", "accelerators-gate"),
+        ('"Accelerators": "True"', "accelerators-gate"),
+        ("DevicePlugins: true", "device-plugins-gate"),
+        # programs
+        (f'const gpu = "{LEGACY}"', "resource-name"),
+        (f"asks for {LEGACY}.", "resource-name"),
+        (r"{.status.allocatable.alpha\.kubernetes\.io/nvidia-gpu}", "resource-name"),
+        (r'"{.status.capacity.alpha\\.kubernetes\\.io/nvidia-gpu}"', "resource-name"),
+        ('"path": "/spec/limits/alpha.kubernetes.io~1nvidia-gpu"', "resource-name"),
+        ("limits[v1.ResourceNvidiaGPU]", "go-resource-name"),
+        ("limits.NvidiaGPU().Value()", "go-resource-name"),
+        (f'"{LABEL}": "In"', "model-label"),
+        ("pod.alpha.kubernetes.io/opaque-int-resource-gpu", "opaque-resource"),
+        ("pod.alpha.kubernetes.io~1opaque-int-resource-gpu", "opaque-resource"),
+        ("scheduler.alpha.kubernetes.io/affinity: {{ x }}", "affinity-annotation"),
+        ("v1.AffinityAnnotationKey", "affinity-annotation"),
+        ("scheduler.alpha.kubernetes.io/tolerations", "tolerations-annotation"),
+        ("scheduler.alpha.kubernetes.io/taints", "taints-annotation"),
+        ("scheduler.alpha.kubernetes.io/critical-pod", "critical-pod"),
+        ("scheduler.alpha.kubernetes.io/name", "scheduler-name"),
+        ("scheduler.alpha.kubernetes.io/nvidiaGPU", "gpu-hint"),
+        ("security.alpha.kubernetes.io/unsafe-sysctls", "sysctl-annotation"),
+        ("pod.beta.kubernetes.io/init-containers", "init-containers-annotation"),
+        ("pod.alpha.kubernetes.io/init-container-statuses", "init-containers-annotation"),
+        ("api.PodInitContainersBetaAnnotationKey", "init-containers-annotation"),
+        (f"hard: {{requests.{LEGACY}: 4}}", "quota-name"),
+        (f"limits.{LEGACY}: $N", "quota-name"),
+        ("image: nvidia/k8s-device-plugin:1.9", "device-plugin-manifest"),
+        ("NVIDIA/k8s-device-plugin/v1.11/nvidia-device-plugin.yml", "device-plugin-manifest"),
+        (
+            "container-engine-accelerators/k8s-1.9/nvidia-driver-installer/ubuntu/daemonset.yaml",
+            "driver-installer",
+        ),
+        (
+            "GoogleCloudPlatform/container-engine-accelerators/x/device-plugin-daemonset.yaml",
+            "driver-installer",
+        ),
+        ("/usr/lib/nvidia-375/bin", "driver-path"),
+        ("/var/lib/nvidia-docker/volumes/nvidia_driver/387.26", "driver-path"),
+        ("apiVersion: extensions/v1beta1", "dead-api-version"),
+        ('import "k8s.io/api/apps/v1beta2"', "dead-api-version"),
+        ("batch/v2alpha1", "dead-batch-version"),
+        ("rbac.authorization.k8s.io/v1beta1", "removed-api"),
+        ("policy/v1beta1", "removed-api"),
+    ],
+)
+def test_one_match(text: str, name: str) -> None:
+    [match] = find(text)
+    assert match.pattern.name == name
+    assert text[match.start : match.end] == match.found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nvidia.com/gpu: 1",
+        "alpha.kubernetes.io/nvidia-gpus",
+        "myalpha.kubernetes.io/nvidia",
+        "scheduler.alpha.kubernetes.io/affinity-v2",
+        "scheduler.alpha.kubernetes.io/node-selector",
+        "Accelerators are fast",
+        "nvcr.io/nvidia/k8s-device-plugin:v0.17.0",
+        "/usr/local/nvidia",
+        "apiVersion: apps/v1",
+        "networking.k8s.io/v1",
+        "kubectl label node a nvidia.com/gpu.present=true",
+    ],
+)
+def test_no_match(text: str) -> None:
+    assert list(find(text)) == []
+
+
+def test_every_pattern_is_shown_above() -> None:
+    marks = test_one_match.pytestmark  # type: ignore[attr-defined]  # pytest puts it there
+    shown = {row[1] for mark in marks for row in mark.args[1]}
+    assert shown == {each.name for each in PATTERNS}
+
+
+def test_names_are_given_once_and_codes_have_a_manual() -> None:
+    assert len({each.name for each in PATTERNS}) == len(PATTERNS)
+    assert {each.code for each in PATTERNS} <= {rule.CODE for rule in ALL}
+
+
+def test_matches_come_in_order_and_never_overlap() -> None:
+    text = f"kubectl label node a {LABEL}=b\n{LEGACY} and {LABEL}\n"
+    matches = list(find(text))
+    assert [each.pattern.name for each in matches] == [
+        *("kubectl-label", "resource-name", "model-label"),
+    ]
+    assert all(a.end <= b.start for a, b in pairwise(matches))
+
+
+def test_only_some_patterns() -> None:
+    text = f"{LEGACY} DevicePlugins=true"
+    assert [each.code for each in find(text, names=("device-plugins-gate",))] == ["GPU131"]
+
+
+def test_a_message_is_one_line_with_its_cure() -> None:
+    [match] = find("DevicePlugins:\n  true")
+    assert match.message == (
+        "DevicePlugins: true: a kubelet of 1.28 or later does not start with this gate; delete it: "
+        "it is always on"
+    )
+    assert match.code == "GPU131"
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=[each.name for each in PATTERNS])
+def test_the_longest_message_fits_a_warning(pattern: object) -> None:
+    [each] = [each for each in PATTERNS if each is pattern]
+    cure = each.cure.format(gpu="nvidia.com/gpu", product="nvidia.com/gpu.product")
+    assert len(f"GPU100: {'x' * 60}: {each.message}; {cure}") <= 256
+
+
+def test_names_of_the_settings() -> None:
+    settings = Settings(
+        legacy_resources=("old.example/gpu", "older.example/gpu"),
+        gpu_resource="new.example/gpu",
+        models=Models(legacy_label="old.example/model", label="new.example/model"),
+    )
+    found = list(find(f"old.example/model older.example/gpu {LEGACY}", settings))
+    assert [(each.found, each.cure) for each in found] == [
+        ("old.example/model", "write new.example/model"),
+        ("older.example/gpu", "write new.example/gpu, as request and limit alike"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param("kubectl label ", id="a command without its end"),
+        pytest.param("--node-labels=a,", id="a flag without its end"),
+        pytest.param("Accelerators        ", id="a word and blanks"),
+        pytest.param("/usr/lib/nvidia-", id="half a path"),
+        pytest.param("container-engine-accelerators/", id="half an address"),
+    ],
+)
+def test_long_texts_take_time_in_proportion(part: str) -> None:
+    """A megabyte that almost matches, a thousand times over."""
+    text = part * (1_000_000 // len(part))
+    start = time.perf_counter()
+    assert list(find(text)) == []
+    assert time.perf_counter() - start < 20.0
+
+
+def test_no_pattern_could_be_empty() -> None:
+    assert not any(re.search(each.text.replace("{", "").replace("}", ""), "") for each in PATTERNS)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rules.objects import UNSAFE, found, said, template, workload
+from tests.rules.pods import GPU, LABEL, LEGACY, container
+from webhook.core.edits import Rename
+from webhook.core.findings import Finding, Safety
+from webhook.core.pointer import Path
+from webhook.rules import legacy_name_elsewhere as rule
+
+
+def custom(**spec: Any) -> Any:
+    return {"apiVersion": "paddlepaddle.org/v1", "kind": "TrainingJob", "spec": spec}
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param(workload("apps/v1", "Deployment"), id="in a container's limits: GPU101's"),
+        pytest.param(custom(resources={"limits": {GPU: 1}}), id="today's name"),
+        pytest.param(
+            {"kind": "ResourceQuota", "spec": {"hard": {f"requests.{LEGACY}": 1}}},
+            id="a quota: quota-names'",
+        ),
+        pytest.param(
+            {"kind": "Node", "status": {"capacity": {LEGACY: 1}}}, id="a node: node-objects'"
+        ),
+        pytest.param(
+            {"kind": "ConfigMap", "metadata": {"annotations": {"last-applied": LEGACY}}},
+            id="what was applied last",
+        ),
+        pytest.param(
+            workload("apps/v1", "Deployment", made=template(nodeSelector={LABEL: "a"})),
+            id="in a template's selector: model-label's",
+        ),
+    ],
+)
+def test_what_is_left_alone(obj: Any) -> None:
+    assert found(rule, obj, UNSAFE) == []
+
+
+def test_a_custom_resource_without_a_template_which_stays_unasked() -> None:
+    obj = custom(trainer={"resources": {"limits": {LEGACY: 1}}})
+    at = Path(("spec", "trainer", "resources", "limits", LEGACY))
+    message = f"{LEGACY} is asked for outside of a known pod template: write {GPU}"
+    finding = Finding(rule.CODE, at, message, (Rename(at, GPU),), safety=Safety.UNSAFE)
+    assert found(rule, obj) == [finding]
+    assert obj == custom(trainer={"resources": {"limits": {LEGACY: 1}}})
+
+
+def test_it_is_renamed_on_request() -> None:
+    parts = [{"resources": {"requests": {LEGACY: 1, "cpu": 1}}}]
+    obj = custom(workers=parts)
+    place = f"spec.workers[0].resources.requests[{LEGACY}]"
+    assert said(rule, obj, UNSAFE) == [(place, "repaired")]
+    assert parts == [{"resources": {"requests": {GPU: 1, "cpu": 1}}}]
+
+
+@pytest.mark.parametrize(
+    ("obj", "place"),
+    [
+        pytest.param(
+            custom(limits={LEGACY: 1, GPU: 1}), f"spec.limits[{LEGACY}]", id="both names are there"
+        ),
+        pytest.param(
+            {"Standard_NC6": {"cpu": 6, LEGACY: 1.0}},
+            f"Standard_NC6[{LEGACY}]",
+            id="a table of machine sizes",
+        ),
+        pytest.param({LEGACY: 1}, f"[{LEGACY}]", id="at the very top"),
+        pytest.param(
+            custom(nodeSelector={LABEL: "Tesla-K80"}), f"spec.nodeSelector[{LABEL}]", id="the label"
+        ),
+        pytest.param(
+            {"kind": "ConfigMap", "data": {"config.yaml": f"accelerators:\n  {LEGACY}: {{}}\n"}},
+            "data[config.yaml]",
+            id="an operator's configuration (pattern 6)",
+        ),
+        pytest.param(
+            workload(
+                "apps/v1",
+                "Deployment",
+                made=template(container(env=[{"name": "GPU_RESOURCE", "value": LEGACY}])),
+            ),
+            "spec.template.spec.containers[0].env[0].value",
+            id="a variable (pattern 5)",
+        ),
+        pytest.param(
+            workload(
+                "apps/v1", "Deployment", made=template(container(args=[f"--resource={LEGACY}"]))
+            ),
+            "spec.template.spec.containers[0].args[0]",
+            id="an argument",
+        ),
+    ],
+)
+def test_it_is_reported(obj: Any, place: str) -> None:
+    assert said(rule, obj, UNSAFE) == [(place, "reported")]
