@@ -131,13 +131,18 @@ def tidied(document: Document, gone: list[Replacement], kept: Container[int]) ->
     goes where something is put in (`kept`).
     """
     before: list[Replacement] = []
-    after = joined(gone)
+    after = joined(gone, kept)
     while after != before:
         before = after
-        after = joined([_tidy(document, each) if each.end not in kept else each for each in before])
+        tidy = [_tidy(document, each) if each.end not in kept else each for each in before]
+        after = joined(tidy, kept)
     text = document.text
     for position, each in enumerate(after):
-        if each.end == len(text) and not text.endswith("\n") and each.start:
+        if each.start in kept or not each.start:
+            continue
+        if text.endswith("\n") or _text_above(document, each.start) is not None:
+            continue  # the line end above is no part of a text
+        if each.end == len(text):
             start = each.start - (2 if text[: each.start].endswith("\r\n") else 1)
             after[position] = Replacement(start, each.end, "")
     return after
@@ -148,14 +153,51 @@ def _tidy(document: Document, removal: Replacement) -> Replacement:
     if start != line_start(text, start) or end not in {len(text), line_start(text, end)}:
         return removal
     above = text[line_start(text, start - 1) : start] if start else "\n"
-    if not above.strip() or _begins_block(above):
-        blank = _BLANK.match(text, end)
-        while blank is not None:
-            end = blank.end()
-            blank = _BLANK.match(text, end)
+    scalar = _text_above(document, start)
+    if scalar is not None:
+        end = _behind_text(text, scalar, end, blank=not above.strip())
+    elif not above.strip() or _begins_block(above):
+        end = _behind_blank(text, end)
     if end == len(text) or text.startswith(("---", "..."), end):
         start = _without_blank_above(document, start)
     return Replacement(start, end, "")
+
+
+def _behind_blank(text: str, at: int) -> int:
+    blank = _BLANK.match(text, at)
+    while blank is not None:
+        at = blank.end()
+        blank = _BLANK.match(text, at)
+    return at
+
+
+def _text_above(document: Document, at: int) -> Scalar | None:
+    """The block scalar that the lines from here on would be part of if they were indented."""
+    for node in document.root.walk():
+        if isinstance(node, Scalar) and node.style in {"|", ">"} and node.end <= at:
+            between = document.text[node.end : at]
+            if not between.strip():
+                return node
+    return None
+
+
+def _behind_text(text: str, scalar: Scalar, at: int, *, blank: bool) -> int:
+    """Where the lines end that would become part of the text above once nothing is between.
+
+    Those are comments as far right as the text and, if it keeps them, blank lines. These go, too,
+    if there are some above (`blank`).
+    """
+    lines = text[scalar.start : scalar.end].splitlines()
+    indent = min((len(x) - len(x.lstrip(" ")) for x in lines[1:] if x.strip()), default=1)
+    blank = blank or "+" in lines[0].split("#", 1)[0]
+    end = at
+    while end < len(text):
+        line = text[end : next_line(text, end)]
+        if line.strip() and (len(line) - len(line.lstrip(" ")) < indent or line.lstrip()[0] != "#"):
+            break
+        end += len(line)
+        at = end if line.strip() or blank else at
+    return at
 
 
 def _begins_block(line: str) -> bool:
@@ -166,22 +208,22 @@ def _without_blank_above(document: Document, start: int) -> int:
     """Where the blank lines above begin, unless they are part of a text that keeps them."""
     text = document.text
     keeps = [n.end for n in document.root.walk() if isinstance(n, Scalar) and n.style in {"|", ">"}]
-    least = max((end for end in keeps if end < start), default=0)
+    least = max((end for end in keeps if end < start), default=-1)
     while start:
         above = line_start(text, start - 1)
-        if text[above:start].strip() or above < least:
+        if text[above:start].strip() or above <= least:
             break
         start = above
     return start
 
 
-def joined(gone: list[Replacement]) -> list[Replacement]:
-    """Removals that touch or overlap as one."""
+def joined(gone: list[Replacement], kept: Container[int]) -> list[Replacement]:
+    """Removals that overlap, or touch where nothing is put in, as one."""
     found: list[Replacement] = []
     for each in sorted(gone, key=lambda one: (one.start, one.end)):
-        if found and each.start <= found[-1].end:
-            end = max(each.end, found[-1].end)
-            found[-1] = Replacement(found[-1].start, end, "")
+        last = found[-1].end if found else -1
+        if each.start < last or (each.start == last and last not in kept):
+            found[-1] = Replacement(found[-1].start, max(each.end, last), "")
         else:
             found.append(each)
     return found

@@ -128,8 +128,8 @@ def _is_in_flow(node: Node) -> bool:
 
 def _revalued(document: Document, node: Node, value: Any) -> Iterable[Replacement]:
     """Another value in the place of a node."""
-    if node.parent is None:
-        raise RefusedError("the whole document would be another", node)
+    if node.parent is None and isinstance(node, Map | List):
+        return [_whole(document, node, value)]
     if document.json or _is_in_flow(node):
         return [_revalued_in_flow(document, node, value)]
     entry = _entry_of(document, node)
@@ -140,6 +140,18 @@ def _revalued(document: Document, node: Node, value: Any) -> Iterable[Replacemen
     if is_nested(value):
         return _block_instead_of(document, entry, node, value)
     return [_scalar(document, entry, node, value)]
+
+
+def _whole(document: Document, node: Collection, value: Any) -> Replacement:
+    """Another map or list in the place of that which is the whole document."""
+    if document.json or node.flow or not is_nested(value):
+        said = flow.value_text(document, node, value)
+    else:
+        indent = column(document.text, node.start)
+        block_ = Writer(habits_of(document, node)).block(value)
+        lines = [indented(line, indent) for line in block_]
+        said = newline(document.text, node.start).join(lines)[indent:]
+    return Replacement(node.start, node.end, said)
 
 
 def _revalued_in_flow(document: Document, node: Node, value: Any) -> Replacement:
@@ -245,8 +257,10 @@ def _block_instead_of(
         return
     if not behind.lstrip().startswith("#"):
         raise RefusedError("something stands behind it on its line", node)
-    if node.end > node.start:
-        yield Replacement(head, node.end, "")
+    comment = end - len(behind.lstrip())
+    blank = text[node.end : comment].replace("\t", " ")  # YAML takes no tab behind a dash
+    if node.end > node.start or blank != text[node.end : comment]:
+        yield Replacement(head, comment, blank)
     yield Replacement(end, end, said)
 
 
@@ -265,10 +279,10 @@ def _in_order(document: Document, found: list[Replacement]) -> list[Replacement]
     """The replacements in order; one must not begin before the one before it ends."""
     found = [each for each in found if each.text or each.start < each.end]
     found.sort(key=lambda one: (one.start, one.end))
+    _refuse_lost_anchors(document, found)
     for one, other in pairwise(found):
         if other.start < one.end:
             raise RefusedError("two changes meet here", document.root)
-    _refuse_lost_anchors(document, found)
     return found
 
 

@@ -20,6 +20,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MOST_EVENTS = 2_000_000
 _PROPERTY = re.compile(r"[&!][^ \t\r\n]*")
 _GAP = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
+_TABS = re.compile(r"\t[ \t]*(?=#|\r?$)", re.MULTILINE)
 _MOST_TABS = 100  # lines with tabs before a comment that are read as if these were blanks
 
 
@@ -65,11 +66,10 @@ def _without_tabs(text: str, at: int) -> str | None:
 
     libyaml, and with it kubectl, stumbles over them; editors and people do not.
     """
-    start = text.rfind("\n", 0, at) + 1
-    found = re.compile(r"[ \t]*(?=#|\r?$)", re.MULTILINE).match(text, start)
-    if found is None or "\t" not in found[0]:
+    found = _TABS.match(text, at)
+    if found is None:
         return None
-    return text[:start] + " " * len(found[0]) + text[found.end() :]
+    return text[:at] + " " * len(found[0]) + text[found.end() :]
 
 
 @dataclass
@@ -167,7 +167,7 @@ class _Composer:
         said = self.text[start:end]
         header = said.split("\n", 1)[0].split("#", 1)[0]
         if "+" in header:
-            return end - 1 if said.endswith("\n") else end
+            return end - len(said[len(said.removesuffix("\n").removesuffix("\r")) :])
         blank = " \t\r\n" if not value.rstrip("\n").endswith((" ", "\t")) else "\r\n"
         return start + max(len(said.rstrip(blank)), len(header.rstrip()))
 
