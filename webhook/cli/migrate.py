@@ -72,7 +72,7 @@ def _tell(args: argparse.Namespace, found: Report, seen: on_files.Seen) -> None:
     else:
         on_files.print_diffs(found.results, seen)
     _say(found)
-    if changed and on_files.STDIN not in on_files.arguments(args)[0]:
+    if changed and not args.check and on_files.STDIN not in on_files.arguments(args)[0]:
         print("Nothing is written yet: add --write.", file=sys.stderr)  # noqa: T201
 
 

@@ -1,0 +1,169 @@
+"""action.yml: its steps, run by bash as a runner of GitHub runs them.
+
+The upload is GitHub's own action and needs GitHub; what it is given is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.cli.installed import ROOT, environment
+from tests.cli.test_migrate import MIGRATED
+from tests.cli.test_scan import CLEAN, LEGACY, PERSON, put
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+_EXPRESSION = re.compile(r"\$\{\{ (.*?) \}\}")
+
+
+@dataclass
+class Runner:
+    """As much of a runner as the steps notice."""
+
+    workspace: Path
+    temporary: Path
+    inputs: dict[str, str]
+    outputs: dict[str, str] = field(default_factory=dict)
+    summary: str = ""
+
+    def value(self, text: str) -> str:
+        """What stands for ${{ ... }}."""
+
+        def known(found: re.Match[str]) -> str:
+            scope, _, name = found[1].partition(".")
+            if scope == "inputs":
+                return self.inputs[name]
+            step, _, output = name.partition(".outputs.")
+            assert (scope, step in {"scan", "fix"}) == ("steps", True), found[0]
+            return self.outputs.get(output, "")
+
+        return _EXPRESSION.sub(known, text)
+
+    def run(self, name: str) -> subprocess.CompletedProcess[str]:
+        step = STEPS[name]
+        assert step["shell"] == "bash"
+        files = {key: self.temporary / key for key in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        for file in files.values():
+            file.write_text("")
+        given = {key: self.value(text) for key, text in step.get("env", {}).items()}
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+            cwd=self.workspace,
+            env=environment(
+                RUNNER_TEMP=str(self.temporary),
+                GITHUB_ACTION_PATH=str(ROOT),
+                **{key: str(file) for key, file in files.items()},
+                **given,
+            ),
+            capture_output=True,
+            text=True,
+            timeout=580,
+            check=False,
+        )
+        lines = files["GITHUB_OUTPUT"].read_text().splitlines()
+        self.outputs |= dict(line.split("=", 1) for line in lines)
+        self.summary += files["GITHUB_STEP_SUMMARY"].read_text()
+        return done
+
+    def whole(self) -> int:
+        """All steps but the upload; the exit code of the last."""
+        assert self.run("Scan").returncode == 0
+        if self.inputs["fix"] == "true":
+            assert self.run("Fix").returncode == 0
+        return self.run("Judge").returncode
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("runner")
+    done = Runner(folder, folder, {}).run("Install")
+    assert done.returncode == 0, done.stderr
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def runner(tmp_path: Path, installed: Path) -> Runner:
+    inputs = {name: str(each["default"]) for name, each in ACTION["inputs"].items()}
+    (tmp_path / ".git").mkdir()
+    for report in installed.glob("*.md"):
+        report.unlink()
+    return Runner(tmp_path, installed, inputs)
+
+
+@pytest.mark.parametrize(
+    ("files", "inputs", "code", "changed"),
+    [
+        pytest.param({"a": CLEAN}, {}, 0, None, id="clean"),
+        pytest.param({"deep__a": LEGACY}, {}, 2, None, id="what can be fixed fails the job"),
+        pytest.param({"a": PERSON}, {}, 3, None, id="so does what needs a person"),
+        pytest.param({"a": LEGACY}, {"fail-on": "person"}, 0, None, id="unless that is enough"),
+        pytest.param({"a": PERSON}, {"fail-on": "person"}, 3, None, id="a person is a person"),
+        pytest.param({"a": PERSON}, {"fail-on": "never"}, 0, None, id="never"),
+        pytest.param({"a": LEGACY}, {"fix": "true"}, 0, "true", id="fixed"),
+        pytest.param({"a": CLEAN}, {"fix": "true"}, 0, "false", id="nothing to fix"),
+        pytest.param({"a": LEGACY, "b": PERSON}, {"fix": "true"}, 3, "true", id="half is fixed"),
+        pytest.param({"a": CLEAN}, {"paths": "gone"}, 1, None, id="an error"),
+        pytest.param({"a": CLEAN}, {"paths": "gone", "fail-on": "never"}, 1, None, id="always"),
+        pytest.param(
+            {"a": PERSON, "b c__d": LEGACY}, {"paths": "b c\n\n"}, 2, None, id="a path with blanks"
+        ),
+        pytest.param(
+            {"a": CLEAN}, {"paths": "$(touch injected)\n-w"}, 1, None, id="paths are no commands"
+        ),
+    ],
+)
+def test_the_job_fails_when_it_should(
+    files: dict[str, str],
+    inputs: dict[str, str],
+    code: int,
+    changed: str | None,
+    runner: Runner,
+) -> None:
+    put(runner.workspace, **files)
+    runner.inputs |= inputs
+    assert runner.whole() == code
+    assert runner.outputs.get("changed") == changed
+    assert not (runner.workspace / "injected").exists()
+    for name, text in files.items():
+        path = runner.workspace / f"{name.replace('__', '/')}.yaml"
+        fixed = inputs.get("fix") == "true" and text == LEGACY
+        assert path.read_text() == (MIGRATED if fixed else text)
+
+
+def test_lines_report_and_summary(runner: Runner) -> None:
+    put(runner.workspace, deploy__a=LEGACY)
+    scanned = runner.run("Scan")
+    assert "::warning file=deploy/a.yaml,line=11," in scanned.stdout
+    assert "deploy/a.yaml" in runner.summary
+    assert "GPU101" in runner.summary
+    sarif: dict[str, Any] = json.loads((runner.workspace / "gpu-migrate.sarif").read_text())
+    assert sarif["runs"][0]["results"][0]["ruleId"] == "GPU101"
+
+
+def test_the_upload_is_given_the_report_and_every_input_is_used() -> None:
+    upload = STEPS["Report"]
+    assert upload["uses"].startswith("github/codeql-action/upload-sarif@")
+    assert upload["with"]["sarif_file"] == "${{ inputs.sarif-file }}"
+    text = (ROOT / "action.yml").read_text().partition("\nruns:")[2]
+    assert set(re.findall(r"inputs\.([a-z-]+)", text)) == set(ACTION["inputs"])
+
+
+def test_no_input_stands_in_a_script() -> None:
+    """What is put into a script is run: `paths: $(...)` of a pull request must not be."""
+    for step in STEPS.values():
+        assert "${{" not in step.get("run", "")
