@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 1_000_000  # a few lines of aliases can stand for more than any memory holds
 _MERGE = "<<"
-_DOCUMENT = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_MARKER = re.compile(r"^(?:---(?=[ \t\r\n]|\Z)|\.\.\.(?=[ \t\r\n]|\Z)[^\n]*\n?)", re.MULTILINE)
+_BEFORE = re.compile(r"(?:%[^\n]*\n|[ \t]*(?:#[^\n]*)?\n)*")  # directives and comments
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +88,16 @@ class Stream:
 
 def read(text: str, *, json: bool = False) -> Stream:
     """The documents of a text. What cannot be read is told, and the rest is read."""
-    if json or text.lstrip()[:1] in {"{", "["}:
+    if text.lstrip()[:1] in {"{", "["}:
         try:
             return _collect(text, json_tree.read(text), json=True)
         except json_tree.NotJsonError as error:
-            if json and not _is_yaml(text):
+            if json:
                 return Stream((), (Unread(0, len(text), str(error), error.at),))
     try:
         return _collect(text, yaml_tree.read(text))
     except yaml_tree.NotYamlError:
         return _part_by_part(text)
-
-
-def _is_yaml(text: str) -> bool:
-    """A file may be called .json and hold comments, or commas too many."""
-    try:
-        yaml_tree.read(text)
-    except yaml_tree.NotYamlError:
-        return False
-    return True
 
 
 def _collect(text: str, trees: Any, *, json: bool = False) -> Stream:
@@ -149,11 +141,16 @@ def _part_by_part(text: str) -> Stream:
 
 def _parts(text: str) -> Iterator[tuple[int, int]]:
     start = 0
-    for found in _DOCUMENT.finditer(text):
-        if found.start() > start and (found[0] == "---" or text[start:].startswith("%")):
-            yield start, found.start()
-            start = found.start()
-    yield start, len(text)
+    for found in _MARKER.finditer(text):
+        if found[0] == "---":
+            if _BEFORE.fullmatch(text, start, found.start()) is None:
+                yield start, found.start()
+                start = found.start()
+        else:
+            yield start, found.end()
+            start = found.end()
+    if start < len(text):
+        yield start, len(text)
 
 
 def _move(root: Node | None, by: int) -> None:

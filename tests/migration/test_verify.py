@@ -1,0 +1,54 @@
+"""A new text is held against what it must say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.migration import verify
+from webhook.migration.results import Replacement
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "unread", "why"),
+    [
+        pytest.param("a: 1\n---\nb: 2\n", [{"a": 1}, {"b": 2}], 0, "", id="as it should"),
+        pytest.param("a: [\n", [{"a": 1}], 0, "the new text would not parse: is not", id="broken"),
+        pytest.param(
+            "a: '1'\n",
+            [{"a": 1}],
+            0,
+            "document 1 of the new text would not",
+            id="a text, no number",
+        ),
+        pytest.param(
+            "a: 1\n", [{"a": 1}, {"b": 1}], 0, "the new text would have 1 documents", id="too few"
+        ),
+        pytest.param("a: 1\n---\nb: [\n", [{"a": 1}], 1, "", id="what was broken before"),
+        pytest.param("a: 1\n", [{"a": 1}], 1, "its parts would differ", id="a part that is gone"),
+    ],
+)
+def test_a_text_says_what_it_should(text: str, wanted: list[Any], unread: int, why: str) -> None:
+    said = verify.why_not(text, wanted, unread)
+    assert said.startswith(why)
+    assert bool(said) is bool(why)
+
+
+def test_json_must_stay_json() -> None:
+    assert "name in quotes is missing" in verify.why_not('{"a": 1,}', [{"a": 1}], json=True)
+    assert verify.why_not('{"a": 1}', [{"a": 1}], json=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("new_text", "replacements", "minimal"),
+    [
+        pytest.param("axd", [Replacement(1, 3, "x")], True, id="what the replacements say"),
+        pytest.param("axe", [Replacement(1, 3, "x")], False, id="something else"),
+        pytest.param("abcdx", [Replacement(5, 6, "x")], False, id="behind the end"),
+    ],
+)
+def test_a_new_text_is_the_old_one_but_for_replacements(
+    new_text: str, replacements: list[Replacement], *, minimal: bool
+) -> None:
+    assert verify.is_minimal("abcd", new_text, replacements) is minimal
