@@ -5,47 +5,36 @@ A text that is YAML or JSON takes the road below; the others have modules of the
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import text_patterns
 from webhook.core.findings import Severity
-from webhook.migration import documents, verify
-from webhook.migration.asking import ask
+from webhook.core.workloads import objects
+from webhook.migration import documents, needles, verify
+from webhook.migration.asking import Asked, Said, ask
 from webhook.migration.habits import line_end
+from webhook.migration.judge import judge, place_of
+from webhook.migration.mentions import mentions
 from webhook.migration.nodes import Scalar
 from webhook.migration.results import FileResult, Located, Skipped, Status
 from webhook.migration.splice import RefusedError, apply, splice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from webhook.core.edits import Edit
     from webhook.core.pointer import Path
-    from webhook.migration.asking import Asked, Said
     from webhook.migration.documents import Document, Stream
     from webhook.migration.results import Place, Plan, Replacement
     from webhook.migration.source import Source
 
     Road = Callable[[Source, Plan], FileResult]
 
-# A file without any of these holds nothing that a rule knows; see also words().
-WORDS: tuple[bytes, ...] = (
-    *(b"nvidia", b"NVIDIA", b"Nvidia", b"libcuda"),
-    *(b"alpha.kubernetes.io", b"pod.beta.kubernetes.io", b"opaque-int-resource"),
-    *(b"v1alpha", b"v1beta", b"v2alpha", b"v2beta"),
-    *(b"gcr.io", b"Accelerators", b"DevicePlugins", b"AnnotationKey"),
-)
-
 
 def words(plan: Plan) -> tuple[bytes, ...]:
     """What a file must hold one of, to be of any interest under these settings."""
-    settings = plan.settings
-    names = (*settings.legacy_resources, settings.models.legacy_label, settings.gpu_resource)
-    names += tuple(name.removesuffix("*") for name in settings.gpu_resources)
-    more = (name.encode() for name in names if name)
-    return tuple(dict.fromkeys((*WORDS, *(w for w in more if not any(k in w for k in WORDS)))))
+    return needles.words(plan.settings)
 
 
 def _on(module: str) -> Road:
@@ -83,22 +72,21 @@ class _Work:
 def migrate_manifests(source: Source, plan: Plan) -> FileResult:
     """YAML and JSON."""
     stream = documents.read(source.text, json=source.kind == "json")
-    works = [_Work(each, ask(documents.copy_of(each.data), plan)) for each in stream.documents]
+    works = [_Work(each, _ask(each, plan)) for each in stream.documents]
     for work in works:
         try:
             work.replacements = splice(work.document, work.asked.edits)
         except RefusedError as error:
             work.refuse(error.reason, (error.start, error.end))
     new_text = _verified(source, stream, works, plan)
+    located = [each for work in works for each in _located(source, work)]
+    located += mentions(source, plan, [*located, *_spoken_of(source, works)])
     return FileResult(
         source.path,
         source.kind,
         source.text,
         new_text if new_text != source.text else None,
-        (
-            *(located for work in works for located in _located(source, work)),
-            *_beside(source, stream, plan),
-        ),
+        tuple(sorted(located, key=lambda each: (each.place.line, each.place.column, each.code))),
         tuple(_skipped(source, stream, works)),
     )
 
@@ -148,7 +136,7 @@ def _unstable(source: Source, new_text: str, plan: Plan) -> str:
         return ""
     stream = documents.read(new_text, json=source.kind == "json")
     for number, document in enumerate(stream.documents, 1):
-        again = ask(document.data, plan)
+        again = _ask(document, plan)
         if again.edits:
             codes = sorted({said.finding.code for said in again.said if said.edits})
             return f"a second run would change document {number} again ({', '.join(codes)})"
@@ -173,27 +161,37 @@ def _located(source: Source, work: _Work) -> Iterator[Located]:
         yield Located(code, message, Status.PERSON, whole, object=name)
 
 
-def _beside(source: Source, stream: Stream, plan: Plan) -> Iterator[Located]:
-    """Legacy words in parts that cannot be read, and in comments."""
-    text = source.text
-    scalars = [
-        (node.start, node.end)
-        for document in stream.documents
-        for node in document.root.walk()
-        if isinstance(node, Scalar)
-    ]
-    scalars.sort()
-    for match in text_patterns.find(text, plan.settings):
-        if not plan.asks(match.code):
-            continue
-        before = bisect_right(scalars, (match.start, len(text))) - 1
-        if before >= 0 and match.start < scalars[before][1]:
-            continue  # the rules have seen it
-        place = source.place(match.start, match.end)
-        if any(part.start <= match.start < part.end for part in stream.unread):
-            yield Located(match.code, match.message, Status.PERSON, place)
-        else:
-            yield Located(match.code, f"in a comment: {match.message}", Status.NOTICE, place)
+def _spoken_of(source: Source, works: list[_Work]) -> Iterator[Located]:
+    """Whole texts that something is said of, so that it is not said again of a line in them."""
+    for work in works:
+        for said in work.asked.said:
+            node = work.document.find(said.at)
+            if isinstance(node, Scalar):
+                place = source.place(node.start, node.end)
+                yield Located(said.finding.code, "", Status.NOTICE, place)
+
+
+def _ask(document: Document, plan: Plan) -> Asked:
+    """Ask the rules of the objects; of what has no kind only what has the shape of a pod."""
+    data = documents.copy_of(document.data)
+    if any(isinstance(obj.get("kind"), str) for _, obj in objects(data)):
+        return ask(data, plan)
+    judged = judge(data, plan, lambda _code, _at: False)
+    return Asked(
+        judged.data,
+        [
+            Said(found.finding, found.at, found.object, tuple(_about(judged.edits, found.touches)))
+            for found in judged.found
+        ],
+        judged.edits,
+    )
+
+
+def _about(edits: Iterable[Edit], touched: Iterable[Path]) -> Iterator[Edit]:
+    for edit in edits:
+        at = place_of(edit)
+        if any(at[: len(place)] == place[: len(at)] for place in touched):
+            yield edit
 
 
 def _status(work: _Work, said: Said) -> tuple[Status, str]:
