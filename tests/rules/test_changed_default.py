@@ -13,7 +13,7 @@ from webhook.rules import changed_default as rule
 NAMED = {"labels": {"app": "train"}}
 ON_DELETE = {"type": "OnDelete"}
 ONE_BY_ONE = {"maxSurge": 1, "maxUnavailable": 1}
-KEPT = {"revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
+KEPT: Any = {"revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
 
 
 @pytest.mark.parametrize(

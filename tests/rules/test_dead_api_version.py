@@ -13,7 +13,7 @@ from webhook.rules import dead_api_version as rule
 
 API = ROOT / "apiVersion"
 SPEC = ROOT / "spec"
-NAMED = {"serviceName": "train"}
+NAMED: Any = {"serviceName": "train"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.rules.pods import FIRST, LEGACY, SPEC, container, found, legacy_pod, modern_pod, pod
 from webhook.core.edits import Remove, Set
-from webhook.core.findings import Finding, Severity
+from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.rule import Context
 from webhook.core.settings import DriverMount, Drivers, Settings
 from webhook.rules import driver_paths as rule
@@ -169,6 +169,56 @@ def test_a_pod_that_runs_is_only_warned() -> None:
     assert found(rule, modern_pod(volumes=list(volumes))) == [alone("/usr/lib/nvidia-375")]
     cx = Context(Settings(scope="all-legacy"))
     assert found(rule, modern_pod(volumes=list(volumes)), cx) == [gone("/usr/lib/nvidia-375")]
+
+
+def devices(obj: dict[str, Any]) -> dict[str, Any]:
+    obj["spec"] |= {"volumes": [volume("/dev/nvidia0", "dev"), volume("/opt/nvidia", "other")]}
+    obj["spec"]["containers"][0]["volumeMounts"] = [mount("/dev/nvidia0", "dev")]
+    return obj
+
+
+ON_REQUEST = Context(Settings(scope="all-legacy"), unsafe=True)
+
+
+def test_devices_of_a_pod_that_asks_for_gpus_go_on_request() -> None:
+    """Pattern 22."""
+    message = (
+        "the device /dev/nvidia0 of the node is mounted, and the device plugin brings those asked "
+        "for: delete the volume and its mounts"
+    )
+    edits = (Remove(VOLUMES / 0), Remove(FIRST / "volumeMounts" / 0))
+    unasked = Finding(
+        *(rule.CODE, VOLUMES / 0, message, edits),
+        severity=Severity.PERSON,
+        safety=Safety.UNSAFE,
+    )
+    obj = devices(modern_pod())
+    cx = Context(Settings(scope="all-legacy"))
+    assert found(rule, obj, cx) == [unasked, suspect("/opt/nvidia", 1)]
+    assert obj == devices(modern_pod())
+    assert found(rule, obj, ON_REQUEST) == [
+        repaired(VOLUMES / 0, message, edits),
+        suspect("/opt/nvidia", 1),
+    ]
+    assert obj["spec"]["volumes"] == [volume("/opt/nvidia", "other")]
+    assert "volumeMounts" not in obj["spec"]["containers"][0]
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param(pod(container({"cpu": 1})), id="a pod that asks for none needs them"),
+        pytest.param(
+            {**modern_pod(), "spec": {**modern_pod()["spec"], "nameless": True}},
+            id="a volume without a name",
+        ),
+    ],
+)
+def test_devices_that_stay(obj: dict[str, Any]) -> None:
+    obj["spec"]["volumes"] = [volume("/dev/nvidia0")]
+    if "nameless" in obj["spec"]:
+        del obj["spec"]["volumes"][0]["name"]
+    assert found(rule, obj, ON_REQUEST) == [suspect("/dev/nvidia0")]
 
 
 def test_no_gpu_at_all_with_the_driver_still_mounted() -> None:

@@ -56,6 +56,11 @@ def may_be_driver(path: str) -> bool:
     return _SUSPECT.fullmatch(path) is not None
 
 
+def is_device(path: str) -> bool:
+    """True for a device node of GPUs, or for the nodes of all of them."""
+    return path.startswith("/dev/nvidia")
+
+
 def shows_driver(path: str) -> bool:
     """True for any of these: the driver's files are in sight."""
     return (

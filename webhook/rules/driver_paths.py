@@ -9,7 +9,8 @@ and on single files `libcuda.so*` and `libnvidia-*.so*` of a lib directory, with
 every kind of container, and takes the directories just unmounted out of LD_LIBRARY_PATH and PATH
 (never `/usr/local/nvidia`, which the toolkit and GKE fill themselves; never where the value has a
 `$(`). Other driver paths, some of which are alive on GKE and CCE, are only reported, unless
-`drivers.remove` lists them. What the active driver profile mounts is never stale. A pod that can
+`drivers.remove` lists them; from a pod that asks for GPUs, `--unsafe` takes the devices
+`/dev/nvidia*`, too. What the active driver profile mounts is never stale. A pod that can
 run as it is is only warned.
 
 Safety: safe.
@@ -23,8 +24,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from webhook.core.edits import Remove, Set
-from webhook.core.findings import Finding, Severity
-from webhook.core.host_paths import clean, is_live_driver, is_stale_driver, may_be_driver
+from webhook.core.findings import Finding, Safety, Severity
+from webhook.core.host_paths import (
+    clean,
+    is_device,
+    is_live_driver,
+    is_stale_driver,
+    may_be_driver,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,15 +62,20 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             continue
         at = pod.spec_at / "volumes" / position
         name, shown = volume.get("name"), path[:_SHOWN]
-        if fate is _Fate.REPORTED:
+        unmounted = (Remove(at), *_unmount(pod, name)) if isinstance(name, str) else ()
+        if fate is _Fate.REPORTED and unmounted and is_device(clean(path)) and _may_go(pod, cx):
+            message = f"{_DEVICE.format(shown)}: delete the volume and its mounts"
+            severity = Severity.REPAIR if cx.unsafe else Severity.PERSON
+            yield Finding(CODE, at, message, unmounted, severity, Safety.UNSAFE)
+        elif fate is _Fate.REPORTED:
             message = f"{_OLD.format(shown)}; delete the volume, or list it in drivers.remove"
             yield Finding(CODE, at, message, severity=Severity.PERSON)
-        elif not cx.may_constrain or not isinstance(name, str):
+        elif not cx.may_constrain or not unmounted:
             message = f"{_OLD.format(shown)}: delete the volume and its mounts"
             yield Finding(CODE, at, message, severity=Severity.PERSON)
         else:
-            stale.add(name)
-            yield Finding(CODE, at, _REMOVED.format(shown), (Remove(at), *_unmount(pod, name)))
+            stale.add(str(name))
+            yield Finding(CODE, at, _REMOVED.format(shown), unmounted)
     if stale:
         live = (*_LIVE, *(clean(each.mount_path) for each in cx.settings.drivers.active.mounts))
         for container in pod.containers:
@@ -71,10 +83,16 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 
 _OLD = "the host path {} looks like an old driver's and is left as it is"
+_DEVICE = "the device {} of the node is mounted, and the device plugin brings those asked for"
 _REMOVED = (
     "the driver path {} of an old node is removed: the container toolkit brings the driver; delete "
     "the volume and its mounts"
 )
+
+
+def _may_go(pod: Pod, cx: Context) -> bool:
+    """Devices: only from a pod that asks for them otherwise."""
+    return cx.may_constrain and bool(pod.gpus(cx.settings))
 
 
 class _Fate(Enum):
