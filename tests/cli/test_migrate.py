@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.test_scan import CLEAN, LEGACY, PERSON, put
+from webhook.migration import migrate
 from webhook.migration.replacing import temporary_name
 
 if TYPE_CHECKING:
@@ -219,6 +220,50 @@ def test_unsafe_edits_are_made_if_asked_for(gpu_webhook: Command, tmp_path: Path
     assert gpu_webhook("migrate", "quota.yaml").code == 3
     done = gpu_webhook("migrate", "quota.yaml", "--unsafe")
     assert "+    requests.nvidia.com/gpu: 4\n" in done.out
+
+
+def test_what_still_works_on_the_target_is_left(gpu_webhook: Command, tmp_path: Path) -> None:
+    """batch/v1beta1 went with 1.25."""
+    put(tmp_path, cron=CRON)
+    today, then = (
+        gpu_webhook("migrate", ".", *words).out for words in ([], ["--target-version=v1.24.1"])
+    )
+    assert "+apiVersion: batch/v1\n" in today
+    assert "apiVersion" not in "".join(line for line in then.splitlines() if line[0] in "+-")
+    assert "+            resources: {limits: {nvidia.com/gpu: 1}}" in then
+
+
+CRON = """\
+apiVersion: batch/v1beta1
+kind: CronJob
+metadata: {name: c}
+spec:
+  schedule: 0 0 1 1 *
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+          restartPolicy: Never
+          containers:
+          - name: main
+            resources: {limits: {alpha.kubernetes.io/nvidia-gpu: 1}}
+"""
+
+
+def test_a_file_that_we_fail_on_does_not_stop_the_others(
+    gpu_webhook: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a road that does not exist: there is no input that would make us fail, that we know."""
+    monkeypatch.setitem(migrate.ROADS, "json", migrate._on("no_such_road"))
+    put(tmp_path, a=LEGACY)
+    (tmp_path / "b.json").write_text('{"nvidia": 1}')
+    done = gpu_webhook("migrate", ".", "-w")
+    assert done.code == 1
+    assert (
+        "b.json: error: the program failed on it and changed nothing: please report it" in done.out
+    )
+    assert (tmp_path / "a.yaml").read_text() == MIGRATED
 
 
 def test_a_read_only_file_is_left_and_told(gpu_webhook: Command, tmp_path: Path) -> None:

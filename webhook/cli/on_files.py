@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _MANIFESTS = ("yaml", "json", "kustomize")  # kinds of files that are to be read in all parts
+_OUR_MISTAKE = "the program failed on it and changed nothing: please report it"
 _FOR_PEOPLE = ("text", "wide")
 _OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")  # read where only the root is known
 
@@ -122,7 +123,11 @@ def judge(path: str, asked: Plan) -> Judged:
         return Judged(FileResult(name, error=str(error)))
     except InputError as error:
         return Judged(FileResult(name, error=str(error).removeprefix(f"{name}: ")))
-    return Judged(_whole(migrate_text(source, asked), source), source)
+    try:
+        return Judged(_whole(migrate_text(source, asked), source), source)
+    except Exception as error:  # noqa: BLE001  # one file that we fail on must not stop the others
+        what = f"{type(error).__name__}: {error}"
+        return Judged(FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})"))
 
 
 def _whole(result: FileResult, source: Source) -> FileResult:
