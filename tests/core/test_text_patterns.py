@@ -24,6 +24,7 @@ LABEL = "alpha.kubernetes.io/nvidia-gpu-name"
         (f"kubectl  label nodes --all --overwrite {LABEL}=$NAME", "kubectl-label"),
         (f"--node-labels='{LABEL}=$NVIDIA_GPU_NAME'", "node-labels-flag"),
         ("--experimental-nvidia-gpus=1", "gpu-flag"),
+        ("add the experimental-nvidia-gpu tag", "gpu-flag"),
         ('"experimental-nvidia-gpus": "1"', "gpu-flag"),
         ("--feature-gates=Accelerators=true", "accelerators-gate"),
         ('"Accelerators": "True"', "accelerators-gate"),

@@ -181,7 +181,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "gpu-flag",
         "GPU131",
-        r"(?:--)?\bexperimental-nvidia-gpus\b(?:=\d+)?",
+        r"(?:--)?\bexperimental-nvidia-gpus?\b(?:=\d+)?",
         "a kubelet of 1.6 or later does not start with it",
         "delete it, and " + _PLUGIN,
     ),
