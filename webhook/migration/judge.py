@@ -22,9 +22,14 @@ from webhook.migration.asking import Tracing, context, name_of
 from webhook.rules import (
     MANIFEST,
     RULES,
+    changed_default,
+    dead_api_version,
     fractional_amount,
+    kind_case,
     legacy_name_elsewhere,
     legacy_resource,
+    missing_selector,
+    missing_toleration,
     request_without_limit,
     unequal_amounts,
 )
@@ -43,6 +48,12 @@ if TYPE_CHECKING:
 
 # What is said of the amounts of one container; nothing else is known of a bare `resources`.
 _AMOUNTS = (legacy_resource, unequal_amounts, fractional_amount, request_without_limit)
+# What is about the object itself, and not about its pods.
+OF_OBJECTS = frozenset(
+    rule.CODE for rule in (changed_default, dead_api_version, kind_case, missing_selector)
+)
+# A toleration lets a pod onto more nodes and never off one, so it may stand where no GPU is asked.
+HARMLESS = frozenset({missing_toleration.CODE})
 _AROUND = Path(("spec", "containers", 0, "resources"))
 
 
@@ -55,6 +66,11 @@ class Found:
     object: str
     touches: tuple[Path, ...] = ()
     held: bool = False  # its edits are not made, since they may not be
+
+    @property
+    def cause(self) -> Path:
+        """Where its cause is: of what is missing, all that it is missing in."""
+        return self.at.parent if self.finding.code in HARMLESS else self.at
 
     @property
     def repaired(self) -> bool:
@@ -81,7 +97,7 @@ def judge(data: Any, plan: Plan, held: Held) -> Judged:
     for at, obj in known:
         _Judge(judged, plan, held, at, name_of(obj)).ask(obj)
     if not known:
-        _Judge(judged, plan, held, ROOT, "").ask_parts(judged.data)
+        _Judge(judged, plan, held, ROOT, "").ask_fragment(judged.data)
     return judged
 
 
@@ -108,6 +124,18 @@ def is_pod(data: Raw) -> bool:
     return isinstance(as_map(data.get("spec")).get("containers"), list)
 
 
+def _kind_of(data: Raw) -> Raw:
+    """A kind for a fragment by its shape; empty if it has none that a pod is in."""
+    if "kind" in data:
+        return {}
+    spec = as_map(data.get("spec"))
+    if is_pod(data):
+        return {"apiVersion": "v1", "kind": "Pod"} if "apiVersion" not in data else {}
+    if isinstance(as_map(spec.get("template")).get("spec"), dict) and "apiVersion" not in data:
+        return {"apiVersion": "apps/v1", "kind": "Deployment"}
+    return {}
+
+
 def _meets(at: Path, places: Iterable[Path]) -> bool:
     return any(at[: len(place)] == place[: len(at)] for place in places)
 
@@ -126,6 +154,7 @@ class _Judge:
     held: Held
     at: Path
     name: str
+    fragment: bool = False
 
     def ask(self, obj: Raw) -> None:
         draft, tracing = Draft(obj), Tracing(obj)
@@ -142,9 +171,17 @@ class _Judge:
         for at, part in rest:
             self._part(part, Path((*self.at, *at)))
 
-    def ask_parts(self, data: Any) -> None:
-        for at, part in shapes(data):
-            self._part(part, at)
+    def ask_fragment(self, data: Any) -> None:
+        """What has no kind: a document shows only what matters to it, and a patch what it sets."""
+        if not isinstance(data, dict) or not (kind := _kind_of(data)):
+            for at, part in shapes(data):
+                self._part(part, at)
+            return
+        data.update(kind)  # for the rules to know where the pod is; no edit is about it
+        self.fragment = True
+        self.ask(data)
+        for name in kind:
+            del data[name]
 
     def _part(self, part: Raw, at: Path) -> None:
         """A pod without a kind, or a `resources` of which nobody knows whose it is."""
@@ -166,7 +203,7 @@ class _Judge:
         return [
             _Asked(rule, self.held, at, tracing, skip)
             for rule in rules
-            if self.plan.asks(rule.CODE)
+            if self.plan.asks(rule.CODE) and not (self.fragment and rule.CODE in OF_OBJECTS)
         ]
 
     def _note(self, verdict: Verdict, asked: list[_Asked], within: Iterable[Path] = ()) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.migration.results import Located, Replacement, Status
-from webhook.migration.template_actions import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
     from webhook.migration.regions import Region
     from webhook.migration.source import Source
-    from webhook.migration.template_actions import Action, Template
+    from webhook.migration.template_actions import Template
 
 CODE = "GPU101"
 _ENTRY = re.compile(
@@ -36,7 +35,7 @@ class _Line:
 
     @property
     def indent(self) -> int:
-        return len(self.text) - len(self.text.lstrip(" "))
+        return len(self.text) - len(self.text.lstrip(" \t"))
 
     @property
     def says_nothing(self) -> bool:
@@ -47,8 +46,7 @@ def renamed(
     source: Source, template: Template, region: Region, settings: Settings
 ) -> Iterator[Located]:
     """What is said of each line with the legacy name as a key; `fix` where it can be renamed."""
-    shown = _shown(template)
-    lines = list(_lines(shown, region))
+    lines = list(_lines(template.shown, region))
     for number, line in enumerate(lines):
         entry = _ENTRY.match(line.text)
         if entry is None or entry["name"] not in settings.legacy_resources:
@@ -65,20 +63,6 @@ def renamed(
         message = f"{name} is a name that no node offers; write {new}: {value}"
         fix = (Replacement(start, start + len(name), new),)
         yield Located(CODE, message, Status.FIXABLE, place, fix=fix)
-
-
-def _shown(template: Template) -> str:
-    """The text with a sign for what is written, blanks for the rest, and all arms in sight."""
-    pieces, here = [], 0
-    for action in template.actions:
-        pieces += [template.text[here : action.start], _sign(template, action)]
-        here = action.end
-    return "".join([*pieces, template.text[here:]])
-
-
-def _sign(template: Template, action: Action) -> str:
-    sign = "@" if action.kind is Kind.WRITES else " "
-    return re.sub(r"[^\r\n]", sign, template.text[action.start : action.end])
 
 
 def _lines(text: str, region: Region) -> Iterator[_Line]:

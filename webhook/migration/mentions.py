@@ -39,9 +39,10 @@ def mentions(
             continue
         is_comment = any(start <= match.start < end for start, end in comments)
         is_comment = is_comment or _is_comment(source.text, match.start)
-        status = Status.NOTICE if is_comment or prose or _is_condition(source.text, match) else None
+        is_notice = is_comment or _is_condition(source.text, match)
+        is_notice = is_notice or (prose and not _is_annotation(source.text, match))
         message = _message(source.text, match, is_comment=is_comment)
-        yield Located(match.code, message, status or Status.PERSON, place)
+        yield Located(match.code, message, Status.NOTICE if is_notice else Status.PERSON, place)
 
 
 def holds_configuration(source: Source, plan: Plan) -> bool:
@@ -64,6 +65,12 @@ def _is_comment(text: str, at: int) -> bool:
     before = text[text.rfind("\n", 0, at) + 1 : at]
     found = _YAML_COMMENT.search(before)
     return found is not None and before[: found.start()].count('"') % 2 == 0
+
+
+def _is_annotation(text: str, match: Match) -> bool:
+    """Whether it is an annotation with a value, which somebody is to write into a manifest."""
+    is_named = match.pattern.name.endswith("-annotation")
+    return is_named and _KEY_END.match(text, match.end) is not None
 
 
 def _is_condition(text: str, match: Match) -> bool:

@@ -17,21 +17,14 @@ from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Severity
 from webhook.core.pointer import ROOT
 from webhook.migration import documents, template_actions
-from webhook.migration.judge import judge
+from webhook.migration.judge import HARMLESS, OF_OBJECTS, judge
 from webhook.migration.masks import Masks, TooManyError
 from webhook.migration.open_places import OpenPlaces
 from webhook.migration.results import Located, Replacement, Status
 from webhook.migration.spans import written
 from webhook.migration.splice import apply
 from webhook.migration.template_actions import Case, Kind, Rest
-from webhook.rules import (
-    changed_default,
-    dead_api_version,
-    kind_case,
-    legacy_resource,
-    missing_selector,
-    missing_toleration,
-)
+from webhook.rules import legacy_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,12 +41,6 @@ if TYPE_CHECKING:
     Cause = tuple[str, int]  # the code of a finding and where it is
 
 _MOST_ROUNDS = 20
-# What makes another object of it: not while a part of its pod is only the template's to change.
-_OF_OBJECTS = frozenset(
-    rule.CODE for rule in (changed_default, dead_api_version, kind_case, missing_selector)
-)
-# A toleration lets a pod onto more nodes and never off one, so it may stand where no GPU is asked.
-_HARMLESS = {missing_toleration.CODE}
 _LEGACY = re.compile(r"alpha\.kubernetes\.io|pod\.beta\.kubernetes\.io")
 _ELSE = "it is wrong if a condition turns out else"
 
@@ -203,11 +190,18 @@ class _Part:
         hidden = list(_hidden_annotations(document, self.template))
 
         def held(code: str, at: Path) -> bool:
+            # What makes another object of it waits for a part of its pod that a person must do.
+            if hidden and code in OF_OBJECTS:
+                return True
             if (code, document.place(at)[0]) in self.held or (self.only and code not in self.only):
                 return True
-            return bool(hidden) and code in _OF_OBJECTS
+            return code in HARMLESS and alone
 
+        alone = False
         judged = judge(_without(document.data, hidden), self.plan, held)
+        alone = {found.finding.code for found in judged.found if found.repaired} <= HARMLESS
+        if alone:  # a pod of today in a template or a document is left as its author has it
+            judged = judge(_without(document.data, hidden), self.plan, held)
         made = _Made(
             view, document, hidden, judged, written(self.template, document, judged, document)
         )
@@ -247,9 +241,9 @@ class _Part:
         causes = group.causes or [found for found in made.judged.found if found.repaired]
         for found in causes:
             self._hold_one(found, made, why)
-            if found.finding.code in _OF_OBJECTS:  # the version and what it needs go together
+            if found.finding.code in OF_OBJECTS:  # the version and what it needs go together
                 for each in made.judged.found:
-                    if each.finding.code in _OF_OBJECTS and each.object == found.object:
+                    if each.finding.code in OF_OBJECTS and each.object == found.object:
                         self._hold_one(each, made, why)
 
     def _hold_one(self, found: Found, made: _Made, why: str) -> None:
@@ -268,12 +262,14 @@ class _Part:
         for each in group.replacements:
             if _is_trimmed(self.template.text, each):
                 return "the template takes away the line end before it"
+            if _is_torn(self.template, each):
+                return "what follows under a condition would be torn off"
             touched = self.template.actions_in(each.start, each.end)
             if touched and not (amounts and all(a.kind is Kind.WRITES for a in touched)):
                 return "it would take template actions with it"
             arms = self.template.arms_around(each.start, each.end)
             for found in group.causes:
-                cause = self.template.arms_around(*made.document.place(found.at))
+                cause = self.template.arms_around(*made.document.place(found.cause))
                 if not self.template.covers(arms, cause):
                     return "it is under a condition that its cause is not under"
         return ""
@@ -283,7 +279,7 @@ class _Part:
         views = {id(each.view): each.view for each in made}
         for replacement, makers in _wanted(made).items():
             codes = {found.finding.code for group, _ in makers for found in group.causes}
-            if codes <= _HARMLESS:
+            if codes <= HARMLESS:
                 continue
             wants = {id(maker.view) for _, maker in makers}
             if any(n not in wants and self._is_active(v, replacement) for n, v in views.items()):
@@ -313,7 +309,7 @@ class _Part:
         for each in made:
             groups = each.written.groups
             if groups and not _is_true(each):
-                harmless = [g for g in groups if any(f.finding.code in _HARMLESS for f in g.causes)]
+                harmless = [g for g in groups if any(f.finding.code in HARMLESS for f in g.causes)]
                 adding = [g for g in groups if any(isinstance(e, Append | Set) for e in g.edits)]
                 for group in harmless or adding or groups:
                     self._hold_causes(group, each, "the text would not say what it should")
@@ -363,7 +359,10 @@ class _Part:
         message = self.masks.shown(finding.message)
         status = Status.NOTICE if finding.severity is Severity.NOTICE else Status.PERSON
         fix: tuple[Replacement, ...] = ()
-        if found.held:
+        if found.held and found.finding.code in HARMLESS and (finding.code, start) not in self.held:
+            status = Status.NOTICE
+            message = f"{message} (left as it is: nothing else here is legacy)"
+        elif found.held:
             why = self.held.get((finding.code, start), "a person must look at this file first")
             message = f"{message} (not done here, since {why})"
         elif found.repaired:
@@ -419,6 +418,24 @@ def _is_true(made: _Made) -> bool:
 def _is_trimmed(text: str, added: Replacement) -> bool:
     """Whether an action before what is added takes away blanks and line ends behind it."""
     return added.text[:1] in {"\n", "\r"} and text[: added.start].rstrip().endswith(("-}}", "-%}"))
+
+
+def _is_torn(template: Template, added: Replacement) -> bool:
+    """Whether lines that follow, in any arm, belong to what is before the lines that are added."""
+    lines = added.text.lstrip("\r\n")
+    behind = template.shown[added.end :].split("\n")
+    if lines != added.text:
+        behind = behind[1:]  # the rest of the line before it
+    elif not lines.endswith("\n"):
+        return False
+    indent = len(lines) - len(lines.lstrip(" "))
+    for line in behind:
+        said = line.strip()
+        if said and not said.startswith("#"):
+            follows = len(line) - len(line.lstrip(" "))
+            is_item = said.startswith("- ") and not lines.lstrip().startswith("- ")
+            return follows > indent or (follows == indent and is_item)
+    return False
 
 
 def _said(data: Any) -> Any:

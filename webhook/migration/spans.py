@@ -78,7 +78,7 @@ def written(template: Template, document: Document, judged: Judged, into: Docume
             group.replacements = _lines_of(into, at)
             group.lines = bool(group.replacements)
         if not group.lines:
-            arms = [template.arms_around(*document.place(each.at)) for each in group.causes]
+            arms = [template.arms_around(*document.place(each.cause)) for each in group.causes]
             group.replacements = [_out(template, each, arms, made) for each in replacements]
     return made
 

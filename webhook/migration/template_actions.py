@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -91,7 +92,7 @@ class Block:
     arms: list[Arm]
 
 
-@dataclass(slots=True)
+@dataclass
 class Template:
     """A text with its actions and blocks. `torn` says that the blocks do not fit together."""
 
@@ -99,6 +100,25 @@ class Template:
     actions: list[Action]
     blocks: list[Block]
     torn: bool = False
+
+    @cached_property
+    def shown(self) -> str:
+        """The text with all arms in sight: @ for what is written, blanks for other actions."""
+        return self._with_signs("@")
+
+    @cached_property
+    def blanked(self) -> str:
+        """The text with all arms in sight, and blanks for all actions."""
+        return self._with_signs(" ")
+
+    def _with_signs(self, written: str) -> str:
+        pieces, here = [], 0
+        for action in self.actions:
+            sign = written if action.kind is Kind.WRITES else " "
+            pieces.append(self.text[here : action.start])
+            pieces.append(re.sub(r"[^\r\n]", sign, self.text[action.start : action.end]))
+            here = action.end
+        return "".join([*pieces, self.text[here:]])
 
     def arms_around(self, start: int, end: int) -> list[Arm]:
         """The arms that hold all of this span, the outermost first."""

@@ -36,11 +36,15 @@ if TYPE_CHECKING:
     from webhook.migration.results import Located, Plan, Replacement
     from webhook.migration.template_actions import Template
 
+# What is said of the amounts of one container.
+AMOUNTS = frozenset(
+    rule.CODE
+    for rule in (legacy_resource, fractional_amount, request_without_limit, unequal_amounts)
+)
 # What stands by itself, so that it may be done while a person has to look at the rest of a file.
-_BY_THEMSELVES = frozenset(
+_BY_THEMSELVES = AMOUNTS | frozenset(
     rule.CODE
     for rule in (
-        *(legacy_resource, fractional_amount, request_without_limit, unequal_amounts),
         *(model_label, affinity_annotation, tolerations_annotation, init_containers_annotation),
         *(driver_paths, missing_toleration),
     )
@@ -76,20 +80,25 @@ class Done:
     located: list[Located] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     hidden: bool = False
+    prose: bool = False  # much of it is no manifest, and that is no mistake
 
-    def add(self, region: Region) -> None:
-        """Migrate one more part."""
-        outcome = migrate_part(self.source, self.template, region, self.plan, self.only)
+    def add(
+        self, region: Region, template: Template | None = None, only: frozenset[str] = frozenset()
+    ) -> None:
+        """Migrate one more part; `template`: with other actions than those of the whole text."""
+        template = template or self.template
+        outcome = migrate_part(self.source, template, region, self.plan, only or self.only)
         if outcome.why:
             found = [
                 each
-                for each in lines.renamed(self.source, self.template, region, self.plan.settings)
-                if self.plan.asks(each.code)
+                for each in lines.renamed(self.source, template, region, self.plan.settings)
+                if self.plan.asks(each.code) and (each.fix or not self.prose)
             ]
             outcome = replace(outcome, replacements=[fix for f in found for fix in f.fix])
             outcome.located += found
-            place = self.source.place(region.start, region.end)
-            self.skipped.append(Skipped(outcome.why, place))
+            if found or not self.prose:
+                place = self.source.place(region.start, region.end)
+                self.skipped.append(Skipped(outcome.why, place))
         self.hidden = self.hidden or outcome.hidden
         if _meet(outcome.replacements, self.replacements):  # of a manifest inside another
             return
@@ -133,21 +142,12 @@ _AGAIN = "not done here, since a second run would change it again"
 def _regions(template: Template) -> Iterator[Region]:
     """The manifests, and the parts between `---` in which there is none."""
     text = template.text
-    blanked = _blanked(template)
+    blanked = template.blanked
     found = manifests(blanked)
     yield from found
     for part in split(blanked, Region(0, len(text))):
         if not any(each.start < part.end and part.start < each.end for each in found):
             yield part
-
-
-def _blanked(template: Template) -> str:
-    pieces, here = [], 0
-    for action in template.actions:
-        pieces.append(template.text[here : action.start])
-        pieces.append(template_actions.blank(template.text[action.start : action.end]))
-        here = action.end
-    return "".join([*pieces, template.text[here:]])
 
 
 def _meet(some: Iterable[Replacement], others: Iterable[Replacement]) -> bool:

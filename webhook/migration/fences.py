@@ -1,0 +1,73 @@
+"""The code blocks of a Markdown text (CommonMark 4.5), wherever they stand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OPENS = re.compile(
+    r"(?P<before>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(?P<fence>`{3,}|~{3,})(?P<info>[^\r\n]*)"
+)
+_THREE = re.compile(r"`{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A code block: where what is in it begins and ends, and the first word behind its fence."""
+
+    start: int
+    end: int
+    language: str
+
+
+def fences(text: str) -> Iterator[Fence]:
+    """The code blocks, those that nobody closes too: they go on to the end."""
+    opened: tuple[str, str, int] | None = None  # the fence, the language, where it begins
+    for start, end, line in _lines(text):
+        if opened is None:
+            found = _OPENS.match(line)
+            if found is not None and not ("`" in found["fence"] and "`" in found["info"]):
+                opened = (found["fence"], _language(found["info"]), end)
+        elif _closes(line, opened[0]):
+            yield Fence(opened[2], start, opened[1])
+            opened = None
+    if opened is not None:
+        yield Fence(opened[2], len(text), opened[1])
+
+
+def odd_backticks(text: str) -> int | None:
+    """Where three backticks stand for inline code, outside of code blocks; None if nowhere.
+
+    Markdown readers do not agree where code begins and ends after that.
+    """
+    inside = [(fence.start, fence.end) for fence in fences(text)]
+    for start, _, line in _lines(text):
+        if any(a <= start < b for a, b in inside):
+            continue
+        found = list(_THREE.finditer(line))
+        if found and (len(found) > 1 or line[: found[0].start()].strip(" \t>-*+0123456789.)")):
+            return start + found[0].start()
+    return None
+
+
+def _lines(text: str) -> Iterator[tuple[int, int, str]]:
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end + 1
+        yield start, end, text[start:end].rstrip("\r\n")
+        start = end
+
+
+def _closes(line: str, fence: str) -> bool:
+    said = line.strip()
+    return len(said) >= len(fence) and said == fence[0] * len(said)
+
+
+def _language(info: str) -> str:
+    word = re.match(r"[\w+-]*", info.strip().lstrip("{.").strip())
+    return word.group().lower() if word else ""
