@@ -94,7 +94,7 @@ def _ask_of_object(asked: Asked, obj: Raw, at: Path, plan: Plan) -> None:
             listening = _Listening(rules, plan, tracing)
             heard.append((listening, engine.run(listening.rules, obj, inside, place, draft=draft)))
     changes = draft.changes()
-    named = _Names(changes)
+    named = Names(changes)
     for listening, verdict in heard:
         asked.failed += [(code, name_of(obj), error) for code, error in verdict.failed]
         for finding in verdict.findings:
@@ -143,7 +143,7 @@ def _place(edit: Edit) -> Path:
     return edit.to if isinstance(edit, Append) else edit.at
 
 
-class _Names:
+class Names:
     """Places in the words of today, back to those of the object as it came."""
 
     def __init__(self, changes: Iterable[Edit]) -> None:

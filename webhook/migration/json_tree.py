@@ -64,7 +64,7 @@ def _value(reader: _Reader) -> Node:
     open_: list[Collection] = []
     while True:
         node = _begin(reader, open_)
-        if isinstance(node, Scalar):
+        if not isinstance(node, Map | List):
             reader.step()
         elif not _closes(reader, node):
             open_.append(node)

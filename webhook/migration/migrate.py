@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.findings import Severity
 from webhook.core.workloads import objects
 from webhook.migration import documents, needles, verify
-from webhook.migration.asking import Asked, Said, ask
+from webhook.migration.asking import Asked, Names, Said, ask
 from webhook.migration.habits import line_end
 from webhook.migration.judge import judge, place_of
 from webhook.migration.mentions import mentions
@@ -97,7 +97,7 @@ def _verified(source: Source, stream: Stream, works: list[_Work], plan: Plan) ->
     if why:
         _refuse_those_that_fail(source, stream, works)
         new_text, why = _joined(source, stream, works)
-    why = why or _unstable(source, new_text, plan)
+    why = why or _unstable(source, new_text, works, plan)
     if why:
         for work in works:
             work.refuse(why)
@@ -130,14 +130,14 @@ def _joined(source: Source, stream: Stream, works: list[_Work]) -> tuple[str, st
     return new_text, verify.why_not(new_text, wanted, unread, json=source.kind == "json")
 
 
-def _unstable(source: Source, new_text: str, plan: Plan) -> str:
+def _unstable(source: Source, new_text: str, works: list[_Work], plan: Plan) -> str:
     """Why a second run would not leave the new text alone."""
     if new_text == source.text:
         return ""
     stream = documents.read(new_text, json=source.kind == "json")
-    for number, document in enumerate(stream.documents, 1):
+    for number, (document, work) in enumerate(zip(stream.documents, works, strict=True), 1):
         again = _ask(document, plan)
-        if again.edits:
+        if again.edits and not work.refused:
             codes = sorted({said.finding.code for said in again.said if said.edits})
             return f"a second run would change document {number} again ({', '.join(codes)})"
     return ""
@@ -177,14 +177,13 @@ def _ask(document: Document, plan: Plan) -> Asked:
     if any(isinstance(obj.get("kind"), str) for _, obj in objects(data)):
         return ask(data, plan)
     judged = judge(data, plan, lambda _code, _at: False)
-    return Asked(
-        judged.data,
-        [
-            Said(found.finding, found.at, found.object, tuple(_about(judged.edits, found.touches)))
-            for found in judged.found
-        ],
-        judged.edits,
-    )
+    names = Names(judged.edits)
+    said = []
+    for found in judged.found:
+        touched = [names.as_it_was(at) for at in found.touches]
+        came_to = tuple(_about(judged.edits, touched))
+        said.append(Said(found.finding, names.as_it_was(found.at), found.object, came_to))
+    return Asked(judged.data, said, judged.edits)
 
 
 def _about(edits: Iterable[Edit], touched: Iterable[Path]) -> Iterator[Edit]:

@@ -87,7 +87,7 @@ class _Composer:
         for _ in range(_MOST_EVENTS):
             if not loader.check_event():
                 return
-            event = loader.get_event()
+            event: Any = loader.get_event()
             match event:
                 case yaml.DocumentStartEvent():
                     start, root = event.start_mark.index, None

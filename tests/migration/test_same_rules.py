@@ -1,0 +1,160 @@
+"""The same rules, the same result: what road 2 writes is what road 1 would make of the object."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.cases import cases
+from webhook.core.engine import run
+from webhook.core.rule import Context
+from webhook.core.settings import Settings
+from webhook.core.workloads import around, objects, template_at, templates_of
+from webhook.migration import documents, habits, needles
+from webhook.migration.asking import context
+from webhook.migration.migrate import migrate_text, words
+from webhook.migration.results import Plan, Status
+from webhook.migration.source import Source
+from webhook.migration.yaml_words import is_same
+from webhook.rules import GUARD, POLICY, RULES
+
+if TYPE_CHECKING:
+    from tests.cases import Case
+    from webhook.migration.results import FileResult
+
+CASES = [case for case in cases() if case.rule not in {rule.NAME for rule in GUARD}]
+every_case = pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
+
+SHARED = Path(__file__).parents[3] / "shared" / "corpus"
+ON_PODS = tuple(rule.CODE for rule in (*RULES, *POLICY))
+
+
+def plan(case: Case, codes: tuple[str, ...] = ()) -> Plan:
+    cx = case.context(case.object())
+    return Plan(replace(cx.settings, scope="all-legacy"), cx.inventory, codes, unsafe=cx.unsafe)
+
+
+def migrated(source: Source, asked: Plan) -> FileResult:
+    """What road 2 says, once its new text was held against the replacements of its findings."""
+    result = migrate_text(source, asked)
+    assert not any("not done here" in each.message for each in result.located)
+    return result
+
+
+def data_of(text: str, *, json: bool = False) -> list[Any]:
+    stream = documents.read(text, json=json)
+    return [document.data for document in stream.documents]
+
+
+@every_case
+def test_road_2_writes_what_road_1_patches(case: Case) -> None:
+    source = Source.of(str(case.file), case.file.read_bytes())
+    if case.is_on_manifest:
+        asked, wanted = plan(case), case.object()
+        case.judge(wanted)
+        golden = yaml.safe_load(case.beside(".fixed.yaml").read_text())
+        assert is_same(wanted, golden)
+    else:
+        asked, wanted = plan(case, ON_PODS), case.object()
+        cx = context(wanted, asked)
+        at = template_at(wanted)
+        assert at is not None
+        run((*RULES, *POLICY), wanted, cx if not at else around(cx, wanted), at)
+    result = migrated(source, asked)
+    text = source.text if result.new_text is None else result.new_text
+    assert is_same(data_of(text), [wanted])
+
+
+@every_case
+def test_a_second_run_changes_nothing(case: Case) -> None:
+    source = Source.of(str(case.file), case.file.read_bytes())
+    once = migrated(source, plan(case))
+    if once.new_text is not None:
+        again = migrate_text(Source.of_text(source.path, once.new_text), plan(case))
+        assert again.new_text is None
+        assert not [each for each in again.located if each.status is Status.FIXABLE]
+
+
+def test_goldens_of_the_narrow_scope_are_mostly_those_of_the_wide_one() -> None:
+    """So that road 2 is held against files that were looked at, too."""
+    same = 0
+    for case in CASES:
+        source = Source.of(str(case.file), case.file.read_bytes())
+        result = migrated(source, plan(case, () if case.is_on_manifest else ON_PODS))
+        text = source.text if result.new_text is None else result.new_text
+        golden = yaml.safe_load(case.beside(".fixed.yaml").read_text())
+        same += is_same(data_of(text), [golden])
+    assert same >= len(CASES) * 3 // 4
+
+
+@every_case
+def test_a_file_that_is_to_change_holds_one_of_the_words(case: Case) -> None:
+    asked = plan(case)
+    result = migrated(Source.of(str(case.file), case.file.read_bytes()), asked)
+    if result.new_text is not None and case.rule != "kind-case":  # no word for all kinds there are
+        raw = case.file.read_bytes()
+        assert any(word in raw for word in words(asked)), needles.words(asked.settings)
+
+
+def shared_files() -> list[Path]:
+    found = [*SHARED.glob("files/*"), *SHARED.glob("guides/*")] if SHARED.is_dir() else []
+    return sorted(file for file in found if file.suffix in {".yaml", ".yml", ".json"})
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared corpus is not here")
+def test_the_shared_corpus_is_the_same_down_both_roads() -> None:
+    compared = edited = 0
+    for file in shared_files():
+        source = Source.of(str(file), file.read_bytes())
+        if source.kind not in {"yaml", "json"}:
+            continue
+        is_json = source.kind == "json"
+        result = migrated(source, Plan(codes=ON_PODS))
+        wanted = data_of(source.text, json=is_json)
+        for document in wanted:
+            for _, obj in objects(document):
+                _down_road_1(obj)
+        text = source.text if result.new_text is None else result.new_text
+        assert is_same(data_of(text, json=is_json), wanted), file.name
+        compared, edited = compared + 1, edited + (result.new_text is not None)
+    assert compared > 80
+    assert edited > 40
+
+
+def _down_road_1(obj: dict[str, Any]) -> None:
+    cx = Context(Settings(scope="all-legacy"))
+    for at in templates_of(obj, cx.settings):
+        run((*RULES, *POLICY), obj, cx if not at else around(cx, obj), at)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared corpus is not here")
+def test_in_the_shared_corpus_only_lines_of_findings_change() -> None:
+    for file in shared_files():
+        source = Source.of(str(file), file.read_bytes())
+        if source.kind not in {"yaml", "json"}:
+            continue
+        result = migrated(source, Plan())
+        if result.new_text is None:
+            continue
+        old, new = source.text.split("\n"), result.new_text.split("\n")
+        touched = {
+            line
+            for located in result.located
+            for fix in located.fix
+            for line in _lines(source.text, fix.start, fix.end)
+        }
+        stays = [line for number, line in enumerate(old) if number not in touched]
+        there = iter(new)
+        assert all(line in there for line in stays), file.name
+        assert source.text.count("\r\n") == 0 or "\n" not in result.new_text.replace("\r\n", "")
+
+
+def _lines(text: str, start: int, end: int) -> range:
+    first = text.count("\n", 0, start)
+    if start == end:  # between two lines, or within one
+        return range(first, first if habits.line_start(text, start) == start else first + 1)
+    return range(first, text.count("\n", 0, max(end - 1, start)) + 1)
