@@ -215,6 +215,18 @@ SHARDS = CustomKind("Shards", "example.dev", ("/spec/a~1b/*/pod~0",), replicas="
             id="an MPIJob of 2018",
         ),
         pytest.param(
+            of("mlkube.io/v1beta1", "TfJob", replica_specs=[{"template": asking(1)}]),
+            DEFAULTS,
+            ["/spec/replica_specs/0/template"],
+            id="a TfJob of 2017, by the names of its first months",
+        ),
+        pytest.param(
+            of("tensorflow.org/v1alpha1", "TfJob", replicaSpecs=[{"template": asking(1)}]),
+            DEFAULTS,
+            ["/spec/replicaSpecs/0/template"],
+            id="a TfJob of 2017",
+        ),
+        pytest.param(
             of("ray.io/v1", "RayCluster", **RAY),
             DEFAULTS,
             [

@@ -39,6 +39,7 @@ TEMPLATES: dict[str, Path] = {
 _GROUPS = ("", "apps", "batch", "extensions")  # of the kinds above, at any time
 
 _REPLICA_SPECS = "/spec/replicaSpecs/*/template"  # of v1alpha1, when these kinds were new
+_FIRST_SPECS = (_REPLICA_SPECS, "/spec/replica_specs/*/template")  # and before it
 _RAY = ("headGroupSpec/template", "workerGroupSpecs/*/template")
 
 # Custom kinds that are known without being configured; Settings may say otherwise of one.
@@ -48,6 +49,10 @@ READY_MADE: tuple[CustomKind, ...] = (
         "PyTorchJob", "kubeflow.org", ("/spec/pytorchReplicaSpecs/*/template", _REPLICA_SPECS)
     ),
     CustomKind("MPIJob", "kubeflow.org", ("/spec/mpiReplicaSpecs/*/template", "/spec/template")),
+    # The same operators in their first year, before they were Kubeflow's.
+    CustomKind("TfJob", "tensorflow.org", _FIRST_SPECS),
+    CustomKind("TfJob", "mlkube.io", _FIRST_SPECS),
+    CustomKind("MXJob", "kubeflow.org", ("/spec/mxReplicaSpecs/*/template", _REPLICA_SPECS)),
     CustomKind("RayCluster", "ray.io", tuple(f"/spec/{part}" for part in _RAY)),
     CustomKind("RayJob", "ray.io", tuple(f"/spec/rayClusterSpec/{part}" for part in _RAY)),
     CustomKind("Job", "batch.volcano.sh", ("/spec/tasks/*/template",)),

@@ -38,6 +38,7 @@ from webhook.rules import (
     request_without_limit,
     tolerations_annotation,
     unequal_amounts,
+    unfinished_object,
     workload_too_large,
 )
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 # Asked of whole objects by the second road, before the rules on the pods in them.
 MANIFEST: tuple[ObjectRule, ...] = (
     kind_case,  # first: the others go by the kind
+    unfinished_object,
     init_containers_annotation,  # before all that look at containers
     controller_annotation,
     critical_pod,  # before dead-annotations, which reports what is left of it
