@@ -167,7 +167,7 @@ class _Judge:
         for place in places:
             asked = self._rules(RULES, self.at, tracing)
             self._note(engine.run(asked, obj, inside, place, draft=draft), asked)
-        self.judged.edits += [_below(self.at, edit) for edit in draft.changes()]
+        self.judged.edits += [below(self.at, edit) for edit in draft.changes()]
         for at, part in rest:
             self._part(part, Path((*self.at, *at)))
 
@@ -195,7 +195,7 @@ class _Judge:
         draft, tracing = Draft(pod), Tracing(pod)
         asked = self._rules(rules, at, tracing, skip)
         self._note(engine.run(asked, pod, context(pod, self.plan), draft=draft), asked)
-        self.judged.edits += [_below(at, edit, skip) for edit in draft.changes()]
+        self.judged.edits += [below(at, edit, skip) for edit in draft.changes()]
 
     def _rules(
         self, rules: Iterable[Any], at: Path, tracing: Tracing, skip: Path = ROOT
@@ -244,7 +244,8 @@ class _Asked:
         return Path((*self._at, *self._tracing.place(at)[self._skip :]))
 
 
-def _below(at: Path, edit: Edit, skip: Path = ROOT) -> Edit:
+def below(at: Path, edit: Edit, skip: Path = ROOT) -> Edit:
+    """The same edit where `at` is the root of what it is about, less what it is in (`skip`)."""
     if isinstance(edit, Append):
         return replace(edit, to=Path((*at, *edit.to[len(skip) :])))
     return replace(edit, at=Path((*at, *edit.at[len(skip) :])))

@@ -1,0 +1,283 @@
+"""Kustomizations and their patches: what a patch names is renamed, and nothing is judged by it.
+
+A patch is a part of an object that stands elsewhere. That it has no limit, no selector or no
+toleration says nothing, 0 GPUs in it may take away those of its base, and a list in it takes the
+place of the base's. So the resource is renamed wherever the patch names it (in strategic merge
+patches and in the paths of JSON 6902), dead versions become those that its target will have, and
+all else is for a person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import engine
+from webhook.core.draft import Draft
+from webhook.core.edits import Rename, Set
+from webhook.core.pod import SECTIONS, as_items, as_map
+from webhook.core.pointer import ROOT, Path, escape
+from webhook.core.text_patterns import find
+from webhook.core.walk import walk
+from webhook.core.workloads import TEMPLATES, tokens
+from webhook.migration import documents, kustomization, template_actions
+from webhook.migration.asking import context, name_of
+from webhook.migration.judge import below
+from webhook.migration.mentions import mentions
+from webhook.migration.nodes import Scalar
+from webhook.migration.regions import Region
+from webhook.migration.results import FileResult, Located, Skipped, Status
+from webhook.migration.splice import RefusedError, apply, splice
+from webhook.migration.yaml_words import is_same
+from webhook.rules import dead_api_version, kind_case, legacy_resource, removed_api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.core.edits import Edit
+    from webhook.core.findings import Finding
+    from webhook.migration.documents import Document
+    from webhook.migration.results import Plan, Replacement
+    from webhook.migration.source import Source
+
+    Raw = dict[str, Any]
+
+_CODE = legacy_resource.CODE
+_VERSIONS = (kind_case, dead_api_version, removed_api)
+_PATCHES = ("patches", "patchesJson6902", "patchesStrategicMerge")
+_ANNOTATIONS = "commonAnnotations"
+
+
+def files_of(directory: str) -> Iterator[str]:
+    """The files that `kubectl apply -k` would read for this kustomization."""
+    yield from kustomization.parts(directory).files
+
+
+def is_patch(text: str) -> bool:
+    """Whether every document of the text is a patch by its shape.
+
+    A list of JSON 6902 operations, or a workload of which no container has an image.
+    """
+    stream = documents.read(text)
+    shapes = [_is_patch(each.data) for each in stream.documents if each.data is not None]
+    return bool(shapes) and all(shapes) and not stream.unread
+
+
+def migrate(source: Source, plan: Plan) -> FileResult:
+    """Migrate a kustomization.yaml: the patches that are written out in it."""
+    work = _Work(source, plan)
+    for document in documents.read(source.text).documents:
+        for at, value in walk(document.data):
+            if at and at[0] in _PATCHES and isinstance(value, str) and "\n" in value:
+                work.written_out(document, at)
+        work.look(document)
+    return work.result()
+
+
+def migrate_patch(source: Source, plan: Plan) -> FileResult:
+    """Migrate a file that holds a patch."""
+    work = _Work(source, plan)
+    stream = documents.read(source.text)
+    for document in stream.documents:
+        work.patch(document)
+    for each in stream.unread:
+        work.skipped.append(Skipped(each.reason, source.place(each.start, each.end)))
+    return work.result()
+
+
+def _is_patch(data: Any) -> bool:
+    if isinstance(data, list):
+        return bool(data) and all("op" in as_map(each) and "path" in as_map(each) for each in data)
+    obj = as_map(data)
+    template: Any = obj
+    for token in TEMPLATES.get(str(obj.get("kind", "")), ()):
+        template = as_map(template).get(str(token))
+    spec = as_map(as_map(template).get("spec"))
+    kinds = ("initContainers", "containers")
+    listed = [each for kind in kinds for _, each in as_items(spec.get(kind))]
+    return bool(listed) and not any("image" in each for each in listed)
+
+
+@dataclass(slots=True)
+class _Work:
+    """One file on its way."""
+
+    source: Source
+    plan: Plan
+    replacements: list[Replacement] = field(default_factory=list)
+    located: list[Located] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    def written_out(self, holder: Document, at: Path) -> None:
+        """A patch that stands as text in the kustomization."""
+        node = holder.find(at)
+        if not isinstance(node, Scalar) or node.style != "|":
+            return  # what is legacy in it is told line by line
+        text = self.source.text
+        start = text.find("\n", node.start) + 1
+        region = Region(start, node.end)
+        shown = template_actions.blank(text[: region.start]) + text[region.start : region.end]
+        for document in documents.read(shown).documents:
+            self.patch(document)
+
+    def patch(self, document: Document) -> None:
+        """One patch of either kind."""
+        if isinstance(document.data, list):
+            found = list(_of_operations(document.data, self.plan))
+        else:
+            found = list(_of_object(document.data, self.plan))
+        edits = [edit for each in found for edit in each.edits]
+        refused = self._refused(document, edits)
+        for each in found:
+            self._say(document, each, refused)
+
+    def look(self, document: Document) -> None:
+        """What else a kustomization names."""
+        for name in as_map(as_map(document.data).get(_ANNOTATIONS)):
+            match = next(find(name, self.plan.settings), None)
+            if match is not None and self.plan.asks(match.code):
+                message = f"{match.message} in a patch of what needs it, and delete this line"
+                self._add(document, match.code, ROOT / _ANNOTATIONS / name, message)
+        for _, patch in as_items(as_map(document.data).get("patches")):
+            target = as_map(patch.get("target"))
+            version = f"{target.get('group', '')}/{target.get('version', '')}"
+            match = next(find(version, self.plan.settings), None)
+            if match is not None and self.plan.asks(match.code):
+                at = next(at for at, value in walk(document.data) if value is target)
+                self._add(document, match.code, at, f"the target of a patch: {match.message}")
+
+    def result(self) -> FileResult:
+        new_text = apply(self.source.text, self.replacements)
+        found = [*self.located, *mentions(self.source, self.plan, self.located)]
+        found.sort(key=lambda each: (each.place.line, each.place.column, each.code))
+        source = self.source
+        changed = new_text if new_text != source.text else None
+        return FileResult(
+            source.path, source.kind, source.text, changed, tuple(found), tuple(self.skipped)
+        )
+
+    def _refused(self, document: Document, edits: list[Edit]) -> str:
+        """Write the edits; why not, if they cannot be written."""
+        try:
+            replacements = splice(document, edits)
+        except RefusedError as error:
+            return error.reason
+        wanted = _edited(document.data, edits)
+        again = documents.read(apply(document.text, replacements)).documents
+        if not any(is_same(each.data, wanted) for each in again):
+            return "the text would not say what it should"
+        self.replacements += replacements
+        return ""
+
+    def _say(self, document: Document, found: _Said, refused: str) -> None:
+        fix: tuple[Replacement, ...] = ()
+        message, status = found.message, Status.PERSON
+        if found.edits and refused:
+            message = f"{message} (not done here, since {refused})"
+        elif found.edits:
+            fix, status = tuple(splice(document, found.edits)), Status.FIXABLE
+        self._add(document, found.code, found.at, message, status, fix, found.object)
+
+    def _add(  # noqa: PLR0913, PLR0917  # the parts of a finding
+        self,
+        document: Document,
+        code: str,
+        at: Path,
+        message: str,
+        status: Status = Status.PERSON,
+        fix: tuple[Replacement, ...] = (),
+        name: str = "",
+    ) -> None:
+        place = self.source.place(*document.place(at))
+        self.located.append(Located(code, message, status, place, at.dotted, name, fix))
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    code: str
+    at: Path
+    message: str
+    edits: tuple[Edit, ...] = ()
+    object: str = ""
+
+
+def _of_object(data: Any, plan: Plan) -> Iterator[_Said]:
+    """A strategic merge patch."""
+    obj = as_map(data)
+    if not obj:
+        return
+    name = name_of(obj)
+    asked = [rule for rule in _VERSIONS if plan.asks(rule.CODE)]
+    copy = documents.copy_of(obj)
+    verdict = engine.run_on_object(asked, copy, context(copy, plan))
+    for finding in verdict.findings:
+        edits = finding.edits if finding.action == "repaired" else ()
+        yield _Said(finding.code, finding.at, _without_defaults(finding), edits, name)
+    yield from _names(obj, ROOT, plan, name)
+
+
+def _without_defaults(finding: Finding) -> str:
+    return f"{finding.message}; the base that it patches, too"
+
+
+def _names(
+    data: Any, at: Path, plan: Plan, name: str = "", section: str | int = ""
+) -> Iterator[_Said]:
+    """Every legacy name below limits or requests: the amount stays, 0 and null too.
+
+    `section` is what the data itself is put below.
+    """
+    if not plan.asks(_CODE):
+        return
+    for there, _ in walk(data, at):
+        holder = there[-2] if len(there) > len(at) + 1 else section
+        legacy, new = there[-1] if there else "", plan.settings.gpu_resource
+        if legacy not in plan.settings.legacy_resources or len(there) == len(at):
+            continue
+        if holder not in SECTIONS:
+            message = f"{legacy} is a name in the data of a program: write {new} if it is one"
+            yield _Said(_CODE, there, message, object=name)
+        elif new in as_map(_at(data, Path(there[len(at) : -1]))):
+            message = f"the patch names {legacy} beside {new}: delete the former"
+            yield _Said(_CODE, there, message, object=name)
+        else:
+            message = f"the patch names {legacy}, which no node offers; write {new}"
+            yield _Said(_CODE, there, message, (Rename(there, new),), name)
+
+
+def _of_operations(operations: list[Any], plan: Plan) -> Iterator[_Said]:
+    """A JSON 6902 patch."""
+    for position, operation in as_items(operations):
+        at = ROOT / position
+        for member in ("path", "from"):
+            yield from _pointer(at / member, operation.get(member), plan)
+        way = tokens(str(operation.get("path", "")))
+        section = way[-1] if way else ""
+        yield from _names(operation.get("value"), at / "value", plan, section=section)
+
+
+def _pointer(at: Path, pointer: Any, plan: Plan) -> Iterator[_Said]:
+    if not isinstance(pointer, str) or not plan.asks(_CODE):
+        return
+    way = tokens(pointer)
+    for position, token in enumerate(way):
+        if token in plan.settings.legacy_resources and way[position - 1] in SECTIONS:
+            new = plan.settings.gpu_resource
+            named = "".join(
+                f"/{escape(new if n == position else each)}" for n, each in enumerate(way)
+            )
+            message = f"the patch names {token}, which no node offers; write {named}"
+            yield _Said(_CODE, at, message, (Set(at, named),))
+
+
+def _at(data: Any, at: Path) -> Any:
+    for token in at:
+        data = data[token]
+    return data
+
+
+def _edited(data: Any, edits: Iterable[Edit]) -> Any:
+    """The data with these edits, which are no appends."""
+    draft = Draft({"": documents.copy_of(data)})
+    draft.apply(below(Path(("",)), edit) for edit in edits)
+    return draft.object[""]
