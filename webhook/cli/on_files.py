@@ -137,9 +137,13 @@ def _whole(result: FileResult, source: Source) -> FileResult:
     from webhook.migration import documents
 
     unread = documents.read(source.text, json=source.kind == "json").unread
-    words = f"{len(unread)} of its documents" if len(unread) > 1 else "a document of it"
-    error = f"{words} cannot be read, and nobody knows what is in there"
-    return replace(result, error=error) if unread else result
+    if not unread:
+        return result
+    parts = f"{len(unread)} of its documents are" if len(unread) > 1 else "a document of it is"
+    first = next((each for each in result.skipped if each.place is not None), None)
+    where = f"line {first.place.line} {first.reason}" if first and first.place else "see below"
+    error = f"{parts} no manifest ({where}): mend that first, nothing was changed there"
+    return replace(result, error=error)
 
 
 def says_something(result: FileResult) -> bool:
