@@ -160,8 +160,8 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_migrated() -> None:
 
 
 def test_comments_are_worth_knowing() -> None:
-    result = migrated("kind: Pod\napiVersion: v1\n# alpha.kubernetes.io/nvidia-gpu: 1\n")
-    assert said(result) == [("GPU101", "notice", 3, "")]
+    result = migrated(f"{FIXED}# alpha.kubernetes.io/nvidia-gpu: 1\n")
+    assert said(result) == [("GPU101", "notice", len(FIXED.splitlines()) + 1, "")]
 
 
 def test_a_name_that_stands_twice_is_told() -> None:

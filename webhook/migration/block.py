@@ -9,6 +9,7 @@ commented out. No blank line is left over where an entry was.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
 from webhook.migration.habits import column, habits_of, line_end, line_start, newline, next_line
@@ -171,14 +172,20 @@ def _behind_blank(text: str, at: int) -> int:
     return at
 
 
+def _block_scalars(document: Document) -> tuple[list[int], list[Scalar]]:
+    """The texts that go on as far as lines are indented, and where they end, in order."""
+    every = (node for node in document.root.walk() if isinstance(node, Scalar))
+    scalars = [node for node in every if node.style in {"|", ">"}]
+    return [node.end for node in scalars], scalars
+
+
 def _text_above(document: Document, at: int) -> Scalar | None:
     """The block scalar that the lines from here on would be part of if they were indented."""
-    for node in document.root.walk():
-        if isinstance(node, Scalar) and node.style in {"|", ">"} and node.end <= at:
-            between = document.text[node.end : at]
-            if not between.strip():
-                return node
-    return None
+    ends, scalars = document.once(_block_scalars)
+    last = bisect_right(ends, at) - 1
+    if last < 0 or document.text[ends[last] : at].strip():
+        return None
+    return scalars[last]
 
 
 def _behind_text(text: str, scalar: Scalar, at: int, *, blank: bool) -> int:
@@ -207,8 +214,9 @@ def _begins_block(line: str) -> bool:
 def _without_blank_above(document: Document, start: int) -> int:
     """Where the blank lines above begin, unless they are part of a text that keeps them."""
     text = document.text
-    keeps = [n.end for n in document.root.walk() if isinstance(n, Scalar) and n.style in {"|", ">"}]
-    least = max((end for end in keeps if end < start), default=-1)
+    ends, _ = document.once(_block_scalars)
+    last = bisect_left(ends, start) - 1
+    least = ends[last] if last >= 0 else -1
     while start:
         above = line_start(text, start - 1)
         if text[above:start].strip() or above <= least:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.core.pointer import Path
 from webhook.migration import json_tree, yaml_tree, yaml_words
 from webhook.migration.nodes import List, Map, Scalar, entry_at, real
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from webhook.migration.nodes import Member, Node
+
+T = TypeVar("T")
 
 MOST_VALUES = 1_000_000  # a few lines of aliases can stand for more than any memory holds
 _MERGE = "<<"
@@ -53,7 +55,15 @@ class Document:
     json: bool = False
     data: Any = None
     duplicates: list[Duplicate] = field(default_factory=list)
-    habits: Any = None  # how it is written, once somebody wants to know
+    memo: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, make: Callable[[Document], T]) -> T:
+        """What this says of the document, worked out once: a file may have thousands of edits."""
+        name = f"{make.__module__}.{make.__qualname__}"
+        if name not in self.memo:
+            self.memo[name] = make(self)
+        made: T = self.memo[name]
+        return made
 
     def find(self, at: Path) -> Node | None:
         """The node at this place, an alias if one stands there; None if there is none."""

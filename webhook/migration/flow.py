@@ -134,40 +134,48 @@ def _inner_indent(document: Document, node: Node) -> str:
         indent = text[line_start(text, entry.start) : entry.start]
         if not indent.strip() and line_start(text, entry.start) > node.start:
             return indent
-    return _line_indent(text, node.start) + _unit(document)
+    return _line_indent(text, node.start) + document.once(_unit)
 
 
 def _unit(document: Document) -> str:
     """What a level is indented by in this text; nothing if it is all on one line."""
     text = document.text
-    for holder in document.root.walk():
-        if isinstance(holder, Map | List) and entries(holder):
-            first = entries(holder)[0].start
-            if line_start(text, first) > holder.start:
-                inner, outer = _line_indent(text, first), _line_indent(text, holder.start)
-                return inner.removeprefix(outer) or _DEFAULT_UNIT
+    for holder in _collections(document):
+        first = entries(holder)[0].start
+        if line_start(text, first) > holder.start:
+            inner, outer = _line_indent(text, first), _line_indent(text, holder.start)
+            return inner.removeprefix(outer) or _DEFAULT_UNIT
     return ""
 
 
 def _json_style(document: Document, holder: Node) -> JsonStyle:
     """How this JSON text is written around a map or a list."""
-    text = document.text
-    unit = _unit(document)
+    style = document.once(_usual_style)
     if isinstance(holder, Map | List) and entries(holder):
-        unit = unit if "\n" in text[holder.start : entries(holder)[0].start] else ""
-    colon, comma = ": ", ", "
+        is_on_one_line = "\n" not in document.text[holder.start : entries(holder)[0].start]
+        return replace(style, unit="") if is_on_one_line else style
+    return style
+
+
+def _usual_style(document: Document) -> JsonStyle:
+    text = document.text
+    colons = (
+        text[node.members[0].key.end : node.members[0].value.start]
+        for node in _collections(document)
+        if isinstance(node, Map)
+    )
+    colon = next(colons, ": ")
+    gaps = (
+        text[entries(node)[0].end : entries(node)[1].start]
+        for node in _collections(document)
+        if len(entries(node)) > 1
+    )
+    comma = next((gap for gap in gaps if "\n" not in gap), "," if colon == ":" else ", ")
+    return JsonStyle(_unit(document), colon if "\n" not in colon else ": ", comma, text.isascii())
+
+
+def _collections(document: Document) -> Iterator[Collection]:
+    """Maps and lists with something in them."""
     for node in document.root.walk():
-        if isinstance(node, Map) and node.members:
-            member = node.members[0]
-            colon = text[member.key.end : member.value.start]
-            break
-    for node in document.root.walk():
-        if isinstance(node, Map | List) and len(entries(node)) > 1:
-            one, other = entries(node)[:2]
-            gap = text[one.end : other.start]
-            if "\n" not in gap:
-                comma = gap
-                break
-    else:
-        comma = ", " if colon != ":" else ","
-    return JsonStyle(unit, colon if "\n" not in colon else ": ", comma, text.isascii())
+        if isinstance(node, Map | List) and entries(node):
+            yield node

@@ -62,9 +62,7 @@ def newline(text: str, at: int) -> str:
 
 def habits_of(document: Document, near: Node) -> Habits:
     """How things are written around this node: the nearest of its kind, else what most are like."""
-    if document.habits is None:
-        document.habits = _usual(document)
-    usual: Habits = document.habits
+    usual = document.once(_usual)
     around, text = list(_up(near)), document.text
     names = _names(near) if isinstance(near, Map) else Counter()
     return replace(

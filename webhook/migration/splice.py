@@ -286,13 +286,17 @@ def _in_order(document: Document, found: list[Replacement]) -> list[Replacement]
     return found
 
 
+def _aliases(document: Document) -> list[Alias]:
+    return [node for node in document.root.walk() if isinstance(node, Alias)]
+
+
 def _refuse_lost_anchors(document: Document, found: list[Replacement]) -> None:
     """An alias that stays needs its anchor."""
 
     def is_gone(node: Node) -> bool:
         return any(each.start <= node.outer and node.end <= each.end for each in found)
 
-    for node in document.root.walk():
-        if isinstance(node, Alias) and is_gone(node.target) and not is_gone(node):
+    for node in document.once(_aliases):
+        if is_gone(node.target) and not is_gone(node):
             name = node.target.anchor
             raise RefusedError(f"*{name} elsewhere needs what &{name} stands at", node.target)

@@ -108,8 +108,7 @@ class Wishes:
 
 def wishes_of(document: Document, edits: Iterable[Edit]) -> Wishes:
     """The changes of the text that the edits come to; raises RefusedError."""
-    wishes = Wishes(document, Places())
-    wishes.places.note(document.root, ROOT)
+    wishes = Wishes(document, document.once(_places))
     counts: dict[Path, int] = {}
     for edit in _refined(document, edits):
         _refuse_duplicates(document, edit)
@@ -128,6 +127,12 @@ def wishes_of(document: Document, edits: Iterable[Edit]) -> Wishes:
                 _set(wishes, edit)
     _settle(wishes)
     return wishes
+
+
+def _places(document: Document) -> Places:
+    places = Places()
+    places.note(document.root, ROOT)
+    return places
 
 
 def _refined(document: Document, edits: Iterable[Edit]) -> Iterator[Edit]:

@@ -72,6 +72,10 @@ def _without_tabs(text: str, at: int) -> str | None:
     return text[:at] + " " * len(found[0]) + text[found.end() :]
 
 
+def _span(event: Any) -> tuple[int, int]:
+    return event.start_mark.index, event.end_mark.index
+
+
 @dataclass
 class _Composer:
     """Events to nodes, with a stack of what is open."""
@@ -87,13 +91,13 @@ class _Composer:
         for _ in range(_MOST_EVENTS):
             if not loader.check_event():
                 return
-            event: Any = loader.get_event()
+            event = loader.get_event()
             match event:
                 case yaml.DocumentStartEvent():
-                    start, root = event.start_mark.index, None
+                    start, root = _span(event)[0], None
                     self.anchors = {}
                 case yaml.DocumentEndEvent():
-                    yield Tree(start, event.end_mark.index, root)
+                    yield Tree(start, _span(event)[1], root)
                 case yaml.NodeEvent():
                     node = self._begin(event)
                     root = node if root is None else root
@@ -114,7 +118,7 @@ class _Composer:
         return node
 
     def _node(self, event: Any) -> Node:
-        outer, end = event.start_mark.index, event.end_mark.index
+        outer, end = _span(event)
         anchor = event.anchor or ""
         if isinstance(event, yaml.AliasEvent):
             return Alias(outer, outer, end, target=self._anchored(anchor, outer))
@@ -179,7 +183,7 @@ class _Composer:
         else:
             node.items = list(self._items(node, children))
         if node.flow:
-            node.end = event.end_mark.index
+            node.end = _span(event)[1]
         elif isinstance(node, Map):
             node.end = max(member.end for member in node.members)
         else:
