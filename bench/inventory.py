@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
 _START = 600.0
 _SETTLE = 3.0  # seconds until what a list needed is given back
 _READS = 9
+# The API server, this process, is on other machines in earnest: it gives way to what is measured.
+_WAY = 10
+OURS = ("nice", "-n", str(-_WAY)) if os.geteuid() == 0 else ()
 _QUIET, _BUSY = 15.0, 60.0  # seconds of calls
 _MIB = 1024
 
@@ -75,6 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     top.add_argument("--calls", type=int, default=300, help="reviews a second")
     top.add_argument("--seconds", type=float, default=10.0, help="how long events are sent")
     args = top.parse_args(argv)
+    if OURS:
+        os.nice(_WAY)
     runs = [measure(args, classes) for classes in args.classes]
     table = Table("", *(f"{run.classes} classes" for run in runs))
     for position, (what, _) in enumerate(runs[0].lines):
@@ -95,7 +101,7 @@ def measure(args: argparse.Namespace, classes: int) -> Figures:
         config = kubeconfig(server.port, authority, folder)
         snapshot = folder / "snapshot"
         reader = Snapshot(snapshot)
-        watch = [command, "watch", f"--snapshot={snapshot}", f"--kubeconfig={config}"]
+        watch = [*OURS, command, "watch", f"--snapshot={snapshot}", f"--kubeconfig={config}"]
         began = time.monotonic()
         watcher = stack.enter_context(running(watch, folder / "watch.log"))
         with Highest(watcher.pid) as highest:
@@ -113,6 +119,7 @@ def measure(args: argparse.Namespace, classes: int) -> Figures:
         _reads(figures, snapshot)
         pair, port = authority.server("serve"), free_ports(1)[0]
         serve = [
+            *OURS,
             command,
             "serve",
             f"--snapshot={snapshot}",
@@ -138,7 +145,10 @@ def measure(args: argparse.Namespace, classes: int) -> Figures:
 
 
 def _calls(url: str, bundle: Path, rate: int, seconds: float) -> str:
-    command = [sys.executable, "-m", "bench.paced", url, str(bundle), str(rate), str(seconds)]
+    command = [
+        *(*OURS, sys.executable, "-m", "bench.paced"),
+        *(url, str(bundle), str(rate), str(seconds)),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     seen = json.loads(done.stdout)
     return f"p50 {seen['p50']:.1f}, p99 {seen['p99']:.1f}, worst {seen['worst']:.0f} ms"
