@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,10 @@ from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.errors import EditError
 from webhook.core.pointer import ROOT, Path
 from webhook.migration import documents, verify
+from webhook.migration.migrate import migrate_text
 from webhook.migration.nodes import List, Map, entries, entry_at, real
+from webhook.migration.results import Plan, Status
+from webhook.migration.source import Source
 from webhook.migration.splice import RefusedError, apply, splice
 from webhook.migration.yaml_words import is_same
 
@@ -114,6 +118,89 @@ def test_the_result_says_what_the_edited_object_says(seed: int, size: int) -> No
     assert _may_differ(text, why) or not why, why
     if "\r\n" in text:
         assert "\n" not in new_text.replace("\r\n", "")
+
+
+LEGACY = "alpha.kubernetes.io/nvidia-gpu"
+TOLERATED = '[{"key": "a", "operator": "Exists"}]'
+WANTED = (
+    '{"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": '
+    '[{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}]}}}'
+)
+
+
+def legacy_pod(random: Random) -> dict[str, Any]:
+    """A pod as people wrote them for 1.3-1.10."""
+
+    def some(**members: Any) -> dict[str, Any]:
+        return {name: value for name, value in members.items() if random.randrange(3)}
+
+    amount = random.choice([0, 1, "1", "2", 2, 0.5])
+    volume = {"name": "bin", "hostPath": {"path": "/usr/lib/nvidia-375/bin"}}
+    data = {"name": "data", "emptyDir": {}}
+    mounts = [
+        {"name": "bin", "mountPath": "/usr/local/nvidia/bin"},
+        {"name": "data", "mountPath": "/d"},
+    ]
+    random.shuffle(mounts)
+    resources = some(limits={LEGACY: amount, **some(cpu="1")}, requests={LEGACY: amount})
+    container = {
+        "name": "c",
+        "image": "x:1",
+        **some(
+            resources=resources, env=[{"name": "LD_LIBRARY_PATH", "value": "/usr/lib/nvidia-375"}]
+        ),
+        "volumeMounts": mounts[: random.randint(1, 2)],
+    }
+    annotations = some(
+        **{
+            "scheduler.alpha.kubernetes.io/tolerations": TOLERATED,
+            "scheduler.alpha.kubernetes.io/affinity": random.choice([WANTED, WANTED + "\n"]),
+            "note": "x\ny\n",
+        }
+    )
+    metadata = {"name": "p", **some(annotations=annotations, labels={"a": "b"})}
+    spec = {
+        "containers": [container, *[{"name": "d", "image": "x:1"}] * random.randrange(2)],
+        "volumes": random.sample([volume, data], 2),
+        **some(tolerations=[{"key": "k", "operator": "Exists"}], nodeSelector={"x": "y"}),
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+@given(SEEDS, SIZES)
+def test_json_stays_json_and_compact_or_not_as_it_was(seed: int, size: int) -> None:
+    random = Random(seed)  # noqa: S311
+    indent = random.choice([None, None, 1, 2, 4, "\t"])
+    separators = random.choice([None, (",", ":")]) if indent is None else (",", ": ")
+    wanted = Values(random, size).map()
+    text = json.dumps(
+        wanted, indent=indent, separators=separators, ensure_ascii=random.random() < 0.5
+    )
+    (document,) = documents.read(text, json=True).documents
+    draft = edited(document, random)
+    new_text = apply(text, splice(document, draft.changes()))
+    assert is_same(json.loads(new_text), draft.object)
+    if not indent:
+        assert "\n" not in new_text
+    if separators == (",", ":"):
+        assert new_text == json.dumps(
+            json.loads(new_text), separators=separators, ensure_ascii=text.isascii()
+        )
+
+
+@given(SEEDS)
+def test_a_second_run_changes_nothing(seed: int) -> None:
+    random = Random(seed)  # noqa: S311
+    pods = [legacy_pod(random) for _ in range(random.randint(1, 2))]
+    source = Source.of_text("p.yaml", text_of(pods, Styled(random)))
+    result = migrate_text(source, Plan())
+    untouched = [each.message for each in result.located if "not done here" in each.message]
+    event("refused" if untouched else "edited" if result.new_text is not None else "as it was")
+    assert not untouched or "&" in source.text, untouched
+    if result.new_text is not None:
+        again = migrate_text(Source.of_text("p.yaml", result.new_text), Plan())
+        assert again.new_text is None
+        assert {each.status for each in again.located} <= {*Status} - {Status.FIXABLE}
 
 
 def _may_be_refused(reason: str, text: str) -> bool:
