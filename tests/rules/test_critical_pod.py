@@ -76,7 +76,5 @@ def test_the_whole_finding() -> None:
     ]
 
 
-def test_a_namespace_that_the_command_line_gives() -> None:
-    obj = critical({})
-    assert said(rule, obj, replace(ROAD_2, namespace="kube-system")) == [(AT.dotted, "repaired")]
-    assert obj["spec"]["template"]["spec"]["priorityClassName"] == "system-cluster-critical"
+def test_where_kubectl_would_put_it_is_not_what_the_manifest_says() -> None:
+    assert found(rule, critical({}), replace(ROAD_2, namespace="kube-system")) == []

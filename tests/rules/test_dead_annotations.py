@@ -78,6 +78,11 @@ def test_annotations_that_are_left_alone(annotations: Any) -> None:
     assert found(rule, legacy_pod(annotations)) == []
 
 
+@pytest.mark.parametrize("key", INIT)
+def test_init_containers_of_a_manifest_are_those_of_their_own_rule(key: str) -> None:
+    assert found(rule, legacy_pod({key: "[{"}), Context(at_rest=True)) == []
+
+
 @pytest.mark.parametrize(
     ("key", "value", "spec", "expected"),
     [

@@ -26,8 +26,9 @@ class Context:
     it out before the first rule, since the rules then rename what it is read from. `fresh` says
     that the inventory is not behind the cluster, `template` that the pod is one that a workload
     will make, `workload` is that workload itself, and `workload_gpus` what all its pods ask for
-    together. `today` is the day in UTC. `target` is the Kubernetes that a manifest at rest is for,
-    and `unsafe` that its owner wants the edits that are not safe, too.
+    together. `today` is the day in UTC. `at_rest` says that what is judged is a manifest, which the
+    rules on manifests have judged before, `target` is the Kubernetes that it is for, and `unsafe`
+    that its owner wants the edits that are not safe, too.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -44,6 +45,7 @@ class Context:
     # In an UPDATE of pods/ephemeralcontainers: the names of those that it adds. The object is the
     # whole pod, and nothing else of it may change.
     only_ephemeral: frozenset[str] | None = None
+    at_rest: bool = False
     target: tuple[int, int] = (1, 36)
     unsafe: bool = False
 

@@ -121,6 +121,7 @@ def context(obj: Raw, plan: Plan) -> Context:
         modes=Modes(rules={r.CODE: Mode.OFF if r.CODE in off else usual(r.CODE) for r in ALL}),
         namespace_labels=labels,
         today=datetime.now(UTC).date(),
+        at_rest=True,
         target=plan.target,
         unsafe=plan.unsafe,
     )

@@ -32,6 +32,7 @@ from webhook.rules import (
     missing_toleration,
     request_without_limit,
     unequal_amounts,
+    unfinished_object,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +51,11 @@ if TYPE_CHECKING:
 _AMOUNTS = (legacy_resource, unequal_amounts, fractional_amount, request_without_limit)
 # What is about the object itself, and not about its pods.
 OF_OBJECTS = frozenset(
-    rule.CODE for rule in (changed_default, dead_api_version, kind_case, missing_selector)
+    rule.CODE
+    for rule in (
+        *(changed_default, dead_api_version, kind_case, missing_selector),
+        unfinished_object,
+    )
 )
 # A toleration lets a pod onto more nodes and never off one, so it may stand where no GPU is asked.
 HARMLESS = frozenset({missing_toleration.CODE})

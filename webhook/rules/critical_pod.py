@@ -34,7 +34,7 @@ _CLASS = "system-cluster-critical"
 
 
 def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
-    namespace = as_map(obj.get("metadata")).get("namespace") or cx.namespace
+    namespace = as_map(obj.get("metadata")).get("namespace")
     for at in templates_of(obj, cx.settings):
         pod = Pod(obj, at)
         if _KEY not in pod.annotations:

@@ -63,8 +63,8 @@ _NOTHING = _Reading("it is null; delete the line", ())  # a chart that erases an
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for key, value in pod.annotations.items():
         reader = _READERS.get(key) or (_container_seccomp if key.startswith(_SECCOMP) else None)
-        if reader is None:
-            continue
+        if reader is None or (cx.at_rest and reader is _init_containers):
+            continue  # init-containers-annotation has taken it over, or has said why not
         at = pod.annotation_at(key)
         reading = _NOTHING if value is None else reader(pod, cx, key, str(value))
         message = f"the annotation {key} has no effect today"
