@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from webhook.migration.template_actions import Template
 
 CODE = "GPU101"
+_BESIDE = "it is not indented below limits or requests"
 _ENTRY = re.compile(
     r"(?P<indent>[ \t]*)(?P<quote>[\"']?)(?P<name>[\w./-]+)(?P=quote)[ \t]*:"
     r"(?P<value>(?:[ \t].*)?)$"
@@ -40,6 +41,15 @@ class _Line:
     @property
     def says_nothing(self) -> bool:
         return not self.text.strip() or self.text.lstrip().startswith("#")
+
+
+def not_indented(
+    source: Source, template: Template, region: Region, settings: Settings
+) -> Iterator[Located]:
+    """The lines with the legacy name beside limits or requests, which are then null."""
+    for each in renamed(source, template, region, settings):
+        if _BESIDE in each.message:
+            yield each
 
 
 def renamed(
@@ -85,7 +95,7 @@ def _why_not(
         (n for n in above if lines[n].indent == indent and _SECTION.match(lines[n].text)), None
     )
     if level is not None and (holder is None or level > holder):
-        return f"it is not indented below limits or requests; indent it and write {new}"
+        return f"{_BESIDE}; indent it and write {new}"
     if holder is None or not _SECTION.match(lines[holder].text):
         return f"it stands below neither limits nor requests; write {new} where it is one"
     for n in _siblings(lines, number, holder, indent):

@@ -21,7 +21,7 @@ from webhook.migration.judge import HARMLESS, OF_OBJECTS, judge
 from webhook.migration.masks import Masks, TooManyError
 from webhook.migration.open_places import OpenPlaces
 from webhook.migration.results import Located, Replacement, Status
-from webhook.migration.spans import written
+from webhook.migration.spans import adds_lines, written
 from webhook.migration.splice import apply
 from webhook.migration.template_actions import Case, Kind, Rest
 from webhook.rules import legacy_resource
@@ -106,6 +106,7 @@ class _Part:
     masks: Masks
     only: frozenset[str]
     held: dict[Cause, str] = field(default_factory=dict)  # with the reason
+    of_today: bool = False  # nothing in it is legacy: it is left as its author has it
     before: str = ""  # blanks, as long as what is before the part
     others: list[_View] = field(default_factory=list)  # which must stay YAML
 
@@ -113,7 +114,9 @@ class _Part:
         views, why = self._views()
         if not views:
             return Outcome(why=why)
-        made: list[_Made] = []
+        made = [self._make(view, each) for view in views for each in view.documents]
+        repaired = {f.finding.code for each in made for f in each.judged.found if f.repaired}
+        self.of_today = repaired <= HARMLESS
         for _ in range(_MOST_ROUNDS):
             made = [self._make(view, each) for view in views for each in view.documents]
             if not self._hold(made):
@@ -195,13 +198,9 @@ class _Part:
                 return True
             if (code, document.place(at)[0]) in self.held or (self.only and code not in self.only):
                 return True
-            return code in HARMLESS and alone
+            return code in HARMLESS and self.of_today
 
-        alone = False
         judged = judge(_without(document.data, hidden), self.plan, held)
-        alone = {found.finding.code for found in judged.found if found.repaired} <= HARMLESS
-        if alone:  # a pod of today in a template or a document is left as its author has it
-            judged = judge(_without(document.data, hidden), self.plan, held)
         made = _Made(
             view, document, hidden, judged, written(self.template, document, judged, document)
         )
@@ -307,12 +306,18 @@ class _Part:
     def _hold_untrue(self, made: list[_Made]) -> None:
         """The text as edited must say what the rules made of the data."""
         for each in made:
-            groups = each.written.groups
-            if groups and not _is_true(each):
-                harmless = [g for g in groups if any(f.finding.code in HARMLESS for f in g.causes)]
-                adding = [g for g in groups if any(isinstance(e, Append | Set) for e in g.edits)]
-                for group in harmless or adding or groups:
-                    self._hold_causes(group, each, "the text would not say what it should")
+            if each.written.groups and not _is_true(each):
+                self._hold_some([each], "the text would not say what it should")
+
+    def _hold_some(self, made: list[_Made], why: str) -> None:
+        """Hold what matters least first: it mostly is what is added that does not fit."""
+        pairs = [(group, each) for each in made for group in each.written.groups]
+        for matters_less in (_is_harmless, _adds, bool):
+            held = [(group, each) for group, each in pairs if matters_less(group)]
+            for group, each in held:
+                self._hold_causes(group, each, why)
+            if held:
+                return
 
     def _hold_spoiling(self, made: list[_Made]) -> None:
         """Where conditions of no interest turn out else, the text must be no worse than it was."""
@@ -322,9 +327,7 @@ class _Part:
             stream = documents.read(apply(view.shown, active))
             twice = sum(len(document.duplicates) for document in stream.documents)
             if stream.unread or twice > view.duplicates:
-                for each in made:
-                    for group in each.written.groups:
-                        self._hold_causes(group, each, _ELSE)
+                self._hold_some(made, _ELSE)
 
     # -- what is said
 
@@ -402,6 +405,14 @@ def _wanted(made: list[_Made]) -> dict[Replacement, list[tuple[Group, _Made]]]:
     return wanted
 
 
+def _is_harmless(group: Group) -> bool:
+    return any(found.finding.code in HARMLESS for found in group.causes)
+
+
+def _adds(group: Group) -> bool:
+    return any(isinstance(edit, Append | Set) for edit in group.edits)
+
+
 def _is_true(made: _Made) -> bool:
     replacements = made.written.together()
     if replacements is None:
@@ -417,17 +428,18 @@ def _is_true(made: _Made) -> bool:
 
 def _is_trimmed(text: str, added: Replacement) -> bool:
     """Whether an action before what is added takes away blanks and line ends behind it."""
-    return added.text[:1] in {"\n", "\r"} and text[: added.start].rstrip().endswith(("-}}", "-%}"))
+    before = text[: added.start].rstrip()
+    return adds_lines(text, added) and before.endswith(("-}}", "-%}"))
 
 
 def _is_torn(template: Template, added: Replacement) -> bool:
     """Whether lines that follow, in any arm, belong to what is before the lines that are added."""
+    if not adds_lines(template.text, added):
+        return False
     lines = added.text.lstrip("\r\n")
     behind = template.shown[added.end :].split("\n")
     if lines != added.text:
         behind = behind[1:]  # the rest of the line before it
-    elif not lines.endswith("\n"):
-        return False
     indent = len(lines) - len(lines.lstrip(" "))
     for line in behind:
         said = line.strip()

@@ -58,8 +58,7 @@ class Written:
     def _moved(self, each: Replacement) -> Replacement:
         if each.start < each.end or each.start not in self.moves:
             return each
-        at = self.moves[each.start]
-        return Replacement(at, at, each.text)
+        return _moved(self.document.text, each, self.moves[each.start])
 
 
 def written(template: Template, document: Document, judged: Judged, into: Document) -> Written:
@@ -100,25 +99,42 @@ def _grouped(edits: list[Edit]) -> dict[Path, list[Edit]]:
     return groups
 
 
+def adds_lines(text: str, each: Replacement) -> bool:
+    """Whether whole lines are put between others: behind a line end, or from one to the next."""
+    if each.start < each.end or not each.text.strip():
+        return False
+    at_start = each.start == habits.line_start(text, each.start)
+    return each.text.startswith(_LINE_ENDS) or (at_start and each.text.endswith(_LINE_ENDS))
+
+
 def _out(
     template: Template, added: Replacement, causes: list[list[Arm]], made: Written
 ) -> Replacement:
     """What would be added below a condition that its cause is not under, added behind that."""
-    if added.start < added.end or not added.text.startswith(_LINE_ENDS):
+    text = template.text
+    if not adds_lines(text, added):
         return added
-    at, text = added.start, template.text
+    behind = added.text.startswith(_LINE_ENDS)
+    at = added.start
     while True:
         arms = template.arms_around(at, at)
         out = [arm for arm in arms if not all(template.covers([arm], each) for each in causes)]
         block = template.block_of(out[0]) if out else None
-        if block is None:
+        if block is None or text[block.end : habits.line_end(text, block.end)].strip():
             break
         end = habits.line_end(text, block.end)
-        if text[block.end : end].strip():
-            break
-        at = end
+        at = end if behind else habits.next_line(text, end)
     made.moves[added.start] = at
-    return Replacement(at, at, added.text)
+    return _moved(text, added, at)
+
+
+def _moved(text: str, added: Replacement, at: int) -> Replacement:
+    """The same lines elsewhere: the last line of a text may have no line end."""
+    said = added.text
+    if at != habits.line_start(text, at) and not said.startswith(_LINE_ENDS):
+        ends = "\r\n" if said.endswith("\r\n") else "\n"
+        said = ends + said.removesuffix(ends)
+    return Replacement(at, at, said)
 
 
 def _lines_of(document: Document, at: Path) -> list[Replacement]:

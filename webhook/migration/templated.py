@@ -121,6 +121,9 @@ class Done:
             if found or not self.prose:
                 place = self.source.place(region.start, region.end)
                 self.skipped.append(Skipped(outcome.why, place))
+        else:
+            settings = self.plan.settings
+            outcome.located += lines.not_indented(self.source, template, region, settings)
         self.hidden = self.hidden or outcome.hidden
         if _meet(outcome.replacements, self.replacements):  # of a manifest inside another
             return
@@ -142,23 +145,41 @@ class Done:
 
 
 def stable(source: Source, plan: Plan, road: Callable[[Source, Plan], FileResult]) -> FileResult:
-    """What the road makes of the text, if it would leave the new text alone."""
-    result = road(source, plan)
-    if result.new_text is None:
-        return result
-    again = road(Source.of_text(source.path, result.new_text, source.kind), plan)
-    if again.new_text is None:
-        return result
-    located = tuple(
-        replace(each, status=Status.PERSON, message=f"{each.message} ({_AGAIN})", fix=())
-        if each.fix
-        else each
-        for each in result.located
-    )
-    return replace(result, new_text=None, located=located)
+    """What the road makes of the text until it would leave the new text alone.
+
+    What is held because of something else may be done once that is done. If there is no end to it,
+    nothing is.
+    """
+    first = last = road(source, plan)
+    new_text = first.new_text
+    for _ in range(_MOST_RUNS):
+        if last.new_text is None:
+            return _joined(first, last, new_text) if last is not first else first
+        new_text = last.new_text
+        last = road(Source.of_text(source.path, new_text, source.kind), plan)
+    located = (_undone(each, _AGAIN) if each.fix else each for each in first.located)
+    return replace(first, new_text=None, located=tuple(located))
 
 
-_AGAIN = "not done here, since a second run would change it again"
+_MOST_RUNS = 5
+_NOT_DONE = " (not done here, since "
+_AGAIN = "a second run would change it again)"
+
+
+def _undone(located: Located, why: str) -> Located:
+    message = f"{located.message}{_NOT_DONE}{why}"
+    return replace(located, status=Status.PERSON, message=message, fix=())
+
+
+def _joined(first: FileResult, last: FileResult, new_text: str | None) -> FileResult:
+    """The first result with what was done in the end: what is no more said of the new text."""
+    left = {(each.code, each.message.split(_NOT_DONE)[0]) for each in last.located}
+    located = []
+    for each in first.located:
+        said, held, _ = each.message.partition(_NOT_DONE)
+        done = held and (each.code, said) not in left
+        located.append(replace(each, status=Status.FIXABLE, message=said) if done else each)
+    return replace(first, new_text=new_text, located=tuple(located))
 
 
 def _regions(template: Template) -> Iterator[Region]:
