@@ -159,6 +159,23 @@ def test_a_bomb_of_aliases_is_not_expanded() -> None:
     ]
 
 
+def test_what_is_deep_by_aliases_is_too_deep() -> None:
+    levels = ["a0: &a0 [x]", *(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 150))]
+    stream = documents.read("\n".join(levels))
+    assert [each.reason for each in stream.unread] == ["is too deeply nested"]
+
+
+def test_empty_documents_beside_bad_ones_are_nothing() -> None:
+    stream = documents.read("---\n---\na: [\n...\n")
+    assert [each.data for each in stream.documents] == [None]
+
+
+def test_tabs_are_taken_for_blanks_only_so_often() -> None:
+    text = "a:\n" + "\t# c\n" * 101 + "  b: 1\n"
+    stream = documents.read(text)
+    assert [each.reason for each in stream.unread] == ["is not YAML: tabs before its lines"]
+
+
 def test_a_bomb_of_merge_keys_is_not_expanded() -> None:
     wide = "a: &a {" + ", ".join(f"k{n}: 1" for n in range(2_000)) + "}"
     stream = documents.read("\n".join([wide, *(f"b{n}: {{<<: *a}}" for n in range(2_000))]))

@@ -12,9 +12,9 @@ from webhook.core.findings import Finding
 from webhook.core.modes import Mode
 from webhook.core.pointer import Path
 from webhook.core.settings import Policy, Settings
-from webhook.migration import asking, documents
+from webhook.migration import asking, documents, migrate
 from webhook.migration.migrate import ROADS, migrate_text
-from webhook.migration.results import Plan, Status
+from webhook.migration.results import Plan, Replacement, Status
 from webhook.migration.source import Source
 from webhook.migration.splice import apply
 
@@ -318,6 +318,21 @@ def test_the_place_of_what_a_rule_brought_in_is_that_of_what_holds_it(
     with_rules(monkeypatch, first, second)
     result = migrate_text(Source.of_text("a.yaml", "kind: A\na:\n  x: 1\n"), Plan())
     assert [each.place.line for each in result.located] == [2, 2]
+
+
+def test_a_document_whose_text_would_be_wrong_stays_and_the_others_do_not() -> None:
+    """As if splice() had made a mistake: a new text is believed only once it was read."""
+    source = Source.of_text("p.yaml", "a: 1\n---\na: 1\n---\na: 1\n")
+    stream = documents.read(source.text)
+    works = []
+    for start, text in ((3, "2"), (12, "3"), (21, "[")):
+        work = migrate._Work(stream.documents[len(works)], asking.Asked({"a": 2}))
+        work.replacements = [Replacement(start, start + 1, text)]
+        works.append(work)
+    assert migrate._verified(source, stream, works, Plan()) == "a: 2\n---\na: 1\n---\na: 1\n"
+    assert [bool(work.refused) for work in works] == [False, True, True]
+    assert works[1].refused == "document 2 of the new text would not say what it should"
+    assert works[2].refused.startswith("the new text would not parse")
 
 
 def test_every_kind_has_its_road() -> None:

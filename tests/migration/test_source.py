@@ -78,6 +78,7 @@ JINJA = "kind: Pod\n{% if a %}\nb: {{ c }}\n{% endif %}\n"
         pytest.param("c/templates/a.yaml", 'a: "{{ .b }}"\n', "helm", id="below templates/"),
         pytest.param("c/templates/a.yaml", "a: 1\n", "yaml", id="below templates/, but plain"),
         pytest.param("c/templates/_h.tpl", '{{ define "a" }}x{{ end }}', "helm", id="helpers"),
+        pytest.param("c/templates/NOTES.txt", "Done.\n", "other", id="a chart's last words"),
         pytest.param("a.yaml", CHART, "helm", id="actions that are no YAML"),
         pytest.param("a.yaml", 'a: "{{ b }}"\n', "yaml", id="actions in quotes"),
         pytest.param("a.yaml", JINJA, "jinja", id="Jinja"),

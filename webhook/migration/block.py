@@ -56,9 +56,6 @@ def _own_lines(document: Document, entry: Entry) -> Replacement:
     if not _SPACES.match(_before(text, entry.start)):
         raise RefusedError("something stands before it on its line", _value(entry))
     end = next_line(text, line_end(text, entry.end))
-    rest = text[entry.end : line_end(text, entry.end)].strip()
-    if rest and not rest.startswith("#"):
-        raise RefusedError("something stands behind it on its line", _value(entry))
     return Replacement(line_start(text, entry.start), end, "")
 
 

@@ -63,11 +63,9 @@ def _whole_lines(document: Document, first: Any, last: Any) -> tuple[int, int]:
 
 
 def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> list[Replacement]:
-    """New entries behind the last one, or in the empty brackets."""
+    """New entries behind the last one, which is there."""
     text, every = document.text, entries(node)
     written = [_written(document, node, name, value) for name, value in new]
-    if not every:
-        return [Replacement(node.start + 1, node.end - 1, _in_brackets(document, node, written))]
     last = every[-1]
     gap = _gap(document, node)
     behind = text[last.end : line_end(text, last.end)]
@@ -109,17 +107,6 @@ def value_text(document: Document, holder: Node, value: Any) -> str:
         return Writer(habits_of(document, holder)).flow(value)
     text = _json_style(document, holder).write(value, _inner_indent(document, holder))
     return text.replace("\n", newline(document.text, holder.start))
-
-
-def _in_brackets(document: Document, node: Collection, written: list[str]) -> str:
-    """The entries of what was empty; JSON of several lines gets several lines."""
-    style = _json_style(document, node) if document.json else JsonStyle()
-    if not style.unit:
-        return style.comma.join(written)
-    ends = newline(document.text, node.start)
-    inner, outer = _inner_indent(document, node), _line_indent(document.text, node.start)
-    lines = f",{ends}{inner}".join(written)
-    return f"{ends}{inner}{lines}{ends}{outer}"
 
 
 def _line_indent(text: str, at: int) -> str:

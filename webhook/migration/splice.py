@@ -108,8 +108,6 @@ def _added(
     if not new:
         return []
     if holder.flow:
-        if not entries(holder) and not _is_in_flow(holder) and not document.json:
-            return _filled(document, holder, new)
         return flow.added(document, holder, new)
     return [block.added(document, holder, new)]
 
@@ -255,8 +253,6 @@ def _block_instead_of(
     if not behind.strip():
         yield Replacement(head, end, said)
         return
-    if not behind.lstrip().startswith("#"):
-        raise RefusedError("something stands behind it on its line", node)
     comment = end - len(behind.lstrip())
     blank = text[node.end : comment].replace("\t", " ")  # YAML takes no tab behind a dash
     if node.end > node.start or blank != text[node.end : comment]:
