@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.cli import on_files
+from webhook.cli.judging import STDIN, judge
 from webhook.cli.progress import progress
 from webhook.core.errors import InputError
 from webhook.migration.results import Report
@@ -28,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """Print, or write, what is to change; the exit code says what is left to do."""
     on_files.check_outputs(args)
     asked, seen = on_files.plan(args), on_files.Seen()
-    if on_files.STDIN in on_files.arguments(args)[0]:
+    if STDIN in on_files.arguments(args)[0]:
         return _filter(args, asked)
     with progress() as tell:
         found = on_files.report(_migrated(args, asked, tell, seen), seen)
@@ -72,7 +73,7 @@ def _tell(args: argparse.Namespace, found: Report, seen: on_files.Seen) -> None:
     else:
         on_files.print_diffs(found.results, seen)
     _say(found)
-    if changed and not args.check and on_files.STDIN not in on_files.arguments(args)[0]:
+    if changed and not args.check and STDIN not in on_files.arguments(args)[0]:
         print("Nothing is written yet: add --write.", file=sys.stderr)  # noqa: T201
 
 
@@ -85,11 +86,11 @@ def _say(found: Report) -> None:
 
 def _filter(args: argparse.Namespace, asked: Plan) -> int:
     """Stdin to stdout: the new text; or a report, the diff, or nothing if it is only checked."""
-    if on_files.arguments(args)[0] != [on_files.STDIN] or args.kustomize:
+    if on_files.arguments(args)[0] != [STDIN] or args.kustomize:
         raise InputError("- stands alone: its new text goes to stdout")
     if args.write:
         raise InputError("- has no file to write: leave --write out, the new text goes to stdout")
-    result, source = on_files.judge(on_files.STDIN, asked)
+    result, source = judge(STDIN, asked)
     as_text = not (args.check or args.diff or args.output) and source is not None
     found = Report((on_files.done(result) if as_text else result,), files=1)
     seen = on_files.Seen(1, {result.path} if source is not None and source.bom else set())

@@ -6,10 +6,11 @@ import os
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from webhook.cli import knowledge
 from webhook.cli.environment import Origin, origin
+from webhook.cli.judging import Judged, judge_all
 from webhook.cli.progress import LONG
 from webhook.core.errors import InputError
 from webhook.migration.results import FileResult, Plan, Report, Skipped, Status
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from webhook.cli.progress import Progress
     from webhook.migration.source import Source
 
-STDIN = "-"
-_MANIFESTS = ("yaml", "json", "kustomize")  # kinds of files that are to be read in all parts
-_OUR_MISTAKE = "the program failed on it and changed nothing: please report it"
 _FOR_PEOPLE = ("text", "wide")
 _OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")  # read where only the root is known
 
@@ -77,13 +75,6 @@ class Seen:
     marked: set[str] = field(default_factory=set)  # those of a result that have a byte order mark
 
 
-class Judged(NamedTuple):
-    """What there is to say of a file, and the file as it was read, if it was."""
-
-    result: FileResult
-    source: Source | None = None
-
-
 def judged(
     args: argparse.Namespace, asked: Plan, progress: Progress, seen: Seen
 ) -> Iterator[Judged]:
@@ -92,64 +83,26 @@ def judged(
     from webhook.migration.migrate import words
 
     named, vain = arguments(args)
-    yield from map(Judged, vain)
 
     def tell(number: int, _: int) -> None:
         seen.files = number
         if number >= LONG:
             progress("files", number, None)
 
-    wanted = files.Wanted(named, args.recursive, args.exclude)
-    for found in files.candidates(wanted, words(asked), tell):
-        each = Judged(found) if isinstance(found, FileResult) else judge(found, asked)
-        if says_something(each.result):
+    def paths() -> Iterator[str]:
+        wanted = files.Wanted(named, args.recursive, args.exclude)
+        for found in files.candidates(wanted, words(asked), tell):
+            if isinstance(found, str):
+                yield found
+            else:
+                vain.append(found)
+
+    for each in judge_all(paths(), asked):
+        if each.says_something:
             if each.source is not None and each.source.bom:
                 seen.marked.add(each.result.path)
             yield each
-
-
-def judge(path: str, asked: Plan) -> Judged:
-    """Read one file, `-` for stdin, and ask the rules."""
-    from webhook.migration import reading
-    from webhook.migration.migrate import migrate_text
-    from webhook.migration.source import Source
-
-    name = "stdin" if path == STDIN else path
-    try:
-        stdin = path == STDIN
-        raw = reading.read_all(sys.stdin.buffer) if stdin else reading.read_regular(path)[0]
-        source = Source.of(name, raw)
-    except reading.UnreadableError as error:
-        return Judged(FileResult(name, error=str(error)))
-    except InputError as error:
-        return Judged(FileResult(name, error=str(error).removeprefix(f"{name}: ")))
-    try:
-        return Judged(_whole(migrate_text(source, asked), source), source)
-    except Exception as error:  # noqa: BLE001  # one file that we fail on must not stop the others
-        what = f"{type(error).__name__}: {error}"
-        return Judged(FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})"))
-
-
-def _whole(result: FileResult, source: Source) -> FileResult:
-    """An error, too, if a part of what claims to be a manifest is none; the rest is as good."""
-    if not result.skipped or source.kind not in _MANIFESTS:
-        return result
-    from webhook.migration import documents
-
-    unread = documents.read(source.text, json=source.kind == "json").unread
-    if not unread:
-        return result
-    parts = f"{len(unread)} of its documents are" if len(unread) > 1 else "a document of it is"
-    first = next((each for each in result.skipped if each.place is not None), None)
-    where = f"line {first.place.line} {first.reason}" if first and first.place else "see below"
-    error = f"{parts} no manifest ({where}): mend that first, nothing was changed there"
-    return replace(result, error=error)
-
-
-def says_something(result: FileResult) -> bool:
-    """Whether anybody need hear of the file."""
-    changed = result.new_text is not None
-    return changed or bool(result.located or result.skipped or result.error)
+    yield from map(Judged, vain)
 
 
 def new_bytes(result: FileResult, source: Source) -> bytes:
