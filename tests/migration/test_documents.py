@@ -155,7 +155,7 @@ def test_a_bomb_of_aliases_is_not_expanded() -> None:
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     stream = documents.read("\n".join(levels))
     assert [each.reason for each in stream.unread] == [
-        "its aliases stand for over 1,000,000 values"
+        "holds over 1,000,000 values, by its aliases"
     ]
 
 

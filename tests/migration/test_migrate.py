@@ -324,7 +324,7 @@ def test_a_document_whose_text_would_be_wrong_stays_and_the_others_do_not() -> N
     """As if splice() had made a mistake: a new text is believed only once it was read."""
     source = Source.of_text("p.yaml", "a: 1\n---\na: 1\n---\na: 1\n")
     stream = documents.read(source.text)
-    works = []
+    works: list[migrate._Work] = []
     for start, text in ((3, "2"), (12, "3"), (21, "[")):
         work = migrate._Work(stream.documents[len(works)], asking.Asked({"a": 2}))
         work.replacements = [Replacement(start, start + 1, text)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.core.pointer import Path
 from webhook.migration import json_tree, yaml_tree, yaml_words
-from webhook.migration.nodes import List, Map, Scalar, entry_at, real
+from webhook.migration.nodes import Alias, List, Map, Scalar, entry_at, real
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -118,6 +118,7 @@ def _collect(text: str, trees: Any, *, json: bool = False) -> Stream:
         document = Document(text, start, end, root, json)
         try:
             if root is not None:
+                _refuse_bombs(root)
                 _name_members(root, MOST_VALUES)
             document.data = _Reading(document).value(root, Path())
         except _UnfitError as error:
@@ -187,10 +188,26 @@ def sources_of(value: Node) -> list[Node]:
     return [real(item.value) for item in there.items] if isinstance(there, List) else [there]
 
 
+def _in_order_of_ends(root: Node) -> list[Node]:
+    """What a node holds, or stands for by an alias or a merge key, comes before it."""
+    return sorted(root.walk(), key=lambda node: (node.end, -node.start))
+
+
+def _refuse_bombs(root: Node) -> None:
+    """Count the values that the aliases stand for, without making them."""
+    sizes: dict[int, int] = {}
+    for node in _in_order_of_ends(root):
+        held = [node.target] if isinstance(node, Alias) else node.children
+        size = sizes[id(node)] = 1 + sum(sizes.get(id(each), 1) for each in held)
+        if size > MOST_VALUES:
+            raise _UnfitError(node.outer, f"holds over {MOST_VALUES:,} values, by its aliases")
+
+
 def _name_members(root: Node, left: int) -> None:
-    """Give every map its names. What a map merges stands, and so ends, before it does."""
-    maps = [node for node in root.walk() if isinstance(node, Map)]
-    for node in sorted(maps, key=lambda node: (node.end, -node.start)):
+    """Give every map its names."""
+    for node in _in_order_of_ends(root):
+        if not isinstance(node, Map):
+            continue
         for member in filter(is_merge, node.members):
             for source in sources_of(member.value):
                 if not isinstance(source, Map):
@@ -235,17 +252,17 @@ class _UnfitError(ValueError):
 
 @dataclass(slots=True)
 class _Reading:
-    """Nodes to data, counted."""
+    """Nodes to data."""
 
     document: Document
-    left: int = MOST_VALUES
     depth: int = 0
 
     def value(self, node: Node | None, at: Path) -> Any:
         if node is None:
             return None
+        if self.depth > json_tree.DEEPEST:  # by aliases: the nodes are not
+            raise _UnfitError(node.outer, "is too deeply nested")
         there = real(node)
-        self._count(node)
         self.depth += 1
         try:
             if isinstance(there, Map):
@@ -255,13 +272,6 @@ class _Reading:
             return scalar_value(there)
         finally:
             self.depth -= 1
-
-    def _count(self, node: Node) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise _UnfitError(node.outer, f"its aliases stand for over {MOST_VALUES:,} values")
-        if self.depth > json_tree.DEEPEST:
-            raise _UnfitError(node.outer, "is too deeply nested")
 
     def _map(self, node: Map, at: Path) -> dict[str, Any]:
         own: set[str] = set()
