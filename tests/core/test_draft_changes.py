@@ -85,6 +85,21 @@ def _below(edit: Edit) -> Edit:
             id="the old name again: two members",
         ),
         pytest.param(
+            [[Set(at("c"), 7)], [Rename(at("c"), "d")]],
+            [Set(at("d"), 7)],
+            id="a new member with another name",
+        ),
+        pytest.param(
+            [[Remove(at("a"))], [Set(at("a"), 7)], [Rename(at("a"), "d")]],
+            [Rename(at("a"), "d"), Set(at("a"), 7)],
+            id="gone, back with another value, and another name",
+        ),
+        pytest.param(
+            [[Remove(at("b"))], [Set(at("c"), 7)], [Rename(at("c"), "b")]],
+            [Set(at("b"), 7)],
+            id="a new member in the place of another",
+        ),
+        pytest.param(
             [[Remove(at("b"))], [Rename(at("a"), "b")]],
             [Rename(at("a"), "b"), Remove(at("b"))],
             id="in the place of another",

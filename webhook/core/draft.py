@@ -75,7 +75,11 @@ class _Touched:
         return self._list_edits(self.origins, is_as_it_was)
 
     def _map_edits(self, is_as_it_was: Comparison) -> Iterator[Edit]:
-        names = {old: new for new, old in self.renamed.items() if old not in self.now}
+        names = {
+            old: new
+            for new, old in self.renamed.items()
+            if old in self.before and old not in self.now
+        }
         for key, was in self.before.items():
             stayed = key in self.now and key not in names.values()
             new = key if stayed else names.get(key)
