@@ -178,9 +178,9 @@ class _Part:
 
     def _bare(self, case: Case) -> tuple[Document, ...]:
         """The same without what hangs on conditions of no interest: there edits can be added."""
-        if case.rest is Rest.FALSE:
+        if case.rest is Rest.NONE:
             return ()
-        return documents.read(self._shown(Case(case.known, Rest.FALSE))).documents
+        return documents.read(self._shown(Case(case.known, Rest.NONE))).documents
 
     def _shown(self, case: Case) -> str:
         inside = template_actions.hidden(self.template, case, self.masks)
@@ -252,6 +252,8 @@ class _Part:
     def _why_not(self, group: Group, made: _Made, open_: OpenPlaces) -> str:
         if group.refused:
             return group.refused
+        if made.view.case.rest is Rest.NONE and _adds(group):
+            return "too much of the text hangs on conditions"
         if any(open_.may_meet(edit) for edit in group.edits):
             return "the template may write there, too"
         codes = {found.finding.code for found in group.causes}
@@ -364,7 +366,7 @@ class _Part:
         fix: tuple[Replacement, ...] = ()
         if found.held and found.finding.code in HARMLESS and (finding.code, start) not in self.held:
             status = Status.NOTICE
-            message = f"{message} (left as it is: nothing else here is legacy)"
+            message = f"{message} (not done here, since nothing else is legacy)"
         elif found.held:
             why = self.held.get((finding.code, start), "a person must look at this file first")
             message = f"{message} (not done here, since {why})"

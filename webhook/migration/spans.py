@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from webhook.core.edits import Remove
+from webhook.core.edits import Append, Remove
 from webhook.migration import habits
 from webhook.migration.judge import place_of
 from webhook.migration.nodes import List, Map, entries
@@ -78,6 +78,7 @@ def written(template: Template, document: Document, judged: Judged, into: Docume
             group.lines = bool(group.replacements)
         if not group.lines:
             arms = [template.arms_around(*document.place(each.cause)) for each in group.causes]
+            arms.append(template.arms_around(*(_holder(document, edits[0]),) * 2))
             group.replacements = [_out(template, each, arms, made) for each in replacements]
     return made
 
@@ -99,6 +100,15 @@ def _grouped(edits: list[Edit]) -> dict[Path, list[Edit]]:
     return groups
 
 
+def _holder(document: Document, edit: Edit) -> int:
+    """Where what the edit adds to begins: what is added stays below the same conditions."""
+    at = place_of(edit)
+    at = at if isinstance(edit, Append) else at.parent
+    while at and document.find(at) is None:
+        at = at.parent
+    return document.place(at)[0]
+
+
 def adds_lines(text: str, each: Replacement) -> bool:
     """Whether whole lines are put between others: behind a line end, or from one to the next."""
     if each.start < each.end or not each.text.strip():
@@ -118,7 +128,7 @@ def _out(
     at = added.start
     while True:
         arms = template.arms_around(at, at)
-        out = [arm for arm in arms if not all(template.covers([arm], each) for each in causes)]
+        out = [arm for arm in arms if not any(template.covers([arm], each) for each in causes)]
         block = template.block_of(out[0]) if out else None
         if block is None or text[block.end : habits.line_end(text, block.end)].strip():
             break

@@ -45,7 +45,7 @@ class Rest(Enum):
 
     FIRST = "the first arm of each block"
     TRUE = "all are true"
-    FALSE = "none is true"
+    NONE = "no arm but `else`"
 
 
 class Kind(Enum):
@@ -439,4 +439,4 @@ def _holds(arm: Arm, case: Case, *, first: bool) -> bool:
         return case.known[arm.atom] is arm.wanted
     if case.rest is Rest.FIRST:
         return first
-    return arm.wanted is (case.rest is Rest.TRUE)
+    return case.rest is Rest.TRUE and arm.wanted
