@@ -96,9 +96,14 @@ def test_write_changes_the_files_and_is_done(gpu_webhook: Command, tmp_path: Pat
 
 def test_a_file_with_nothing_to_do_is_not_written(gpu_webhook: Command, tmp_path: Path) -> None:
     put(tmp_path, clean=CLEAN, odd=PERSON, migrated=MIGRATED)
-    before = {path: path.stat() for path in tmp_path.iterdir()}
+
+    def state() -> dict[Path, tuple[int, ...]]:
+        found = {path: path.stat() for path in tmp_path.iterdir()}
+        return {path: (s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for path, s in found.items()}
+
+    before = state()
     assert gpu_webhook("migrate", "-w", ".").code == 3
-    assert before == {path: path.stat() for path in tmp_path.iterdir()}
+    assert state() == before
 
 
 def test_check_names_the_files_only(gpu_webhook: Command, tmp_path: Path) -> None:

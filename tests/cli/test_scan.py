@@ -101,6 +101,27 @@ def test_folders_below_are_looked_into_with_r_only(gpu_webhook: Command, tmp_pat
     }
 
 
+@pytest.mark.parametrize("command", ["scan", "migrate"])
+def test_where_nothing_was_looked_at_it_says_so(
+    command: str, gpu_webhook: Command, tmp_path: Path
+) -> None:
+    put(tmp_path, below__b=LEGACY)
+    done = gpu_webhook(command, ".")
+    assert done.code == 0
+    assert "no file was looked at; with -R, those in folders below are, too\n" in done.err
+    assert "looked at;" not in gpu_webhook(command, "-R", ".").err
+
+
+def test_config_show_knows_the_flags(gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPU_WEBHOOK_EXCLUDE", "vendor/,old/")
+    shown = gpu_webhook("config", "show", "-o", "json", "migrate", "-f", "a", "-f", "b").out
+    flags = {each["name"]: (each["value"], each["origin"]) for each in json.loads(shown)["flags"]}
+    assert flags["--filename"] == (["a", "b"], "flag")
+    assert flags["--exclude"] == (["vendor/", "old/"], "environment")
+    assert flags["--target-version"] == ("1.36", "default")
+    assert "[vendor/, old/]" in gpu_webhook("config", "show", "scan").out
+
+
 def test_what_is_excluded_or_ignored_is_not_looked_at(gpu_webhook: Command, tmp_path: Path) -> None:
     put(tmp_path, a=LEGACY, vendor__b=LEGACY, ignored__c=LEGACY, old=LEGACY)
     (tmp_path / ".git").mkdir()
@@ -129,6 +150,7 @@ def found_in(out: str) -> set[str]:
 
 
 def test_stdin_is_a_file_like_any_other(gpu_webhook: Command) -> None:
+    assert gpu_webhook("scan", "-f", "-", stdin=CLEAN) == (0, "no findings in 1 file\n", "")
     done = gpu_webhook("scan", "-f", "-", stdin=LEGACY)
     assert done.code == 2
     assert "stdin:11:9: GPU101 " in done.out

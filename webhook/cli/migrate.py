@@ -35,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
         found = on_files.report(_migrated(args, asked, tell, seen), seen)
     on_files.write_outputs(args, found)
     _tell(args, found, seen)
+    on_files.warn_of_nothing(found)
     return on_files.exit_code(args, found)
 
 
@@ -93,7 +94,8 @@ def _filter(args: argparse.Namespace, asked: Plan) -> int:
     result, source = judge(STDIN, asked)
     as_text = not (args.check or args.diff or args.output) and source is not None
     found = Report((on_files.done(result) if as_text else result,), files=1)
-    seen = on_files.Seen(1, {result.path} if source is not None and source.bom else set())
+    marked = {result.path} if source is not None and source.bom else set()
+    seen = on_files.Seen(1, marked=marked)
     on_files.write_outputs(args, found)
     if as_text and source is not None:
         on_files.write_bytes(on_files.new_bytes(result, source))

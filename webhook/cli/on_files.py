@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from webhook.cli import knowledge
 from webhook.cli.environment import Origin, origin
-from webhook.cli.judging import Judged, judge_all
+from webhook.cli.judging import STDIN, Judged, judge_all
 from webhook.cli.progress import LONG
 from webhook.core.errors import InputError
 from webhook.migration.results import FileResult, Plan, Report, Skipped, Status
@@ -72,6 +72,7 @@ class Seen:
     """What is known of all files together."""
 
     files: int = 0  # that were looked at
+    stdin: int = 0  # so was this
     marked: set[str] = field(default_factory=set)  # those of a result that have a byte order mark
 
 
@@ -93,6 +94,7 @@ def judged(
         wanted = files.Wanted(named, args.recursive, args.exclude)
         for found in files.candidates(wanted, words(asked), tell):
             if isinstance(found, str):
+                seen.stdin += found == STDIN
                 yield found
             else:
                 vain.append(found)
@@ -121,7 +123,14 @@ def done(result: FileResult) -> FileResult:
 
 def report(found: Iterable[FileResult], seen: Seen) -> Report:
     """All that is to say, in the order of paths."""
-    return Report(tuple(sorted(found, key=lambda each: each.path)), files=seen.files)
+    return Report(tuple(sorted(found, key=lambda each: each.path)), files=seen.files + seen.stdin)
+
+
+def warn_of_nothing(found: Report) -> None:
+    """Say on stderr that `no findings` means nothing, if nothing was looked at."""
+    if not found.files and not found.results:
+        words = "no file was looked at; with -R, those in folders below are, too"
+        print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
 
 
 def exit_code(args: argparse.Namespace, found: Report) -> int:
