@@ -88,6 +88,16 @@ def program(module: Path, sources: Sequence[str] = ()) -> Path:
     return folder / module.name
 
 
+def helm() -> Path:
+    """Give helm, which renders charts as their users do."""
+    module = TOOLS / "helm"
+    folder = CACHE / "programs" / f"helm-{_digest(module)}"
+    if not folder.is_dir():
+        with _whole_or_nothing(folder) as unfinished:
+            _build(module, "helm.sh/helm/v4/cmd/helm", unfinished / "helm")
+    return folder / "helm"
+
+
 def quantities() -> Path:
     """Give the program that reads quantities as Kubernetes does."""
     return program(TOOLS / "quantity", ["main.go"])
@@ -225,6 +235,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         folder = assets(arguments[0] if arguments else RELEASE)
         quantities()
+        helm()
     except BuildError as error:
         say(f"error: {error}")
         return 1
