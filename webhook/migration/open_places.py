@@ -13,10 +13,13 @@ from webhook.migration.nodes import List, Map, Scalar, entries, real
 from webhook.migration.template_actions import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from webhook.core.edits import Edit
     from webhook.migration.documents import Document
     from webhook.migration.masks import Masks
-    from webhook.migration.nodes import Node
+    from webhook.migration.nodes import Item, Member, Node
+    from webhook.migration.regions import Region
     from webhook.migration.template_actions import Action, Template
 
 _INDENTED = re.compile(r"\bn?indent (?P<by>[0-9]+)")
@@ -25,14 +28,16 @@ _INDENTED = re.compile(r"\bn?indent (?P<by>[0-9]+)")
 class OpenPlaces:
     """What a line of its own, such as `{{ toYaml .Values.x | indent 8 }}`, may write into."""
 
-    def __init__(self, document: Document, template: Template, masks: Masks) -> None:
+    def __init__(
+        self, document: Document, template: Template, masks: Masks, region: Region
+    ) -> None:
         self._document = document
         self._open: set[int] = set()  # id(node)
-        for action in template.actions_in(document.start, document.end):
+        for action in template.actions_in(document.root.start, region.end):
             if action.kind is Kind.WRITES and masks.is_alone(action):
                 indent = _indent(template.text, action)
-                held_by = _holder(template.text, document.root, action.start, indent)
-                self._open.add(id(held_by))
+                held_by = _holders(template.text, document.root, action.start, indent)
+                self._open.update(map(id, held_by))
 
     def may_meet(self, edit: Edit) -> bool:
         """Whether the edit adds to one of them."""
@@ -57,20 +62,26 @@ def _indent(text: str, action: Action) -> int:
     return int(said["by"]) if said is not None else habits.column(text, action.start)
 
 
-def _holder(text: str, node: Node, at: int, indent: int) -> Node:
-    """What a text at this place and indentation belongs to."""
+def _holders(text: str, node: Node, at: int, indent: int) -> Iterator[Node]:
+    """What a text at this place and indentation may belong to."""
     while True:
         here = real(node)
-        if not isinstance(here, Map | List) or here.flow:
-            return here
-        before = [each for each in entries(here) if each.start <= at]
+        before = [each for each in _in_block(here) if each.start <= at]
         if not before:
-            return here
+            yield here
+            return
         last = before[-1]
         column = habits.column(text, last.start)
         is_list = isinstance(last.value, List) and not last.value.flow
+        if indent <= column:
+            yield here
         if indent < column or (indent == column and not is_list):
-            return here
+            return
         if isinstance(last.value, Scalar):
-            return here if _says(last.value) or indent == column else last.value
+            yield here if _says(last.value) else last.value
+            return
         node = last.value
+
+
+def _in_block(node: Node) -> list[Member] | list[Item]:
+    return entries(node) if isinstance(node, Map | List) and not node.flow else []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core import text_patterns
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Severity
+from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
 from webhook.migration import documents, template_actions
 from webhook.migration.judge import HARMLESS, OF_OBJECTS, judge
@@ -24,7 +25,7 @@ from webhook.migration.results import Located, Replacement, Status
 from webhook.migration.spans import adds_lines, written
 from webhook.migration.splice import apply
 from webhook.migration.template_actions import Case, Kind, Rest
-from webhook.rules import legacy_resource
+from webhook.rules import dead_api_version, legacy_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 _MOST_ROUNDS = 20
 _LEGACY = re.compile(r"alpha\.kubernetes\.io|pod\.beta\.kubernetes\.io")
+_SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 _ELSE = "it is wrong if a condition turns out else"
 
 
@@ -215,7 +217,7 @@ class _Part:
         return made
 
     def _wrong(self, made: _Made) -> int:
-        open_ = OpenPlaces(made.document, self.template, self.masks)
+        open_ = OpenPlaces(made.document, self.template, self.masks, self.region)
         return sum(bool(self._why_not(group, made, open_)) for group in made.written.groups)
 
     # -- what may not be done
@@ -224,11 +226,13 @@ class _Part:
         """Hold what may not be done; False if there is nothing of the kind."""
         before = len(self.held)
         for each in made:
-            open_ = OpenPlaces(each.document, self.template, self.masks)
+            open_ = OpenPlaces(each.document, self.template, self.masks, self.region)
             for group in each.written.groups:
                 why = self._why_not(group, each, open_)
                 if why:
                     self._hold_causes(group, each, why)
+        for each in made:
+            self._hold_unselected(each)
         for check in (self._hold_conflicts, self._hold_meeting, self._hold_untrue):
             if len(self.held) == before:
                 check(made)
@@ -274,6 +278,18 @@ class _Part:
                 if not self.template.covers(arms, cause):
                     return "it is under a condition that its cause is not under"
         return ""
+
+    def _hold_unselected(self, made: _Made) -> None:
+        """No version that needs a selector while nobody sees the labels to make it of."""
+        for found in made.judged.found:
+            if found.finding.code != dead_api_version.CODE or not found.repaired:
+                continue
+            obj: Any = made.judged.data
+            for token in found.at.parent:
+                obj = obj[token]
+            spec = as_map(obj.get("spec"))
+            if obj.get("kind") in _SELECTING and not spec.get("selector"):
+                self._hold_one(found, made, "the labels that its selector needs are not in sight")
 
     def _hold_conflicts(self, made: list[_Made]) -> None:
         """What one view wants must be wanted in all views in which that text counts."""

@@ -1,0 +1,290 @@
+"""Templates: what is edited in them, what is not, and that nothing else ever changes."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.migration import template_actions, templated
+from webhook.migration.results import Plan, Status
+from webhook.migration.source import Source
+
+if TYPE_CHECKING:
+    from webhook.migration.results import FileResult
+
+OLD, NEW = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
+
+
+def migrated(text: str, kind: str = "helm") -> FileResult:
+    return templated.migrate(Source.of_text("templates/x.yaml", text, kind), Plan())
+
+
+def pod(limits: str, more: str = "") -> str:
+    """A pod template with these lines below limits, and `more` at the end of its spec."""
+    head = textwrap.dedent("""\
+        apiVersion: v1
+        kind: Pod
+        metadata:
+          name: {{ .Release.Name }}
+        spec:
+          tolerations:
+          - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
+          containers:
+          - name: main
+            image: {{ .Values.image }}:{{ .Values.tag }}
+            resources:
+              limits:
+        """)
+    return head + textwrap.indent(textwrap.dedent(limits), " " * 8) + textwrap.dedent(more)
+
+
+RENAMED = {
+    "the amount is an action": f"{OLD}: {{{{ .Values.gpus }}}}\n",
+    "the amount is an action in quotes": f'{OLD}: "{{{{ .Values.gpus }}}}"\n',
+    "the amount goes through a filter": f"{OLD}: {{{{ .Values.gpus | quote }}}}\n",
+    "the amount is an action with a default in quotes": f'{OLD}: {{{{ .x | default "1" }}}}  # n\n',
+    "the name is quoted": f'"{OLD}": 1\n',
+    "in flow style": f"{{cpu: 1, {OLD}: {{{{ .n }}}}}}\n",
+    "under a condition on the same line": f"{{{{ if .gpu }}}}{OLD}: {{{{ .n }}}}{{{{ end }}}}\n",
+    "below an include": f'{{{{- include "limits" . | nindent 8 }}}}\n{OLD}: 1\n',
+    "in both arms": (f"{{{{- if .a }}}}\n{OLD}: 1\n{{{{- else }}}}\n{OLD}: 2\n{{{{- end }}}}\n"),
+    "beside the new name in the other arm": (
+        f"{{{{- if .a }}}}\n{OLD}: {{{{ .n }}}}\n"
+        f"{{{{- else }}}}\n{NEW}: {{{{ .n }}}}\n{{{{- end }}}}\n"
+    ),
+    "in an else-if beside two others": (
+        f"{{{{- if .a }}}}\nx.com/y: 1\n{{{{- else if .b }}}}\n{OLD}: 1\n"
+        f"{{{{- else }}}}\n{NEW}: 1\n{{{{- end }}}}\n"
+    ),
+    "beside the new name under the contrary condition": (
+        f"{{{{- if .a }}}}\n{OLD}: 1\n{{{{- end }}}}\n"
+        f"{{{{- if not .a }}}}\n{NEW}: 1\n{{{{- end }}}}\n"
+    ),
+    "beside the new name where another thing is equal": (
+        f'{{{{- if eq .a "x" }}}}\n{OLD}: 1\n{{{{- end }}}}\n'
+        f'{{{{- if ne .a "x" }}}}\n{NEW}: 1\n{{{{- end }}}}\n'
+    ),
+    "in a range": f"{{{{- range .all }}}}\n{OLD}: {{{{ .n }}}}\n{{{{- end }}}}\n",
+}
+
+
+@pytest.mark.parametrize("limits", RENAMED.values(), ids=RENAMED)
+def test_the_name_is_renamed_and_nothing_else_changes(limits: str) -> None:
+    text = (
+        pod(limits)
+        if not limits.startswith("{cpu")
+        else pod("").replace("limits:\n", f"limits: {limits}")
+    )
+    result = migrated(text)
+    assert result.new_text == text.replace(OLD, NEW)
+    assert [each.code for each in result.located if each.status is Status.PERSON] == []
+
+
+LEFT = {
+    "both names can be there at once": (
+        f"{{{{- if .a }}}}\n{OLD}: 1\n{{{{- end }}}}\n{{{{- if .b }}}}\n{NEW}: 1\n{{{{- end }}}}\n"
+    ),
+    "a name that is made by the template": '{{ printf "%s/%s" "alpha.x" "nvidia-gpu" }}: 1\n',
+    "a name in an expression": f'{{{{ index .Values "{OLD}" }}}}\n',
+    "a name in a Go comment": f"{{{{/* {OLD}: 1 */}}}}\ncpu: 1\n",
+    "a name in a Jinja comment": f"{{# {OLD}: 1 #}}\ncpu: 1\n",
+    "a name in a YAML comment": f"# {OLD}: 1\ncpu: 1\n",
+}
+
+
+@pytest.mark.parametrize("limits", LEFT.values(), ids=LEFT)
+def test_it_is_left_as_it_is(limits: str) -> None:
+    result = migrated(pod(limits))
+    assert result.new_text is None
+    wants_finding = OLD in limits
+    assert bool(result.located) is wants_finding
+    for each in result.located:
+        assert "write" in each.message or "delete" in each.message
+        assert OLD in result.text.splitlines()[each.place.line - 1]
+
+
+def test_jinja_arms_are_arms_too() -> None:
+    text = pod(
+        f"{{% if old %}}\n{OLD}: {{{{ n }}}}\n{{% else %}}\n{NEW}: {{{{ n }}}}\n{{% endif %}}\n"
+    ).replace("{{ .", "{{ ")
+    assert migrated(text, "jinja").new_text == text.replace(OLD, NEW)
+
+
+def test_two_names_at_once_are_told_with_the_cure() -> None:
+    text = pod(f"{OLD}: {{{{ .a }}}}\n{NEW}: {{{{ .b }}}}\n")
+    result = migrated(text)
+    assert result.new_text == text.replace(f"        {OLD}: {{{{ .a }}}}\n", "")
+    assert [each.code for each in result.located] == ["GPU101"]
+
+
+TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
+WORKLOAD = textwrap.dedent(f"""\
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata:
+      name: {{{{ .Release.Name }}}}
+    spec:
+      selector:
+        matchLabels: {{app: x}}
+      template:
+        metadata:
+          labels: {{app: x}}
+          annotations:
+            checksum: {{{{ .sum }}}}
+            {TOLERATIONS}: '[{{"key":"a","operator":"Exists"}}]'
+        spec:
+          containers:
+          - name: main
+            image: {{{{ .Values.image }}}}
+    """)
+MOVED = "      tolerations:\n      - key: a\n        operator: Exists\n"
+
+
+def test_a_literal_annotation_moves_to_the_spec() -> None:
+    lines = WORKLOAD.splitlines(keepends=True)
+    without = "".join(line for line in lines if TOLERATIONS not in line)
+    assert migrated(WORKLOAD).new_text == without + MOVED
+
+
+def test_what_is_added_goes_behind_the_condition_at_the_end_of_the_spec() -> None:
+    end = "      {{- with .Values.nodeSelector }}\n      nodeSelector:\n"
+    end += "{{ toYaml . | indent 8 }}\n      {{- end }}\n"
+    result = migrated(WORKLOAD + end)
+    assert result.new_text is not None
+    assert result.new_text.endswith(end + MOVED)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        (
+            "      {{- if .Values.tolerations }}\n      tolerations:\n"
+            "{{ toYaml .Values.tolerations | indent 8 }}\n      {{- end }}\n"
+        ),
+        "      tolerations:\n{{ toYaml .Values.tolerations | indent 8 }}\n",
+        '      {{- include "more" . | nindent 6 }}\n',
+        "      dnsPolicy: {{ .dns -}}\n",
+    ],
+    ids=[
+        "tolerations under a condition",
+        "tolerations that the values give",
+        "members that an include writes",
+        "a trim that would join the lines",
+    ],
+)
+def test_nothing_is_added_where_the_template_may_write_too(end: str) -> None:
+    result = migrated(WORKLOAD + end)
+    assert result.new_text is None
+    assert [each.status for each in result.located if each.code == "GPU107"] == [Status.PERSON]
+
+
+def test_an_annotation_alone_under_a_condition_leaves_the_condition() -> None:
+    text = WORKLOAD.replace("        checksum: {{ .sum }}\n", "        {{- if .a }}\n").replace(
+        "    spec:\n      containers", "        {{- end }}\n    spec:\n      containers"
+    )
+    result = migrated(text)  # the pod of the other case has no toleration, so a person must say
+    assert result.new_text is None
+    assert [each.status for each in result.located] == [Status.PERSON]
+
+
+def test_a_version_goes_with_its_selector_or_not_at_all() -> None:
+    selector = "  selector:\n    matchLabels: {app: x}\n"
+    text = WORKLOAD.replace("apps/v1", "extensions/v1beta1").replace(selector, "")
+    new = migrated(text).new_text
+    assert new is not None
+    assert "apiVersion: apps/v1\n" in new
+    assert "  selector:\n    matchLabels:\n      app: x\n" in new
+    hidden = text.replace("{app: x}", "{{ toYaml .labels | nindent 8 }}")
+    assert "extensions/v1beta1" in (migrated(hidden).new_text or hidden)
+
+
+def test_a_label_that_is_an_action_is_written_as_that_action() -> None:
+    text = WORKLOAD.replace("apps/v1", "apps/v1beta1").replace(
+        "  selector:\n    matchLabels: {app: x}\n", ""
+    )
+    text = text.replace("labels: {app: x}", 'labels:\n        app: {{ .a }}\n        v: "{{ .v }}"')
+    new = migrated(text).new_text
+    assert new is not None
+    assert '    matchLabels:\n      app: {{ .a }}\n      v: "{{ .v }}"\n' in new
+
+
+def test_values_are_renamed_below_whatever_name_they_have() -> None:
+    text = f"worker:\n  res:\n    limits:\n      {OLD}: 2 # two\n    requests: {{cpu: 1}}\n"
+    result = templated.migrate_values(Source.of_text("chart/values.yaml", text), Plan())
+    assert result.new_text == text.replace(OLD, NEW)
+    assert templated.is_values(Source.of_text("chart/values-gpu.yaml", text))
+    assert not templated.is_values(Source.of_text("chart/pod.yaml", text))
+
+
+def test_a_text_that_is_no_yaml_is_renamed_by_its_lines() -> None:
+    text = pod(f"{OLD}: {{{{ .n }}}}\n", "  : : not: yaml: at: all\n")
+    result = migrated(text)
+    assert result.new_text == text.replace(OLD, NEW)
+    assert [skipped.place.line for skipped in result.skipped if skipped.place] == [1]
+
+
+ARMS = {
+    "Go": "1\n{{ if .x }}\n2\n{{ else if eq .y 0 }}\n3\n{{ else }}\n4\n{{ end }}\n5\n",
+    "Jinja": "1\n{% if x %}\n2\n{% elif y == 0 %}\n3\n{% else %}\n4\n{% endif %}\n5\n",
+}
+
+
+@pytest.mark.parametrize("text", ARMS.values(), ids=ARMS)
+def test_arms(text: str) -> None:
+    template = template_actions.read(text)
+    (block,) = template.blocks
+    assert [text[arm.start : arm.end].strip() for arm in block.arms] == ["2", "3", "4"]
+    one, two, three, four, five = (text.index(digit) for digit in "12345")
+    assert template.is_either(two, three)
+    assert template.is_either(two, four)
+    assert template.is_either(three, four)
+    assert not template.is_either(one, two)
+    assert not template.is_either(four, five)
+    assert not template.torn
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ end }}", "{{ if x }}", "{% else %}", "{{ if", "{{/* }}", "{%"]
+)
+def test_a_torn_template_is_no_error(text: str) -> None:
+    assert migrated(pod(f"{OLD}: 1\n") + text).error == ""
+
+
+PIECES = st.sampled_from(
+    [
+        *(pod(f"{OLD}: {{{{ .n }}}}\n"), WORKLOAD, f"{OLD}: 1\n", f"  {OLD}: {{{{ n }}}}\n"),
+        *("{{- if .a }}\n", "{{- else }}\n", "{{- end }}\n", "{% if a %}\n", "{% endif %}\n"),
+        *("{{ range .x }}", "{{ end }}", "{{/* x */}}", "{# x #}", "---\n", "resources:\n"),
+        *("  limits:\n", "    limits: {", "}\n", "[", "'", '"', "- ", "\t", "\r\n", "# x\n"),
+        *("kind: List\nitems:\n", "\ua4b0\ua000", "|\n", "{{", "}}", "x: &a 1\n", "y: *a\n"),
+        f'        {TOLERATIONS}: \'[{{"key": "{{{{ .k }}}}"}}]\'\n',
+    ]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=8), max_size=12), st.sampled_from(["helm", "jinja"]))
+def test_whatever_text_comes(pieces: list[str], kind: str) -> None:
+    text = "".join(pieces)
+    result = migrated(text, kind)
+    new = result.new_text
+    assert result.error == ""
+    if new is None:
+        return
+    assert migrated(new, kind).new_text is None
+    # No action is ever touched, and nobody gets two names.
+    assert _actions(new) >= _actions(text) - _amounts(text)
+    for line in set(new.splitlines()) - set(text.splitlines()):
+        assert OLD not in line
+
+
+def _actions(text: str) -> set[str]:
+    return set(re.findall(r"\{\{.*?\}\}|\{%.*?%\}", text))
+
+
+def _amounts(text: str) -> set[str]:
+    return {amount for line in text.splitlines() if OLD in line for amount in _actions(line)}
