@@ -19,6 +19,10 @@ _YAML_COMMENT = re.compile(r"(?:^|\s)#")
 _TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}", re.DOTALL)
 _HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ENV_VALUE = re.compile(r"^\s*(?:-\s+)?[\"']?value[\"']?\s*:")
+# What kubectl remembers of the last apply: it writes it anew with the next one.
+_RECORD = re.compile(
+    r"kubectl\.kubernetes\.io/last-applied-configuration[\"']?[ \t]*:[ \t]*(?:[|>][^\n]*\n)?[^\n]*"
+)
 _KEY_END = re.compile(r"[\"']?[ \t]*:")
 _VERSIONS = frozenset({"dead-api-version", "dead-batch-version", "removed-api"})
 
@@ -33,9 +37,12 @@ def mentions(
     said = set(_lines_said(source, known))
     comments = [found.span() for found in _TEMPLATE_COMMENT.finditer(source.text)]
     comments += [found.span() for found in _HTML_COMMENT.finditer(source.text)]
+    records = [found.span() for found in _RECORD.finditer(source.text)]
     for match in text_patterns.find(source.text, plan.settings):
         place = source.place(match.start, match.end)
         if place.line in said or not plan.asks(match.code):
+            continue
+        if any(start <= match.start < end for start, end in records):
             continue
         is_comment = any(start <= match.start < end for start, end in comments)
         is_comment = is_comment or _is_comment(source.text, match.start)
