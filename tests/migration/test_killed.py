@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DRIVER = Path(__file__).with_name("killed_driver.py")
 KILLS, BETWEEN = 200, 100
-_FILES = 800
+_FILES = 500
 _LONGEST = 0.18  # seconds until a kill, at first: see there
 _OLD = """\
 apiVersion: v1

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Batch = Sequence[tuple[str, Sequence[str]]]
 
 # What several words share, and few files have: it is looked for first, in their place.
-_SHARED = (b"alpha", b"beta", b"vidia", b"google")
+_SHARED = (b"alpha", b"beta", b"vidia", b"google", b"ccelerators")
 LIMIT = 64 << 20  # bytes; no manifest is longer
 CHUNK = 64 << 10  # most files are read at once
 _LARGE_CHUNK = 256 << 10  # what fits into a core's own cache
