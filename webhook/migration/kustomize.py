@@ -89,8 +89,11 @@ def _is_patch(data: Any) -> bool:
     if isinstance(data, list):
         return bool(data) and all("op" in as_map(each) and "path" in as_map(each) for each in data)
     obj = as_map(data)
+    at = TEMPLATES.get(str(obj.get("kind", "")))
+    if not at:  # guides show pods without an image
+        return False
     template: Any = obj
-    for token in TEMPLATES.get(str(obj.get("kind", "")), ()):
+    for token in at:
         template = as_map(template).get(str(token))
     spec = as_map(as_map(template).get("spec"))
     kinds = ("initContainers", "containers")
@@ -123,9 +126,10 @@ class _Work:
     def patch(self, document: Document) -> None:
         """One patch of either kind."""
         if isinstance(document.data, list):
-            found = list(_of_operations(document.data, self.plan))
+            said = _of_operations(document.data, self.plan)
         else:
-            found = list(_of_object(document.data, self.plan))
+            said = _of_object(document.data, self.plan)
+        found = [each for each in said if self.plan.asks(each.code)]
         edits = [edit for each in found for edit in each.edits]
         refused = self._refused(document, edits)
         for each in found:
@@ -227,8 +231,6 @@ def _names(
 
     `section` is what the data itself is put below.
     """
-    if not plan.asks(_CODE):
-        return
     for there, _ in walk(data, at):
         holder = there[-2] if len(there) > len(at) + 1 else section
         legacy, new = there[-1] if there else "", plan.settings.gpu_resource
@@ -257,7 +259,7 @@ def _of_operations(operations: list[Any], plan: Plan) -> Iterator[_Said]:
 
 
 def _pointer(at: Path, pointer: Any, plan: Plan) -> Iterator[_Said]:
-    if not isinstance(pointer, str) or not plan.asks(_CODE):
+    if not isinstance(pointer, str):
         return
     way = tokens(pointer)
     for position, token in enumerate(way):
@@ -268,6 +270,8 @@ def _pointer(at: Path, pointer: Any, plan: Plan) -> Iterator[_Said]:
             )
             message = f"the patch names {token}, which no node offers; write {named}"
             yield _Said(_CODE, at, message, (Set(at, named),))
+        elif match := next(find(token, plan.settings), None):
+            yield _Said(match.code, at, match.message)
 
 
 def _at(data: Any, at: Path) -> Any:

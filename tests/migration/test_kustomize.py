@@ -1,0 +1,175 @@
+"""Kustomizations and patches: renamed wherever a patch names it, never judged by what it lacks."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.migration import kustomize
+from webhook.migration.results import Plan, Status
+from webhook.migration.source import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from webhook.migration.results import FileResult
+
+OLD, NEW = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
+ESCAPED, NEW_ESCAPED = "alpha.kubernetes.io~1nvidia-gpu", "nvidia.com~1gpu"
+LIMITS = "/spec/template/spec/containers/0/resources/limits"
+
+
+def patched(text: str, name: str = "patch.yaml") -> FileResult:
+    return kustomize.migrate_patch(Source.of_text(name, text), Plan())
+
+
+def strategic(resources: str, version: str = "apps/v1") -> str:
+    head = textwrap.dedent(f"""\
+        apiVersion: {version}
+        kind: Deployment
+        metadata:
+          name: web
+        spec:
+          template:
+            spec:
+              containers:
+              - name: main
+                resources:
+        """)
+    return head + textwrap.indent(resources, " " * 10)
+
+
+RENAMED = {
+    "a limit": strategic(f"limits: {{{OLD}: 2}}\n"),
+    "a request alone": strategic(f"requests:\n  {OLD}: 1  # the base has the limit\n"),
+    "0 takes the base's away": strategic(f"limits:\n  {OLD}: 0\n"),
+    "null takes the base's away": strategic(f"limits:\n  {OLD}: null\n"),
+    "an operation on the limit": f"- op: replace\n  path: {LIMITS}/{ESCAPED}\n  value: 2\n",
+    "an operation in quotes": f"- op: remove\n  path: '{LIMITS}/{ESCAPED}'\n",
+    "an operation in JSON": f'[{{"op": "test", "path": "{LIMITS}/{ESCAPED}", "value": "1"}}]\n',
+    "a move": f"- {{op: move, from: {LIMITS}/{ESCAPED}, path: /x}}\n",
+    "a value that is the section": f"- op: add\n  path: {LIMITS}\n  value:\n    {OLD}: 1\n",
+    "a value that holds the section": (
+        f'- op: add\n  path: /spec/c/-\n  value: {{resources: {{limits: {{"{OLD}": 1}}}}}}\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("text", RENAMED.values(), ids=RENAMED)
+def test_the_name_is_renamed_and_nothing_else_changes(text: str) -> None:
+    assert kustomize.is_patch(text)
+    result = patched(text)
+    assert result.new_text == text.replace(OLD, NEW).replace(ESCAPED, NEW_ESCAPED)
+    assert {each.status for each in result.located} == {Status.FIXABLE}
+    assert patched(result.new_text).new_text is None
+
+
+LEFT = {
+    "both names": strategic(f"limits:\n  {OLD}: 1\n  {NEW}: 1\n"),
+    "an annotation by path": (
+        "- op: add\n  path: /metadata/annotations/scheduler.alpha.kubernetes.io~1tolerations\n"
+        "  value: '[]'\n"
+    ),
+    "a quota": f"- op: add\n  path: /spec/hard/requests.{ESCAPED}\n  value: 1\n",
+    "an argument": f"- op: add\n  path: /spec/args/-\n  value: --resource={OLD}\n",
+}
+
+
+@pytest.mark.parametrize("text", LEFT.values(), ids=LEFT)
+def test_it_is_told_and_not_edited(text: str) -> None:
+    result = patched(text)
+    assert result.new_text is None
+    assert result.located
+    assert {each.status for each in result.located} == {Status.PERSON}
+
+
+def test_a_dead_version_in_a_patch_is_the_one_that_its_target_will_have() -> None:
+    text = strategic(f"limits:\n  {OLD}: 1\n", "extensions/v1beta1")
+    result = patched(text)
+    assert result.new_text == text.replace(OLD, NEW).replace("extensions/v1beta1", "apps/v1")
+
+
+NO_PATCHES = {
+    "a pod without an image, as in a guide": "kind: Pod\nspec: {containers: [{name: a}]}\n",
+    "a pod with an image": "kind: Pod\nspec: {containers: [{name: a, image: b}]}\n",
+    "a list of anything": "- a\n- b\n",
+    "a service": "kind: Service\nspec: {}\n",
+    "no YAML": "a: b: c\n",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("text", NO_PATCHES.values(), ids=NO_PATCHES)
+def test_what_is_no_patch(text: str) -> None:
+    assert not kustomize.is_patch(text)
+
+
+KUSTOMIZATION = textwrap.dedent(f"""\
+    apiVersion: kustomize.config.k8s.io/v1beta1
+    kind: Kustomization
+    resources:
+    - base.yaml   # as it is
+    commonAnnotations:
+      team: x
+      scheduler.alpha.kubernetes.io/critical-pod: ""
+    patches:
+    - target:
+        kind: Deployment
+      patch: |-
+        - op: replace
+          path: {LIMITS}/{ESCAPED}
+          value: "2"
+    - patch: |
+    """) + textwrap.indent(strategic(f"limits:\n  {OLD}: 1\n"), "    ")
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["Unix", "Windows"])
+def test_patches_that_are_written_out(ends: str) -> None:
+    text = KUSTOMIZATION.replace("\n", ends)
+    result = kustomize.migrate(Source.of_text("kustomization.yaml", text), Plan())
+    assert result.new_text == text.replace(OLD, NEW).replace(ESCAPED, NEW_ESCAPED)
+    said = [(each.place.line, each.status) for each in result.located]
+    assert (7, Status.PERSON) in said  # an annotation for everything that has had no effect
+    assert (13, Status.FIXABLE) in said
+
+
+def test_a_target_of_a_dead_version_is_told() -> None:
+    text = "patches:\n- path: p.yaml\n  target: {group: extensions, version: v1beta1}\n"
+    result = kustomize.migrate(Source.of_text("kustomization.yaml", text), Plan())
+    assert [(each.place.line, each.code) for each in result.located] == [(3, "GPU120")]
+
+
+def test_the_files_of_a_kustomization(tmp_path: Path) -> None:
+    for name in ("base/deployment.yaml", "base/unused.yaml", "over/patch.yaml", "over/ops.yaml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("a: b\n")
+    (tmp_path / "base/kustomization.yaml").write_text("resources: [deployment.yaml]\n")
+    (tmp_path / "over/kustomization.yaml").write_text(
+        "resources: [../base]\npatchesStrategicMerge: [patch.yaml]\n"
+        "patches:\n- path: ops.yaml\n- patch: |\n    a: b\n"
+    )
+    found = [file.removeprefix(f"{tmp_path}/") for file in kustomize.files_of(f"{tmp_path}/over")]
+    assert found == [
+        *("over/kustomization.yaml", "base/kustomization.yaml", "base/deployment.yaml"),
+        *("over/patch.yaml", "over/ops.yaml"),
+    ]
+
+
+PIECES = st.sampled_from([
+    *RENAMED.values(), *LEFT.values(), KUSTOMIZATION, "---\n", "- ", "patch: |-\n", "\t", "{", "'",
+])  # fmt: skip
+
+
+@given(st.lists(PIECES | st.text(max_size=6), max_size=5))
+def test_whatever_text_comes(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    for road in (kustomize.migrate, kustomize.migrate_patch):
+        result = road(Source.of_text("kustomization.yaml", text), Plan())
+        if result.new_text is not None:
+            again = Source.of_text("kustomization.yaml", result.new_text)
+            assert road(again, Plan()).new_text is None
+            assert len(result.new_text.splitlines()) == len(text.splitlines())

@@ -1,0 +1,211 @@
+"""Documents: what is a manifest in them is migrated, and prose is never touched."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.migration import markdown
+from webhook.migration.fences import fences, odd_backticks
+from webhook.migration.results import Plan, Status
+from webhook.migration.source import Source
+
+if TYPE_CHECKING:
+    from webhook.migration.results import FileResult
+
+OLD, NEW = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
+POD = textwrap.dedent(f"""\
+    apiVersion: v1
+    kind: Pod
+    metadata:
+      name: x
+    spec:
+      tolerations:
+      - {{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}}
+      containers:
+      - name: main
+        image: registry.example/main:1
+        resources:
+          limits:
+            {OLD}: 1
+    """)
+PART = f"resources:\n  limits:\n    {OLD}: 1\n"
+
+
+def migrated(text: str) -> FileResult:
+    return markdown.migrate(Source.of_text("README.md", text), Plan())
+
+
+def in_list(text: str, by: str = "   ") -> str:
+    return textwrap.indent(text, by)
+
+
+RENAMED = {
+    "tagged yaml": f"```yaml\n{POD}```\n",
+    "tagged yml, with a blank": f"``` yml\n{POD}```\n",
+    "without a tag": f"```\n{POD}```\n",
+    "tildes": f"~~~\n{POD}~~~\n",
+    "more backticks than three": f"`````yaml\n```\n`````\n````\n{POD}````\n",
+    "in a list": f"1. This:\n\n{in_list(f'```yaml{chr(10)}{POD}```')}\n",
+    "in a list, less indented at its end": f"-   x\n\n    ```yaml\n{in_list(POD, '    ')}  ```\n",
+    "never closed": f"```yaml\n{POD}",
+    "attributes of pandoc": f"``` {{.yaml}}\n{POD}```\n",
+    "a tag of Liquid behind it": f"```sh{{% raw %}}\ncat <<EOF\n{POD}EOF\n```\n{{% endraw %}}\n",
+    "two documents": f"```yaml\n{POD}---\n{POD}```\n",
+    "a part of a manifest": f"```yaml\n{PART}```\n",
+    "a part between ellipses": f"```yaml\n[...]\n{PART}[...]\n```\n",
+    "dots": f"```yaml\n...\n{PART}...\n```\n",
+    "a placeholder": f"```yaml\n{POD.replace('name: x', 'name: <your-name>')}```\n",
+    "a placeholder for the amount": f"```yaml\n{POD.replace(': 1', ': <n>  # how many')}```\n",
+    "a tag of Liquid": f"```yaml\n{POD.replace('name: x', 'name: {{ site.name }}')}```\n",
+    "JSON": '```json\n{"resources": {"limits": {"' + OLD + '": 1}}}\n```\n',
+    "a here-document": f"```sh\ncat <<EOF | kubectl apply -f -\n{POD}EOF\nkubectl get pods\n```\n",
+    "a quoted here-document": f"```console\n$ kubectl apply -f - <<'EOF'\n{POD}EOF\n```\n",
+    "a here-document with a variable": (
+        "```bash\ncat <<EOF >x.yaml\n"
+        f"{POD.replace(': 1', ': $N').replace(': x', ': ${NAME}')}EOF\n```\n"
+    ),
+    "a here-document without its tabs": (
+        f"```bash\ncat <<-EOF\n{in_list(POD, chr(9))}\tEOF\n```\n"
+    ),
+    "Windows line ends": f"# x\n\n```yaml\n{POD}```\n".replace("\n", "\r\n"),
+}
+
+
+@pytest.mark.parametrize("text", RENAMED.values(), ids=RENAMED)
+def test_the_name_is_renamed_and_nothing_else_changes(text: str) -> None:
+    result = migrated(f"# A pod\n\n{text}\nThe end.\n")
+    assert result.new_text == result.text.replace(OLD, NEW)
+
+
+LEFT = {
+    "prose": f"Ask for `{OLD}`.\n",
+    "what a command prints": f"```\nCapacity:\n {OLD}:\t2\n cpu:\t12\n```\n",
+    "a label": f"```sh\nkubectl label nodes n {OLD}-name=K80\n```\n",
+    "a flag": f"```sh\nkubelet --node-labels={OLD}-name=K80\n```\n",
+    "a gate": '```ini\nKUBELET_ARGS="--feature-gates=Accelerators=true"\n```\n',
+    "a program": f'```go\nconst gpu = "{OLD}"\n```\n',
+    "a patch in a command": f'```sh\noc patch dc w -p \'{{"limits":{{"{OLD}":"1"}}}}\'\n```\n',
+    "the data of an operator": f"```yaml\naccelerators:\n  {OLD}:\n    volumes: []\n```\n",
+    "a comment": f"```yaml\n# {OLD}: 1\na: b\n```\n",
+    "an HTML comment": f"<!-- {OLD}: 1 -->\n",
+    "indented code": f"    limits:\n      {OLD}: 1\n",
+    "a quotation": f"> ```yaml\n> limits:\n>   {OLD}: 1\n> ```\n",
+}
+
+
+@pytest.mark.parametrize("text", LEFT.values(), ids=LEFT)
+def test_it_is_told_and_not_edited(text: str) -> None:
+    result = migrated(f"# x\n\n{text}")
+    assert result.new_text is None
+    assert result.located
+    for each in result.located:
+        assert each.place.line > 2
+        assert any(word in each.message for word in ("write", "select", "delete", "leave"))
+
+
+def test_three_backticks_in_a_line_leave_the_document_to_a_person() -> None:
+    text = f"Do:  ```kubectl apply```\n\n```yaml\n{POD}```\n"
+    result = migrated(text)
+    assert result.new_text is None
+    (odd,) = (each for each in result.located if each.status is Status.PERSON)
+    assert (odd.place.line, odd.place.column) == (1, 6)
+    assert "write one backtick" in odd.message
+
+
+def test_an_annotation_whose_spec_is_not_shown_is_for_a_person() -> None:
+    text = "```\nannotations:\n  scheduler.alpha.kubernetes.io/tolerations: '[]'\n```\n"
+    result = migrated(text)
+    assert result.new_text is None
+    assert [(each.status, each.place.line) for each in result.located] == [(Status.PERSON, 3)]
+
+
+def test_a_pod_of_today_is_left_as_its_author_has_it() -> None:
+    text = "```yaml\n" + POD.replace(OLD, NEW).replace("  tolerations:", "  x:")
+    result = migrated(text)
+    assert result.new_text is None
+    assert {each.status for each in result.located} <= {Status.NOTICE}
+
+
+def test_what_is_taken_over_keeps_to_the_indent_of_the_list() -> None:
+    pod = POD.replace("  name: x\n", (
+        "  name: x\n  annotations:\n"
+        "    scheduler.alpha.kubernetes.io/tolerations: '[{\"key\":\"a\",\"value\":\"b\"}]'\n"
+    ))  # fmt: skip
+    result = migrated(f"- x\n\n  ```yaml\n{in_list(pod, '  ')}  ```\n")
+    new = POD.replace(OLD, NEW).replace("NoSchedule}\n", "NoSchedule}\n  - {key: a, value: b}\n")
+    lines = (result.new_text or "").splitlines()[3:-1]
+    assert all(line.startswith("  ") for line in lines)
+    assert (
+        sorted(line.strip(" -{}") for line in lines)[:3]
+        == sorted(line.strip(" -{}") for line in in_list(new, "  ").splitlines())[:3]
+    )
+    assert "annotations" not in (result.new_text or "")
+
+
+FENCES = {
+    "an info string with backticks is none": ("``` a`b\nx\n", []),
+    "a closing fence has no info string": ("```\nx\n``` y\nz\n```\n", ["x\n``` y\nz\n"]),
+    "a shorter fence closes nothing": ("````\nx\n```\ny\n````\n", ["x\n```\ny\n"]),
+    "the other kind closes nothing": ("```\nx\n~~~\n```\n", ["x\n~~~\n"]),
+    "empty": ("```\n```\n", [""]),
+    "behind a bullet": ("- ```\n  x\n  ```\n", ["  x\n"]),
+}
+
+
+@pytest.mark.parametrize(("text", "inside"), FENCES.values(), ids=FENCES)
+def test_fences(text: str, inside: list[str]) -> None:
+    assert [text[fence.start : fence.end] for fence in fences(text)] == inside
+
+
+@pytest.mark.parametrize(
+    "text", ["a\n```\nx ```y```\n```\n", "- ```\n  x\n  ```\n", "````\n````\n"]
+)
+def test_backticks_that_are_no_puzzle(text: str) -> None:
+    assert odd_backticks(text) is None
+
+
+PIECES = st.sampled_from(
+    [
+        *(
+            "```\n",
+            "```yaml\n",
+            "~~~\n",
+            "    ```sh\n",
+            "cat <<EOF\n",
+            "cat <<-'X'\n",
+            "EOF\n",
+            "X\n",
+        ),
+        *(
+            POD,
+            PART,
+            in_list(POD),
+            "[...]\n",
+            "{% raw %}",
+            "<x>",
+            "> ",
+            "- ",
+            "\r\n",
+            "\t",
+            "---\n",
+        ),
+    ]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=8), max_size=14))
+def test_whatever_text_comes(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    result = migrated(text)
+    assert result.error == ""
+    if result.new_text is None:
+        return
+    assert migrated(result.new_text).new_text is None
+    inside = [(fence.start, fence.end) for fence in fences(text)]
+    for fix in (fix for each in result.located for fix in each.fix):
+        assert any(start <= fix.start <= fix.end <= end for start, end in inside)

@@ -1,0 +1,90 @@
+"""Programs that build pods: told with line and cure, never edited."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.migration import programs
+from webhook.migration.results import Plan, Status
+from webhook.migration.source import Source
+
+OLD = "alpha.kubernetes.io/nvidia-gpu"
+
+TOLD = {
+    "Go, a constant": ("x.go", f'package x\n\nconst gpu = "{OLD}"\n', 3, "GPU101"),
+    "Go, the API's constant": ("x.go", "\nlimits[v1.ResourceNvidiaGPU] = n\n", 2, "GPU101"),
+    "Go, an annotation": ("x.go", "\na[v1.AffinityAnnotationKey] = text\n", 2, "GPU106"),
+    "Python": ("x.py", f"limits = {{'{OLD}': str(n)}}\n", 1, "GPU101"),
+    "Jsonnet": ("x.jsonnet", f'{{\n  limits: {{"{OLD}": n}},\n}}\n', 2, "GPU101"),
+    "Jsonnet, a config in one line": (
+        "x.jsonnet",
+        f'"a:\\n  {OLD}:\\n    volumes:\\n"',
+        1,
+        "GPU101",
+    ),
+    "Terraform": ("x.tf", f'limits {{\n  "{OLD}" = 1\n}}\n', 2, "GPU101"),
+    "a label": ("x.py", f"\n\nkey = '{OLD}-name'\n", 3, "GPU105"),
+    "a shell's flag": ("x.sh", "\nkubelet --experimental-nvidia-gpus=1\n", 2, "GPU131"),
+    "a shell's label": ("x.sh", f"kubectl label nodes --all {OLD}-name=x\n", 1, "GPU129"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "line", "code"), TOLD.values(), ids=TOLD)
+def test_it_is_told(name: str, text: str, line: int, code: str) -> None:
+    result = programs.migrate(Source.of_text(name, text, "other"), Plan())
+    assert result.new_text is None
+    ((each),) = result.located
+    assert (each.place.line, each.code, each.fix) == (line, code, ())
+    assert any(word in each.message for word in ("write", "use", "select", "delete"))
+
+
+def test_a_rule_that_is_not_asked_says_nothing() -> None:
+    source = Source.of_text("x.py", f"a = '{OLD}'\n", "other")
+    assert programs.migrate(source, Plan(ignored=["GPU101"])).located == ()
+
+
+SCRIPT = f"""#!/bin/bash
+limits() {{ echo {OLD}; }}
+kubectl apply -f - <<EOF
+kind: Pod
+apiVersion: v1
+metadata: {{name: $NAME}}
+spec:
+  tolerations: [{{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}}]
+  containers:
+  - name: main
+    image: registry.example/main:${{TAG:-1}}
+    resources:
+      limits:
+        {OLD}: $(nproc)
+EOF
+"""
+
+
+@pytest.mark.parametrize("name", ["run.sh", "run"])
+def test_what_a_script_hands_to_kubectl_is_as_good_as_a_file(name: str) -> None:
+    result = programs.migrate(Source.of_text(name, SCRIPT, "other"), Plan())
+    head, _, tail = SCRIPT.partition("kubectl")
+    assert result.new_text == f"{head}kubectl{tail.replace(OLD, 'nvidia.com/gpu')}"
+    assert [(each.place.line, each.status) for each in result.located] == [
+        (2, Status.PERSON),
+        (14, Status.FIXABLE),
+    ]
+
+
+def test_what_the_shell_would_read_otherwise_is_only_renamed() -> None:
+    annotation = (
+        '  annotations: {scheduler.alpha.kubernetes.io/tolerations: "[{\\"key\\": \\"a\\"}]"}\n'
+    )
+    text = SCRIPT.replace("metadata: {name: $NAME}\n", f"metadata:\n  name: x\n{annotation}")
+    result = programs.migrate(Source.of_text("x.sh", text, "other"), Plan())
+    assert result.new_text is not None
+    assert annotation in result.new_text
+    assert f"{OLD}: $(nproc)" not in result.new_text
+
+
+@given(st.text(), st.sampled_from(["x.go", "x.sh", "x"]))
+def test_whatever_text_comes(text: str, name: str) -> None:
+    assert programs.migrate(Source.of_text(name, f"{text}{OLD}", "other"), Plan()).located

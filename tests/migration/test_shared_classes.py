@@ -1,0 +1,147 @@
+"""What people really published, by the classes of ../shared: C is migrated by lines, D is told."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.shared_folder import files
+from webhook.migration import kustomize, programs
+from webhook.migration.migrate import migrate_text
+from webhook.migration.results import Plan, Status
+from webhook.migration.source import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from webhook.migration.results import FileResult
+
+OLD = "alpha.kubernetes.io/nvidia-gpu"
+# As a key with an amount, on a line that is no comment: what a line can carry.
+_CARRIED = re.compile(
+    rf"^(?!\s*(?:#|\{{\{{/\*)).*(?<![\w.-]){re.escape(OLD)}[\"']?:[ \t]*\S", re.MULTILINE
+)
+_TEXTS = ("helm", "jinja", "markdown")
+# The charts that branch on the old and the new name themselves.
+_BRANCHING = re.compile(r"^arena-")
+
+
+def classes() -> dict[str, tuple[str, str]]:
+    """Class and kind by the name of the file."""
+    (index,) = files("corpus/index.tsv")
+    rows = [line.split("\t") for line in index.read_text().splitlines()[1:]]
+    return {name: (notes[0], kind) for name, kind, _, notes, _ in rows}
+
+
+def migrated(file: Path) -> FileResult:
+    source = Source.of(file.name, file.read_bytes())
+    road = programs.migrate if source.kind == "other" else migrate_text
+    return road(source, Plan())
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, FileResult]:
+    known = classes()
+    found = files("corpus/files/*")
+    return {
+        file.name: migrated(file)
+        for file in found
+        if known[file.name][0] in "CD" and known[file.name][1] in _TEXTS
+    }
+
+
+def of_class(results: dict[str, FileResult], letter: str) -> dict[str, FileResult]:
+    known = classes()
+    return {name: each for name, each in results.items() if known[name][0] == letter}
+
+
+def test_class_d_is_unchanged_and_told_with_line_and_cure(results: dict[str, FileResult]) -> None:
+    for name, result in of_class(results, "D").items():
+        assert result.new_text is None, name
+        assert result.located, name
+        lines = result.text.splitlines()
+        assert all(1 <= each.place.line <= len(lines) for each in result.located), name
+        cure = re.compile(r"write|delete|leave|select|install")
+        assert any(cure.search(each.message) for each in result.located), name
+
+
+def test_class_c_is_edited_or_a_person_is_told(results: dict[str, FileResult]) -> None:
+    for name, result in of_class(results, "C").items():
+        assert result.new_text is not None or result.located, name
+
+
+def test_no_amount_that_a_line_can_carry_is_left_in_class_c(
+    results: dict[str, FileResult],
+) -> None:
+    for name, result in of_class(results, "C").items():
+        told = {
+            line
+            for each in result.located
+            for line in range(each.place.line, each.place.end_line + 1)
+            if not each.fix
+        }
+        text = result.new_text or result.text
+        left = [text.count("\n", 0, found.start()) + 1 for found in _CARRIED.finditer(text)]
+        if result.new_text is None:
+            assert set(left) <= told, name
+        else:  # lines may have moved: what is left is no more than what was told
+            assert len(left) <= len(told), name
+
+
+def test_nothing_changes_outside_of_what_the_findings_say(results: dict[str, FileResult]) -> None:
+    for name, result in results.items():
+        if result.new_text is None:
+            continue
+        old, new = result.text.splitlines(), result.new_text.splitlines()
+        kept = Counter(new) - Counter(old)
+        gone = Counter(old) - Counter(new)
+        edited = sum((kept + gone).values())
+        assert edited <= sum(1 + fix.text.count("\n") * 2 for each in result.located
+                             for fix in each.fix) + sum(gone.values()), name  # fmt: skip
+        assert ("\r\n" in result.text) is ("\r\n" in result.new_text), name
+
+
+def test_charts_with_both_names_get_no_name_twice(results: dict[str, FileResult]) -> None:
+    branching = {name: each for name, each in results.items() if _BRANCHING.match(name)}
+    assert branching
+    for name, result in branching.items():
+        new = result.new_text or result.text
+        # Every line that was edited is the old name, renamed in its place.
+        for was, now in zip(result.text.splitlines(), new.splitlines(), strict=False):
+            if was != now and OLD in was:
+                assert now == was.replace(OLD, "nvidia.com/gpu"), name
+                break
+
+
+def test_a_second_run_changes_nothing(results: dict[str, FileResult]) -> None:
+    for name, result in results.items():
+        if result.new_text is not None:
+            again = Source.of_text(name, result.new_text, result.kind)
+            assert migrate_text(again, Plan()).new_text is None, name
+
+
+def test_no_published_manifest_is_taken_for_a_patch() -> None:
+    for file in files("corpus/files/*.yaml", "corpus/guides/*.yaml"):
+        assert not kustomize.is_patch(file.read_text(encoding="utf-8", errors="replace")), file.name
+
+
+def test_the_statistics(results: dict[str, FileResult], capsys: pytest.CaptureFixture[str]) -> None:
+    known = classes()
+    table: dict[tuple[str, str], Counter[str]] = {}
+    for name, result in results.items():
+        count = table.setdefault(known[name], Counter())
+        has_person = any(each.status is Status.PERSON for each in result.located)
+        edited = result.new_text is not None
+        count["files"] += 1
+        count["edited, all of it" if edited and not has_person else "edited in part"] += edited
+        count["person"] += not edited and has_person
+        count["notice"] += not edited and not has_person
+        count["parts skipped"] += len(result.skipped)
+    with capsys.disabled():
+        print()  # noqa: T201
+        for key in sorted(table):
+            print(*key, dict(table[key]))  # noqa: T201  # so that CI shows that they were there
+    assert sum(count["files"] for count in table.values()) == len(results)
