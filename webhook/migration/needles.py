@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.core.api_versions import OTHERS, WORKLOADS
 from webhook.core.legacy_names import DEPRECATED_NODE_LABELS
 
 if TYPE_CHECKING:
@@ -33,20 +34,7 @@ NAMES = (
     "google_containers",
     "google-containers",
 )
-# Parts of API versions that are no longer served. That of a group that has others stands whole.
-API_VERSIONS = (
-    "extensions/v1beta1",
-    "apps/v1alpha1",
-    "apps/v1beta",
-    "batch/v1beta1",
-    "batch/v2alpha1",
-    "k8s.io/v1alpha1",
-    "k8s.io/v1beta",
-    "policy/v1alpha1",
-    "policy/v1beta1",
-    "autoscaling/v2alpha1",
-    "autoscaling/v2beta",
-)
+API_VERSIONS = tuple(sorted({version for version, _ in (*WORKLOADS, *OTHERS)}))  # the dead ones
 
 
 def words(settings: Settings, fixed: Iterable[str] = (*NAMES, *API_VERSIONS)) -> tuple[bytes, ...]:
