@@ -33,6 +33,8 @@ NAMES = (
     "k8s.gcr.io",  # registries
     "google_containers",
     "google-containers",
+    "apiextensions.k8s.io/v1alpha1",  # never was; what programs say is looked for as widely
+    "settings.k8s.io/v1beta1",
 )
 API_VERSIONS = tuple(sorted({version for version, _ in (*WORKLOADS, *OTHERS)}))  # the dead ones
 
