@@ -60,6 +60,9 @@ def diff(result: FileResult, on: Console) -> None:
 
 
 def _print(pieces: Iterable[Segment], on: Console) -> None:
+    if not on.is_terminal:  # nothing to colour: a third of the time of a whole scan
+        on.file.writelines(piece.text for piece in pieces)
+        return
     line = Text()
     for piece in pieces:
         if piece.text == "\n":
