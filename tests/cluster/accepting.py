@@ -16,7 +16,7 @@ from webhook.core.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tests.cluster.client import Json
+    from tests.cluster.client import Answer, Json
     from tests.cluster.controlplane import ControlPlane
 
 # An exported object carries what only the server sets; nobody can create it with them.
@@ -70,13 +70,21 @@ class Cluster:
             path = f"{at}/namespaces/{namespace}/{plural}"
             if key == ("v1", "Pod"):
                 self._surround(obj, namespace)
-        answer = self.client.request("POST", path, obj, query=_STRICT)
+        answer = self._asked(path, obj)
         if answer.ok or answer.status == http.client.CONFLICT:  # it was valid, and is there
             return ""
         return answer.message
 
+    def _asked(self, path: str, obj: Json) -> Answer:
+        """Ask; once more if the server has closed the idle connection. A dry run may be twice."""
+        try:
+            return self.client.request("POST", path, obj, query=_STRICT)
+        except (http.client.HTTPException, OSError):
+            self.client.close()
+            return self.client.request("POST", path, obj, query=_STRICT)
+
     def _namespace(self, obj: Json) -> str:
-        name = str(obj["metadata"].get("namespace") or "default")
+        name = str((obj.get("metadata") or {}).get("namespace") or "default")
         if name not in self._namespaces:
             self.running.make_namespace(name)
             self._namespaces.add(name)
@@ -143,6 +151,14 @@ class Cluster:
             self.client.delete("Node", node["metadata"]["name"])
 
 
+def _extended(pod: Json) -> Iterator[str]:
+    """The devices of other makers that the pod asks for, too."""
+    for container in pod["spec"]["containers"]:
+        yield from (
+            name for name in (container.get("resources") or {}).get("limits") or {} if "/" in name
+        )
+
+
 def _labels(spec: Mapping[str, Any]) -> dict[str, str]:
     """The labels that the pod asks of its node."""
     labels = {str(k): str(v) for k, v in (spec.get("nodeSelector") or {}).items()}
@@ -168,7 +184,7 @@ def pods_of(obj: Json, places: list[Any]) -> Iterator[Json]:
         namespace = (obj.get("metadata") or {}).get("namespace")
         if namespace:
             kept["namespace"] = namespace
-        pod = {"apiVersion": "v1", "kind": "Pod", "spec": template.get("spec") or {}}
+        pod: Json = {"apiVersion": "v1", "kind": "Pod", "spec": template.get("spec") or {}}
         claims = (obj.get("spec") or {}).get("volumeClaimTemplates") or []
         if claims:  # its controller would have made them
             volumes = [{"name": each["metadata"]["name"], "emptyDir": {}} for each in claims]

@@ -61,6 +61,7 @@ class Judged:
     missed: list[str] = field(default_factory=list)  # with none
     foreign: int = 0  # objects of add-ons, without anything that makes pods
     never_valid: list[str] = field(default_factory=list)  # before, too
+    excused: set[tuple[str, str]] = field(default_factory=set)
     not_rendered: str = ""
 
     @property
@@ -101,11 +102,22 @@ def judged(file: File, cluster: Cluster, folder: Path, given: Mapping[str, Any])
         parts = list(_parts(result, verdict.text, folder, given))
     except NotRenderedError as error:
         verdict.not_rendered = str(error)
+        if _renders(result, folder, given):
+            verdict.missed.append(f"is broken: {error}")
         return verdict
     for part in parts:
         for obj in part.objects:
             _judge(obj, part.lines, verdict, cluster)
     return verdict
+
+
+def _renders(result: FileResult, folder: Path, given: Mapping[str, Any]) -> bool:
+    """Whether the text as it was can be rendered."""
+    try:
+        rendered(result.text, folder, given)
+    except NotRenderedError:
+        return False
+    return True
 
 
 def _judge(obj: Json, lines: range, verdict: Judged, cluster: Cluster) -> None:
@@ -136,6 +148,7 @@ def _judge(obj: Json, lines: range, verdict: Judged, cluster: Cluster) -> None:
         each.status is Status.PERSON and each.place.line in lines for each in verdict.result.located
     )
     if said and (verdict.name, name) in NEVER_VALID:
+        verdict.excused.add((verdict.name, name))
         verdict.never_valid.append(f"{said[0]} ({NEVER_VALID[verdict.name, name]})")
     else:
         (verdict.refused if is_known else verdict.missed).extend(said)

@@ -16,6 +16,7 @@ import jinja2
 import yaml
 
 from tests.cluster import build
+from webhook.migration import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +28,7 @@ _TEXT = re.compile(
 )
 _NUMBER = re.compile(
     r"replica|count|port|gpu|size|worker|^ps$|num|^n[a-z]?$|nb|weight|second|period|timeout"
-    r"|limit|request|cpu|mem|retry|user|^id$|interval|per",
+    r"|limit|request|cpu|mem|retry|user_?id|runas|threshold|delay|^id$|interval|per",
     re.IGNORECASE,
 )
 _TRUTH = re.compile(r"use[A-Z]|enable|is[A-Z]|privileged|hostNetwork|hostPID")
@@ -93,7 +94,7 @@ def by_helm(text: str, folder: Path, given: Mapping[str, Any]) -> str:
     )
     if done.returncode != 0:
         raise NotRenderedError(" ".join(done.stderr.split())[:400])
-    return done.stdout
+    return _readable(done.stdout)
 
 
 def _takes_no_chart(text: str) -> bool:
@@ -140,9 +141,18 @@ def by_name(name: str) -> Any:
     """A value that is likely right for what has this name."""
     if re.search("pull_?policy", name, re.IGNORECASE):
         return "IfNotPresent"
+    if re.search("dns_?policy", name, re.IGNORECASE):
+        return "Default"
     if _TRUTH.match(name):
         return True
     return 1 if _NUMBER.search(name) and not _TEXT.search(name) else "given"
+
+
+def _readable(text: str) -> str:
+    unread = documents.read(text).unread
+    if unread and re.search(r"^\s*kind:", text, re.MULTILINE):
+        raise NotRenderedError(f"what it renders to is no YAML: {unread[0]}")
+    return text
 
 
 class _Given(jinja2.ChainableUndefined):
@@ -178,14 +188,15 @@ _OF_ANSIBLE = {
 
 
 def by_jinja(text: str, given: Mapping[str, Any]) -> str:
-    """What Jinja makes of it with Ansible's way of trimming blocks."""
+    """What Jinja makes of it when lines with nothing but a block make no line."""
     # It makes YAML, so nothing is to be escaped.
     environment = jinja2.Environment(  # noqa: S701
-        undefined=_Given, trim_blocks=True, keep_trailing_newline=True
+        undefined=_Given, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     environment.filters |= _OF_ANSIBLE
+    environment.filters["int"] = lambda value: value if isinstance(value, int) else 1
     environment.tests["version"] = lambda *_: True
     try:
-        return environment.from_string(text).render(**given)
+        return _readable(environment.from_string(text).render(**given))
     except (jinja2.TemplateError, TypeError) as error:
         raise NotRenderedError(f"Jinja: {error}") from error

@@ -91,6 +91,9 @@ _HANDLER = "spec.runtimeHandler is handler, beside metadata"
 _TOPOLOGY = "topology became nodeName and zone"
 _NOMINAL = "assuredConcurrencyShares is nominalConcurrencyShares"
 _PSP = "set the Pod Security labels of the namespaces"
+_DEVICES = "a claim asks for devices of a DeviceClass, a slice lists them (KEP-4381)"
+_CLASS = "write a DeviceClass of resource.k8s.io/v1"
+_NO_PARAMETERS = "the driver reads the claim itself"
 _UNDO = "run kubectl rollout undo"
 
 OTHERS = _table(
@@ -138,7 +141,21 @@ OTHERS = _table(
         ((1, 25), "discovery.k8s.io/v1beta1", "EndpointSlice", "discovery.k8s.io/v1", _TOPOLOGY),
         ((1, 26), f"{_FLOW}/v1beta1", _SHARES, f"{_FLOW}/v1", _NOMINAL),
         ((1, 29), f"{_FLOW}/v1beta2", _SHARES, f"{_FLOW}/v1", _NOMINAL),
+        (
+            *((1, 27), "resource.k8s.io/v1alpha1", "ResourceClaim ResourceClaimTemplate"),
+            *("resource.k8s.io/v1", _DEVICES),
+        ),
+        (
+            *((1, 31), "resource.k8s.io/v1alpha2"),
+            *("ResourceClaim ResourceClaimTemplate ResourceSlice", "resource.k8s.io/v1", _DEVICES),
+        ),
         # nothing took their place
+        ((1, 27), "resource.k8s.io/v1alpha1", "ResourceClass", "", _CLASS),
+        ((1, 31), "resource.k8s.io/v1alpha2", "ResourceClass", "", _CLASS),
+        (
+            *((1, 31), "resource.k8s.io/v1alpha2"),
+            *("ResourceClaimParameters ResourceClassParameters", "", _NO_PARAMETERS),
+        ),
         ((1, 16), "extensions/v1beta1", "PodSecurityPolicy", "", _PSP),
         ((1, 25), "policy/v1beta1", "PodSecurityPolicy", "", _PSP),
         ((1, 20), "settings.k8s.io/v1alpha1", "PodPreset", "", "write it into the pod templates"),

@@ -241,7 +241,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "removed-api",
         "GPU123",
         r"\b(?:rbac\.authorization|apiextensions|settings)\.k8s\.io/v1(?:alpha|beta)1\b"
-        r"|\bpolicy/v1beta1\b",
+        r"|\bpolicy/v1beta1\b|\bresource\.k8s\.io/v1alpha[12]\b",
         "no API server of 1.25 or later knows it",
         "write v1 of the same group",
     ),
