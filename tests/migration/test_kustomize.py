@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.migration import kustomize
+from webhook.migration.migrate import migrate_text
 from webhook.migration.results import Plan, Status
 from webhook.migration.source import Source
 
@@ -61,8 +62,7 @@ RENAMED = {
 
 @pytest.mark.parametrize("text", RENAMED.values(), ids=RENAMED)
 def test_the_name_is_renamed_and_nothing_else_changes(text: str) -> None:
-    assert kustomize.is_patch(text)
-    result = patched(text)
+    result = migrate_text(Source.of_text("patch.yaml", text), Plan())
     assert result.new_text == text.replace(OLD, NEW).replace(ESCAPED, NEW_ESCAPED)
     assert {each.status for each in result.located} == {Status.FIXABLE}
     assert patched(result.new_text).new_text is None
@@ -105,7 +105,7 @@ NO_PATCHES = {
 
 @pytest.mark.parametrize("text", NO_PATCHES.values(), ids=NO_PATCHES)
 def test_what_is_no_patch(text: str) -> None:
-    assert not kustomize.is_patch(text)
+    assert not kustomize.is_patch(Source.of_text("x.yaml", text))
 
 
 KUSTOMIZATION = textwrap.dedent(f"""\

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from webhook.migration import programs
 from webhook.migration.migrate import migrate_text
 from webhook.migration.results import Plan, Status
 from webhook.migration.source import Source
@@ -30,10 +29,7 @@ def inputs() -> list[Path]:
 
 
 def migrated(name: str, text: str) -> FileResult:
-    source = Source.of_text(name, text)
-    return (
-        programs.migrate(source, Plan()) if source.kind == "other" else migrate_text(source, Plan())
-    )
+    return migrate_text(Source.of_text(name, text), Plan())
 
 
 def findings(result: FileResult) -> str:

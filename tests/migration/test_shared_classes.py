@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.shared_folder import files
-from webhook.migration import kustomize, programs
+from webhook.migration import kustomize
 from webhook.migration.migrate import migrate_text
 from webhook.migration.results import Plan, Status
 from webhook.migration.source import Source
@@ -37,9 +37,7 @@ def classes() -> dict[str, tuple[str, str]]:
 
 
 def migrated(file: Path) -> FileResult:
-    source = Source.of(file.name, file.read_bytes())
-    road = programs.migrate if source.kind == "other" else migrate_text
-    return road(source, Plan())
+    return migrate_text(Source.of(file.name, file.read_bytes()), Plan())
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +123,7 @@ def test_a_second_run_changes_nothing(results: dict[str, FileResult]) -> None:
 
 def test_no_published_manifest_is_taken_for_a_patch() -> None:
     for file in files("corpus/files/*.yaml", "corpus/guides/*.yaml"):
-        assert not kustomize.is_patch(file.read_text(encoding="utf-8", errors="replace")), file.name
+        assert not kustomize.is_patch(Source.of(file.name, file.read_bytes())), file.name
 
 
 def test_the_statistics(results: dict[str, FileResult], capsys: pytest.CaptureFixture[str]) -> None:

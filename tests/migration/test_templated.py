@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.migration import template_actions, templated
+from webhook.migration.migrate import migrate_text
 from webhook.migration.results import Plan, Status
 from webhook.migration.source import Source
 
@@ -215,10 +216,8 @@ def test_a_label_that_is_an_action_is_written_as_that_action() -> None:
 
 def test_values_are_renamed_below_whatever_name_they_have() -> None:
     text = f"worker:\n  res:\n    limits:\n      {OLD}: 2 # two\n    requests: {{cpu: 1}}\n"
-    result = templated.migrate_values(Source.of_text("chart/values.yaml", text), Plan())
+    result = migrate_text(Source.of_text("chart/values.yaml", text), Plan())
     assert result.new_text == text.replace(OLD, NEW)
-    assert templated.is_values(Source.of_text("chart/values-gpu.yaml", text))
-    assert not templated.is_values(Source.of_text("chart/pod.yaml", text))
 
 
 def test_a_text_that_is_no_yaml_is_renamed_by_its_lines() -> None:

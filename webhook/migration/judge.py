@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core import engine
 from webhook.core.draft import Draft
-from webhook.core.edits import Append
+from webhook.core.edits import Append, Rename
 from webhook.core.findings import Severity
 from webhook.core.pod import SECTIONS, as_map
 from webhook.core.pointer import ROOT, Path
@@ -71,6 +71,7 @@ class Found:
     object: str
     touches: tuple[Path, ...] = ()
     held: bool = False  # its edits are not made, since they may not be
+    asked_at: Path = ROOT  # its place in the words of the rule: names of today
 
     @property
     def cause(self) -> Path:
@@ -103,7 +104,28 @@ def judge(data: Any, plan: Plan, held: Held) -> Judged:
         _Judge(judged, plan, held, at, name_of(obj)).ask(obj)
     if not known:
         _Judge(judged, plan, held, ROOT, "").ask_fragment(judged.data)
+    _give_names_back(judged)
     return judged
+
+
+def _give_names_back(judged: Judged) -> None:
+    """Rules that came later spoke of members by the names that they had been given."""
+    were = {
+        Path((*edit.at.parent, edit.name)): edit.at
+        for edit in judged.edits
+        if isinstance(edit, Rename)
+    }
+
+    def as_it_was(at: Path) -> Path:
+        was = ROOT
+        for token in at:
+            was = were.get(was / token, was / token)
+        return was
+
+    judged.found = [
+        replace(each, at=as_it_was(each.at), touches=tuple(map(as_it_was, each.touches)))
+        for each in judged.found
+    ]
 
 
 def shapes(data: Any, at: Path = ROOT) -> Iterator[tuple[Path, Raw]]:
@@ -221,7 +243,7 @@ class _Judge:
                 at[: len(each)] == tuple(each) for each in shaped
             ):
                 continue
-            self.judged.found.append(Found(finding, at, self.name, touches, is_held))
+            self.judged.found.append(Found(finding, at, self.name, touches, is_held, at))
         self.judged.failed += [code for code, _ in verdict.failed]
 
 

@@ -9,6 +9,7 @@ all else is for a person.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 _CODE = legacy_resource.CODE
 _VERSIONS = (kind_case, dead_api_version, removed_api)
+_OPERATION = re.compile(r"\bop[\"']?[ \t]*:")
 _PATCHES = ("patches", "patchesJson6902", "patchesStrategicMerge")
 _ANNOTATIONS = "commonAnnotations"
 
@@ -53,11 +55,14 @@ def files_of(directory: str) -> Iterator[str]:
     yield from kustomization.parts(directory).files
 
 
-def is_patch(text: str) -> bool:
-    """Whether every document of the text is a patch by its shape.
+def is_patch(source: Source) -> bool:
+    """Whether every document of the file is a patch by its shape.
 
     A list of JSON 6902 operations, or a workload of which no container has an image.
     """
+    text = source.text
+    if "image" in text and not _OPERATION.search(text):
+        return False
     stream = documents.read(text)
     shapes = [_is_patch(each.data) for each in stream.documents if each.data is not None]
     return bool(shapes) and all(shapes) and not stream.unread

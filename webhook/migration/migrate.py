@@ -47,7 +47,18 @@ def _on(module: str) -> Road:
 
 def migrate_text(source: Source, plan: Plan) -> FileResult:
     """What is to say of a file, and its new text if there is one; nothing is written."""
-    return ROADS[source.kind](source, plan)
+    return (_special(source) or ROADS[source.kind])(source, plan)
+
+
+def _special(source: Source) -> Road | None:
+    """The road of what is YAML and no manifest: the patches of a kustomization."""
+    if source.kind in {"yaml", "json"}:
+        module = import_module("webhook.migration.kustomize")
+        if module.is_patch(source):
+            road: Road = module.migrate_patch
+            return road
+    return None
+
 
 
 @dataclass(slots=True)
@@ -240,5 +251,5 @@ ROADS: dict[str, Road] = {
     "jinja": _on("templated"),
     "markdown": _on("markdown"),
     "kustomize": _on("kustomize"),
-    "other": _on("templated"),
+    "other": _on("programs"),
 }

@@ -251,7 +251,7 @@ class _Part:
 
     def _hold_one(self, found: Found, made: _Made, why: str) -> None:
         if found.repaired:
-            self.held.setdefault((found.finding.code, made.document.place(found.at)[0]), why)
+            self.held.setdefault((found.finding.code, made.document.place(found.asked_at)[0]), why)
 
     def _why_not(self, group: Group, made: _Made, open_: OpenPlaces) -> str:
         if group.refused:
@@ -380,11 +380,12 @@ class _Part:
         message = self.masks.shown(finding.message)
         status = Status.NOTICE if finding.severity is Severity.NOTICE else Status.PERSON
         fix: tuple[Replacement, ...] = ()
-        if found.held and found.finding.code in HARMLESS and (finding.code, start) not in self.held:
+        cause = (finding.code, made.document.place(found.asked_at)[0])
+        if found.held and finding.code in HARMLESS and cause not in self.held:
             status = Status.NOTICE
             message = f"{message} (not done here, since nothing else is legacy)"
         elif found.held:
-            why = self.held.get((finding.code, start), "a person must look at this file first")
+            why = self.held.get(cause, "a person must look at this file first")
             message = f"{message} (not done here, since {why})"
         elif found.repaired:
             status = Status.PERSON if finding.severity is Severity.PERSON else Status.FIXABLE

@@ -7,9 +7,7 @@ the template hides is told, with its line and the cure.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from webhook.migration import lines, template_actions
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
     from webhook.migration.results import Located, Plan, Replacement
     from webhook.migration.template_actions import Template
 
-_VALUES = re.compile(r"(?:.*[-_.])?values(?:[-_.].*)?\.ya?ml")
-
 # What is said of the amounts of one container.
 AMOUNTS = frozenset(
     rule.CODE
@@ -58,24 +54,6 @@ _BY_THEMSELVES = AMOUNTS | frozenset(
 def migrate(source: Source, plan: Plan) -> FileResult:
     """Migrate a template."""
     return stable(source, plan, _migrate)
-
-
-def migrate_values(source: Source, plan: Plan) -> FileResult:
-    """Migrate the values.yaml of a chart: what asks for GPUs may stand under any name there."""
-    return stable(source, plan, _migrate_values)
-
-
-def is_values(source: Source) -> bool:
-    """Whether these are the values of a chart, by the name of the file."""
-    name = PurePath(source.path).name
-    return _VALUES.fullmatch(name) is not None and source.kind == "yaml"
-
-
-def _migrate_values(source: Source, plan: Plan) -> FileResult:
-    done = Done(source, plan, template_actions.read(source.text))
-    for region in split(source.text, Region(0, len(source.text))):
-        done.add(region)
-    return done.result(mentions(source, plan, done.located))
 
 
 def _migrate(source: Source, plan: Plan) -> FileResult:
