@@ -97,6 +97,12 @@ class Cluster:
         if account:
             made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}}
             self.client.try_create(made, namespace)
+        priority = spec.get("priorityClassName")
+        if priority:
+            named = {"metadata": {"name": priority}, "value": 1}
+            self.client.try_create(
+                {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **named}
+            )
         runtime = spec.get("runtimeClassName")
         if runtime:
             named = {"metadata": {"name": runtime}, "handler": runtime}
@@ -132,9 +138,8 @@ class Cluster:
         asked = gpu_requests(Pod(pod), Settings())
         labels = _labels(pod["spec"])
         node = nodes.gpu_node(labels.pop("metadata.name", f"{name}-node"), 0, labels=labels)
-        amounts = {"cpu": "1k", "memory": "1Ti", "pods": "9"} | {
-            k: str(v) for k, v in asked.items()
-        }
+        amounts = {"cpu": "1k", "memory": "1Ti", "pods": "9", **dict.fromkeys(_extended(pod), "99")}
+        amounts |= {name: str(amount) for name, amount in asked.items()}  # of GPUs no more
         node["status"] |= {"capacity": amounts, "allocatable": amounts}
         nodes.add(self.client, [node])
         try:

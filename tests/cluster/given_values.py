@@ -21,6 +21,7 @@ _TLS: dict[str, Any] = {"TLSConfig": {**_KEYS, "EtcdClientCert": _BASE64, "EtcdC
 _LAUNCH: dict[str, Any] = {"job": {"LaunchCMD": ["train"], "cmd": ["train"], "id": "judged"}}
 
 VALUES: dict[str, dict[str, Any]] = {
+    "arena-templates-corn-tfjob.yaml": {"tfjob": _ARENA},
     "arena-templates-job-2.yaml": {
         **_ARENA,
         "logDir": "",
@@ -39,6 +40,8 @@ VALUES: dict[str, dict[str, Any]] = {
         },
         "evaluating": {"resources": {"limits": {"cpu": "1"}}},
     },
+    "charts-templates-cockroachdb-petset.yaml": {"HttpPort": 2},
+    "charts-templates-cockroachdb-petset-2.yaml": {"HttpPort": 2},
     "charts-templates-daemonset.yaml": {"image": {"pullPolicy": "Always"}},
     "dlworkspace-jobs-templete-disttensorflow-worker-yaml.template": {
         "job": {**_LAUNCH["job"], "id": "judged", "worker-id": "w1"}

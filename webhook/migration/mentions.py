@@ -23,6 +23,7 @@ _ENV_VALUE = re.compile(r"^\s*(?:-\s+)?[\"']?value[\"']?\s*:")
 _RECORD = re.compile(
     r"kubectl\.kubernetes\.io/last-applied-configuration[\"']?[ \t]*:[ \t]*(?:[|>][^\n]*\n)?[^\n]*"
 )
+_API_VERSION = re.compile(r"\s*(?:-\s+)?apiVersion:\s+[\"']?")
 _KEY_END = re.compile(r"[\"']?[ \t]*:")
 _VERSIONS = frozenset({"dead-api-version", "dead-batch-version", "removed-api"})
 
@@ -47,7 +48,7 @@ def mentions(
         is_comment = any(start <= match.start < end for start, end in comments)
         is_comment = is_comment or _is_comment(source.text, match.start)
         is_notice = is_comment or _is_condition(source.text, match)
-        is_notice = is_notice or (prose and not _is_annotation(source.text, match))
+        is_notice = is_notice or (prose and not _is_for_manifest(source.text, match))
         message = _message(source.text, match, is_comment=is_comment)
         yield Located(match.code, message, Status.NOTICE if is_notice else Status.PERSON, place)
 
@@ -74,8 +75,11 @@ def _is_comment(text: str, at: int) -> bool:
     return found is not None and before[: found.start()].count('"') % 2 == 0
 
 
-def _is_annotation(text: str, match: Match) -> bool:
-    """Whether it is an annotation with a value, which somebody is to write into a manifest."""
+def _is_for_manifest(text: str, match: Match) -> bool:
+    """Whether it is what somebody is to write into a manifest: an annotation, an apiVersion."""
+    if match.pattern.name in _VERSIONS:
+        before = text[text.rfind("\n", 0, match.start) + 1 : match.start]
+        return _API_VERSION.fullmatch(before) is not None
     is_named = match.pattern.name.endswith("-annotation")
     return is_named and _KEY_END.match(text, match.end) is not None
 
