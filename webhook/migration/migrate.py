@@ -60,7 +60,6 @@ def _special(source: Source) -> Road | None:
     return None
 
 
-
 @dataclass(slots=True)
 class _Work:
     """One document on its way: what was asked of it, and what came of that in the text."""
