@@ -205,13 +205,15 @@ def _about(edits: Iterable[Edit], touched: Iterable[Path]) -> Iterator[Edit]:
 
 def _status(work: _Work, said: Said) -> tuple[Status, str]:
     finding = said.finding
-    if finding.exception or finding.severity is Severity.NOTICE:
+    is_notice = finding.severity is Severity.NOTICE
+    if finding.exception or (is_notice and not said.is_repaired):
         return Status.NOTICE, ""
     if not said.is_repaired:
         return Status.PERSON, ""
     if work.refused:
         return Status.PERSON, f" (not done here, since {work.refused})"
-    return Status.FIXABLE if finding.severity is Severity.REPAIR else Status.PERSON, ""
+    is_whole = is_notice or finding.severity is Severity.REPAIR  # a notice only with --unsafe
+    return Status.FIXABLE if is_whole else Status.PERSON, ""
 
 
 def _fix(work: _Work, said: Said) -> tuple[Replacement, ...]:
