@@ -49,8 +49,6 @@ _DEAD_VERSIONS = {"GPU120", "GPU121", "GPU122", "GPU123"}
 
 # Files of class B in which no policy that there is decides everything.
 LEFT_IN_B = {
-    "contrib-redis-cache-redis-k8s-1-5.yml": "an affinity that never shipped: what was meant?",
-    "kubernetes-kafka-zookeeper-zookeeper.yaml": "the same",
     "examples-cockroachdb-cockroachdb-statefulset.yaml": "a preferred term that never was valid",
     "kubernetes-handbook-istio-productpage-v1-istio.json": "the owner's dead version in a dump",
 }

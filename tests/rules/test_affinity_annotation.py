@@ -337,6 +337,13 @@ def test_a_field_that_never_shipped_stays_behind_and_the_rest_is_taken_over() ->
     assert found(rule, said(both)) == [note, moved(Set(ANTI, {REQUIRED: [NEAR]}), stays=True)]
 
 
+def test_a_field_that_never_shipped_goes_where_the_user_wants_what_is_unsafe() -> None:
+    never = f"podAntiAffinity.{NEVER} was never implemented"
+    cx = Context(Settings(scope="all-legacy"), unsafe=True)
+    both = {"podAntiAffinity": {NEVER: [NEAR], REQUIRED: [NEAR]}}
+    assert found(rule, said(both), cx) == [noted(never), moved(Set(ANTI, {REQUIRED: [NEAR]}))]
+
+
 def test_members_that_no_scheduler_read_are_dropped_and_named() -> None:
     value = node(ZONE | {"matchFields": PIN["matchFields"]}) | {"nodeAfinity": {}}
     assert found(rule, said(value)) == [

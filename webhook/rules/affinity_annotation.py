@@ -11,6 +11,9 @@ DaemonSet pod stays pinned to its node; preferred terms are added. GPU model nam
 topologyKey of a preferred anti-affinity term becomes `kubernetes.io/hostname`. `namespaces: []`
 means the pod's own namespace (`affinity.emptyNamespaces: all` for manifests of 1.3-1.5).
 
+`requiredDuringSchedulingRequiredDuringExecution` was in the types and never implemented: it stays
+behind in the annotation for a person, or goes with it where unsafe edits are wanted (`--unsafe`).
+
 A part that is no JSON of that shape, that the API server would refuse, or that would need more than
 100 terms is not converted: the annotation stays, and the warning says why. On a pod that can run as
 it is, nothing is converted either: the annotation has had no effect for years, and reviving it
@@ -78,7 +81,8 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
         notes = _prepare(name, section, cx)
         if not section.why:
             edits += _edits(pod, name, section)
-        stays = stays or bool(section.why) or section.left
+        left = section.left and not cx.unsafe
+        stays = stays or bool(section.why) or left
         if section.why:
             message = (
                 f"{name} of the affinity annotation is not converted: {section.why}; "
@@ -88,7 +92,7 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
         else:
             for note in notes:
                 yield Finding(CODE, at, note, severity=Severity.PERSON)
-            severity = Severity.PERSON if section.left else Severity.REPAIR
+            severity = Severity.PERSON if left else Severity.REPAIR
             for note in section.notes:
                 message = f"affinity annotation: {note}; see that spec.affinity says what is meant"
                 yield Finding(CODE, at, message, severity=severity)
