@@ -46,6 +46,7 @@ _CLUSTER_WIDE = {
     "MutatingAdmissionPolicy": (_REGISTRATION, "mutatingadmissionpolicies"),
     "MutatingAdmissionPolicyBinding": (_REGISTRATION, "mutatingadmissionpolicybindings"),
 }
+_IDLE = 60.0  # seconds; the API server closes connections that nobody uses for 90
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
@@ -99,7 +100,10 @@ class Client:
         headers = {"Accept": "application/json", "Content-Type": media_type}
         try:
             response, text = self._exchange(method, target, raw, headers)
-        except (ConnectionError, http.client.HTTPException):
+        except (
+            OSError,
+            http.client.HTTPException,
+        ):  # a closed TLS connection is no ConnectionError
             self._forget()
             if method != "GET":
                 raise
@@ -112,13 +116,19 @@ class Client:
         self, method: str, target: str, raw: bytes | None, headers: Mapping[str, str]
     ) -> tuple[http.client.HTTPResponse, bytes]:
         connection = getattr(self._local, "connection", None)
+        if connection is not None and time.monotonic() - self._local.used > _IDLE:
+            self._forget()
+            connection = None
         if connection is None:
             connection = http.client.HTTPSConnection(*self._address, context=self._tls, timeout=60)
             self._local.connection = connection
             self._connections.append(connection)
+        self._local.used = time.monotonic()
         connection.request(method, target, raw, dict(headers))
         response = connection.getresponse()
-        return response, response.read()
+        text = response.read()
+        self._local.used = time.monotonic()
+        return response, text
 
     def _forget(self) -> None:
         connection = getattr(self._local, "connection", None)
