@@ -68,13 +68,19 @@ def pods_of(client: Client, namespace: str, count: int) -> list[Json]:
     return until(made, f"{count} pods in {namespace}")
 
 
+_LOOKS = 5
+
+
 def empty(client: Client, namespace: str) -> None:
     """Delete everything that runs or makes pods; nothing of it holds a GPU when this returns."""
     for kind in _CONTROLLERS:
         client.delete_all(kind, namespace)
 
+    looks = [0]  # in a row at which nothing was there: a controller may be about to make one more
+
     def gone() -> bool:
         client.delete_all("Pod", namespace)
-        return not client.list("Pod", namespace)
+        looks[0] = 0 if client.list("Pod", namespace) else looks[0] + 1
+        return looks[0] > _LOOKS
 
     until(gone, f"{namespace} to be empty")
