@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.core.modes import Mode, Modes, modes_for, usual
+from webhook.core.modes import Mode, Modes, is_opted_out, modes_for, usual
 from webhook.core.selection import Selection
 from webhook.core.settings import Override, Policy
 
@@ -134,3 +134,15 @@ def test_the_mode_is_the_first_one_found_on_the_way_back(
             if mode is not None
         ]
         assert modes_for(policy, namespace, labels).of(code) is [*said, usual(code)][0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "out"),
+    [
+        pytest.param({}, False, id="no label"),
+        pytest.param({"gpu-webhook.dev/ignore": "false"}, False, id="another value"),
+        pytest.param({"gpu-webhook.dev/ignore": "true"}, True, id="the label says true"),
+    ],
+)
+def test_opting_out(labels: dict[str, str], out: bool) -> None:  # noqa: FBT001
+    assert is_opted_out(labels) is out

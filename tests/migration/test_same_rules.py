@@ -16,7 +16,7 @@ from webhook.core.settings import Settings
 from webhook.core.workloads import around, objects, template_at, templates_of
 from webhook.migration import documents, habits, needles
 from webhook.migration.asking import context
-from webhook.migration.migrate import migrate_text, words
+from webhook.migration.migrate import migrate_text
 from webhook.migration.results import Plan, Status
 from webhook.migration.source import Source
 from webhook.migration.yaml_words import is_same
@@ -97,7 +97,8 @@ def test_a_file_that_is_to_change_holds_one_of_the_words(case: Case) -> None:
     result = migrated(Source.of(str(case.file), case.file.read_bytes()), asked)
     if result.new_text is not None and case.rule != "kind-case":  # no word for all kinds there are
         raw = case.file.read_bytes()
-        assert any(word in raw for word in words(asked)), needles.words(asked.settings)
+        words = needles.words(asked.settings)
+        assert any(word in raw for word in words), words
 
 
 def shared_files() -> list[Path]:

@@ -13,7 +13,7 @@ from webhook.admission.review import dump
 from webhook.admission.verify import flaw
 from webhook.core.engine import run
 from webhook.core.findings import Severity
-from webhook.core.modes import Mode, modes_for
+from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.pod import as_map
 from webhook.core.rule import Context
 from webhook.telemetry.metrics import NONE, decisions_of
@@ -61,7 +61,7 @@ class Decider:
                 return self._workload(MUTATE, review, began)
             return self._passed(MUTATE, review, began)
         cx = self._context(review.request["namespace"])
-        if subject.is_opted_out(cx.namespace_labels) or subject.pod_is_opted_out(pod):
+        if is_opted_out(cx.namespace_labels) or subject.pod_is_opted_out(pod):
             return self._passed(MUTATE, review, began)
         key = key_of(review, pod)
         outcome = self.memory.recall(key)
@@ -78,7 +78,7 @@ class Decider:
         if pod is None:
             return self._passed(GUARD, review, began)
         cx = self._context(review.request["namespace"])
-        if subject.is_opted_out(cx.namespace_labels):
+        if is_opted_out(cx.namespace_labels):
             return self._passed(GUARD, review, began)
         added = None if made is not None else subject.added_to(review.request)
         cx = replace(cx, today=_today(), only_ephemeral=added)
@@ -96,7 +96,7 @@ class Decider:
         if pod is None:
             return self._workload(VALIDATE, review, began)
         cx = self._context(review.request["namespace"])
-        if subject.is_opted_out(cx.namespace_labels):
+        if is_opted_out(cx.namespace_labels):
             return self._passed(VALIDATE, review, began)
         verdict = run(self.policy, pod, replace(cx, today=_today(), fresh=self.fresh))
         self._report_failures(review, pod, began, verdict)
@@ -108,7 +108,7 @@ class Decider:
         if found is None:
             return self._passed(path, review, began)
         cx = self._context(found.namespace)
-        if subject.is_opted_out(cx.namespace_labels):
+        if is_opted_out(cx.namespace_labels):
             return self._passed(path, review, began)
         cx = replace(cx, today=_today(), fresh=self.fresh)
         if path == MUTATE:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from webhook.core.pod import as_items, as_map
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-IGNORE = "gpu-webhook.dev/ignore"  # a label: "true" on a namespace or a pod opts out
+from webhook.core.modes import is_opted_out
+from webhook.core.pod import as_items, as_map, controller_of
 
 _MIRROR = "kubernetes.io/config.mirror"
 _OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
@@ -69,11 +65,6 @@ def is_for_windows(spec: dict[str, Any]) -> bool:
     )
 
 
-def is_opted_out(labels: Mapping[str, Any]) -> bool:
-    """Whether these labels, of a namespace or a pod, keep us away."""
-    return labels.get(IGNORE) == "true"
-
-
 def pod_is_opted_out(pod: dict[str, Any]) -> bool:
     """Whether the pod itself wants no repairs. Policy and guard ask nobody who makes a pod."""
     return is_opted_out(as_map(as_map(pod.get("metadata")).get("labels")))
@@ -81,10 +72,7 @@ def pod_is_opted_out(pod: dict[str, Any]) -> bool:
 
 def owner_of(metadata: dict[str, Any]) -> str:
     """The kind of the controller that made the object; nothing for one made by hand."""
-    for _, owner in as_items(metadata.get("ownerReferences")):
-        if owner.get("controller") is True:
-            return text(owner.get("kind"))
-    return ""
+    return text(controller_of(metadata).get("kind"))
 
 
 def text(value: object) -> str:

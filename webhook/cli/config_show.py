@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import yaml
 
-from webhook.admission.subject import IGNORE, is_opted_out
 from webhook.cli import environment, settings_file
 from webhook.cli.environment import Origin
 from webhook.cli.settings_groups import plain_at
 from webhook.cli.settings_shape import FILE
 from webhook.core import labels as legal
 from webhook.core.errors import InputError
-from webhook.core.modes import Mode, modes_for
+from webhook.core.modes import IGNORE, Mode, is_opted_out, modes_for
 from webhook.core.settings import Override, Policy, Settings
 from webhook.rules import ALL
 

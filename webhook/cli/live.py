@@ -10,7 +10,6 @@ import fcntl
 import os
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webhook.admission.decide import Decider
@@ -88,7 +87,7 @@ class Live:
 
     def __post_init__(self) -> None:
         self._since = self.clock()
-        self._seen = _identity(self.sources.settings)
+        self._seen = settings_file.identity(self.sources.settings)
         if self.sources.snapshot is not None:
             self.fresh = False
         self.metrics.settings(ok=True)
@@ -113,7 +112,7 @@ class Live:
         return self._read_snapshot() or changed
 
     def _read_settings(self) -> bool:
-        seen = _identity(self.sources.settings)
+        seen = settings_file.identity(self.sources.settings)
         if seen == self._seen:
             return False
         self._seen = seen
@@ -203,12 +202,3 @@ class Live:
     def _say(self, level: str, message: str, reason: str) -> None:
         if self.speaker.is_me():
             self.log.write(level, message, **({"reason": reason} if reason else {}))
-
-
-def _identity(file: str) -> tuple[int, ...]:
-    """Changes when the file does; a ConfigMap's files are replaced by way of a symbolic link."""
-    try:
-        found = Path(file).stat() if file else None
-    except OSError:
-        return (0,)
-    return (found.st_ino, found.st_mtime_ns, found.st_size) if found is not None else ()

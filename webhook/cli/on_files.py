@@ -80,8 +80,7 @@ def judged(
     args: argparse.Namespace, asked: Plan, progress: Progress, seen: Seen
 ) -> Iterator[Judged]:
     """What there is to say of each file, as it is found; files with nothing to say are dropped."""
-    from webhook.migration import files
-    from webhook.migration.migrate import words
+    from webhook.migration import files, needles
 
     named, vain = arguments(args)
 
@@ -92,7 +91,7 @@ def judged(
 
     def paths() -> Iterator[str]:
         wanted = files.Wanted(named, args.recursive, args.exclude)
-        for found in files.candidates(wanted, words(asked), tell):
+        for found in files.candidates(wanted, needles.words(asked.settings), tell):
             if isinstance(found, str):
                 seen.stdin += found == STDIN
                 yield found

@@ -18,7 +18,7 @@ from webhook.core.pod import Pod, as_map
 from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
 from webhook.core.workloads import around, objects, templates_of
-from webhook.rules import GUARD, POLICY, RULES
+from webhook.rules import GUARD, POLICY, RULES, leak_guard
 
 if TYPE_CHECKING:
     import argparse
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
 
 _NOTHING_FOUND, _REPAIRED, _NEEDS_PERSON = 0, 2, 3
-_GUARD = "GPU303"
 _WORDS = {_NOTHING_FOUND: "clean", _REPAIRED: "repaired", _NEEDS_PERSON: "needs a person"}
 
 
@@ -115,7 +114,7 @@ def _judged(obj: dict[str, Any], cx: Context) -> Verdict:
     ]
     inside = cx if is_pod else around(cx, obj)  # repaired, it may ask for more
     for at in templates:
-        if inside.modes.of(_GUARD) not in (Mode.OFF, Mode.AUDIT):
+        if inside.modes.of(leak_guard.CODE) not in (Mode.OFF, Mode.AUDIT):
             verdicts.append(run_rules(GUARD, obj, inside, at, every_pod=True))
         verdicts.append(run_rules(POLICY, obj, inside, at))
     return Verdict(

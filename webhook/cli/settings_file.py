@@ -40,6 +40,15 @@ class SettingsFile:
     places: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
+def identity(file: str) -> tuple[int, ...]:
+    """Changes when the file does; a ConfigMap's files are replaced by way of a symbolic link."""
+    try:
+        found = Path(file).stat() if file else None
+    except OSError:
+        return (0,)
+    return (found.st_ino, found.st_mtime_ns, found.st_size) if found is not None else ()
+
+
 def load(file: str) -> Settings:
     """Read a settings file; raises SettingsError with one line for each mistake."""
     return read(file).settings

@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from webhook.cli import settings_file
 from webhook.core.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ _NICENESS = 5  # a list of 150,000 pods takes a core for a while; answers come f
 
 def run(args: argparse.Namespace) -> int:
     """Watch until told to stop. InputError says what is missing."""
-    from webhook.cli import settings_file
     from webhook.core.settings import Settings
     from webhook.inventory import client, publish
     from webhook.inventory.watch import Watcher
@@ -58,27 +58,16 @@ class _Reload:
     """Looks whether the settings file is another one."""
 
     def __init__(self, file: str | None, settings: Settings, watcher: Watcher, log: Log) -> None:
-        self._file = file
+        self._file = file or ""
         self._settings = settings
         self._watcher = watcher
         self._log = log
-        self._seen = self._look()
-
-    def _look(self) -> tuple[int, ...] | None:
-        if self._file is None:
-            return None
-        try:
-            found = Path(self._file).stat()
-        except OSError:
-            return ()
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        self._seen = settings_file.identity(self._file)
 
     def look(self) -> None:
         """Take new settings; bad ones are reported once, and the old ones stay."""
-        from webhook.cli import settings_file
-
-        seen = self._look()
-        if self._file is None or seen == self._seen:
+        seen = settings_file.identity(self._file)
+        if seen == self._seen:
             return
         self._seen = seen
         try:
@@ -99,8 +88,7 @@ def audit_of(settings: Settings, labels_of: LabelsOf = lambda _: {}) -> Audit:
 
     Nothing where the guard is off, or the namespace has opted out of all.
     """
-    from webhook.admission.subject import IGNORE
-    from webhook.core.modes import Mode, modes_for
+    from webhook.core.modes import Mode, is_opted_out, modes_for
     from webhook.rules import leak_guard
 
     def audit(pod: Pod) -> tuple[str, ...]:
@@ -110,6 +98,6 @@ def audit_of(settings: Settings, labels_of: LabelsOf = lambda _: {}) -> Audit:
             return ()
         labels = labels_of(namespace)
         mode = modes_for(settings.policy, namespace, labels).of(leak_guard.CODE)
-        return () if mode is Mode.OFF or labels.get(IGNORE) == "true" else found
+        return () if mode is Mode.OFF or is_opted_out(labels) else found
 
     return audit

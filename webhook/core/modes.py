@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.core.settings import Policy
+
+
+IGNORE = "gpu-webhook.dev/ignore"  # a label: "true" on a namespace or a pod opts out
+
+
+def is_opted_out(labels: Mapping[str, Any]) -> bool:
+    """Whether these labels, of a namespace or a pod, keep us away."""
+    return labels.get(IGNORE) == "true"
 
 
 class Mode(StrEnum):

@@ -37,6 +37,12 @@ def as_items(value: object) -> list[tuple[int, Raw]]:
     return [(position, item) for position, item in enumerate(value) if isinstance(item, dict)]
 
 
+def controller_of(metadata: Mapping[str, Any]) -> Raw:
+    """The reference to the controller that made an object; an empty one if none did."""
+    owners = as_items(metadata.get("ownerReferences"))
+    return next((owner for _, owner in owners if owner.get("controller") is True), _NOTHING)
+
+
 class Container:
     """One container of any kind; `limits` and `requests` are the raw maps, empty if missing."""
 
@@ -127,10 +133,8 @@ class Pod:
 
     def controller(self) -> tuple[str, str]:
         """Kind and name of the object that made this pod; two empty texts for a pod by hand."""
-        for _, owner in as_items(self.metadata.get("ownerReferences")):
-            if owner.get("controller") is True:
-                return str(owner.get("kind", "")), str(owner.get("name", ""))
-        return "", ""
+        owner = controller_of(self.metadata)
+        return str(owner.get("kind", "")), str(owner.get("name", ""))
 
     def gpus(self, settings: Settings) -> dict[str, int]:
         """GPU resource names that any container asks for, with the largest amount of one."""

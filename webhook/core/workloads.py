@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.pod import Pod, as_items, as_map
+from webhook.core.pod import Pod, as_items, as_map, controller_of
 from webhook.core.pointer import ROOT, Path
 from webhook.core.requests import gpu_requests
 from webhook.core.settings import CustomKind
@@ -148,8 +148,7 @@ def template_changed(old: Raw, new: Raw, settings: Settings) -> bool:
 
 def has_controller(obj: Mapping[str, Any]) -> bool:
     """Whether a controller made the object, and would change it back."""
-    owners = as_items(as_map(obj.get("metadata")).get("ownerReferences"))
-    return any(owner.get("controller") is True for _, owner in owners)
+    return bool(controller_of(as_map(obj.get("metadata"))))
 
 
 def around(cx: Context, obj: Raw) -> Context:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from webhook.core.pod import as_items, as_map
+from webhook.core.pod import as_items, as_map, controller_of
 from webhook.inventory import listing
 from webhook.inventory.client import Fault, Refused
 
@@ -161,12 +161,12 @@ def reference(obj: Mapping[str, Any]) -> Reference:
 def controller(obj: Mapping[str, Any]) -> Reference | None:
     """Who made this object and would change it back; None for an object of a person's own."""
     metadata = as_map(obj.get("metadata"))
-    for _, owner in as_items(metadata.get("ownerReferences")):
-        if owner.get("controller") is True:
-            group = str(owner.get("apiVersion", "")).rpartition("/")[0]
-            namespace = str(metadata.get("namespace") or "")
-            return Reference(group, str(owner.get("kind")), namespace, str(owner.get("name")))
-    return None
+    owner = controller_of(metadata)
+    if not owner:
+        return None
+    group = str(owner.get("apiVersion", "")).rpartition("/")[0]
+    namespace = str(metadata.get("namespace") or "")
+    return Reference(group, str(owner.get("kind")), namespace, str(owner.get("name")))
 
 
 class Owners:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core import engine
 from webhook.core.draft import Draft
 from webhook.core.edits import Append, Rename
-from webhook.core.modes import Mode, Modes, modes_for, usual
+from webhook.core.modes import Mode, Modes, is_opted_out, modes_for, usual
 from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT, Path
 from webhook.core.rule import Context
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from webhook.migration.results import Plan
 
     Raw = dict[str, Any]
-
-IGNORE = "gpu-webhook.dev/ignore"  # a label: "true" on a pod keeps the first road away, and this
 
 
 @dataclass(slots=True)
@@ -131,7 +129,7 @@ def _is_left_alone(obj: Raw, at: Path) -> bool:
     here: Any = obj
     for token in at:
         here = here[token]
-    return as_map(as_map(as_map(here).get("metadata")).get("labels")).get(IGNORE) == "true"
+    return is_opted_out(as_map(as_map(as_map(here).get("metadata")).get("labels")))
 
 
 def _below(at: Path, edit: Edit) -> Edit:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.findings import Severity
 from webhook.core.workloads import objects
-from webhook.migration import documents, needles, verify
+from webhook.migration import documents, verify
 from webhook.migration.asking import Asked, Names, Said, ask
 from webhook.migration.habits import line_end
 from webhook.migration.judge import judge, place_of
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from webhook.migration.source import Source
 
     Road = Callable[[Source, Plan], FileResult]
-
-
-def words(plan: Plan) -> tuple[bytes, ...]:
-    """What a file must hold one of, to be of any interest under these settings."""
-    return needles.words(plan.settings)
 
 
 def _on(module: str) -> Road:
