@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -41,6 +42,7 @@ _FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
+_PATIENCE = 20  # seconds; a busy machine tells a page of a new scheme late
 _MISSING = "no Chromium: run `make browser`, or name one in GPU_WEBHOOK_BROWSER"
 
 
@@ -167,6 +169,13 @@ class Page:
         )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    def becomes(self, script: str, wanted: Any) -> None:
+        """Wait until the expression gives what is wanted, for what the browser does in its time."""
+        until = time.monotonic() + _PATIENCE
+        while (seen := self.run(script)) != wanted:
+            assert time.monotonic() < until, f"{script}: {seen!r}, not {wanted!r}"
+            time.sleep(0.02)
 
     def press(self, key: str) -> None:
         """Press and let go a key, as a person does."""

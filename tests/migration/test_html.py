@@ -201,8 +201,8 @@ def test_light_and_dark_follow_the_system_until_someone_chooses(show: Callable[.
     page = show(report_samples.everything())
     assert page.run(BACKGROUND) == LIGHT
     page.prefer(dark=True)
-    assert page.run(BACKGROUND) == DARK
-    assert page.run("document.querySelector('#theme').textContent") == "Light"
+    page.becomes(BACKGROUND, DARK)
+    page.becomes("document.querySelector('#theme').textContent", "Light")
     page.click("#theme")
     assert page.run(BACKGROUND) == LIGHT
     page.press("t")
