@@ -114,7 +114,7 @@ def test_the_result_says_what_the_edited_object_says(seed: int, size: int) -> No
         replacements += made
     new_text = apply(text, replacements)
     assert all(_may_be_refused(reason, text) for reason in refused)
-    why = verify.why_not(new_text, data)
+    why = verify.why_not(documents.read(new_text), data)
     assert _may_differ(text, why) or not why, why
     if "\r\n" in text:
         assert "\n" not in new_text.replace("\r\n", "")

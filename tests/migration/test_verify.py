@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.migration import verify
+from webhook.migration import documents, verify
 from webhook.migration.results import Replacement
 
 
@@ -30,14 +30,15 @@ from webhook.migration.results import Replacement
     ],
 )
 def test_a_text_says_what_it_should(text: str, wanted: list[Any], unread: int, why: str) -> None:
-    said = verify.why_not(text, wanted, unread)
+    said = verify.why_not(documents.read(text), wanted, unread)
     assert said.startswith(why)
     assert bool(said) is bool(why)
 
 
 def test_json_must_stay_json() -> None:
-    assert "name in quotes is missing" in verify.why_not('{"a": 1,}', [{"a": 1}], json=True)
-    assert verify.why_not('{"a": 1}', [{"a": 1}], json=True) == ""
+    bad, good = (documents.read(text, json=True) for text in ('{"a": 1,}', '{"a": 1}'))
+    assert "name in quotes is missing" in verify.why_not(bad, [{"a": 1}])
+    assert verify.why_not(good, [{"a": 1}]) == ""
 
 
 @pytest.mark.parametrize(

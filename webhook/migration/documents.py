@@ -118,8 +118,9 @@ def _collect(text: str, trees: Any, *, json: bool = False) -> Stream:
         document = Document(text, start, end, root, json)
         try:
             if root is not None:
-                _refuse_bombs(root)
-                _name_members(root, MOST_VALUES)
+                nodes = _in_order_of_ends(root)
+                _refuse_bombs(nodes)
+                _name_members(nodes, MOST_VALUES)
             document.data = _Reading(document).value(root, Path())
         except _UnfitError as error:
             unread.append(Unread(start, end, str(error), error.at))
@@ -193,19 +194,19 @@ def _in_order_of_ends(root: Node) -> list[Node]:
     return sorted(root.walk(), key=lambda node: (node.end, -node.start))
 
 
-def _refuse_bombs(root: Node) -> None:
+def _refuse_bombs(nodes: list[Node]) -> None:
     """Count the values that the aliases stand for, without making them."""
     sizes: dict[int, int] = {}
-    for node in _in_order_of_ends(root):
+    for node in nodes:
         held = [node.target] if isinstance(node, Alias) else node.children
         size = sizes[id(node)] = 1 + sum(sizes.get(id(each), 1) for each in held)
         if size > MOST_VALUES:
             raise _UnfitError(node.outer, f"holds over {MOST_VALUES:,} values, by its aliases")
 
 
-def _name_members(root: Node, left: int) -> None:
+def _name_members(nodes: list[Node], left: int) -> None:
     """Give every map its names."""
-    for node in _in_order_of_ends(root):
+    for node in nodes:
         if not isinstance(node, Map):
             continue
         for member in filter(is_merge, node.members):

@@ -96,18 +96,27 @@ def migrate_manifests(source: Source, plan: Plan) -> FileResult:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _New:
+    """The text with all replacements, read again, and why it may not be."""
+
+    text: str
+    stream: Stream
+    why: str = ""
+
+
 def _verified(source: Source, stream: Stream, works: list[_Work], plan: Plan) -> str:
     """The new text; documents of which it would not say what it should stay as they are."""
-    new_text, why = _joined(source, stream, works)
-    if why:
+    new = _joined(source, stream, works)
+    if new.why:
         _refuse_those_that_fail(source, stream, works)
-        new_text, why = _joined(source, stream, works)
-    why = why or _unstable(source, new_text, works, plan)
+        new = _joined(source, stream, works)
+    why = new.why or _unstable(source, new, works, plan)
     if why:
         for work in works:
             work.refuse(why)
         return source.text
-    return new_text
+    return new.text
 
 
 def _refuse_those_that_fail(source: Source, stream: Stream, works: list[_Work]) -> None:
@@ -116,7 +125,7 @@ def _refuse_those_that_fail(source: Source, stream: Stream, works: list[_Work]) 
     for tried, work in enumerate(works):
         for position, each in enumerate(works):
             each.replacements = spliced[position] if position == tried else []
-        _, why = _joined(source, stream, works)
+        why = _joined(source, stream, works).why
         if why:
             spliced[tried] = []
             work.refuse(why)
@@ -124,23 +133,21 @@ def _refuse_those_that_fail(source: Source, stream: Stream, works: list[_Work]) 
         work.replacements = replacements
 
 
-def _joined(source: Source, stream: Stream, works: list[_Work]) -> tuple[str, str]:
-    """The text with all replacements, and why it may not be."""
+def _joined(source: Source, stream: Stream, works: list[_Work]) -> _New:
     replacements = [each for work in works for each in work.replacements]
     if not replacements:
-        return source.text, ""
+        return _New(source.text, stream)
     new_text = apply(source.text, replacements)
+    new_stream = documents.read(new_text, json=source.kind == "json")
     wanted = [work.wanted for work in works]
-    unread = len(stream.unread)
-    return new_text, verify.why_not(new_text, wanted, unread, json=source.kind == "json")
+    return _New(new_text, new_stream, verify.why_not(new_stream, wanted, len(stream.unread)))
 
 
-def _unstable(source: Source, new_text: str, works: list[_Work], plan: Plan) -> str:
+def _unstable(source: Source, new: _New, works: list[_Work], plan: Plan) -> str:
     """Why a second run would not leave the new text alone."""
-    if new_text == source.text:
+    if new.text == source.text:
         return ""
-    stream = documents.read(new_text, json=source.kind == "json")
-    for number, (document, work) in enumerate(zip(stream.documents, works, strict=True), 1):
+    for number, (document, work) in enumerate(zip(new.stream.documents, works, strict=True), 1):
         again = _ask(document, plan)
         if again.edits and not work.refused:
             codes = sorted({said.finding.code for said in again.said if said.edits})

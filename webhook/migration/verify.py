@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.migration import documents
 from webhook.migration.splice import apply
 from webhook.migration.yaml_words import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from webhook.migration.documents import Stream
     from webhook.migration.results import Replacement
 
 
-def why_not(new_text: str, wanted: Sequence[Any], unread: int = 0, *, json: bool = False) -> str:
-    """Why the text does not say what is wanted of its documents, in order; empty if it does.
+def why_not(stream: Stream, wanted: Sequence[Any], unread: int = 0) -> str:
+    """Why the new text, read, does not say what is wanted of its documents; empty if it does.
 
     `unread` is how many parts of the text could not be read before.
     """
-    stream = documents.read(new_text, json=json)
     if len(stream.unread) != unread:
         where = stream.unread[-1] if stream.unread else None
         return (
