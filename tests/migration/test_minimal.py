@@ -207,7 +207,9 @@ def _may_be_refused(reason: str, text: str) -> bool:
     """Anchors, flow without colons, comments in flow: refused, and said so."""
     if "&" in text and ("anchor" in reason or "elsewhere needs" in reason or "merge" in reason):
         return True
-    return reason.startswith(("its tag or its form", "a comment stands between"))
+    return reason.startswith(
+        ("its tag or its form", "a comment stands between", "a comment below would become part")
+    )
 
 
 def _may_differ(text: str, why: str) -> bool:
@@ -216,8 +218,9 @@ def _may_differ(text: str, why: str) -> bool:
 
 
 def _is_in_own_lines(document: Document, edits: list[Edit], made: Replacement) -> bool:
-    """Whether the lines of the replacement are those of what is edited, or blank, or comments.
+    """Whether the lines of the replacement are those of what is edited, or blank, never comments.
 
+    Blank lines go where a text above would keep them, behind a dash and in flow style.
     What is put in may stand behind the last of them. Of a neighbour's line only the indent may go,
     where it comes up behind a dash, and the comma before what goes.
     """
@@ -228,7 +231,6 @@ def _is_in_own_lines(document: Document, edits: list[Edit], made: Replacement) -
         return bool(own & {first, first - 1})
     lines = text[made.start : made.end].split("\n")
     spare = {n for n, line in enumerate(lines, first) if not line.strip(" \t\r,")}
-    spare |= {n for n, line in enumerate(lines, first) if line.lstrip().startswith("#")}
     return set(range(first, last + 1)) <= own | spare
 
 

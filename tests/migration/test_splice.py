@@ -309,10 +309,10 @@ REMOVALS = [
         "a:\n- - 2\n",
     ),
     case(
-        "the comment above goes with what it is about",
-        "a: 1\n\n# about b\n# and more\nb: 2\n\nc: 3\n",
+        "the comment above stays, and the blank lines",
+        "a: 1\n\n# about b\n# and more\nb: 2 # this one\n\nc: 3\n",
         [Remove(at("b"))],
-        "a: 1\n\nc: 3\n",
+        "a: 1\n\n# about b\n# and more\n\nc: 3\n",
     ),
     case(
         "the comment above stays with those that follow",
@@ -321,10 +321,16 @@ REMOVALS = [
         "m:\n  # about both\n  b: 2\n",
     ),
     case(
-        "the comment above goes once all go that it is about",
+        "the comment above stays though all go that it is about",
         "m:\n  # about both\n  a: 1\n  b: 2\n\n  c: 3\n",
         [Remove(at("m", "a")), Remove(at("m", "b"))],
-        "m:\n  c: 3\n",
+        "m:\n  # about both\n\n  c: 3\n",
+    ),
+    case(
+        "a comment between two that go, the first behind a dash",
+        "l:\n- a: 1\n  # about b\n  b: 2\n  c: 3\n",
+        [Remove(at("l", 0, "a")), Remove(at("l", 0, "b"))],
+        "l:\n-\n  # about b\n  c: 3\n",
     ),
     case(
         "a comment that is a member itself stays",
@@ -344,19 +350,27 @@ REMOVALS = [
         [Remove(at("m", "d"))],
         "m:\n  a: 1\n# outside\n",
     ),
-    case("no two blank lines", "a: 1\n\nb: 2\n\nc: 3\n", [Remove(at("b"))], "a: 1\n\nc: 3\n"),
-    case("no blank line at the end", "a: 1\n\nb: 2\n", [Remove(at("b"))], "a: 1\n"),
     case(
-        "no blank line before the next document",
+        "blank lines on both sides", "a: 1\n\nb: 2\n\nc: 3\n", [Remove(at("b"))], "a: 1\n\n\nc: 3\n"
+    ),
+    case("a blank line at the end", "a: 1\n\nb: 2\n", [Remove(at("b"))], "a: 1\n\n"),
+    case(
+        "a blank line before the next document",
         "a: 1\n\nb: 2\n...\n",
         [Remove(at("b"))],
-        "a: 1\n...\n",
+        "a: 1\n\n...\n",
     ),
     case(
-        "no blank line below a name",
+        "a blank line below a name",
         "m:\n  a: 1\n\n  b: 2\n",
         [Remove(at("m", "a"))],
-        "m:\n  b: 2\n",
+        "m:\n\n  b: 2\n",
+    ),
+    case(
+        "a blank line that would be a text's goes",
+        "a: |+\n  x\nb: 2\n\nc: 3\n",
+        [Remove(at("b"))],
+        "a: |+\n  x\nc: 3\n",
     ),
     case(
         "a blank line that is a text's stays",
@@ -388,7 +402,7 @@ REMOVALS = [
         "items",
         "l:\n# one\n- a: 1\n  b: 2\n# two\n- a: 3\n",
         [Remove(at("l", 0))],
-        "l:\n# two\n- a: 3\n",
+        "l:\n# one\n# two\n- a: 3\n",
     ),
 ]
 
@@ -725,6 +739,13 @@ REFUSED = [
         [Remove(at("a", "c"))],
         "a comment stands between it and what stays",
         "2",
+    ),
+    refused(
+        "a comment that would be of the text above",
+        "a: |\n  x\nb: 1\n  # far right\nc: 2\n",
+        [Remove(at("b"))],
+        "a comment below would become part of the text above",
+        "|",
     ),
     refused("what is not there", "a: 1\n", [Remove(at("b"))], "b is not in the text", "a: 1"),
     refused("what is nowhere", "a: 1\n", [Remove(at("b", "c"))], "b is not in the text", "a: 1"),

@@ -194,10 +194,10 @@ def test_a_map_is_no_text() -> None:
     ("section", "value", "why"),
     [
         pytest.param(
-            "podAntiAffinity",
+            "podAffinity",
             {PREFERRED: [{"weight": 100, **NEAR}]},
             "a preferred term has no podAffinityTerm",
-            id="weight and selector on one level (pattern 14)",
+            id="weight and selector on one level",
         ),
         pytest.param(
             "nodeAffinity",
@@ -342,6 +342,20 @@ def test_a_field_that_never_shipped_goes_where_the_user_wants_what_is_unsafe() -
     cx = Context(Settings(scope="all-legacy"), unsafe=True)
     both = {"podAntiAffinity": {NEVER: [NEAR], REQUIRED: [NEAR]}}
     assert found(rule, said(both), cx) == [noted(never), moved(Set(ANTI, {REQUIRED: [NEAR]}))]
+
+
+def test_a_preferred_term_about_no_pod_stays_behind_or_goes_with_what_is_unsafe() -> None:
+    """Pattern 14: weight and selector on one level. The scheduler saw an empty term there."""
+    flat, term = {"weight": 100, **NEAR}, {"weight": 1, "podAffinityTerm": NEAR}
+    notes = [f"podAntiAffinity.{PREFERRED} has no {member!r}" for member in NEAR] + [
+        "a preferred term has no podAffinityTerm, so it was about no pod"
+    ]
+    assert found(rule, said({"podAntiAffinity": {PREFERRED: [flat]}})) == [
+        reported(AT, noted(note).message) for note in notes
+    ]
+    both = said({"podAntiAffinity": {PREFERRED: [flat, term]}})
+    cx = Context(Settings(scope="all-legacy"), unsafe=True)
+    assert found(rule, both, cx) == [*map(noted, notes), moved(Set(ANTI, {PREFERRED: [term]}))]
 
 
 def test_members_that_no_scheduler_read_are_dropped_and_named() -> None:

@@ -141,3 +141,16 @@ def test_an_autoscaler_names_its_workload_by_the_version_of_today() -> None:
     message = "PetSet of apps/v1alpha1 is gone since 1.5: write StatefulSet of apps/v1"
     edits = (Set(at / "apiVersion", "apps/v1"), Set(at / "kind", "StatefulSet"))
     assert found(rule, obj) == [Finding(rule.CODE, at / "apiVersion", message, edits)]
+
+
+def test_an_owner_is_named_by_the_version_of_today() -> None:
+    """What `kubectl get -o json` printed in those days has the owner in its metadata."""
+    today = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "1"}
+    owner = {**today, "apiVersion": "extensions/v1beta1"}
+    obj = {"kind": "Pod", "metadata": {"ownerReferences": [today, owner]}}
+    at = Path(("metadata", "ownerReferences", 1, "apiVersion"))
+    message = "ReplicaSet of extensions/v1beta1 is gone since 1.16: write ReplicaSet of apps/v1"
+    assert found(rule, obj) == [Finding(rule.CODE, at, message, (Set(at, "apps/v1"),))]
+    nothings: list[Any] = ["x", [None], [{}], {"apiVersion": "extensions/v1beta1"}]
+    for nothing in nothings:
+        assert found(rule, {"kind": "Pod", "metadata": {"ownerReferences": nothing}}) == []

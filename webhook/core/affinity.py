@@ -133,6 +133,20 @@ def empty_topology_key(section: Section) -> None:
             section.notes.append(f"an empty topologyKey is taken for {_HOSTNAME}")
 
 
+def terms_of_no_pods(section: Section) -> None:
+    """Leave preferred anti-affinity without a podAffinityTerm behind.
+
+    1.5 let it pass: the empty term that it stood for selects no pod (validation.go,
+    validatePodAffinityTerm with allowEmptyTopologyKey).
+    """
+    preferred = section.value.get(PREFERRED, [])
+    kept = [each for each in preferred if "podAffinityTerm" in each]
+    if len(kept) < len(preferred):
+        section.value[PREFERRED] = kept
+        section.left = True
+        section.notes.append("a preferred term has no podAffinityTerm, so it was about no pod")
+
+
 def rename_labels(section: Section, names: Sequence[tuple[str, str]]) -> None:
     """Write deprecated node label keys as today's."""
     today = dict(names)

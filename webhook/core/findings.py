@@ -58,6 +58,12 @@ class Finding:
             return "repaired" if self.mode is Mode.ENFORCE else "would repair"
         return "reported"
 
+    @property
+    def is_remark(self) -> bool:
+        """Whether nobody need do anything: worth knowing, or a word on another's repair."""
+        beside = self.severity is Severity.REPAIR and not self.edits
+        return beside or self.severity is Severity.NOTICE
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

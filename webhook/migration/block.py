@@ -1,15 +1,14 @@
 """Entries of maps and lists in block style: where they go from a text, and where new ones come.
 
-A member or an item leaves with its own lines: its trailing comment, and the comment above it if
-that can be of nothing else. A comment stands for the run of entries below it, up to the next
-comment or blank line, so it goes with the whole run; it stays where it looks like entries that are
-commented out. No blank line is left over where an entry was.
+A member or an item leaves with its own lines, a comment behind it on the last of them among these.
+The comments above and below it and the blank lines around it stay: who wrote them knows what of.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from webhook.migration.habits import column, habits_of, line_end, line_start, newline, next_line
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from webhook.migration.documents import Document
     from webhook.migration.nodes import Collection, Entry
 
-_COMMENTED_OUT = re.compile(r"#+[ \t]*(?:-[ \t]|[\"']?[\w./-]+[\"']?[ \t]*:(?:[ \t\r]|$)|[\[{}\]])")
-_BLANK = re.compile(r"[ \t]*\r?\n")
 _SPACES = re.compile(r" *\Z")
 _COMPACT = re.compile(r" *(?:-[ \t]+)+\Z")
 
@@ -41,10 +38,6 @@ def removed(document: Document, node: Collection, gone: list[bool]) -> Iterator[
     for position in range(start, len(every)):
         if gone[position]:
             yield _own_lines(document, every[position])
-    for run in _runs(document.text, every):
-        heading = _heading(document, every, run.start)
-        if heading is not None and all(gone[position] for position in run) and run.start >= start:
-            yield heading
 
 
 def _before(text: str, at: int) -> str:
@@ -69,41 +62,14 @@ def _pulled_up(document: Document, leaving: list[Any]) -> Iterator[Replacement]:
     before = _before(text, leaving[0].start)
     if not _COMPACT.match(before) or column(text, stays.start) != len(before):
         raise RefusedError("something stands before it on its line", _value(leaving[0]))
-    between = text[line_end(text, leaving[-2].end) : stays.start]
-    if not between.strip():
+    between = (text[line_end(text, a.end) : b.start] for a, b in pairwise(leaving))
+    if not any(gap.strip() for gap in between):
         yield Replacement(leaving[0].start, stays.start, "")
         return
     start = leaving[0].start - len(before) + len(before.rstrip())
-    yield Replacement(start, line_end(text, leaving[-2].end), "")
-
-
-def _runs(text: str, every: list[Any]) -> Iterator[range]:
-    """Positions of entries that have no comment and no blank line between them."""
-    start = 0
-    for position in range(1, len(every) + 1):
-        if position < len(every):
-            end = next_line(text, line_end(text, every[position - 1].end))
-            if end >= line_start(text, every[position].start):
-                continue
-        yield range(start, position)
-        start = position
-
-
-def _heading(document: Document, every: list[Any], position: int) -> Replacement | None:
-    """The comment lines right above an entry, at its column."""
-    text, entry = document.text, every[position]
-    indent = column(text, entry.start)
-    end = start = line_start(text, entry.start)
-    least = next_line(text, every[position - 1].end) if position else 0
-    while start > least:
-        above = line_start(text, start - 1)
-        line = text[above:start]
-        if above < least or line[:indent].strip(" ") or line[indent : indent + 1] != "#":
-            break
-        if _COMMENTED_OUT.match(line, indent):
-            return None
-        start = above
-    return Replacement(start, end, "") if start < end else None
+    yield Replacement(start, line_end(text, leaving[0].end), "")
+    for entry in leaving[1:-1]:
+        yield _own_lines(document, entry)
 
 
 def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> Replacement:
@@ -122,51 +88,35 @@ def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> R
     return Replacement(at, at, "".join(f"{line}{ends}" for line in block))
 
 
-def tidied(document: Document, gone: list[Replacement], kept: Container[int]) -> list[Replacement]:
-    """The removals, joined, with the blank lines that would be left over.
+def parted(document: Document, gone: list[Replacement], kept: Container[int]) -> list[Replacement]:
+    """The removals, joined, with what would get another meaning once they are gone.
 
-    That is: a second one in a row, one below the name of a map or a list, or one at the end. None
-    goes where something is put in (`kept`).
+    That is: the blank lines below, where the text above keeps those that follow it, and the line
+    end above, where the file ended without one. Neither goes where something is put in (`kept`).
     """
     before: list[Replacement] = []
     after = joined(gone, kept)
     while after != before:
         before = after
-        tidy = [_tidy(document, each) if each.end not in kept else each for each in before]
-        after = joined(tidy, kept)
+        after = joined([_parted(document, each, kept) for each in before], kept)
     text = document.text
     for position, each in enumerate(after):
-        if each.start in kept or not each.start:
+        if each.start in kept or not each.start or each.end < len(text):
             continue
-        if text.endswith("\n") or _text_above(document, each.start) is not None:
-            continue  # the line end above is no part of a text
-        if each.end == len(text):
+        if not text.endswith("\n") and _text_above(document, each.start) is None:
             start = each.start - (2 if text[: each.start].endswith("\r\n") else 1)
             after[position] = Replacement(start, each.end, "")
     return after
 
 
-def _tidy(document: Document, removal: Replacement) -> Replacement:
+def _parted(document: Document, removal: Replacement, kept: Container[int]) -> Replacement:
     text, start, end = document.text, removal.start, removal.end
-    if start != line_start(text, start) or end not in {len(text), line_start(text, end)}:
+    if end in kept or start != line_start(text, start):
         return removal
-    above = text[line_start(text, start - 1) : start] if start else "\n"
-    scalar = _text_above(document, start)
-    if scalar is not None:
-        end = _behind_text(text, scalar, end, blank=not above.strip())
-    elif not above.strip() or _begins_block(above):
-        end = _behind_blank(text, end)
-    if end == len(text) or text.startswith(("---", "..."), end):
-        start = _without_blank_above(document, start)
-    return Replacement(start, end, "")
-
-
-def _behind_blank(text: str, at: int) -> int:
-    blank = _BLANK.match(text, at)
-    while blank is not None:
-        at = blank.end()
-        blank = _BLANK.match(text, at)
-    return at
+    if end != len(text) and end != line_start(text, end):
+        return removal
+    above = _text_above(document, start)
+    return removal if above is None else Replacement(start, _behind_text(text, above, end), "")
 
 
 def _block_scalars(document: Document) -> tuple[list[int], list[Scalar]]:
@@ -185,41 +135,23 @@ def _text_above(document: Document, at: int) -> Scalar | None:
     return scalars[last]
 
 
-def _behind_text(text: str, scalar: Scalar, at: int, *, blank: bool) -> int:
-    """Where the lines end that would become part of the text above once nothing is between.
+def _behind_text(text: str, scalar: Scalar, at: int) -> int:
+    """Where the blank lines end that would be the text's above, if it keeps them.
 
-    Those are comments as far right as the text and, if it keeps them, blank lines. These go, too,
-    if there are some above (`blank`).
+    A comment that is as far right as the text would be of the text, too; it must not go.
     """
     lines = text[scalar.start : scalar.end].splitlines()
     indent = min((len(x) - len(x.lstrip(" ")) for x in lines[1:] if x.strip()), default=1)
-    blank = blank or "+" in lines[0].split("#", 1)[0]
+    keeps = "+" in lines[0].split("#", 1)[0]
     end = at
     while end < len(text):
         line = text[end : next_line(text, end)]
-        if line.strip() and (len(line) - len(line.lstrip(" ")) < indent or line.lstrip()[0] != "#"):
+        if line.strip():
+            if line.lstrip()[0] == "#" and len(line) - len(line.lstrip(" ")) >= indent:
+                raise RefusedError("a comment below would become part of the text above", scalar)
             break
         end += len(line)
-        at = end if line.strip() or blank else at
-    return at
-
-
-def _begins_block(line: str) -> bool:
-    return line.split(" #", 1)[0].rstrip().endswith((":", "-"))
-
-
-def _without_blank_above(document: Document, start: int) -> int:
-    """Where the blank lines above begin, unless they are part of a text that keeps them."""
-    text = document.text
-    ends, _ = document.once(_block_scalars)
-    last = bisect_left(ends, start) - 1
-    least = ends[last] if last >= 0 else -1
-    while start:
-        above = line_start(text, start - 1)
-        if text[above:start].strip() or above <= least:
-            break
-        start = above
-    return start
+    return end if keeps else at
 
 
 def joined(gone: list[Replacement], kept: Container[int]) -> list[Replacement]:

@@ -207,14 +207,14 @@ def _about(edits: Iterable[Edit], touched: Iterable[Path]) -> Iterator[Edit]:
 
 def _status(work: _Work, said: Said) -> tuple[Status, str]:
     finding = said.finding
-    is_notice = finding.severity is Severity.NOTICE
-    if finding.exception or (is_notice and not said.is_repaired):
+    if finding.exception or (finding.is_remark and not said.is_repaired):
         return Status.NOTICE, ""
     if not said.is_repaired:
         return Status.PERSON, ""
     if work.refused:
         return Status.PERSON, f" (not done here, since {work.refused})"
-    is_whole = is_notice or finding.severity is Severity.REPAIR  # a notice only with --unsafe
+    # A notice has edits only with --unsafe.
+    is_whole = finding.severity in {Severity.REPAIR, Severity.NOTICE}
     return Status.FIXABLE if is_whole else Status.PERSON, ""
 
 

@@ -378,7 +378,7 @@ class _Part:
         finding = found.finding
         start, end = made.document.place(found.at)
         message = self.masks.shown(finding.message)
-        status = Status.NOTICE if finding.severity is Severity.NOTICE else Status.PERSON
+        status = Status.NOTICE if finding.is_remark else Status.PERSON
         fix: tuple[Replacement, ...] = ()
         cause = (finding.code, made.document.place(found.asked_at)[0])
         if found.held and finding.code in HARMLESS and cause not in self.held:

@@ -54,7 +54,7 @@ def splice(document: Document, edits: Iterable[Edit]) -> list[Replacement]:
     made.sort(key=lambda pair: -pair[0])  # what is put in at one place: the innermost first
     others = _joined([each for _, each in made])
     kept = {each.start for each in others}
-    return _in_order(document, [*block.tidied(document, removals, kept), *others])
+    return _in_order(document, [*block.parted(document, removals, kept), *others])
 
 
 def _joined(found: list[Replacement]) -> list[Replacement]:

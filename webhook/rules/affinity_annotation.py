@@ -11,8 +11,9 @@ DaemonSet pod stays pinned to its node; preferred terms are added. GPU model nam
 topologyKey of a preferred anti-affinity term becomes `kubernetes.io/hostname`. `namespaces: []`
 means the pod's own namespace (`affinity.emptyNamespaces: all` for manifests of 1.3-1.5).
 
-`requiredDuringSchedulingRequiredDuringExecution` was in the types and never implemented: it stays
-behind in the annotation for a person, or goes with it where unsafe edits are wanted (`--unsafe`).
+What never had an effect stays behind in the annotation for a person, or goes with it where unsafe
+edits are wanted (`--unsafe`): `requiredDuringSchedulingRequiredDuringExecution`, which was in the
+types and never implemented, and preferred anti-affinity without a podAffinityTerm.
 
 A part that is no JSON of that shape, that the API server would refuse, or that would need more than
 100 terms is not converted: the annotation stays, and the warning says why. On a pod that can run as
@@ -113,6 +114,8 @@ def _prepare(name: str, section: Section, cx: Context) -> list[str]:
     notes: list[str] = []
     if section.why:
         return notes
+    if name == "podAntiAffinity":
+        affinity.terms_of_no_pods(section)
     affinity.drop_empty(section)
     if name == "podAntiAffinity":
         affinity.empty_topology_key(section)

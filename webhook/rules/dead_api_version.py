@@ -5,8 +5,9 @@ and `apps/v1beta2` are refused since 1.16 ("no matches for kind"), CronJobs of `
 1.25; PetSets, ScheduledJobs and Jobs of `extensions` went long before.
 
 Does: writes `apps/v1` or `batch/v1`, StatefulSet for PetSet and CronJob for ScheduledJob, also
-where a HorizontalPodAutoscaler names such a workload, and deletes what only the old version had
-(`rollbackTo`, `templateGeneration`, `uniqueLabelKey`, `metadata.initializers` and `clusterName`).
+where a HorizontalPodAutoscaler or an owner reference names such a workload, and deletes what only
+the old version had (`rollbackTo`, `templateGeneration`, `uniqueLabelKey`, `metadata.initializers`
+and `clusterName`).
 What the new version needs besides is missing-selector's, where its defaults differ changed-default
 says so. A StatefulSet without `serviceName` is converted too, and a person must name its Service.
 A version that the target release (`--target-version`) still serves stays.
@@ -36,6 +37,7 @@ NAME = "dead-api-version"
 CODE = "GPU120"
 
 _SPEC = ROOT / "spec"
+_OWNERS = ROOT / "metadata" / "ownerReferences"
 _ONLY_OLD: dict[str, tuple[str, ...]] = {
     "Deployment": ("rollbackTo", "uniqueLabelKey"),
     "DaemonSet": ("templateGeneration", "uniqueLabelKey"),
@@ -47,10 +49,18 @@ def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
     successor = workload_successor(obj, cx.target)
     if successor is not None:
         yield _converted(obj, successor)
-    reference = as_map(as_map(obj.get("spec")).get("scaleTargetRef"))
-    successor = workload_successor(reference, cx.target)
-    if successor is not None:
-        yield _renamed(_SPEC / "scaleTargetRef", reference, successor)
+    for at, reference in _references(obj):
+        successor = workload_successor(reference, cx.target)
+        if successor is not None:
+            yield _renamed(at, reference, successor)
+
+
+def _references(obj: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Where another object is named by its version, kind and name."""
+    yield _SPEC / "scaleTargetRef", as_map(as_map(obj.get("spec")).get("scaleTargetRef"))
+    owners = as_map(obj.get("metadata")).get("ownerReferences")
+    for position, owner in enumerate(owners if isinstance(owners, list) else ()):
+        yield _OWNERS / position, as_map(owner)
 
 
 def _converted(obj: dict[str, Any], successor: Successor) -> Finding:
