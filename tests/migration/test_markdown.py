@@ -147,6 +147,18 @@ def test_what_is_taken_over_keeps_to_the_indent_of_the_list() -> None:
     assert "annotations" not in (result.new_text or "")
 
 
+@pytest.mark.parametrize("unsafe", [False, True], ids=["by default", "with --unsafe"])
+def test_a_pod_in_a_kind_that_nobody_knows_is_a_pod_by_its_shape(*, unsafe: bool) -> None:
+    """With --unsafe the rule on data would rename it first, and say less."""
+    job = "kind: TrainingJob\nspec:\n  trainer:\n" + textwrap.indent(PART, "    ")
+    source = Source.of_text("README.md", f"```yaml\n{job}```\n")
+    result = markdown.migrate(source, Plan(unsafe=unsafe))
+    assert result.new_text == f"```yaml\n{job}```\n".replace(OLD, NEW)
+    assert [(each.status, each.place.line, len(each.fix)) for each in result.located] == [
+        (Status.FIXABLE, 7, 1)
+    ]
+
+
 FENCES = {
     "an info string with backticks is none": ("``` a`b\nx\n", []),
     "a closing fence has no info string": ("```\nx\n``` y\nz\n```\n", ["x\n``` y\nz\n"]),

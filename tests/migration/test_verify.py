@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from webhook.migration import documents, verify
-from webhook.migration.results import Replacement
 
 
 @pytest.mark.parametrize(
@@ -39,17 +38,3 @@ def test_json_must_stay_json() -> None:
     bad, good = (documents.read(text, json=True) for text in ('{"a": 1,}', '{"a": 1}'))
     assert "name in quotes is missing" in verify.why_not(bad, [{"a": 1}])
     assert verify.why_not(good, [{"a": 1}]) == ""
-
-
-@pytest.mark.parametrize(
-    ("new_text", "replacements", "minimal"),
-    [
-        pytest.param("axd", [Replacement(1, 3, "x")], True, id="what the replacements say"),
-        pytest.param("axe", [Replacement(1, 3, "x")], False, id="something else"),
-        pytest.param("abcdx", [Replacement(5, 6, "x")], False, id="behind the end"),
-    ],
-)
-def test_a_new_text_is_the_old_one_but_for_replacements(
-    new_text: str, replacements: list[Replacement], *, minimal: bool
-) -> None:
-    assert verify.is_minimal("abcd", new_text, replacements) is minimal

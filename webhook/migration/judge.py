@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from webhook.core.edits import Edit
     from webhook.core.findings import Finding, Verdict
     from webhook.core.pod import Pod
-    from webhook.core.rule import Context
+    from webhook.core.rule import Context, ObjectRule
     from webhook.migration.results import Plan
 
     Raw = dict[str, Any]
@@ -188,8 +188,8 @@ class _Judge:
         cx = context(obj, self.plan)
         places = templates_of(obj, self.plan.settings)
         rest = [(at, part) for at, part in shapes(obj) if not _meets(at, places)]
-        asked = self._rules(MANIFEST, self.at, tracing)
-        self._note(engine.run_on_object(asked, obj, cx, draft), asked, [at for at, _ in rest])
+        asked = self._rules(_elsewhere([at for at, _ in rest]), self.at, tracing)
+        self._note(engine.run_on_object(asked, obj, cx, draft), asked)
         inside = cx if places in ([], [ROOT]) else around(cx, obj)
         for place in places:
             asked = self._rules(RULES, self.at, tracing)
@@ -233,18 +233,31 @@ class _Judge:
             if self.plan.asks(rule.CODE) and not (self.fragment and rule.CODE in OF_OBJECTS)
         ]
 
-    def _note(self, verdict: Verdict, asked: list[_Asked], within: Iterable[Path] = ()) -> None:
-        """Take down what was said; not by the rule on data of what is a pod by its shape."""
-        shaped = [Path((*self.at, *at)) for at in within]
+    def _note(self, verdict: Verdict, asked: list[_Asked]) -> None:
+        """Take down what was said."""
         heard = {rule.CODE: list(rule.heard) for rule in asked}
         for finding in verdict.findings:
             at, touches, is_held = heard[finding.code].pop(0)
-            if finding.code == legacy_name_elsewhere.CODE and any(
-                at[: len(each)] == tuple(each) for each in shaped
-            ):
-                continue
             self.judged.found.append(Found(finding, at, self.name, touches, is_held, at))
         self.judged.failed += [code for code, _ in verdict.failed]
+
+
+def _elsewhere(pods: list[Path]) -> list[Any]:
+    """The rules of objects; that on data says nothing of what is a pod by its shape."""
+    return [_Outside(rule, pods) if rule is legacy_name_elsewhere else rule for rule in MANIFEST]
+
+
+class _Outside:
+    """A rule that is silent of some places."""
+
+    def __init__(self, rule: ObjectRule, places: list[Path]) -> None:
+        self.NAME, self.CODE = rule.NAME, rule.CODE
+        self._rule, self._places = rule, places
+
+    def check(self, obj: Raw, cx: Context) -> Iterator[Finding]:
+        for finding in self._rule.check(obj, cx):
+            if not any(finding.at[: len(place)] == place for place in self._places):
+                yield finding
 
 
 class _Asked:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.migration.splice import apply
 from webhook.migration.yaml_words import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.migration.documents import Stream
-    from webhook.migration.results import Replacement
 
 
 def why_not(stream: Stream, wanted: Sequence[Any], unread: int = 0) -> str:
@@ -31,10 +29,3 @@ def why_not(stream: Stream, wanted: Sequence[Any], unread: int = 0) -> str:
         if not is_same(is_, should):
             return f"document {number} of the new text would not say what it should"
     return ""
-
-
-def is_minimal(text: str, new_text: str, replacements: Sequence[Replacement]) -> bool:
-    """Whether the new text is the old one but for the replacements."""
-    return apply(text, replacements) == new_text and all(
-        0 <= one.start <= one.end <= len(text) for one in replacements
-    )
