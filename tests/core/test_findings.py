@@ -63,23 +63,21 @@ def test_one_word_says_what_came_of_a_finding(finding: Finding, enforced: str, e
 
 
 @pytest.mark.parametrize(
-    ("verdict", "denied", "needs_person"),
+    ("verdict", "denied"),
     [
-        pytest.param(Verdict((), {}, []), False, False, id="nothing was found"),
-        pytest.param(Verdict((REPAIR,), {}, []), False, False, id="all is repaired"),
-        pytest.param(Verdict((REPAIR, PERSON), {}, []), False, True, id="a person must look"),
-        pytest.param(Verdict((REPAIR, DENY), {}, []), True, False, id="the pod must not run"),
+        pytest.param(Verdict((), {}, []), False, id="nothing was found"),
+        pytest.param(Verdict((REPAIR,), {}, []), False, id="all is repaired"),
+        pytest.param(Verdict((REPAIR, PERSON), {}, []), False, id="a person must look"),
+        pytest.param(Verdict((REPAIR, DENY), {}, []), True, id="the pod must not run"),
         pytest.param(
-            Verdict((replace(DENY, mode=Mode.WARN),), {}, []), False, False, id="it would be denied"
+            Verdict((replace(DENY, mode=Mode.WARN),), {}, []), False, id="it would be denied"
         ),
         pytest.param(
-            Verdict((replace(DENY, exception="migrating"),), {}, []), False, False, id="excepted"
+            Verdict((replace(DENY, exception="migrating"),), {}, []), False, id="excepted"
         ),
-        pytest.param(Verdict((NOTICE,), {}, []), False, False, id="worth knowing"),
-        pytest.param(Verdict((), {}, [], FAILED), False, True, id="a rule failed"),
+        pytest.param(Verdict((NOTICE,), {}, []), False, id="worth knowing"),
+        pytest.param(Verdict((), {}, [], FAILED), False, id="a rule failed"),
     ],
 )
-def test_a_verdict_sums_its_findings_up(
-    verdict: Verdict, *, denied: bool, needs_person: bool
-) -> None:
-    assert (verdict.denied, verdict.needs_person) == (denied, needs_person)
+def test_a_verdict_denies_for_one_of_its_findings(verdict: Verdict, *, denied: bool) -> None:
+    assert verdict.denied is denied

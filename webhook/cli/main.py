@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from webhook import __version__
@@ -13,7 +14,7 @@ from webhook.cli.environment import flag
 from webhook.core.errors import WebhookError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 FINE, ERROR = 0, 1
 _INTERRUPTED = 130
@@ -271,40 +272,6 @@ def main(argv: Sequence[str] | None = None, program: str = "gpu-webhook") -> int
 
 
 def _run(args: argparse.Namespace) -> int:
-    match args.command:
-        case "serve":
-            from webhook.cli import serve
-
-            return serve.run(args)
-        case "watch":
-            from webhook.cli import watch
-
-            return watch.run(args)
-        case "review":
-            from webhook.cli import review
-
-            return review.run(args)
-        case "explain":
-            from webhook.cli import explain
-
-            return explain.run(args)
-        case "inventory":
-            from webhook.cli import inventory
-
-            return inventory.run(args)
-        case "scan":
-            from webhook.cli import scan
-
-            return scan.run(args)
-        case "migrate":
-            from webhook.cli import migrate
-
-            return migrate.run(args)
-        case "completion":
-            from webhook.cli import completion
-
-            return completion.run(args)
-        case _:
-            from webhook.cli import config
-
-            return config.run(args)
+    """Run the module that has the command's name; no other is loaded, so that --help is quick."""
+    run: Callable[[argparse.Namespace], int] = import_module(f"webhook.cli.{args.command}").run
+    return run(args)

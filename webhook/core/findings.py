@@ -87,7 +87,3 @@ class Verdict:
     @property
     def denied(self) -> bool:
         return any(finding.action == "denied" for finding in self.findings)
-
-    @property
-    def needs_person(self) -> bool:
-        return bool(self.failed) or any(f.severity is Severity.PERSON for f in self.findings)
