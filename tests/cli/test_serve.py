@@ -176,6 +176,28 @@ def test_a_signal_ends_it_with_0_and_without_a_word(tmp_path: Path, end: signal.
     assert "Traceback" not in server.stderr.read_text()[len(before) :]
 
 
+def test_a_worker_hears_a_signal_that_comes_as_it_is_forked_off() -> None:
+    program = (
+        "import os, signal, time\n"
+        "from webhook.admission.server import keep_signals_over_fork\n"
+        "signal.signal(signal.SIGTERM, lambda *_: os._exit(7))\n"
+        "keep_signals_over_fork()\n"
+        "for _ in range(50):\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        time.sleep(1)\n"
+        "        os._exit(0)\n"
+        "    os.kill(child, signal.SIGTERM)\n"
+        "    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=90
+    )
+    assert done.stdout.split() == ["7"] * 50
+    assert done.returncode == 7, "nor does the parent stay deaf"
+
+
 def test_what_is_under_way_is_answered_before_the_end(tmp_path: Path) -> None:
     with serving(tmp_path, "--dev", "--workers=1") as server, server.connect() as busy:
         busy.sendall(REQUEST[:-10])

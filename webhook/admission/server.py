@@ -14,6 +14,7 @@ import logging
 import os
 import signal
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uvloop
@@ -42,6 +43,7 @@ IDLE_SECONDS = 1.0  # so long a connection is unused before it is closed while d
 LISTEN_ON_SECONDS = 1.0  # after the signal: the cluster learns of it a little later
 AT_ONCE = 256 * 1024  # bytes of a body; larger ones take their turn
 NOT_IMPLEMENTED = 501
+_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
 class Protocol(ASGIProtocol):  # type: ignore[misc]
@@ -265,6 +267,19 @@ def _introduce(arbiter: Any, worker: Worker) -> None:
     worker.arbiter = arbiter
 
 
+def keep_signals_over_fork() -> None:
+    """Hold a stop back while a process is forked off, until the new one can hear it.
+
+    CPython's PyOS_AfterFork_Child forgets what came before it. A worker that is told to stop as
+    soon as it is forked off, as on a busy machine, would work on until it is killed.
+    """
+    os.register_at_fork(
+        before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, _STOPS),
+        after_in_parent=partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, _STOPS),
+        after_in_child=partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, _STOPS),
+    )
+
+
 class Lines(logging.Formatter):
     """gunicorn's own messages as JSON lines."""
 
@@ -347,6 +362,11 @@ class Server(BaseApplication):  # type: ignore[misc]
         }
         for name, value in settings.items():
             self.cfg.set(name, value)
+
+    def run(self) -> None:
+        """Serve until a signal says to stop."""
+        keep_signals_over_fork()
+        super().run()
 
     def load(self) -> AdmissionApp:
         """Called in each worker."""
