@@ -108,6 +108,11 @@ if TYPE_CHECKING:
         ),
         pytest.param("schedulers: [mine]", Settings(schedulers=("mine",)), id="schedulers"),
         pytest.param(
+            "unsafe: [quota-names, GPU134]",
+            Settings(unsafe=("GPU128", "GPU134")),
+            id="rules with unsafe edits, by name and code",
+        ),
+        pytest.param(
             "placement: {enabled: true, label: a.io/b, value: c}",
             Settings(placement=Placement(enabled=True, label="a.io/b", value="c")),
             id="placement",

@@ -14,6 +14,7 @@ from webhook.core.findings import Finding, Safety
 from webhook.core.modes import Mode, Modes
 from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
+from webhook.core.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,6 +80,17 @@ def risky(_: dict[str, Any], __: Context) -> Iterator[Finding]:
         pytest.param(Context(), {}, id="edits that are not safe are only told"),
         pytest.param(
             Context(unsafe=True), {"a": 1}, id="who asked for them has them; SHOW is never applied"
+        ),
+        pytest.param(
+            Context(Settings(unsafe=("D",)), at_rest=True),
+            {"a": 1},
+            id="the settings name it",
+        ),
+        pytest.param(
+            Context(Settings(unsafe=("E",)), at_rest=True), {}, id="the settings name another"
+        ),
+        pytest.param(
+            Context(Settings(unsafe=("D",))), {}, id="in admission the settings do not count"
         ),
     ],
 )

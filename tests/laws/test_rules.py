@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from webhook.admission.response import LONGEST_WARNING
 from webhook.core.labels import LONGEST_VALUE
 from webhook.core.pod import Pod
 from webhook.core.workloads import templates_of
-from webhook.rules import ALL, RETIRED
+from webhook.rules import ALL, RETIRED, UNSAFE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +53,12 @@ def test_a_rule_has_a_code_and_the_name_of_its_module(rule: Named) -> None:
 def test_codes_and_names_are_given_once() -> None:
     assert len({rule.CODE for rule in ALL}) == len(ALL)
     assert len({rule.NAME for rule in ALL}) == len(ALL)
+
+
+def test_the_rules_with_unsafe_edits_are_those_that_have_some() -> None:
+    texts = {rule.CODE: inspect.getsource(cast("ModuleType", rule)) for rule in ALL}
+    said = {code for code, text in texts.items() if "Safety.UNSAFE" in text or "unsafe(" in text}
+    assert {rule.CODE for rule in UNSAFE} == said
 
 
 def test_every_module_of_the_room_is_in_the_list() -> None:

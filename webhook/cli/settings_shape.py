@@ -43,7 +43,7 @@ from webhook.core.settings import (
     Taint,
 )
 from webhook.core.workloads import READY_MADE
-from webhook.rules import ALL, GUARD, POLICY, RETIRED
+from webhook.rules import ALL, GUARD, POLICY, RETIRED, UNSAFE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -119,6 +119,7 @@ RULE = rule_words(ALL, "the code or name of a rule (`gpu-webhook explain` lists 
 POLICY_RULE = rule_words(
     (*POLICY, *GUARD), "the code or name of a GPU3xx rule: only these have exceptions"
 )
+UNSAFE_RULE = rule_words(UNSAFE, "the code or name of a rule that has edits that are not safe")
 MODES: Shared[dict[str, Mode]] = Shared("modes", MapOf(RULE, MODE, dict))
 DEFINITIONS: dict[str, Shared[Any]] = {each.name: each for each in (MODE, MODES)}
 
@@ -890,6 +891,15 @@ FILE = Record(
             ),
             _section("guard", "Leak guard", _GUARD, "Pods that see GPUs without asking (GPU303)."),
             _section("workloads", "Workloads", _WORKLOADS, "Objects that hold pod templates."),
+            Setting(
+                "unsafe",
+                "Unsafe edits of manifests",
+                ListOf(UNSAFE_RULE),
+                "Rules whose edits in files are made though they may change how a pod runs, or who "
+                "may have how much; `--unsafe` is all of them. In admission they are never made.",
+                ["quota-names", "GPU134"],
+                "unsafe",
+            ),
         )
     ),
 )

@@ -28,7 +28,7 @@ class Context:
     will make, `workload` is that workload itself, and `workload_gpus` what all its pods ask for
     together. `today` is the day in UTC. `at_rest` says that what is judged is a manifest, which the
     rules on manifests have judged before, `target` is the Kubernetes that it is for, and `unsafe`
-    that its owner wants the edits that are not safe, too.
+    that its owner wants all edits that are not safe, too.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -48,6 +48,10 @@ class Context:
     at_rest: bool = False
     target: tuple[int, int] = (1, 36)
     unsafe: bool = False
+
+    def wants_unsafe(self, code: str) -> bool:
+        """Whether the owner of a manifest wants the edits of this rule that are not safe, too."""
+        return self.unsafe or (self.at_rest and code in self.settings.unsafe)
 
     @property
     def may_constrain(self) -> bool:

@@ -326,6 +326,7 @@ class Settings:
     capacity: Capacity = field(default_factory=Capacity)
     guard: Guard = field(default_factory=Guard)
     workloads: Workloads = field(default_factory=Workloads)
+    unsafe: tuple[str, ...] = ()  # codes of rules whose unsafe edits are made at rest, too
 
     def is_gpu(self, name: str) -> bool:
         """True for a resource name that counts GPUs today."""

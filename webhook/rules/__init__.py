@@ -95,5 +95,15 @@ GUARD: tuple[Rule, ...] = (leak_guard,)
 
 ALL: tuple[Named, ...] = (*MANIFEST, *RULES, *POLICY, *GUARD)
 
+# Some of their edits are made only with --unsafe, or where the settings name them (`unsafe`).
+UNSAFE: tuple[Named, ...] = (
+    affinity_annotation,
+    driver_paths,
+    quota_names,
+    legacy_name_elsewhere,
+    privileged_container,
+    gone_image,
+)
+
 # Codes that are no longer given, with the one that took over; a code is never used again.
 RETIRED: dict[str, str] = {}

@@ -82,7 +82,7 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
         notes = _prepare(name, section, cx)
         if not section.why:
             edits += _edits(pod, name, section)
-        left = section.left and not cx.unsafe
+        left = section.left and not cx.wants_unsafe(CODE)
         stays = stays or bool(section.why) or left
         if section.why:
             message = (

@@ -65,7 +65,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         unmounted = (Remove(at), *_unmount(pod, name)) if isinstance(name, str) else ()
         if fate is _Fate.REPORTED and unmounted and is_device(clean(path)) and _may_go(pod, cx):
             message = f"{_DEVICE.format(shown)}: delete the volume and its mounts"
-            severity = Severity.REPAIR if cx.unsafe else Severity.PERSON
+            severity = Severity.REPAIR if cx.wants_unsafe(CODE) else Severity.PERSON
             yield Finding(CODE, at, message, unmounted, severity, Safety.UNSAFE)
         elif fate is _Fate.REPORTED:
             message = f"{_OLD.format(shown)}; delete the volume, or list it in drivers.remove"
