@@ -164,6 +164,12 @@ def test_a_star_in_the_settings(glob: str, path: str, *, goes: bool) -> None:
     assert found(rule, legacy_pod(volumes=[volume(path)]), cx) == ([gone(path)] if goes else [])
 
 
+def test_the_library_folder_of_an_agent_is_not_ours() -> None:
+    for path in ("/usr/lib", "/usr/lib/"):
+        pod = {"spec": {"containers": [{"name": "a"}], "volumes": [volume(path)]}}
+        assert found(rule, pod, Context(Settings(scope="all-legacy"))) == []
+
+
 def test_a_pod_that_runs_is_only_warned() -> None:
     volumes = [volume("/usr/lib/nvidia-375")]
     assert found(rule, modern_pod(volumes=list(volumes))) == [alone("/usr/lib/nvidia-375")]

@@ -9,9 +9,9 @@ and on single files `libcuda.so*` and `libnvidia-*.so*` of a lib directory, with
 every kind of container, and takes the directories just unmounted out of LD_LIBRARY_PATH and PATH
 (never `/usr/local/nvidia`, which the toolkit and GKE fill themselves; never where the value has a
 `$(`). Other driver paths, some of which are alive on GKE and CCE, are only reported, unless
-`drivers.remove` lists them; from a pod that asks for GPUs, `--unsafe` takes the devices
-`/dev/nvidia*`, too. What the active driver profile mounts is never stale. A pod that can
-run as it is is only warned.
+`drivers.remove` lists them, and the whole of `/usr/lib` only where the pod asks for GPUs: agents
+mount it, too. From a pod that asks for GPUs, `--unsafe` takes the devices `/dev/nvidia*`. What the
+active driver profile mounts is never stale. A pod that can run as it is is only warned.
 
 Safety: safe.
 """
@@ -47,6 +47,7 @@ CODE = "GPU109"
 # The toolkit and GKE's device plugin put the driver here: images rely on these entries.
 _LIVE = ("/usr/local/nvidia", *(f"/usr/local/nvidia/{each}" for each in ("bin", "lib", "lib64")))
 _SEARCH_PATHS = ("LD_LIBRARY_PATH", "PATH")
+_EVERYBODYS = "/usr/lib"  # agents mount it, too; of a GPU pod it was for the driver
 _SHOWN = 100  # characters of a path in a message: it is one line
 
 
@@ -58,7 +59,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         if not isinstance(path, str):
             continue
         fate = _fate(clean(path), cx.settings.drivers)
-        if fate is _Fate.STAYS:
+        if fate is _Fate.STAYS or (clean(path) == _EVERYBODYS and not _asks(pod, cx)):
             continue
         at = pod.spec_at / "volumes" / position
         name, shown = volume.get("name"), path[:_SHOWN]
@@ -88,6 +89,11 @@ _REMOVED = (
     "the driver path {} of an old node is removed: the container toolkit brings the driver; delete "
     "the volume and its mounts"
 )
+
+
+def _asks(pod: Pod, cx: Context) -> bool:
+    """Whether the pod asks for GPUs, under the names of today or of then."""
+    return cx.stuck or bool(pod.gpus(cx.settings))
 
 
 def _may_go(pod: Pod, cx: Context) -> bool:
