@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.installed import ROOT, demand, empty_environment, run, wheel
 from tests.cli.test_scan import LEGACY, PERSON, put
+from tests.migration.browser import Page, started
 from webhook import __version__
 
 if TYPE_CHECKING:
@@ -60,6 +61,18 @@ def test_scan_and_migrate_with_every_report(programs: Path, tmp_path: Path) -> N
     done = run(programs / "gpu-webhook", "migrate", "-w", ".", "-o", "json", cwd=tmp_path)
     assert json.loads(done.stdout)["summary"]["fixed"] == 1
     assert "nvidia.com/gpu: 1" in (tmp_path / "a.yaml").read_text()
+
+
+def test_its_page_opens_in_a_browser_without_a_network(programs: Path, tmp_path: Path) -> None:
+    put(tmp_path, a=LEGACY)
+    run(programs / "gpu-webhook", "scan", ".", "--output-file=html=page.html", cwd=tmp_path)
+    with started() as browser:
+        page = Page(browser, size=(1280, 900))
+        page.open((tmp_path / "page.html").as_uri())
+        assert page.run("document.querySelectorAll('.finding').length") > 0
+        page.press("e")
+        assert "nvidia.com/gpu" in page.run("document.querySelector('ins').textContent")
+        assert (len(page.requests), page.complaints) == (1, [])
 
 
 def test_the_webhook_answers_from_it_too(programs: Path, tmp_path: Path) -> None:
