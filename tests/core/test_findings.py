@@ -63,6 +63,21 @@ def test_one_word_says_what_came_of_a_finding(finding: Finding, enforced: str, e
 
 
 @pytest.mark.parametrize(
+    ("finding", "is_remark"),
+    [
+        pytest.param(NOTICE, True, id="a notice"),
+        pytest.param(REPAIR, True, id="a word beside another's repair"),
+        pytest.param(EDITED, False, id="a repair"),
+        pytest.param(replace(EDITED, safety=Safety.UNSAFE), False, id="a repair left undone"),
+        pytest.param(PERSON, False, id="a person must look"),
+        pytest.param(DENY, False, id="the pod must not run"),
+    ],
+)
+def test_a_remark_asks_nothing_of_anybody(finding: Finding, *, is_remark: bool) -> None:
+    assert finding.is_remark is is_remark
+
+
+@pytest.mark.parametrize(
     ("verdict", "denied"),
     [
         pytest.param(Verdict((), {}, []), False, id="nothing was found"),
