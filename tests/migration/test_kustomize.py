@@ -143,6 +143,34 @@ def test_a_target_of_a_dead_version_is_told() -> None:
     assert [(each.place.line, each.code) for each in result.located] == [(3, "GPU120")]
 
 
+TARGET = """\
+patchesJson6902:
+- path: ops.yaml
+  target: {group: extensions, version: v1beta1, kind: Deployment, name: web}  # the web
+patches:
+- path: p.yaml
+  target:
+    group: apps
+    version: v1alpha1
+    kind: PetSet
+- path: q.yaml
+  target: {kind: Deployment}
+"""
+
+
+def test_a_target_is_named_as_it_will_be() -> None:
+    result = kustomize.migrate(Source.of_text("kustomization.yaml", TARGET), Plan())
+    assert result.new_text == TARGET.replace(
+        "group: extensions, version: v1beta1", "group: apps, version: v1"
+    ).replace("v1alpha1\n    kind: PetSet", "v1\n    kind: StatefulSet")
+    assert [(each.place.line, each.code, each.status) for each in result.located] == [
+        (3, "GPU120", Status.FIXABLE),
+        (6, "GPU120", Status.FIXABLE),
+    ]
+    again = kustomize.migrate(Source.of_text("kustomization.yaml", result.new_text or ""), Plan())
+    assert again.located == ()
+
+
 def test_the_files_of_a_kustomization(tmp_path: Path) -> None:
     for name in ("base/deployment.yaml", "base/unused.yaml", "over/patch.yaml", "over/ops.yaml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

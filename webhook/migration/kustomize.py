@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import engine
+from webhook.core.api_versions import workload_successor
 from webhook.core.draft import Draft
 from webhook.core.edits import Rename, Set
 from webhook.core.pod import SECTIONS, as_items, as_map
@@ -47,6 +48,7 @@ _CODE = legacy_resource.CODE
 _VERSIONS = (kind_case, dead_api_version, removed_api)
 _OPERATION = re.compile(r"\bop[\"']?[ \t]*:")
 _PATCHES = ("patches", "patchesJson6902", "patchesStrategicMerge")
+_WITH_TARGETS = ("patches", "patchesJson6902")
 _ANNOTATIONS = "commonAnnotations"
 
 
@@ -147,13 +149,27 @@ class _Work:
             if match is not None and self.plan.asks(match.code):
                 message = f"{match.message} in a patch of what needs it, and delete this line"
                 self._add(document, match.code, ROOT / _ANNOTATIONS / name, message)
-        for _, patch in as_items(as_map(document.data).get("patches")):
-            target = as_map(patch.get("target"))
-            version = f"{target.get('group', '')}/{target.get('version', '')}"
-            match = next(find(version, self.plan.settings), None)
-            if match is not None and self.plan.asks(match.code):
-                at = next(at for at, value in walk(document.data) if value is target)
-                self._add(document, match.code, at, f"the target of a patch: {match.message}")
+        for section in _WITH_TARGETS:
+            for position, patch in as_items(as_map(document.data).get(section)):
+                self._target(document, ROOT / section / position / "target", patch)
+
+    def _target(self, document: Document, at: Path, patch: Raw) -> None:
+        """What a patch is for, by group, version and kind: it must find what that is today."""
+        target = as_map(patch.get("target"))
+        version = f"{target.get('group', '')}/{target.get('version', '')}"
+        old = {"apiVersion": version, "kind": target.get("kind")}
+        successor = workload_successor(old, self.plan.target)
+        match = next(find(version, self.plan.settings), None)
+        if successor is not None and self.plan.asks(dead_api_version.CODE):
+            group, _, today = successor.api_version.partition("/")
+            edits: list[Edit] = [Set(at / "group", group), Set(at / "version", today)]
+            if successor.kind != target["kind"]:
+                edits.append(Set(at / "kind", successor.kind))
+            message = f"the target of a patch is {successor.kind} of {successor.api_version} today"
+            said = _Said(dead_api_version.CODE, at, f"{message}: write that", tuple(edits))
+            self._say(document, said, self._refused(document, edits))
+        elif match is not None and self.plan.asks(match.code):
+            self._add(document, match.code, at, f"the target of a patch: {match.message}")
 
     def result(self) -> FileResult:
         new_text = apply(self.source.text, self.replacements)

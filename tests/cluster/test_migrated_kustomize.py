@@ -1,0 +1,125 @@
+"""A kustomization migrated at rest, built by the real kustomize in kubectl."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.migration.trees import tree
+from webhook.cli.main import main
+from webhook.migration.migrate import migrate_text
+from webhook.migration.results import Plan
+from webhook.migration.source import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cluster.controlplane import ControlPlane
+
+pytestmark = pytest.mark.cluster
+
+DEPLOYMENT = """\
+apiVersion: extensions/v1beta1
+kind: Deployment
+metadata:
+  name: trainer
+spec:
+  replicas: 2
+  template:
+    metadata:
+      labels: {app: trainer}
+    spec:
+      containers:
+      - name: cuda
+        image: registry.example/cuda
+        resources:
+          limits:
+            alpha.kubernetes.io/nvidia-gpu: 1
+"""
+STRATEGIC = """\
+apiVersion: extensions/v1beta1
+kind: Deployment
+metadata:
+  name: trainer
+spec:
+  template:
+    spec:
+      containers:
+      - name: cuda
+        resources:
+          limits:
+            alpha.kubernetes.io/nvidia-gpu: 4  # more here
+"""
+OPERATIONS = """\
+- op: test
+  path: /spec/template/spec/containers/0/resources/limits/alpha.kubernetes.io~1nvidia-gpu
+  value: 4
+- op: replace
+  path: /spec/template/spec/containers/0/resources/limits/alpha.kubernetes.io~1nvidia-gpu
+  value: 8
+"""
+OVERLAY = """\
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [../base]
+namePrefix: big-
+patches:
+- path: strategic.yaml
+- path: operations.yaml
+  target: {group: extensions, version: v1beta1, kind: Deployment, name: trainer}
+- target: {kind: Deployment}
+  patch: |-
+    - op: add
+      path: /spec/template/spec/containers/0/resources/requests
+      value: {alpha.kubernetes.io/nvidia-gpu: 8}
+"""
+FILES = {
+    "base/kustomization.yaml": "resources: [deployment.yaml]\n",
+    "base/deployment.yaml": DEPLOYMENT,
+    "over/kustomization.yaml": OVERLAY,
+    "over/strategic.yaml": STRATEGIC,
+    "over/operations.yaml": OPERATIONS,
+}
+
+
+def living(text: str) -> str:
+    """The same in a version that is still served."""
+    selector = "  replicas: 2\n  selector: {matchLabels: {app: trainer}}\n"
+    text = text.replace("extensions/v1beta1", "apps/v1").replace("  replicas: 2\n", selector)
+    return text.replace("group: extensions, version: v1beta1", "group: apps, version: v1")
+
+
+def test_what_kustomize_builds_of_it_is_what_it_built_before_migrated(
+    cluster: ControlPlane, tmp_path: Path
+) -> None:
+    """Every patch still finds its target, and says of it what it said."""
+    tree(tmp_path, {name: living(text) for name, text in FILES.items()})
+    built = cluster.kubectl("kustomize", str(tmp_path / "over"))
+    wanted = migrate_text(Source.of_text("built.yaml", built), Plan()).new_text
+    assert main(["migrate", "--write", "--kustomize", str(tmp_path / "over")]) == 0
+    assert objects(cluster.kubectl("kustomize", str(tmp_path / "over"))) == objects(wanted or "")
+
+
+def test_patches_of_a_dead_version_find_their_target_in_that_of_today(
+    cluster: ControlPlane, tmp_path: Path
+) -> None:
+    """Of a kind that it does not know kustomize merges no lists: before, the image was lost."""
+    tree(tmp_path, FILES)
+    assert "image" not in cluster.kubectl("kustomize", str(tmp_path / "over"))
+    assert main(["migrate", "--write", "--kustomize", str(tmp_path / "over")]) == 0
+    after = cluster.kubectl("kustomize", str(tmp_path / "over"))
+    (deployment,) = objects(after)
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example/cuda"
+    assert container["resources"] == {
+        "limits": {"nvidia.com/gpu": 8},
+        "requests": {"nvidia.com/gpu": 8},
+    }
+    (tmp_path / "built.yaml").write_text(after)
+    cluster.kubectl("create", "--dry-run=server", "-f", str(tmp_path / "built.yaml"))
+
+
+def objects(text: str) -> list[Any]:
+    return [each for each in yaml.safe_load_all(text) if each is not None]
