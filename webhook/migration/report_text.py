@@ -122,7 +122,7 @@ def summary(report: Report) -> str:
     errors = sum(1 for result in report.results if result.error)
     skipped = sum(len(result.skipped) for result in report.results)
     if errors:
-        line += f"; {_amount(errors, 'file')} could not be read"
+        line += f"; {_amount(errors, 'file')} with an error"
     if skipped:
         line += f"; {_amount(skipped, 'part')} skipped"
     return line
