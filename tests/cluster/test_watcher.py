@@ -177,7 +177,7 @@ def test_f1_away_at_start_f2_killed_in_flight(
             assert watcher.facts() is None, "nothing is known, and nothing is published"
             assert watcher.status()["as_of"] == 0
             beat = watcher.status()["beat"]
-            until(lambda: watcher.status()["beat"] > beat, "it lives", 5)
+            until(lambda: watcher.status()["beat"] > beat, "it lives", 20)
         finally:
             cluster.start_apiserver(flags)
         seconds = watcher.until_equal(client, tmp_path)
