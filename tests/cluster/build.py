@@ -44,6 +44,11 @@ def releases() -> list[str]:
     return sorted(path.name.partition("-")[2] for path in TOOLS.glob("kubernetes-*"))
 
 
+def minor(release: str) -> int:
+    """The 36 of 1.36.3."""
+    return int(release.split(".")[1])
+
+
 def assets(release: str = RELEASE) -> Path:
     """Give the folder with the programs of one release; build them if they are not there."""
     given = os.environ.get("KUBEBUILDER_ASSETS")
