@@ -93,7 +93,7 @@ def test_all_is_well_at_first(replica: Replica) -> None:
 def test_a_crashed_watcher(replica: Replica) -> None:
     replica.watcher.process.kill()
 
-    until(lambda: replica.metric(UP) == 0, "the metric to say that the watcher is gone", 30)
+    until(lambda: replica.metric(UP) == 0, "the metric to say that the watcher is gone", 15)
     status, words = until(
         lambda: answer if (answer := replica.readyz())[0] != 200 else None,
         "the replica not to be ready",
@@ -109,7 +109,7 @@ def test_a_stale_inventory(replica: Replica) -> None:
     told = orjson.loads(status.read_bytes())
     status.write_bytes(orjson.dumps({**told, "as_of": time.time() - 400, "beat": time.time()}))
 
-    until(lambda: not replica.denies(), "pods to be admitted", 30)
+    until(lambda: not replica.denies(), "pods to be admitted", 10)
     code, words = replica.readyz()
     assert (code, "inventory: stale" in words) == (200, True)
     assert replica.metric(USABLE) == 0
@@ -120,7 +120,7 @@ def test_an_empty_inventory(replica: Replica) -> None:
     replica.watcher.process.wait()
     Publisher(replica.watcher.snapshot, Settings()).publish(_empty(), time.time())
 
-    until(lambda: not replica.denies(), "pods to be admitted", 30)
+    until(lambda: not replica.denies(), "pods to be admitted", 10)
     code, words = replica.readyz()
     assert (code, "inventory: no node offers GPUs" in words) == (200, True)
     assert replica.metric(USABLE) == 0
@@ -147,7 +147,7 @@ def test_no_inventory_at_all(cluster: ControlPlane, namespace: str, tmp_path: Pa
 def test_broken_settings_keep_the_ones_before_and_new_ones_are_taken(replica: Replica) -> None:
     replica.settings.write_text("polizy: {}\n")
 
-    until(lambda: replica.metric(RELOADED) == 0, "the metric to say so", 30)
+    until(lambda: replica.metric(RELOADED) == 0, "the metric to say so", 10)
     assert replica.denies()
     code, words = replica.readyz()
     assert code == 200
@@ -157,8 +157,8 @@ def test_broken_settings_keep_the_ones_before_and_new_ones_are_taken(replica: Re
     assert replica.server.log().count("have mistakes") == 1
 
     replica.settings.write_text("policy:\n  rules: {GPU301: warn}\n")
-    until(lambda: not replica.denies(), "the new settings to be in force", 30)
-    until(lambda: replica.metric(RELOADED) == 1, "the metric to say so", 30)
+    until(lambda: not replica.denies(), "the new settings to be in force", 10)
+    until(lambda: replica.metric(RELOADED) == 1, "the metric to say so", 10)
     until(lambda: replica.readyz() == (200, "ok"), "all to be well", 20)
 
 
@@ -175,7 +175,7 @@ def test_cordoned_gpu_nodes_deny_nothing(replica: Replica, cluster: ControlPlane
         afterwards.callback(cluster.kubectl, "taint", "nodes", *names, f"{taint}:NoSchedule-")
         nodes.set_schedulable(cluster.client, names, schedulable=False)
         cluster.kubectl("taint", "nodes", *names, f"{taint}=:NoSchedule")
-        until(lambda: replica.watcher.status()["published"] > before, "the cordon to be seen", 30)
+        until(lambda: replica.watcher.status()["published"] > before, "the cordon to be seen", 10)
         time.sleep(1.5)  # a worker looks once a second
         assert not replica.denies(1)
         assert replica.denies(99)  # cordoned or not, no node is so large

@@ -181,7 +181,7 @@ def test_f1_away_at_start_f2_killed_in_flight(
             assert watcher.facts() is None, "nothing is known, and nothing is published"
             assert watcher.status()["as_of"] == 0
             beat = watcher.status()["beat"]
-            until(lambda: watcher.status()["beat"] > beat, "it lives", 20)
+            until(lambda: watcher.status()["beat"] > beat, "it lives", 5)
         finally:
             cluster.start_apiserver(flags)
         seconds = watcher.until_equal(client, tmp_path)
@@ -292,7 +292,7 @@ def test_f4_gone_in_the_middle_of_a_list(
     proxy.rule = rule
     nodes.add(cluster.client, many)
     with WatcherProcess(tmp_path, kubeconfig_of(cluster, proxy.port, tmp_path)) as late:
-        seconds = late.until_equal(cluster.client, tmp_path)
+        seconds = late.until_equal(cluster.client, tmp_path, 40)
         say(record_property, "F4: right after 410 on a continue token", seconds)
         assert told
         # The status is written once a second, the snapshot when there is something new.

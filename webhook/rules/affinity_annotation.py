@@ -116,9 +116,8 @@ def _prepare(name: str, section: Section, cx: Context) -> list[str]:
         return notes
     if name == "podAntiAffinity":
         affinity.terms_of_no_pods(section)
-    affinity.drop_empty(section)
-    if name == "podAntiAffinity":
         affinity.empty_topology_key(section)
+    affinity.drop_empty(section)
     affinity.empty_namespaces(section, cx.settings.affinity.empty_namespaces)
     if cx.settings.affinity.rename_deprecated_labels:
         affinity.rename_labels(section, DEPRECATED_NODE_LABELS)
