@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import orjson
-
 from bench.generator import BENCH, Target, WrongAnswers, call, program
 from bench.processes import cpu_seconds, on_core, running, two_cores
 from bench.windows import Window
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from tests.cluster.certificates import KeyPair
 
 CONNECTIONS = (1, 8)
-OURS, REPLICAS, PEER = "gpu-webhook", "gpu-webhook, replicas", "controller-runtime"
+OURS, PEER = "gpu-webhook", "controller-runtime"
 _START = 20.0
 
 
@@ -36,11 +34,7 @@ class _Server:
 
 
 def measure(rounds: int, seconds: float, tell: Callable[[str], None]) -> list[Window]:
-    """Measure the servers in turn: A B A B, for each number of connections.
-
-    Ours twice: with pods that are all different, and with replicas of one template, whose answer
-    is remembered.
-    """
+    """Measure the servers in turn: A B A B, for each number of connections."""
     tell("server: the Go programs (built once)")
     program("load")
     program(PEER)
@@ -75,29 +69,16 @@ def _both() -> Iterator[dict[str, _Server]]:
             PEER: [str(program(PEER)), f"--port={peer}", f"--cert-dir={folder}"],
         }
         servers = {}
-        different = folder / "different.json"
-        different.write_bytes(_all_different((BENCH / "review.json").read_bytes()))
         for name, port in ((OURS, ours), (PEER, peer)):
             log = folder / f"{name}.log"
             with on_core(two_cores()[0]):
                 process = stack.enter_context(running(commands[name], log, {"GOMAXPROCS": "1"}))
             # The path and query are those that the shipped configuration makes.
             url = f"https://127.0.0.1:{port}/mutate?timeout=3s"
-            target = Target(url, authority.bundle, different, "patch")
+            target = Target(url, authority.bundle, BENCH / "review.json", "patch")
             wait_until_it_answers(process, target, log)
             servers[name] = _Server(target, process.pid)
-            if name == OURS:
-                replicas = Target(url, authority.bundle, BENCH / "review.json", "patch")
-                servers[REPLICAS] = _Server(replicas, process.pid)
         yield servers
-
-
-def _all_different(text: bytes) -> bytes:
-    """Put the pod's name, which is another one in each call, into its spec too."""
-    review = orjson.loads(text)
-    pod = review["request"]["object"]
-    pod["spec"]["hostname"] = pod["metadata"]["name"]
-    return orjson.dumps(review)
 
 
 def gpu_webhook_command(port: int, pair: KeyPair) -> list[str]:

@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission import response, subject, workloads
-from webhook.admission.memory import Memory, Outcome, key_of
 from webhook.admission.review import dump
 from webhook.admission.verify import flaw
 from webhook.core.engine import run
@@ -27,11 +26,25 @@ if TYPE_CHECKING:
     from webhook.core.rule import Rule
     from webhook.core.settings import Settings
     from webhook.telemetry.logs import Log
-    from webhook.telemetry.metrics import Metrics
+    from webhook.telemetry.metrics import Decision, Metrics
 
 MUTATE, VALIDATE, GUARD = "/mutate", "/validate", "/guard"
 US = "gpu-webhook"  # stands for the code in warnings about ourselves
 _MOST_NAMESPACES = 4096  # whose modes are remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All of an answer but the uid. `word` is for the log, empty if there is nothing to say."""
+
+    word: str
+    codes: list[str] = field(default_factory=list)
+    patch: bytes = b""
+    warnings: list[str] = field(default_factory=list)
+    audit: dict[str, str] = field(default_factory=dict)
+    fault: dict[str, str] = field(default_factory=dict)
+    decisions: tuple[Decision, ...] = ()  # for the metrics
+    denial: str = ""  # why the object is refused, if it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +59,6 @@ class Decider:
     guards: Sequence[Rule] = ()
     metrics: Metrics = NONE
     fresh: bool = True  # the inventory is not behind the cluster
-    memory: Memory = field(default_factory=Memory)
     _contexts: dict[str, Context] = field(default_factory=dict)
 
     def mutate(self, review: Review) -> bytes:
@@ -63,11 +75,7 @@ class Decider:
         cx = self._context(review.request["namespace"])
         if is_opted_out(cx.namespace_labels) or subject.pod_is_opted_out(pod):
             return self._passed(MUTATE, review, began)
-        key = key_of(review, pod)
-        outcome = self.memory.recall(key)
-        if outcome is None:
-            outcome = self._repaired(review, pod, began, run(self.rules, pod, cx))
-            self.memory.keep(key, outcome)
+        outcome = self._repaired(review, pod, began, run(self.rules, pod, cx))
         return self._answer(MUTATE, review, pod, began, outcome)
 
     def guard(self, review: Review) -> bytes:
@@ -138,9 +146,8 @@ class Decider:
     ) -> Outcome:
         """What the rules did, with a patch that has been tried."""
         self._report_failures(review, pod, began, verdict)
-        lasts = not verdict.failed
         if not verdict.patch:
-            return replace(_outcome(_undenied(verdict.findings)), lasts=lasts)
+            return _outcome(_undenied(verdict.findings))
         patch, fault, level = _tried(review, pod, verdict)
         if fault:
             text = f"this was let through unrepaired: {fault}; repair its manifest"
@@ -149,7 +156,7 @@ class Decider:
                 "refused", _codes(verdict.findings), b"", [response.warning(US, text)], fault=told
             )
         outcome = _outcome(_undenied(verdict.findings))
-        return replace(outcome, word="patched", patch=patch, lasts=lasts)
+        return replace(outcome, word="patched", patch=patch)
 
     def _report_failures(
         self, review: Review, pod: dict[str, Any], began: float, verdict: Verdict

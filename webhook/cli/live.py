@@ -9,11 +9,10 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.admission.decide import Decider
-from webhook.admission.memory import Memory
 from webhook.cli import settings_file
 from webhook.core.errors import InputError, SettingsError
 from webhook.core.settings import Settings
@@ -79,10 +78,8 @@ class Live:
     fresh: bool = True
     _fault: str = ""  # of the settings file that is there now
     _seen: tuple[int, ...] = ()
-    _shape: str = ""
     _status: Status | None = None
     _since: float = 0.0
-    _memory: Memory = field(default_factory=Memory)
     _said: str = ""
 
     def __post_init__(self) -> None:
@@ -103,7 +100,6 @@ class Live:
             guards=GUARD,
             metrics=self.metrics,
             fresh=self.fresh,
-            memory=self._memory,
         )
 
     def refresh(self) -> bool:
@@ -131,7 +127,6 @@ class Live:
         self.settings = settings
         if self.sources.nodes:
             self.inventory = inventory
-        self._memory = Memory()
         return True
 
     def _read_snapshot(self) -> bool:
@@ -142,9 +137,6 @@ class Live:
         if new is not None:
             self.inventory = new
             self.metrics.inventory_loaded()
-            if snapshot.shape != self._shape:
-                self._shape = snapshot.shape
-                self._memory = Memory()
         self._status = snapshot.status()
         fresh = self.inventory is not None and self._age() <= STALE_SECONDS
         changed = fresh is not self.fresh
