@@ -6,7 +6,7 @@ MADE   := .venv/.made-from-$(shell cat pyproject.toml requirements-dev.txt | cks
 # 1,000 examples of each property in CI, always the same; 200 new ones elsewhere.
 export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
-.PHONY: dev demo demo-cluster test unit browser test-cluster cluster lint fix docs bench lock image
+.PHONY: dev demo demo-cluster test unit newest browser test-cluster cluster lint fix docs bench lock image
 
 dev: $(MADE)  ## make or refresh .venv
 
@@ -22,13 +22,16 @@ demo: dev  ## the guides' pods through a real server, before and after
 demo-cluster: dev cluster  ## the same, judged by a real API server and scheduler
 	@$(PY) -m examples.demo_cluster
 
-test: unit test-cluster  ## everything
+test: unit newest test-cluster  ## everything
 
 unit: dev browser  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage erase
 	@HYPOTHESIS_PROFILE=$(if $(CI),cover,$(HYPOTHESIS_PROFILE)) $(PY) -m coverage run -m pytest -q tests/core tests/rules
 	@$(PY) -m coverage report
-	@$(PY) -m pytest -q -m "not cluster" $(if $(CI),,--ignore tests/core --ignore tests/rules)
+	@$(PY) -m pytest -q -n auto -m "not cluster" $(if $(CI),,--ignore tests/core --ignore tests/rules)
+
+newest: dev browser  ## the unit tests again on the newest Python of this machine (the image has 3.13)
+	@HYPOTHESIS_PROFILE=$(if $(CI),cover,$(HYPOTHESIS_PROFILE)) $(PY) tests/newest_python.py
 
 browser: dev  ## a headless Chromium for the tests of the HTML report, if there is none
 	@$(PY) tests/migration/browser.py

@@ -30,6 +30,7 @@ def gpu_webhook(
 ) -> Command:
     """Run `gpu-webhook` with these words in an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it: a pipe has no width
 
     def run(*words: str, stdin: str = "") -> Ran:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
