@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cluster import build
-from webhook.core import quantity
+from webhook.core import overflow, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,8 @@ _EDGES = [
     "8Ei", "12Ei", "-12Ei", "9.2E", "9223372036854775807", "9223372036854775808",
     "-9223372036854775808", "18446744073709551616", "99999999999999999999999999", "1e18",
     "1e19", "1e30", "1e-9", "1e-10", "1e-30", "1e100", "inf", "NaN", "true", "null", "one",
+    "100E", "10E", "9.3E", "10e18", "123456789012345678e1", "1234567890123456789e1",
+    "20000000000000000000",
     "1\u00a0", "\u0661", "\uff11", "1\n", "\t1", "1\u0000",
 ]  # fmt: skip
 
@@ -84,6 +86,10 @@ def _compare(text: str, theirs: dict[str, Any]) -> None:
     assert quantity.parse(theirs["canonical"]) == ours, (text, theirs)
     if 0 <= ours <= _INT64:  # Value() of more is an overflow
         assert quantity.whole(ours) == theirs["value"], (text, theirs)
+    if ours >= 0:
+        read = overflow.read(text)
+        assert read is not None
+        assert read.value == theirs["value"], (text, theirs)
     if quantity.is_whole(ours) and abs(ours) < _INT64 / 1000:  # MilliValue() of more, too
         assert theirs["whole"], (text, theirs)
 

@@ -137,7 +137,27 @@ def test_exceptions_count_where_the_settings_say(
     assert not Policy().allows_exception(code, namespace, known)
 
 
-CAPACITY = Capacity(startup_taints=("example.com/agent-not-ready", "csi.*"))
+CAPACITY = Capacity(startup_taints=("example.com/starting", "csi.*"))
+STARTUP = (
+    "node.cilium.io/agent-not-ready",
+    "ebs.csi.aws.com/agent-not-ready",
+    "efs.csi.aws.com/agent-not-ready",
+    "fsx.csi.aws.com/agent-not-ready",
+    "s3.csi.aws.com/agent-not-ready",
+    "disk.csi.azure.com/agent-not-ready",
+    "cni.istio.io/not-ready",
+    "node.cluster.x-k8s.io/uninitialized",
+    "node.cluster.x-k8s.io/outdated-revision",
+    "node.kops.k8s.io/uninitialized",
+    "node.gardener.cloud/critical-components-not-ready",
+    "readiness.k8s.io/StorageReady",
+    "cloud.google.com/impending-node-termination",
+    "aws-node-termination-handler/spot-itn",
+    "aws-node-termination-handler/scheduled-maintenance",
+    "medik8s.io/remediation",
+    "UpdateInProgress",
+    "weave.works/kured-node-reboot",
+)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +167,10 @@ CAPACITY = Capacity(startup_taints=("example.com/agent-not-ready", "csi.*"))
         pytest.param("node.kubernetes.io/not-ready", True, True, id="not ready"),
         pytest.param("karpenter.sh/disrupted", True, True, id="Karpenter's"),
         *(pytest.param(each, True, True, id=each) for each in AUTOSCALER_TAINTS),
-        pytest.param("example.com/agent-not-ready", False, True, id="a start-up taint"),
-        pytest.param("example.com/agent-not-ready-yet", False, False, id="one that begins alike"),
+        *(pytest.param(each, True, True, id=each) for each in STARTUP),
+        pytest.param("example.com/starting", False, True, id="a start-up taint of this cluster"),
+        pytest.param("example.com/starting-yet", False, False, id="one that begins alike"),
+        pytest.param("node.cilium.io/agent-not-ready-yet", False, False, id="one like Cilium's"),
         pytest.param("csi.example.com/starting", False, True, id="one of a pattern"),
         pytest.param("nvidia.com/gpu", False, False, id="a taint that stays"),
         pytest.param("", False, False, id="a taint without a key"),

@@ -109,6 +109,23 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
         pytest.param(
             owned(nine(), "DaemonSet"), CX, [warned(TOO_MUCH)], id="of a DaemonSet: a warning"
         ),
+        pytest.param(
+            pod(container({GPU: "9223372036854775808"}), tolerations=TOLERATED),
+            CX,
+            [],
+            id="an amount that overflows in the scheduler: it places the pod",
+        ),
+        pytest.param(
+            pod(container({GPU: "20000000000000000000"}), tolerations=TOLERATED),
+            CX,
+            [
+                denied(
+                    "asks for 1553255926290448384 nvidia.com/gpu on one node; the whole cluster "
+                    "has 32 on 4 nodes, the largest (Tesla-A100) 8. Ask for 8 or split the work."
+                )
+            ],
+            id="one that overflows to something large still",
+        ),
         pytest.param(owned(nine(), "Job"), CX, [denied(TOO_MUCH)], id="of a Job: denied"),
         pytest.param(
             nine(), known(NO_GPUS), [warned(NONE_HERE)], id="no node offers GPUs: a warning"

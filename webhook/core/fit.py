@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.core import node_selection
-from webhook.core.requests import gpu_requests
+from webhook.core.requests import as_scheduled, gpu_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,12 +21,21 @@ if TYPE_CHECKING:
     from webhook.core.rule import Context
     from webhook.core.settings import Capacity
 
+_LARGEST = 2**63 - 1
 _DEFAULT_SCHEDULER = "default-scheduler"
 
 
 def asked(pod: Pod, cx: Context) -> Mapping[str, int]:
     """What the pod asks of one node and the cluster's nodes can be asked for."""
     return known(gpu_requests(pod, cx.settings), cx)
+
+
+def asked_of_the_scheduler(pod: Pod, cx: Context) -> Mapping[str, int]:
+    """The same as kube-scheduler reads it, which is less where an amount overflows an int64."""
+    amounts = asked(pod, cx)
+    if all(amount <= _LARGEST for amount in amounts.values()):
+        return amounts
+    return known(as_scheduled(pod, cx.settings), cx)
 
 
 def known(amounts: Mapping[str, int], cx: Context) -> Mapping[str, int]:

@@ -24,18 +24,8 @@ from math import ceil
 _LARGEST = 2**63 - 1
 _NANO = 10**9
 
-_DECIMAL = {
-    "n": Fraction(1, 10**9),
-    "u": Fraction(1, 10**6),
-    "m": Fraction(1, 10**3),
-    "": Fraction(1),
-    "k": Fraction(10**3),
-    "M": Fraction(10**6),
-    "G": Fraction(10**9),
-    "T": Fraction(10**12),
-    "P": Fraction(10**15),
-    "E": Fraction(10**18),
-}
+_POWERS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_DECIMAL = {suffix: Fraction(10) ** power for suffix, power in _POWERS.items()}
 _BINARY = {
     "Ki": Fraction(2**10),
     "Mi": Fraction(2**20),
@@ -102,6 +92,21 @@ def _read(text: str) -> Fraction | None:
 
 
 _parse = lru_cache(maxsize=1024)(_read)  # pods name the same few amounts over and over
+
+
+def decimal(amount: object) -> tuple[int, int]:
+    """The digits of an amount that `parse` can read, and the power of ten that they are counted in.
+
+    A binary SI amount, and one that is no text, is counted in ones.
+    """
+    match = _GRAMMAR.fullmatch(amount.strip(_BLANKS)) if isinstance(amount, str) else None
+    if match is None or match["suffix"] in _BINARY:
+        value = parse(amount)
+        return ceil(value if value is not None else 0), 0
+    part = match["part"] or ""
+    digits = int(match["sign"] + (match["whole"] + part or "0"))
+    exponent = int(match["exponent"] or _POWERS[match["suffix"] or ""])
+    return digits, exponent - len(part)
 
 
 def whole(value: Fraction) -> int:

@@ -9,20 +9,27 @@ Always`) goes on running: it counts with the containers, and with each init cont
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from webhook.core import quantity
+from webhook.core import overflow, quantity
 from webhook.core.pod import as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.core.pod import Container, Pod
     from webhook.core.settings import Settings
 
-    Amounts = dict[str, Fraction]
 
-_NONE = Fraction(0)
+class _Number(Protocol):
+    """What amounts can be summed up in."""
+
+    def __add__(self, other: Any, /) -> Any: ...
+    def __gt__(self, other: Any, /) -> bool: ...
+
+
+N = TypeVar("N", bound=_Number)
+
 _STEPS = ("initContainers", "containers")  # ephemeral containers may not ask for resources
 
 
@@ -31,50 +38,65 @@ def gpu_requests(pod: Pod, settings: Settings) -> dict[str, int]:
 
     Pod-level `spec.resources` (KEP-2837) may not name devices, so it is not looked at.
     """
-    together: Amounts = {}  # what runs at last: the containers, and the sidecars beside them
-    sidecars: Amounts = {}  # those that run already
-    peak: Amounts = {}
-    for container in pod.containers:
-        if container.kind not in _STEPS:
-            continue
-        asked = _asked(container, settings)
-        if container.kind == "containers":
-            _add(together, asked)
-        elif container.raw.get("restartPolicy") == "Always":
-            _add(together, asked)
-            _add(sidecars, asked)
-        else:
-            _raise(peak, asked, sidecars)
-    needed = {
-        name: max(together.get(name, _NONE), peak.get(name, _NONE)) for name in (together | peak)
-    }
-    _add(needed, _gpus(as_map(pod.spec.get("overhead")), settings))
+    needed = _Sum(settings, quantity.parse, Fraction(0)).of(pod)
     return {name: quantity.whole(amount) for name, amount in needed.items() if amount > 0}
 
 
-def _asked(container: Container, settings: Settings) -> Amounts:
-    """The request; where it is missing the API server copies the limit (SetDefaults_Pod)."""
-    return _gpus({**container.limits, **container.requests}, settings)
+def as_scheduled(pod: Pod, settings: Settings) -> dict[str, int]:
+    """The same as kube-scheduler reads it: amounts of 2^63 and more overflow."""
+    needed = _Sum(settings, overflow.read, overflow.ZERO).of(pod)
+    return {name: amount.value for name, amount in needed.items() if amount.value > 0}
 
 
-def _gpus(amounts: Mapping[str, object], settings: Settings) -> Amounts:
-    """The GPUs among the amounts; one that Kubernetes cannot read is refused by the API server."""
-    found: Amounts = {}
-    for name, text in amounts.items():
-        if settings.is_gpu(name):
-            amount = quantity.parse(text)
-            if amount is not None:
-                found[name] = amount
-    return found
+class _Sum(Generic[N]):
+    """Sums up amounts of one type."""
 
+    def __init__(self, settings: Settings, read: Callable[[object], N | None], none: N) -> None:
+        self._settings = settings
+        self._read = read
+        self._none = none
 
-def _add(to: Amounts, more: Amounts) -> None:
-    for name, amount in more.items():
-        to[name] = to.get(name, _NONE) + amount
+    def of(self, pod: Pod) -> dict[str, N]:
+        """What the pod asks of one node."""
+        together: dict[str, N] = {}  # what runs at last: containers, and the sidecars beside them
+        sidecars: dict[str, N] = {}  # those that run already
+        peak: dict[str, N] = {}
+        for container in pod.containers:
+            if container.kind not in _STEPS:
+                continue
+            asked = self._asked(container)
+            if container.kind == "containers":
+                self._add(together, asked)
+            elif container.raw.get("restartPolicy") == "Always":
+                self._add(together, asked)
+                self._add(sidecars, asked)
+            else:
+                self._raise(peak, asked, sidecars)
+        self._raise(together, peak, {})
+        self._add(together, self._gpus(as_map(pod.spec.get("overhead"))))
+        return together
 
+    def _asked(self, container: Container) -> dict[str, N]:
+        """The request; where it is missing the API server copies the limit (SetDefaults_Pod)."""
+        return self._gpus({**container.limits, **container.requests})
 
-def _raise(peak: Amounts, asked: Amounts, sidecars: Amounts) -> None:
-    """Raise the peak to what this init container and the sidecars before it ask together."""
-    for name in asked | sidecars:
-        here = asked.get(name, _NONE) + sidecars.get(name, _NONE)
-        peak[name] = max(peak.get(name, _NONE), here)
+    def _gpus(self, amounts: Mapping[str, object]) -> dict[str, N]:
+        """The GPUs among the amounts; one that Kubernetes cannot read the API server refuses."""
+        found: dict[str, N] = {}
+        for name, text in amounts.items():
+            if self._settings.is_gpu(name):
+                amount = self._read(text)
+                if amount is not None:
+                    found[name] = amount
+        return found
+
+    def _add(self, to: dict[str, N], more: dict[str, N]) -> None:
+        for name, amount in more.items():
+            to[name] = to[name] + amount if name in to else amount
+
+    def _raise(self, peak: dict[str, N], asked: dict[str, N], beside: dict[str, N]) -> None:
+        """Raise the peak to what this init container and the sidecars before it ask together."""
+        for name in asked | beside:
+            here = asked.get(name, self._none) + beside.get(name, self._none)
+            if name not in peak or here > peak[name]:
+                peak[name] = here

@@ -24,6 +24,25 @@ AUTOSCALER_TAINTS = (
     "startup-taint.cluster-autoscaler.kubernetes.io/",
     "status-taint.cluster-autoscaler.kubernetes.io/",
 )
+# Taints that agents put on a node, or that nodes register with, until it is ready, and those of a
+# node that is about to go, is being repaired or updated. A * stands for any text. Sources:
+STARTUP_TAINTS = (
+    # Cilium (node.cilium.io), the CSI drivers for EBS, EFS, FSx and S3 (ebs.csi.aws.com and so on)
+    # and for Azure disks (disk.csi.azure.com): each driver removes its own when it has started.
+    "*/agent-not-ready",
+    # Istio CNI (cni.istio.io, PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS), EKS Auto Mode.
+    "*/not-ready",
+    # Cluster API and OpenShift (node.cluster.x-k8s.io), kOps (node.kops.k8s.io), cloud providers.
+    "*/uninitialized",
+    "node.cluster.x-k8s.io/outdated-revision",  # Cluster API, of a machine that is replaced
+    "node.gardener.cloud/critical-components-not-ready",  # Gardener
+    "readiness.k8s.io/*",  # the node readiness controller of SIG Node
+    "cloud.google.com/impending-node-termination",  # GKE, the node termination handler of GCP
+    "aws-node-termination-handler/*",  # AWS: spot-itn, scheduled-maintenance and others
+    "medik8s.io/remediation",  # Medik8s and OpenShift, while a node is repaired
+    "UpdateInProgress",  # OpenShift's machine config operator
+    "weave.works/kured-node-reboot",  # kured
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +63,11 @@ class Taint:
     def is_off_limits(self) -> bool:
         """True for taints of the node life cycle, the autoscaler and Karpenter."""
         return self.key.startswith(UNTOLERABLE) or self.key.startswith(AUTOSCALER_TAINTS)
+
+    @property
+    def goes_away(self) -> bool:
+        """True for taints that go away by themselves, or with their node."""
+        return self.is_off_limits or matches(STARTUP_TAINTS, self.key)
 
 
 # Common on AKS: an example in its documentation that many clusters copied. Off until listed.
@@ -236,13 +260,13 @@ class Capacity:
     """How requests are held against the cluster."""
 
     schedulers: tuple[str, ...] = ()  # besides default-scheduler, judged as if they were it
-    startup_taints: tuple[str, ...] = ()  # keys of taints that go away by themselves; * at the end
+    startup_taints: tuple[str, ...] = ()  # keys of further taints that go away; * at the end
     pools: tuple[Pool, ...] = ()
     limits: tuple[Limit, ...] = ()
 
     def passes_by(self, taint: Taint) -> bool:
         """True for a taint that says `not now`, never `not here`."""
-        return taint.is_off_limits or (
+        return taint.goes_away or (
             bool(self.startup_taints) and matches(self.startup_taints, taint.key)
         )
 

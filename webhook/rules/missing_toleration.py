@@ -78,7 +78,7 @@ def _others(cx: Context, tolerations: list[Raw]) -> list[str]:
     return [
         str(taint)
         for taint in cx.inventory.gpu_taints
-        if not taint.is_off_limits
+        if not taint.goes_away
         and taint.effect != "PreferNoSchedule"
         and not any(_tolerates(each, taint) for each in tolerations)
     ]

@@ -7,9 +7,10 @@ Does: holds what the pod asks of one node (KEP-753, under every GPU name) agains
 and names what is wrong as a person would look for it: more than the whole cluster has; more than
 any one node has; no node that its nodeSelector, required node affinity and tolerations allow has
 enough. "Never" is not "not now": cordon, NotReady, taints of the node life cycle, the autoscaler
-and Karpenter, and listed start-up taints do not count; declared pools do. What only the scheduler
-can know later (preemption, pod affinity, spread, volumes) is left to it. Nothing is said where the
-inventory is unknown, stale or empty, or where a DRA device class serves the name.
+and Karpenter, and start-up taints (those of the agents in docs/policy.md, and listed ones) do not
+count; declared pools do. An amount of 2^63 and more overflows as it does in kube-scheduler. What
+only the scheduler can know later (preemption, pod affinity, spread, volumes) is left to it. Nothing
+is said where the inventory is unknown, stale or empty, or where DRA serves the name.
 
 Safety: the pod is denied where the mode is enforce. Only a warning comes for templates, for pods
 of a scheduler that is not in `capacity.schedulers`, for gated pods, pods with nodeName and pods of
@@ -35,7 +36,7 @@ CODE = "GPU301"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    asked = fit.asked(pod, cx)
+    asked = fit.asked_of_the_scheduler(pod, cx)
     if cx.inventory is None or not asked:
         return
     index, capacity = cx.inventory.index, cx.settings.capacity
