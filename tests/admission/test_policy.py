@@ -115,6 +115,54 @@ def deployment(pod: dict[str, Any], replicas: int = 1) -> tuple[dict[str, Any], 
     return obj, {"kind": kind, "resource": resource}
 
 
+MIRROR = {"kubernetes.io/config.mirror": "abc"}
+KUBELET = {"userInfo": {"username": "system:node:a", "groups": ["system:nodes"]}}
+TENANT = {"userInfo": {"username": "alice", "groups": ["system:authenticated"]}}
+WINDOWS = {"kubernetes.io/os": "windows"}
+
+
+@pytest.mark.parametrize(
+    ("made", "request_", "refused"),
+    [
+        pytest.param(asking(5), TENANT, True, id="five of four"),
+        pytest.param(asking(5, annotations=MIRROR), TENANT, True, id="a tenant's mirror pod"),
+        pytest.param(asking(5, annotations=MIRROR), {}, True, id="a mirror pod of nobody"),
+        pytest.param(
+            asking(5, annotations=MIRROR),
+            {"userInfo": {"groups": "system:nodes"}},
+            True,
+            id="a mirror pod of groups that are no list",
+        ),
+        pytest.param(asking(5, annotations=MIRROR), KUBELET, False, id="a kubelet's mirror pod"),
+        pytest.param(asking(5), KUBELET, True, id="a kubelet's other pod"),
+    ],
+)
+def test_only_a_kubelet_makes_mirror_pods(
+    made: dict[str, Any],
+    request_: dict[str, Any],
+    refused: bool,  # noqa: FBT001
+) -> None:
+    assert Court().validate(made, STRICT, **request_)["allowed"] is not refused
+
+
+@pytest.mark.parametrize(
+    "spec", [{"os": {"name": "windows"}}, {"nodeSelector": WINDOWS}], ids=["os", "nodeSelector"]
+)
+def test_a_limit_counts_pods_for_windows_and_capacity_does_not(spec: dict[str, Any]) -> None:
+    """The scheduler does not look at `spec.os`: such a pod would hold the GPUs of its node."""
+    made = asking(9)
+    made["spec"] |= spec
+    answer = Court().validate(made, STRICT)
+    assert answer["allowed"] is False
+    (line,) = answer["status"]["message"].splitlines()
+    assert line.startswith("GPU304: asks for 9 nvidia.com/gpu")
+
+
+@pytest.mark.parametrize("labels", [{"gpu-webhook.dev/ignore": "true"}, {}])
+def test_the_opt_out_of_a_pod_is_no_way_around_a_limit(labels: dict[str, str]) -> None:
+    assert Court().validate(asking(5, labels=labels), STRICT)["allowed"] is False
+
+
 def test_a_denial_names_all_its_reasons_a_line_each() -> None:
     court = Court()
     answer = court.validate(asking(9), STRICT)

@@ -12,7 +12,7 @@ import yaml
 from tests.cluster.client import until
 from tests.cluster.conftest import INVENTORY
 from tests.cluster.controlplane import free_ports
-from tests.cluster.pods import modern, named, pod
+from tests.cluster.pods import ALPHA, container, modern, named, pod
 from tests.cluster.scheduling import empty
 from tests.cluster.webhook import Recorder, WebhookServer, registered
 from tests.telemetry.scraping import scrape, value
@@ -24,16 +24,23 @@ if TYPE_CHECKING:
     from tests.cluster.client import Json
     from tests.cluster.controlplane import ControlPlane
 
+MIG = "nvidia.com/mig-1g.10gb"
 DECISIONS = "gpu_webhook_decisions_total"
 SETTINGS = {
     "policy": {
         "overrides": [
             {"namespaces": [f"policy-{mode}-*"], "rules": {"GPU301": mode, "GPU101": mode}}
             for mode in ("off", "audit", "warn", "enforce")
-        ],
+        ]
+        + [{"namespaces": ["policy-capped-*"], "rules": {"GPU304": "enforce", "GPU301": "off"}}],
         "exceptions": [{"rules": ["GPU301"], "namespaces": ["policy-enforce-excepted-*"]}],
     },
-    "capacity": {"limits": [{"namespaces": ["policy-limit-*"], "gpus": {"nvidia.com/gpu": 1}}]},
+    "capacity": {
+        "limits": [
+            {"namespaces": ["policy-limit-*"], "gpus": {"nvidia.com/gpu": 1}},
+            {"namespaces": ["policy-capped-*"], "gpus": {"nvidia.com/gpu": 2, MIG: 1}},
+        ]
+    },
 }
 
 
@@ -231,6 +238,124 @@ def test_above_the_limit_of_the_namespace_is_a_warning_by_default(
     assert done.returncode == 0
     assert "GPU304: asks for 2 nvidia.com/gpu; the limit" in done.stderr
     assert "[warn: would deny]" in done.stderr
+
+
+FORGED = [
+    {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "a", "uid": "b", "controller": True}
+]
+SIDECAR = modern(1, name="sidecar", restartPolicy="Always")
+BEYOND = [
+    pytest.param(pod(modern(3)), id="three of two"),
+    pytest.param(pod(modern(8), nodeName="gpu-node"), id="on a node that it names"),
+    pytest.param(pod(modern(8), schedulingGates=[{"name": "x.y/z"}]), id="gated"),
+    pytest.param(pod(modern(8), schedulerName="mine"), id="of another scheduler"),
+    pytest.param(
+        {**pod(modern(8)), "metadata": {"name": "pod", "ownerReferences": FORGED}},
+        id="that claims to be of a DaemonSet",
+    ),
+    pytest.param(
+        {
+            **pod(modern(8)),
+            "metadata": {"name": "pod", "labels": {"gpu-webhook.dev/ignore": "true"}},
+        },
+        id="with the opt-out label, which is for repairs",
+    ),
+    pytest.param(
+        pod(
+            modern(8),
+            annotations={"kubernetes.io/config.mirror": "a", "kubernetes.io/config.hash": "a"},
+            nodeName="gpu-node",
+        ),
+        id="that claims to be a mirror pod",
+    ),
+    pytest.param(pod(modern(8), os={"name": "windows"}), id="for Windows"),
+    pytest.param(
+        pod(modern(8), nodeSelector={"kubernetes.io/os": "windows"}), id="that selects Windows"
+    ),
+    pytest.param(pod(modern(2), modern(1, name="b")), id="in two containers"),
+    pytest.param(pod(modern(1), initContainers=[modern(3, name="init")]), id="before it starts"),
+    pytest.param(
+        pod(modern(1), initContainers=[SIDECAR, modern(2, name="init")]), id="beside a sidecar"
+    ),
+    pytest.param(pod(container(limits={MIG: 2})), id="two slices of one"),
+    pytest.param(pod(container(limits={ALPHA: 3})), id="three under the legacy name"),
+    *(
+        pytest.param(pod(modern(amount)), id=f"an amount of {amount[:24]}")
+        for amount in (
+            "3e0",
+            "2001m",  # no device count: the API server's or our refusal
+            str(2**63),
+            str(2**64 + 1),
+            "1e19",
+            "1e299",
+            "1e301",
+            "1e400",
+            str(10**400 + 8),
+        )
+    ),
+]
+
+
+@pytest.mark.usefixtures("policed")
+@pytest.mark.parametrize("what", BEYOND)
+def test_a_limit_holds_whoever_places_the_pod(
+    what: Json,
+    team: Callable[[str], str],
+    apply: Callable[[str, Json], subprocess.CompletedProcess[str]],
+) -> None:
+    done = apply(team("capped"), what)
+
+    assert done.returncode != 0, done.stderr
+    assert "GPU304: asks for" in done.stderr
+    assert "[enforce: denied]" in done.stderr
+
+
+EIGHT = {"resources": {"limits": {"nvidia.com/gpu": "8"}, "requests": {"nvidia.com/gpu": "8"}}}
+
+
+@pytest.mark.usefixtures("policed")
+@pytest.mark.parametrize(
+    ("subresource", "change"),
+    [
+        pytest.param("", {"containers": [{"name": "main", **EIGHT}]}, id="update"),
+        pytest.param("resize", {"containers": [{"name": "main", **EIGHT}]}, id="resize"),
+        pytest.param("", EIGHT, id="pod level"),
+        pytest.param(
+            "ephemeralcontainers",
+            {"ephemeralContainers": [{"name": "e", "image": "i", **EIGHT}]},
+            id="ephemeral container",
+        ),
+    ],
+)
+def test_kubernetes_lets_no_pod_get_more_later(
+    subresource: str,
+    change: Json,
+    cluster: ControlPlane,
+    team: Callable[[str], str],
+    apply: Callable[[str, Json], subprocess.CompletedProcess[str]],
+) -> None:
+    """What docs/policy.md says of updates: GPU304 is asked when a pod is made, and never again."""
+    namespace = team("capped")
+    assert apply(namespace, pod(modern(2))).returncode == 0
+
+    answer = cluster.client.request(
+        "PATCH",
+        f"api/v1/namespaces/{namespace}/pods/pod/{subresource}".rstrip("/"),
+        {"spec": change},
+        media_type="application/strategic-merge-patch+json",
+    )
+
+    assert answer.status == 422, answer
+
+
+@pytest.mark.usefixtures("policed")
+def test_kubernetes_takes_no_gpus_at_pod_level(
+    team: Callable[[str], str], apply: Callable[[str, Json], subprocess.CompletedProcess[str]]
+) -> None:
+    done = apply(team("capped"), pod(container(), resources=EIGHT["resources"]))
+
+    assert done.returncode != 0
+    assert "spec.resources" in done.stderr
 
 
 def deployment(gpus: int, replicas: int = 1) -> Json:

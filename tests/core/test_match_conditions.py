@@ -152,7 +152,7 @@ def named(conditions: list[dict[str, str]]) -> dict[str, str]:
 
 def test_pods_are_held_to_the_policy_that_ask_under_a_name_of_today() -> None:
     conditions = named(pod_policy_match_conditions(Settings()))
-    assert list(conditions) == ["is-no-mirror-pod", "is-no-windows-pod", "asks-for-gpus"]
+    assert list(conditions) == ["is-no-mirror-pod-of-a-node", "asks-for-gpus"]
     names = 'k in ["nvidia.com/gpu", "nvidia.com/gpu.shared"] || k.startsWith("nvidia.com/mig-")'
     assert conditions["asks-for-gpus"].count(names) == 2
     assert "alpha" not in conditions["asks-for-gpus"]

@@ -29,6 +29,7 @@ BIG = 2**63
         pytest.param([str(BIG - 1), "1"], -BIG, id="a sum that just overflows"),
         pytest.param(["9Ei"], BIG - 1, id="binary amounts are cut at the largest"),
         pytest.param(["1e-12"], 1, id="finer than a nano"),
+        pytest.param(["0" * 5000 + "2"], 2, id="zeros before a number"),
     ],
 )
 def test_what_the_scheduler_reads(amounts: list[object], expected: int) -> None:
@@ -42,3 +43,5 @@ def test_what_the_scheduler_reads(amounts: list[object], expected: int) -> None:
 
 def test_what_is_no_amount() -> None:
     assert overflow.read("many") is None
+    assert overflow.read("9" * 301) is None, "whose low 64 bits nobody has worked out"
+    assert overflow.read("-" + "9" * 5000) is None

@@ -11,6 +11,7 @@ import pytest
 from webhook.core.node_index import NodeIndex
 from webhook.core.nodes import Node, group
 from webhook.core.settings import Capacity, Pool, Settings, Taint
+from webhook.inventory import project
 from webhook.inventory.project import PodFacts
 from webhook.inventory.publish import INVENTORY, STATUS, Publisher, Snapshot, Status, declared
 from webhook.inventory.store import Store
@@ -43,6 +44,19 @@ def comparable(index: NodeIndex) -> dict[str, Any]:
     data = orjson.loads(orjson.dumps({**index.as_data(), "labels": dict(index.labels)}))
     labels = {key: orjson.loads(text) for key, text in data["labels"].items()}
     return {**data, "labels": labels, "names": orjson.loads(data["names"])}
+
+
+def test_a_pod_may_ask_for_any_amount_and_the_snapshot_is_written(tmp_path: Path) -> None:
+    """A tenant names a node and asks for 10^20 GPUs; JSON here has integers of 64 bits."""
+    store = filled()
+    for number, amount in enumerate(["1" + "0" * 20, "1e299", "9" * 400, str(2**63 - 1)]):
+        limits = {"limits": {GPU: amount}}
+        spec = {"nodeName": "n1", "containers": [{"name": "c", "resources": limits}]}
+        store.pods.put(f"x/{number}", project.pod({"spec": spec}, SETTINGS), 0)
+    node = {"metadata": {"name": "n1"}, "status": {"allocatable": {GPU: "1e100"}}}
+    store.nodes.put("n1", project.node(node, SETTINGS), 0)
+    assert Publisher(tmp_path, SETTINGS).publish(store, 0)
+    assert Snapshot(tmp_path).refresh() is not None
 
 
 def test_what_is_read_is_what_is_known(tmp_path: Path) -> None:

@@ -37,8 +37,10 @@ FIVE = (
     f"the work. {PER_POD}"
 )
 
+LARGE = FIVE.replace("asks for 5 ", "asks for 2^63 or more ")
 
-def asks(amount: int, name: str = GPU, **spec: Any) -> Any:
+
+def asks(amount: int | str, name: str = GPU, **spec: Any) -> Any:
     return pod(container({name: str(amount)}), **spec)
 
 
@@ -86,12 +88,42 @@ def asks(amount: int, name: str = GPU, **spec: Any) -> Any:
             asks(5), replace(CX, template=True), [warned(FIVE)], id="a template: a warning"
         ),
         pytest.param(
-            asks(5, schedulerName="other"), CX, [warned(FIVE)], id="another scheduler: a warning"
+            asks(5, schedulerName="other"), CX, [denied(FIVE)], id="another scheduler: denied"
         ),
         pytest.param(
             asks(5, schedulerName="volcano"), CX, [denied(FIVE)], id="a listed scheduler: denied"
         ),
-        pytest.param(asks(5, nodeName="a"), CX, [warned(FIVE)], id="on a node: a warning"),
+        pytest.param(asks(5, nodeName="a"), CX, [denied(FIVE)], id="on a node: denied"),
+        pytest.param(
+            asks(5, schedulingGates=[{"name": "x.y/z"}]), CX, [denied(FIVE)], id="gated: denied"
+        ),
+        pytest.param(
+            asks(5)
+            | {"metadata": {"ownerReferences": [{"kind": "DaemonSet", "controller": True}]}},
+            CX,
+            [denied(FIVE)],
+            id="of a DaemonSet, real or claimed: denied",
+        ),
+        pytest.param(asks(5, os={"name": "windows"}), CX, [denied(FIVE)], id="for Windows: denied"),
+        pytest.param(asks("4e0"), CX, [], id="four in another way: untouched"),
+        pytest.param(asks("4001m"), CX, [denied(FIVE)], id="a little more than four: denied"),
+        *(
+            pytest.param(asks(amount), CX, [denied(LARGE)], id=f"{amount[:20]} is large: denied")
+            for amount in (
+                str(2**63),
+                str(2**64 + 1),  # one device to the scheduler, which reads 64 bits
+                "1e19",
+                "1e400",
+                str(10**400 + 8),
+                "1" + "0" * 5000,
+            )
+        ),
+        pytest.param(
+            pod(*(container({GPU: str(2**62)}, name=name) for name in "abcd")),
+            CX,
+            [denied(LARGE)],
+            id="amounts that add up to none in 64 bits: denied",
+        ),
     ],
 )
 def test_above_limit(obj: Any, cx: Context, expected: list[Finding]) -> None:

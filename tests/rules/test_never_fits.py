@@ -115,6 +115,18 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
             [],
             id="an amount that overflows in the scheduler: it places the pod",
         ),
+        *(
+            pytest.param(
+                pod(container({GPU: amount}), container({GPU: "9"}), tolerations=TOLERATED),
+                CX,
+                [],
+                id=f"{len(amount)} digits beside nine: any number to the scheduler",
+            )
+            for amount in ("9" * 301, "9" * 5000)
+        ),
+        pytest.param(
+            nine(os={"name": "windows"}), CX, [], id="for Windows, whose nodes have other rules"
+        ),
         pytest.param(
             pod(container({GPU: "20000000000000000000"}), tolerations=TOLERATED),
             CX,

@@ -100,7 +100,7 @@ class Decider:
         Of a workload all is told to the person who applies it, and nothing is refused.
         """
         began = perf_counter()
-        pod = subject.pod_of(review.request)
+        pod = subject.made_pod_of(review.request)
         if pod is None:
             return self._workload(VALIDATE, review, began)
         cx = self._context(review.request["namespace"])

@@ -5,25 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 from webhook.core.modes import is_opted_out
-from webhook.core.pod import as_items, as_map, controller_of
+from webhook.core.pod import as_items, as_map, controller_of, is_for_windows
 
 _MIRROR = "kubernetes.io/config.mirror"
-_OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
+_NODES = "system:nodes"  # the group of all kubelets
 _EPHEMERAL = "ephemeralcontainers"  # the subresource that `kubectl debug` updates
 
 
 def pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     """The pod that is being made, or None if the request is none of our business."""
+    return _for_linux(made_pod_of(request))
+
+
+def made_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
+    """The pod that is being made, also if it says that it is for Windows or a mirror pod.
+
+    The scheduler gives such a pod its GPUs, so a limit must count them. Only a kubelet makes mirror
+    pods: the annotation alone says nothing, as anybody can write it.
+    """
     if request.get("operation") != "CREATE" or request.get("subResource"):
         return None
-    return _pod(request)
+    pod = _pod(request)
+    return None if pod is None or (_is_mirror(pod) and _asked_by_node(request)) else pod
 
 
 def debugged_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     """The pod that gets ephemeral containers, or None if it is another request."""
     if request.get("operation") != "UPDATE" or request.get("subResource") != _EPHEMERAL:
         return None
-    return _pod(request)
+    return _for_linux(_pod(request))
 
 
 def added_to(request: dict[str, Any]) -> frozenset[str]:
@@ -46,10 +56,12 @@ def _pod(request: dict[str, Any]) -> dict[str, Any] | None:
     pod, namespace = request.get("object"), request.get("namespace")
     if not isinstance(pod, dict) or not isinstance(namespace, str) or not namespace:
         return None
-    spec = pod.get("spec")
-    if not isinstance(spec, dict) or _is_mirror(pod) or is_for_windows(spec):
-        return None
-    return pod
+    return pod if isinstance(pod.get("spec"), dict) else None
+
+
+def _for_linux(pod: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The pod, if a kubelet of Linux will run it as the API server stores it."""
+    return None if pod is None or _is_mirror(pod) or is_for_windows(pod["spec"]) else pod
 
 
 def _is_mirror(pod: dict[str, Any]) -> bool:
@@ -57,12 +69,9 @@ def _is_mirror(pod: dict[str, Any]) -> bool:
     return _MIRROR in as_map(as_map(pod.get("metadata")).get("annotations"))
 
 
-def is_for_windows(spec: dict[str, Any]) -> bool:
-    """Whether this pod spec is for a Windows node, where GPUs have other names."""
-    selector = as_map(spec.get("nodeSelector"))
-    return as_map(spec.get("os")).get("name") == "windows" or any(
-        selector.get(label) == "windows" for label in _OS_LABELS
-    )
+def _asked_by_node(request: dict[str, Any]) -> bool:
+    groups = as_map(request.get("userInfo")).get("groups")
+    return isinstance(groups, list) and _NODES in groups
 
 
 def pod_is_opted_out(pod: dict[str, Any]) -> bool:

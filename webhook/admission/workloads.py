@@ -14,7 +14,7 @@ from webhook.core.accounts import is_system
 from webhook.core.engine import run
 from webhook.core.findings import Severity, Verdict
 from webhook.core.modes import Mode
-from webhook.core.pod import as_map
+from webhook.core.pod import as_map, is_for_windows
 from webhook.core.workloads import around, group_of, has_controller, template_changed, templates_of
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _template(obj: dict[str, Any], at: Path) -> dict[str, Any]:
 
 
 def _is_for_windows(obj: dict[str, Any], at: Path) -> bool:
-    return subject.is_for_windows(as_map(_template(obj, at).get("spec")))
+    return is_for_windows(as_map(_template(obj, at).get("spec")))
 
 
 def _as_warning(found: Finding) -> Finding:

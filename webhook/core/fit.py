@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core import node_selection
+from webhook.core import node_selection, quantity
+from webhook.core.pod import is_for_windows
 from webhook.core.requests import as_scheduled, gpu_requests
 
 if TYPE_CHECKING:
@@ -26,16 +27,27 @@ _DEFAULT_SCHEDULER = "default-scheduler"
 
 
 def asked(pod: Pod, cx: Context) -> Mapping[str, int]:
-    """What the pod asks of one node and the cluster's nodes can be asked for."""
+    """What the pod asks of one node and the cluster's nodes can be asked for.
+
+    Of a pod for Windows nothing: the rules of its nodes are not known here.
+    """
+    if is_for_windows(pod.spec):
+        return {}
     return known(gpu_requests(pod, cx.settings), cx)
 
 
 def asked_of_the_scheduler(pod: Pod, cx: Context) -> Mapping[str, int]:
-    """The same as kube-scheduler reads it, which is less where an amount overflows an int64."""
+    """The same as kube-scheduler reads it, which is less where an amount overflows an int64.
+
+    An amount that has more digits than are read here may be any number to it.
+    """
     amounts = asked(pod, cx)
     if all(amount <= _LARGEST for amount in amounts.values()):
         return amounts
-    return known(as_scheduled(pod, cx.settings), cx)
+    scheduled = known(as_scheduled(pod, cx.settings), cx)
+    return {
+        name: amount for name, amount in scheduled.items() if amounts.get(name, 0) < quantity.BEYOND
+    }
 
 
 def known(amounts: Mapping[str, int], cx: Context) -> Mapping[str, int]:

@@ -41,6 +41,12 @@ _OF_PODS = [
         "expression": '!has(object.spec.os) || object.spec.os.name != "windows"',
     },
 ]
+# The annotation alone says nothing here: anybody can write it, to get around a limit.
+_MADE_BY_NO_NODE = (
+    "!has(object.metadata.annotations)\n"
+    '|| !("kubernetes.io/config.mirror" in object.metadata.annotations)\n'
+    '|| !has(request.userInfo.groups) || !("system:nodes" in request.userInfo.groups)'
+)
 # The kinds of today, by API group. apiVersions are v1: the API server converts others to it.
 _BUILT_IN: dict[str, dict[str, str]] = {
     "apps": {
@@ -63,11 +69,12 @@ def match_conditions(settings: Settings) -> list[dict[str, str]]:
 def pod_policy_match_conditions(settings: Settings) -> list[dict[str, str]]:
     """The matchConditions of the entry for /validate of pods: only those that ask for GPUs.
 
-    The legacy names are not among them: who asks for these was repaired before, or never runs.
+    The legacy names are not among them: who asks for these was repaired before, or never runs. Pods
+    for Windows are: the scheduler does not look at `spec.os`.
     """
     names = (settings.gpu_resource, *settings.gpu_resources)
     return [
-        *_OF_PODS,
+        {"name": "is-no-mirror-pod-of-a-node", "expression": _MADE_BY_NO_NODE},
         {"name": "asks-for-gpus", "expression": _names_resource("object", names)},
     ]
 

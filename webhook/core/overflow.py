@@ -54,10 +54,15 @@ ZERO = Amount(Fraction(0), (0, 0))
 
 
 def read(text: object) -> Amount | None:
-    """The amount as ParseQuantity reads it; None if Kubernetes would refuse it."""
+    """The amount as ParseQuantity reads it.
+
+    None if Kubernetes would refuse it, or if it has more digits than are told apart here.
+    """
     exact = quantity.parse(text)
-    if exact is None:
+    if exact is None or abs(exact) >= quantity.BEYOND:
         return None
+    if isinstance(text, str) and len(text) > quantity.LONGEST:
+        return Amount(exact, None)
     digits, exponent = quantity.decimal(text)
     fast = len(str(abs(digits))) <= _FAST_DIGITS and exponent >= _NANO
     return Amount(exact, (digits, exponent) if fast else None)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 KINDS = ("initContainers", "containers", "ephemeralContainers")
 SECTIONS = ("limits", "requests")
 
+_OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
 _NOTHING: Any = {}
 
 
@@ -41,6 +42,14 @@ def controller_of(metadata: Mapping[str, Any]) -> Raw:
     """The reference to the controller that made an object; an empty one if none did."""
     owners = as_items(metadata.get("ownerReferences"))
     return next((owner for _, owner in owners if owner.get("controller") is True), _NOTHING)
+
+
+def is_for_windows(spec: Mapping[str, Any]) -> bool:
+    """Whether this pod spec is for a Windows node, where GPUs have other names."""
+    selector = as_map(spec.get("nodeSelector"))
+    return as_map(spec.get("os")).get("name") == "windows" or any(
+        selector.get(label) == "windows" for label in _OS_LABELS
+    )
 
 
 class Container:

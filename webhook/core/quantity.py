@@ -51,7 +51,11 @@ _BLANKS = (
     "\u2028\u2029\u202f\u205f\u3000"
 )
 
-_LONGEST = 300  # characters of a text, and digits of the power of ten that it can stand for
+LONGEST = 300  # characters of a text that is remembered, and digits of what is told apart
+# Stands for all larger amounts. The API server takes a thousand digits, and the scheduler and the
+# kubelet read the last 64 bits of them, so such an amount must count as what it is: very large.
+BEYOND = Fraction(10**LONGEST)
+_FINEST = 2 * LONGEST + 9  # digits that are read of a number: the rest is below a nano of it
 
 
 def parse(amount: object) -> Fraction | None:
@@ -67,7 +71,9 @@ def parse(amount: object) -> Fraction | None:
         return Fraction(amount)
     if isinstance(amount, float):
         amount = repr(amount)  # 'inf' and 'nan' fail the grammar
-    return _parse(amount) if isinstance(amount, str) and len(amount) <= _LONGEST else None
+    if not isinstance(amount, str):
+        return None
+    return _parse(amount) if len(amount) <= LONGEST else _read(amount)
 
 
 def _read(text: str) -> Fraction | None:
@@ -75,20 +81,41 @@ def _read(text: str) -> Fraction | None:
     match = _GRAMMAR.fullmatch(text)
     if match is None or not text:
         return None
-    part = match["part"] or ""
-    digits, suffix = match["whole"] + part, match["suffix"] or ""
-    exponent = int(match["exponent"] or "0")
-    if not digits and (suffix in _LONG_WAY or exponent < _NANO_EXPONENT):
+    whole, part, suffix = match["whole"], match["part"] or "", match["suffix"] or ""
+    exponent = _exponent(match["exponent"] or "0")
+    if not (whole or part) and (suffix in _LONG_WAY or exponent < _NANO_EXPONENT):
         return None
-    if exponent > _LONGEST:
-        return None  # no device count, and not worth its digits
-    value = Fraction(int(digits or "0"), 10 ** len(part))
+    value = _scaled(whole, part, exponent)
     if suffix in _BINARY:
         value = min(value * _BINARY[suffix], Fraction(_LARGEST))
     else:
-        value *= _DECIMAL[suffix] * Fraction(10) ** max(exponent, -2 * _LONGEST)
+        value = min(value * _DECIMAL[suffix], BEYOND)
     value = Fraction(ceil(value * _NANO), _NANO)
     return -value if match["sign"] == "-" else value
+
+
+def _exponent(text: str) -> int:
+    """The exponent; beyond a million it does not matter any more which."""
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text.lstrip("+"))
+    digits = digits.lstrip("0") or "0"
+    return int(f"{sign}{digits}") if len(digits) <= _MILLION else int(f"{sign}1{'0' * _MILLION}")
+
+
+_MILLION = 6  # digits
+
+
+def _scaled(whole: str, part: str, exponent: int) -> Fraction:
+    """`whole.part` times ten to the exponent, rounded up where it is finer than any nano."""
+    digits = (whole + part).lstrip("0")
+    places = len(digits) - len(part) + exponent  # digits before the point
+    if not digits:
+        return Fraction(0)
+    if places > LONGEST:
+        return BEYOND
+    if places < -LONGEST:
+        return Fraction(1, _NANO * 2**60)  # a nano, whatever the suffix
+    read = int(digits[:_FINEST]) + bool(digits[_FINEST:].strip("0"))
+    return read * Fraction(10) ** (places - min(len(digits), _FINEST))
 
 
 _parse = lru_cache(maxsize=1024)(_read)  # pods name the same few amounts over and over

@@ -32,6 +32,8 @@ _FINISHED = ("Succeeded", "Failed")
 # KEP-5004: each device class is also asked for under a name of its own.
 _DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 
+_MOST = 2**40  # devices of one node, or of one pod
+
 Amounts = tuple[tuple[str, int], ...]
 
 
@@ -94,7 +96,12 @@ def _offered(raw: Raw, settings: Settings) -> Iterator[tuple[str, int]]:
         if settings.is_gpu(name):
             value = quantity.parse(amount)
             if value is not None:
-                yield name, quantity.whole(value)
+                yield name, _counted(quantity.whole(value))
+
+
+def _counted(amount: int) -> int:
+    """The amount; a tenant may ask for any, and the sums must fit into JSON's 64 bits."""
+    return min(amount, _MOST)
 
 
 @lru_cache(maxsize=4096)
@@ -110,7 +117,8 @@ def pod(raw: Raw, settings: Settings, audit: Audit | None = None) -> PodFacts | 
     bound = as_map(raw.get("spec")).get("nodeName")
     node_name = bound if isinstance(bound, str) else ""
     read = Pod(raw)
-    gpus = tuple(sorted(gpu_requests(read, settings).items())) if node_name else ()
+    asked = gpu_requests(read, settings) if node_name else {}
+    gpus = tuple((name, _counted(amount)) for name, amount in sorted(asked.items()))
     exposed = tuple(audit(read)) if audit is not None else ()
     if not gpus and not exposed:
         return None

@@ -7,16 +7,14 @@ Does: holds what the pod asks of one node against `capacity.limits`. Of the entr
 its namespace and name the resource the last one counts. This is a limit for each pod: sums per
 namespace are what a ResourceQuota is for.
 
-Safety: the pod is denied where the mode is enforce. Only a warning comes for templates, for pods
-of a scheduler that is not in `capacity.schedulers`, for gated pods, pods with nodeName and pods of
-a DaemonSet.
+Safety: the pod is denied where the mode is enforce, whoever places it: another scheduler, a
+DaemonSet, or its author by nodeName. For templates there is only a warning.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core import fit
 from webhook.core.findings import Finding, Severity
 from webhook.core.requests import gpu_requests
 from webhook.core.why_not import short
@@ -30,25 +28,29 @@ if TYPE_CHECKING:
 NAME = "above-limit"
 CODE = "GPU304"
 
+_LARGE = 2**63
 _PER_POD = "This limit is per pod; sums per namespace are ResourceQuota's."
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    capacity = cx.settings.capacity
-    if not capacity.limits:
+    if not cx.settings.capacity.limits:
         return
-    certain = not cx.template and fit.is_left_to_the_scheduler(pod, capacity)
     for name, amount in sorted(gpu_requests(pod, cx.settings).items()):
         most = _limit(name, cx)
         if most is None or amount <= most:
             continue
         cure = f"Ask for {most} or split the work" if most else "Use another namespace"
         message = (
-            f"asks for {amount} {short(name)}; the limit for a pod in the namespace {cx.namespace} "
-            f"is {most}. {cure}. {_PER_POD}"
+            f"asks for {_shown(amount)} {short(name)}; the limit for a pod in the namespace "
+            f"{cx.namespace} is {most}. {cure}. {_PER_POD}"
         )
-        severity = Severity.DENY if certain else Severity.PERSON
+        severity = Severity.PERSON if cx.template else Severity.DENY
         yield Finding(CODE, pod.spec_at, message, severity=severity)
+
+
+def _shown(amount: int) -> str:
+    """The amount, if it is one that a message can hold."""
+    return str(amount) if amount < _LARGE else "2^63 or more"
 
 
 def _limit(name: str, cx: Context) -> int | None:
