@@ -22,6 +22,7 @@ from tests.cluster.watcher import WatcherProcess
 from tests.cluster.webhook import WebhookServer, registered
 from tests.telemetry.scraping import scrape, value
 from webhook.core.settings import Settings
+from webhook.inventory.project import NamespaceFacts
 from webhook.inventory.publish import Publisher
 from webhook.inventory.store import Store
 
@@ -129,7 +130,7 @@ def test_an_empty_inventory(replica: Replica) -> None:
 def _empty() -> Store:
     """What is known of a cluster with one namespace and no node."""
     store = Store()
-    store.namespaces.put("default", {}, time.time())
+    store.namespaces.put("default", NamespaceFacts({}), time.time())
     store.nodes.put("gone", None, time.time())
     return store
 

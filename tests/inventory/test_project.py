@@ -23,6 +23,7 @@ from webhook.inventory.project import PodFacts
 
 SETTINGS = Settings()
 GPU = "nvidia.com/gpu"
+WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
 
 NODES: dict[str, tuple[Any, Node]] = {
     "all labels, taints, and GPUs alone of what is allocatable": (
@@ -140,7 +141,22 @@ NAMESPACES: dict[str, tuple[dict[str, str], dict[str, str] | None]] = {
 @pytest.mark.parametrize(("labels", "expected"), NAMESPACES.values(), ids=NAMESPACES)
 def test_namespace(labels: dict[str, str], expected: dict[str, str] | None) -> None:
     raw = {"metadata": {"name": "x", "labels": labels}}
-    assert project.namespace(raw, frozenset({"stage"})) == expected
+    facts = project.namespace(raw, frozenset({"stage"}))
+    assert (facts.labels if facts is not None else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        pytest.param({WHITELIST: "[]"}, "[]", id="kept as it is written"),
+        pytest.param({"other": "x"}, None, id="no other annotation is"),
+        pytest.param({WHITELIST: ""}, None, id="an empty one is as good as none"),
+        pytest.param({WHITELIST: 3}, None, id="nor what is no text"),
+    ],
+)
+def test_the_whitelist_of_tolerations(annotations: Any, expected: str | None) -> None:
+    facts = project.namespace({"metadata": {"annotations": annotations}}, frozenset())
+    assert (facts.whitelist if facts is not None else None) == expected
 
 
 def test_the_settings_name_labels_in_overrides_exceptions_and_limits() -> None:

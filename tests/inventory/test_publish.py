@@ -12,7 +12,7 @@ from webhook.core.node_index import NodeIndex
 from webhook.core.nodes import Node, group
 from webhook.core.settings import Capacity, Pool, Settings, Taint
 from webhook.inventory import project
-from webhook.inventory.project import PodFacts
+from webhook.inventory.project import NamespaceFacts, PodFacts
 from webhook.inventory.publish import INVENTORY, STATUS, Publisher, Snapshot, Status, declared
 from webhook.inventory.store import Store
 
@@ -33,7 +33,7 @@ def filled() -> Store:
         taints = (Taint(GPU),) if number % 3 else ()
         store.nodes.put(name, Node(name, labels, taints, {GPU: 8 if number % 3 else 0}), 0)
     store.pods.put("x/a", PodFacts("n1", ((GPU, 3),), ()), 0)
-    store.namespaces.put("x", {"gpu-webhook.dev/ignore": "true"}, 0)
+    store.namespaces.put("x", NamespaceFacts({"gpu-webhook.dev/ignore": "true"}, "[]"), 0)
     store.runtime_classes.put("nvidia", "nvidia", 0)
     store.device_classes.put("c", ("deviceclass.resource.kubernetes.io/c", GPU), 0)
     return store
@@ -70,6 +70,7 @@ def test_what_is_read_is_what_is_known(tmp_path: Path) -> None:
     assert found.index.totals[GPU].held == 3
     assert found.index.totals[GPU].largest == 16, "pools that may be empty count"
     assert found.namespaces == expected.namespaces
+    assert found.whitelists == expected.whitelists == {"x": "[]"}
     assert found.runtime_classes == expected.runtime_classes
     assert found.served_by_dra == expected.served_by_dra
     assert found.values("zone") == {"a", "b", "c"}
@@ -101,7 +102,7 @@ def test_it_is_written_only_when_something_changed(tmp_path: Path) -> None:
 
     changes: list[Callable[[], None]] = [
         lambda: store.nodes.put("n0", Node("n0", {"zone": "z"}), 3),
-        lambda: store.namespaces.put("y", {"gpu-webhook.dev/ignore": "true"}, 3),
+        lambda: store.namespaces.put("y", NamespaceFacts({}, "[]"), 3),
         lambda: store.runtime_classes.drop("nvidia", 3),
         lambda: store.device_classes.drop("c", 3),
     ]

@@ -148,14 +148,17 @@ def test_every_form_of_a_list_is_read(text: str, tmp_path: Path) -> None:
 
 def test_namespaces_and_runtime_classes_are_known() -> None:
     labels = {"pod-security.kubernetes.io/enforce": "baseline"}
+    annotations = {"scheduler.alpha.kubernetes.io/tolerationsWhitelist": "[]"}
+    metadata = {"name": "n", "labels": labels, "annotations": annotations}
     inventory = static.from_objects(
         [
-            {"kind": "Namespace", "metadata": {"name": "n", "labels": labels}},
+            {"kind": "Namespace", "metadata": metadata},
             {"kind": "RuntimeClass", "metadata": {"name": "nvidia"}},
         ]
     )
 
     assert inventory.namespaces == {"n": labels}
+    assert inventory.whitelists == {"n": "[]"}
     assert inventory.runtime_classes == {"nvidia"}
 
 

@@ -109,6 +109,7 @@ class Inventory:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # name -> labels
     runtime_classes: frozenset[str] = frozenset()
     served_by_dra: frozenset[str] = frozenset()  # resource names that a device class serves
+    whitelists: Mapping[str, str] = field(default_factory=dict)  # of tolerations, by namespace
     published: NodeIndex | None = None  # made elsewhere: the classes may then be left out
 
     @cached_property

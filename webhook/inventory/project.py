@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _OURS = "gpu-webhook.dev/"
 _POD_SECURITY = "pod-security.kubernetes.io/enforce"
+_WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"  # of PodTolerationRestriction
 _FINISHED = ("Succeeded", "Failed")
 # KEP-5004: each device class is also asked for under a name of its own.
 _DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
@@ -43,6 +44,13 @@ class PodFacts(NamedTuple):
     node: str  # empty: it holds nothing
     gpus: Amounts
     exposed: tuple[str, ...]  # by what it sees GPUs that it did not ask for
+
+
+class NamespaceFacts(NamedTuple):
+    """What is kept of a namespace."""
+
+    labels: Mapping[str, str]  # those that anything depends on
+    whitelist: str = ""  # the annotation that says which tolerations its pods may have
 
 
 def key_of(raw: Raw) -> str:
@@ -130,14 +138,21 @@ def _facts(node_name: str, gpus: Amounts, exposed: tuple[str, ...]) -> PodFacts:
     return PodFacts(node_name, gpus, exposed)
 
 
-def namespace(raw: Raw, keys: frozenset[str]) -> Mapping[str, str] | None:
-    """The labels that anything depends on; None if there are none: so says an unknown name too."""
+def namespace(raw: Raw, keys: frozenset[str]) -> NamespaceFacts | None:
+    """What anything depends on; None if there is nothing: so says an unknown name too."""
     found = {
         intern(key): intern(value)
         for key, value in labels_of(as_map(raw.get("metadata")))
         if key in keys or key == _POD_SECURITY or key.startswith(_OURS)
     }
-    return found or None
+    whitelist = whitelist_of(raw)
+    return NamespaceFacts(found, whitelist) if found or whitelist else None
+
+
+def whitelist_of(raw: Raw) -> str:
+    """The text of the namespace's whitelist of tolerations; empty if it has none."""
+    text = as_map(as_map(raw.get("metadata")).get("annotations")).get(_WHITELIST)
+    return text if isinstance(text, str) else ""
 
 
 def namespace_keys(settings: Settings) -> frozenset[str]:

@@ -84,7 +84,8 @@ class Publisher:
         self._index = replace(index, labels={}, names="")
         self._lasting = orjson.dumps(
             {
-                "namespaces": store.namespaces.facts,
+                "namespaces": store.namespace_labels(),
+                "whitelists": store.whitelists(),
                 "runtimeClasses": sorted(store.runtime_classes.facts),
                 "servedByDra": sorted(store.served_by_dra()),
             }
@@ -180,6 +181,7 @@ def parse(data: bytes) -> tuple[str, Inventory]:
         names = body[names_at : names_at + told["names"]].decode()
         inventory = Inventory(
             namespaces=lasting["namespaces"],
+            whitelists=lasting["whitelists"],
             runtime_classes=frozenset(lasting["runtimeClasses"]),
             served_by_dra=frozenset(lasting["servedByDra"]),
             published=NodeIndex.from_data(

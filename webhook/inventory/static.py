@@ -103,7 +103,8 @@ def _tell(store: Store, obj: dict[str, Any], settings: Settings, position: str) 
             store.pods.put(key, project.pod(obj, settings), 0)
         case "Namespace":
             labels = dict(project.labels_of(as_map(obj.get("metadata"))))
-            store.namespaces.put(key, labels, 0)
+            facts = project.NamespaceFacts(labels, project.whitelist_of(obj))
+            store.namespaces.put(key, facts, 0)
         case "RuntimeClass":
             store.runtime_classes.put(key, key, 0)
         case "DeviceClass":

@@ -14,7 +14,7 @@ from webhook.core.nodes import Inventory, Node, NodeClass, group
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.inventory.project import Amounts, PodFacts
+    from webhook.inventory.project import Amounts, NamespaceFacts, PodFacts
 
 F = TypeVar("F")
 
@@ -167,7 +167,7 @@ class Store:
     def __init__(self) -> None:
         self.nodes = Nodes()
         self.pods = Pods()
-        self.namespaces: Kept[Mapping[str, str]] = Kept()
+        self.namespaces: Kept[NamespaceFacts] = Kept()
         self.runtime_classes: Kept[str] = Kept()
         self.device_classes: Kept[tuple[str, ...]] = Kept()
         self._classes: tuple[NodeClass, ...] = ()
@@ -214,10 +214,20 @@ class Store:
         )
         return Inventory(
             group(with_held),
-            dict(self.namespaces.facts),
+            self.namespace_labels(),
             frozenset(self.runtime_classes.facts),
             self.served_by_dra(),
+            whitelists=self.whitelists(),
         )
+
+    def namespace_labels(self) -> dict[str, Mapping[str, str]]:
+        """The labels of namespaces that have any."""
+        return {name: facts.labels for name, facts in self.namespaces.facts.items() if facts.labels}
+
+    def whitelists(self) -> dict[str, str]:
+        """The whitelists of tolerations, by namespace."""
+        facts = self.namespaces.facts.items()
+        return {name: each.whitelist for name, each in facts if each.whitelist}
 
     def counted(self, now: float) -> list[Node]:
         """The nodes as they count."""

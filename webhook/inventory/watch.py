@@ -68,8 +68,8 @@ class Watcher:
 
     def labels_of(self, namespace: str) -> Mapping[str, str]:
         """The labels of a namespace that anything depends on."""
-        labels: Mapping[str, str] = self.store.namespaces.facts.get(namespace, {})
-        return labels
+        facts = self.store.namespaces.facts.get(namespace)
+        return facts.labels if facts is not None else {}
 
     def use(self, settings: Settings) -> None:
         """Go on with other settings: all is listed anew, and what is published stays till then."""

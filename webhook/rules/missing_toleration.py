@@ -3,10 +3,18 @@
 Why: GKE, the GPU operator and many clusters taint GPU nodes with the name of the resource, so that
 other pods stay away. Only GKE turns on the plugin ExtendedResourceToleration that lets GPU pods in.
 
-Does: what that plugin does, for GPU names and amounts above 0: adds `{key: nvidia.com/gpu,
-operator: Exists, effect: NoSchedule}` unless that very toleration is there. Taints that
-`tolerations.taints` lists are tolerated too where a node of the inventory carries them. Taints of
-the node life cycle, of the autoscaler and of Karpenter never are.
+Does: what that plugin does, for legacy pods with an amount above 0: adds `{key: nvidia.com/gpu,
+operator: Exists, effect: NoSchedule}` unless that very toleration is there. A pod that asks under a
+name of today gets it only where the inventory shows a GPU node with the taint and the pod does not
+tolerate it yet; without an inventory such a pod is left alone. Nodes with MIG slices and shared
+GPUs often carry the taint `nvidia.com/gpu`: pods that ask for these get the toleration, too, where
+a node that offers them carries the taint. Taints that `tolerations.taints` lists are tolerated
+where a node of the inventory carries them. Taints of the node life cycle, of the autoscaler and of
+Karpenter never are.
+
+In a namespace whose annotation `scheduler.alpha.kubernetes.io/tolerationsWhitelist` does not allow
+the toleration it is not added, since the plugin PodTolerationRestriction would refuse the pod. For
+a legacy pod a warning says so.
 
 Safety: safe. A toleration lets a pod onto more nodes and never off one.
 """
@@ -16,12 +24,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Append
-from webhook.core.findings import Finding
+from webhook.core.findings import Finding, Severity
 from webhook.core.settings import Taint
+from webhook.core.tolerations import allows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from webhook.core.nodes import Inventory
     from webhook.core.pod import Pod
     from webhook.core.rule import Context
 
@@ -32,33 +42,70 @@ CODE = "GPU201"
 
 _FIELDS = ("key", "operator", "value", "effect")
 _MOST = 2  # taints that the warning names: it is one line
+_EFFECT = "NoSchedule"
+_NVIDIA = "nvidia.com/"
+_OF_ALL_GPU_NODES = "nvidia.com/gpu"  # the taint of the GPU operator and GKE, slices or not
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     names = pod.gpus(cx.settings)
-    if not names:
+    if not names or (cx.inventory is None and not cx.stuck):
         return
     there = pod.tolerations()
-    wanted = [{"key": name, "operator": "Exists", "effect": "NoSchedule"} for name in sorted(names)]
-    carried = cx.inventory.taints if cx.inventory is not None else frozenset()
-    wanted += [
-        _equal(taint)
-        for taint in cx.settings.taints
-        if taint in carried and not taint.is_off_limits
-    ]
-    missing = [toleration for toleration in wanted if not _is_there(toleration, there)]
-    if not missing:
-        return
+    missing = [*_missing_exists(names, there, cx), *_missing_of_settings(there, cx)]
+    whitelist = cx.inventory.whitelists.get(cx.namespace, "") if cx.inventory is not None else ""
+    added = [each for each in missing if allows(whitelist, each)]
     to = pod.spec_at / "tolerations"
-    taints = ", ".join(
-        str(Taint(each["key"], each.get("value", ""), each["effect"])) for each in missing
-    )
-    others = _others(cx, [*there, *missing])
-    message = f"GPU nodes may be tainted: tolerates {taints} now; write it into tolerations"
-    if others:
-        more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
-        message += f". Not tolerated taints of GPU nodes: {', '.join(others[:_MOST])}{more}"
-    yield Finding(CODE, to, message, tuple(Append(to, each) for each in missing))
+    if added:
+        message = f"GPU nodes may be tainted: tolerates {_listed(added)} now; write it into "
+        message += f"tolerations{_untolerated(cx, [*there, *added])}"
+        yield Finding(CODE, to, message, tuple(Append(to, each) for each in added))
+    if cx.stuck and len(added) < len(missing):
+        forbidden = _listed(each for each in missing if each not in added)
+        message = (
+            f"the tolerationsWhitelist of the namespace forbids a toleration of {forbidden}, so "
+            "the pod cannot run on GPU nodes with that taint: add it to the namespace's annotation"
+        )
+        yield Finding(CODE, to, message, severity=Severity.PERSON)
+
+
+def _missing_exists(names: Iterable[str], there: list[Raw], cx: Context) -> Iterator[Raw]:
+    """The tolerations for taints that are named as a resource is."""
+    keys = set(names)
+    if cx.inventory is not None and any(_is_behind(name, cx.inventory) for name in names):
+        keys.add(_OF_ALL_GPU_NODES)
+    for key in sorted(keys):
+        toleration = {"key": key, "operator": "Exists", "effect": _EFFECT}
+        taints = [each for each in _gpu_taints(cx) if (each.key, each.effect) == (key, _EFFECT)]
+        if _is_missing(toleration, taints, there, cx):
+            yield toleration
+
+
+def _is_behind(name: str, inventory: Inventory) -> bool:
+    """Whether a node that offers this other kind of GPU carries the taint of all GPU nodes."""
+    index = inventory.index
+    tainted = index.tainted.get((_OF_ALL_GPU_NODES, _EFFECT, 0))
+    is_other = name.startswith(_NVIDIA) and name != _OF_ALL_GPU_NODES
+    return is_other and tainted is not None and bool(tainted.present & index.at_least(name, 1))
+
+
+def _missing_of_settings(there: list[Raw], cx: Context) -> Iterator[Raw]:
+    carried = cx.inventory.taints if cx.inventory is not None else frozenset()
+    for taint in cx.settings.taints:
+        if taint in carried and not taint.is_off_limits:
+            toleration = _equal(taint)
+            if _is_missing(toleration, [taint], there, cx):
+                yield toleration
+
+
+def _is_missing(toleration: Raw, taints: Iterable[Taint], there: list[Raw], cx: Context) -> bool:
+    """Whether a pod needs the toleration; a legacy pod gets it as the plugin would add it.
+
+    That is, unless the very same one is there. `taints` are those that nodes carry.
+    """
+    if cx.stuck:
+        return not _is_there(toleration, there)
+    return any(not any(_tolerates(each, taint) for each in there) for taint in taints)
 
 
 def _equal(taint: Taint) -> Raw:
@@ -71,17 +118,29 @@ def _is_there(toleration: Raw, there: list[Raw]) -> bool:
     return any([each.get(field, "") for field in _FIELDS] == wanted for each in there)
 
 
-def _others(cx: Context, tolerations: list[Raw]) -> list[str]:
+def _listed(tolerations: Iterable[Raw]) -> str:
+    return ", ".join(
+        str(Taint(each["key"], each.get("value", ""), each["effect"])) for each in tolerations
+    )
+
+
+def _gpu_taints(cx: Context) -> tuple[Taint, ...]:
+    return cx.inventory.gpu_taints if cx.inventory is not None else ()
+
+
+def _untolerated(cx: Context, tolerations: list[Raw]) -> str:
     """Taints of GPU nodes that nothing here tolerates, for the warning."""
-    if cx.inventory is None:
-        return []
-    return [
+    others = [
         str(taint)
-        for taint in cx.inventory.gpu_taints
+        for taint in _gpu_taints(cx)
         if not taint.goes_away
         and taint.effect != "PreferNoSchedule"
         and not any(_tolerates(each, taint) for each in tolerations)
     ]
+    if not others:
+        return ""
+    more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
+    return f". Not tolerated taints of GPU nodes: {', '.join(others[:_MOST])}{more}"
 
 
 def _tolerates(toleration: Raw, taint: Taint) -> bool:

@@ -1,0 +1,58 @@
+"""Which tolerations a namespace lets its pods have: the plugin PodTolerationRestriction.
+
+The plugin runs again after a pod was changed, and refuses one with a toleration that the annotation
+`scheduler.alpha.kubernetes.io/tolerationsWhitelist` of its namespace does not cover. Without the
+annotation it goes by the API server's own configuration, which nobody can read from here.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import go_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Raw = dict[str, Any]
+
+_SHAPE = [{"key": str, "operator": str, "value": str, "effect": str, "tolerationSeconds": int}]
+
+
+def allows(whitelist: str, toleration: Mapping[str, str]) -> bool:
+    """Whether a pod may have this toleration, as VerifyAgainstWhitelist says (1.36)."""
+    allowed = _read(whitelist)
+    if allowed is None:  # the plugin refuses each pod that has tolerations
+        return False
+    return not allowed or any(_covers(each, toleration) for each in allowed)
+
+
+@lru_cache(maxsize=256)  # the annotations of a few namespaces, which only admins write
+def _read(text: str) -> tuple[Raw, ...] | None:
+    """The tolerations in the annotation; None if it cannot be read."""
+    try:
+        value = go_json.loads(text) if text else None
+        return () if value is None else tuple(go_json.read(value, _SHAPE, "it", _passed_over))
+    except go_json.Mistake:
+        return None
+
+
+def _passed_over(where: str, member: str) -> None:
+    """Go passes over what its type does not have."""
+
+
+def _covers(allowed: Raw, toleration: Mapping[str, str]) -> bool:
+    """The isSuperset of pkg/util/tolerations, for tolerations without tolerationSeconds."""
+    key, operator = allowed.get("key", ""), allowed.get("operator", "")
+    effect = allowed.get("effect", "")
+    if toleration["key"] != key and (key or operator != "Exists"):
+        return False
+    if effect not in ("", toleration["effect"]):
+        return False
+    if effect == "NoExecute" and "tolerationSeconds" in allowed:
+        return False  # it lets a pod stay for a while, not for good
+    if operator == "Exists":
+        return True
+    equal = operator in ("", "Equal") and toleration["operator"] == "Equal"
+    return equal and toleration.get("value", "") == allowed.get("value", "")
