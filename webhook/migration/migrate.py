@@ -46,13 +46,18 @@ def migrate_text(source: Source, plan: Plan) -> FileResult:
 
 
 def _special(source: Source) -> Road | None:
-    """The road of what is YAML and no manifest: the patches of a kustomization."""
-    if source.kind in {"yaml", "json"}:
-        module = import_module("webhook.migration.kustomize")
-        if module.is_patch(source):
-            road: Road = module.migrate_patch
-            return road
-    return None
+    """The road of what is YAML and no plain manifest.
+
+    The patches of a kustomization, and templates that are YAML as they are.
+    """
+    if source.kind not in {"yaml", "json"}:
+        return None
+    module = import_module("webhook.migration.kustomize")
+    if module.is_patch(source):
+        road: Road = module.migrate_patch
+        return road
+    module = import_module("webhook.migration.made_annotations")
+    return _on("templated") if module.is_any_made(source) else None
 
 
 @dataclass(slots=True)

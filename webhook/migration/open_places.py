@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
-from webhook.core.edits import Append, Set
+from webhook.core.edits import Append, Remove, Set
 from webhook.core.pointer import Path
 from webhook.migration import habits
 from webhook.migration.judge import place_of
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.migration.regions import Region
     from webhook.migration.template_actions import Action, Template
 
-_INDENTED = re.compile(r"\bn?indent (?P<by>[0-9]+)")
+_INDENTED = re.compile(r"\bn?indent[ (]+(?P<by>[0-9]{1,4})")
 
 
 class OpenPlaces:
@@ -33,11 +34,22 @@ class OpenPlaces:
     ) -> None:
         self._document = document
         self._open: set[int] = set()  # id(node)
+        self._above: set[int] = set()  # all whose lines may end with what an action writes
+        text = template.text
         for action in template.actions_in(document.root.start, region.end):
             if action.kind is Kind.WRITES and masks.is_alone(action):
-                indent = _indent(template.text, action)
-                held_by = _holders(template.text, document.root, action.start, indent)
+                said = said_indent(text, action)
+                indent = habits.column(text, action.start) if said is None else said
+                held_by = list(_holders(text, document.root, action.start, indent))
                 self._open.update(map(id, held_by))
+                # A text that is put at the left brings its own indent, and may belong anywhere.
+                deepest = math.inf if said is None and indent == 0 else indent
+                self._above.update(map(id, _above(text, document.root, action.start, deepest)))
+
+    def goes_on(self, edit: Edit) -> bool:
+        """Whether the template may write more of what the edit removes, behind all in sight."""
+        node = self._document.find(edit.at) if isinstance(edit, Remove) else None
+        return node is not None and id(real(node)) in self._above
 
     def may_meet(self, edit: Edit) -> bool:
         """Whether the edit adds to one of them."""
@@ -56,10 +68,10 @@ def _says(node: Node | None) -> bool:
     return isinstance(node, Scalar) and node.end > node.start
 
 
-def _indent(text: str, action: Action) -> int:
-    """Where the lines that the action writes begin."""
+def said_indent(text: str, action: Action) -> int | None:
+    """The column that the action names for the lines that it writes, if it names one."""
     said = _INDENTED.search(text, action.start, action.end)
-    return int(said["by"]) if said is not None else habits.column(text, action.start)
+    return int(said["by"]) if said is not None else None
 
 
 def _holders(text: str, node: Node, at: int, indent: int) -> Iterator[Node]:
@@ -79,6 +91,24 @@ def _holders(text: str, node: Node, at: int, indent: int) -> Iterator[Node]:
             return
         if isinstance(last.value, Scalar):
             yield here if _says(last.value) else last.value
+            return
+        node = last.value
+
+
+def _above(text: str, node: Node, at: int, indent: float) -> Iterator[Node]:
+    """What ends with the lines that an action writes at this place."""
+    while True:
+        here = real(node)
+        before = [each for each in _in_block(here) if each.start <= at]
+        if not before:
+            if not isinstance(here, Scalar) or here.style in {"|", ">"} or not _says(here):
+                yield here
+            return
+        last = before[-1]
+        yield here
+        column = habits.column(text, last.start)
+        is_list = isinstance(last.value, List) and not last.value.flow
+        if indent < column or (indent == column and not is_list):
             return
         node = last.value
 

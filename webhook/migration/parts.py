@@ -19,6 +19,7 @@ from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
 from webhook.migration import documents, template_actions
 from webhook.migration.judge import HARMLESS, OF_OBJECTS, judge
+from webhook.migration.made_annotations import made_annotations
 from webhook.migration.masks import Masks, TooManyError
 from webhook.migration.open_places import OpenPlaces
 from webhook.migration.results import Located, Replacement, Status
@@ -28,8 +29,6 @@ from webhook.migration.template_actions import Case, Kind, Rest
 from webhook.rules import dead_api_version, legacy_resource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from webhook.core.pointer import Path
     from webhook.migration.documents import Document
     from webhook.migration.judge import Found, Judged
@@ -192,7 +191,7 @@ class _Part:
     # -- one document in one view
 
     def _make(self, view: _View, document: Document) -> _Made:
-        hidden = list(_hidden_annotations(document, self.template))
+        hidden = list(made_annotations(document, self.template))
 
         def held(code: str, at: Path) -> bool:
             # What makes another object of it waits for a part of its pod that a person must do.
@@ -203,21 +202,23 @@ class _Part:
             return code in HARMLESS and self.of_today
 
         judged = judge(_without(document.data, hidden), self.plan, held)
-        made = _Made(
-            view, document, hidden, judged, written(self.template, document, judged, document)
-        )
+        written_here = written(self.template, document, judged, document, self._open(document))
+        made = _Made(view, document, hidden, judged, written_here)
         wrong = self._wrong(made)
         bare = self._bare(view.case) if wrong else ()
         if len(bare) == len(view.documents):
             into = bare[view.documents.index(document)]
-            other = written(self.template, document, judged, into)
+            other = written(self.template, document, judged, into, self._open(into))
             other_made = _Made(view, document, hidden, judged, other)
             if self._wrong(other_made) < wrong:
                 return other_made
         return made
 
+    def _open(self, document: Document) -> OpenPlaces:
+        return OpenPlaces(document, self.template, self.masks, self.region)
+
     def _wrong(self, made: _Made) -> int:
-        open_ = OpenPlaces(made.document, self.template, self.masks, self.region)
+        open_ = self._open(made.document)
         return sum(bool(self._why_not(group, made, open_)) for group in made.written.groups)
 
     # -- what may not be done
@@ -226,7 +227,7 @@ class _Part:
         """Hold what may not be done; False if there is nothing of the kind."""
         before = len(self.held)
         for each in made:
-            open_ = OpenPlaces(each.document, self.template, self.masks, self.region)
+            open_ = self._open(each.document)
             for group in each.written.groups:
                 why = self._why_not(group, each, open_)
                 if why:
@@ -258,7 +259,8 @@ class _Part:
             return group.refused
         if made.view.case.rest is Rest.NONE and _adds(group):
             return "too much of the text hangs on conditions"
-        if any(open_.may_meet(edit) for edit in group.edits):
+        goes_on = not group.lines and any(map(open_.goes_on, group.edits))
+        if goes_on or any(map(open_.may_meet, group.edits)):
             return "the template may write there, too"
         codes = {found.finding.code for found in group.causes}
         amounts = codes == {legacy_resource.CODE} and all(
@@ -477,28 +479,6 @@ def _said(data: Any) -> Any:
     if isinstance(data, list):
         return [_said(value) for value in data]
     return data
-
-
-def _hidden_annotations(document: Document, template: Template) -> Iterator[Path]:
-    """Annotations of old whose text the template makes."""
-    for at, value in _annotations(document.data, ROOT):
-        node = document.find(at)
-        if value is not None and node is not None and template.actions_in(node.start, node.end):
-            yield at
-
-
-def _annotations(data: Any, at: Path) -> Iterator[tuple[Path, Any]]:
-    if isinstance(data, dict):
-        for name, value in data.items():
-            if name == "annotations" and isinstance(value, dict):
-                for key, text in value.items():
-                    if next(text_patterns.find(key), None) is not None:
-                        yield at / name / key, text
-            else:
-                yield from _annotations(value, at / name)
-    elif isinstance(data, list):
-        for position, value in enumerate(data):
-            yield from _annotations(value, at / position)
 
 
 def _without(data: Any, places: list[Path], at: Path = ROOT) -> Any:

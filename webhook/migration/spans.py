@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from webhook.core.pointer import Path
     from webhook.migration.documents import Document
     from webhook.migration.judge import Found, Judged
+    from webhook.migration.open_places import OpenPlaces
     from webhook.migration.template_actions import Arm, Template
 
 _LINE_ENDS = ("\n", "\r\n")
@@ -61,7 +62,9 @@ class Written:
         return _moved(self.document.text, each, self.moves[each.start])
 
 
-def written(template: Template, document: Document, judged: Judged, into: Document) -> Written:
+def written(
+    template: Template, document: Document, judged: Judged, into: Document, open_: OpenPlaces
+) -> Written:
     """Write the edits that the rules made of one document into that text of it."""
     made = Written([], into, {})
     for at, edits in _grouped(judged.edits).items():
@@ -73,6 +76,7 @@ def written(template: Template, document: Document, judged: Judged, into: Docume
             group.refused = str(error) or "it is not there"
             continue
         touches = any(template.actions_in(each.start, each.end) for each in replacements)
+        touches = touches or any(map(open_.goes_on, edits))
         if touches and all(isinstance(edit, Remove) for edit in edits):
             group.replacements = _lines_of(into, at)
             group.lines = bool(group.replacements)
