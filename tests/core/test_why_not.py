@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import Node, group
+from webhook.core.nodes import Node, NodeClass, group
 from webhook.core.pod import REQUIRED, Pod
 from webhook.core.settings import Capacity, Settings, Taint
 from webhook.core.why_not import LONGEST, counted, in_words, short, why_never
@@ -357,3 +357,11 @@ def test_words() -> None:
     assert in_words({"b": 2, "a": 1, "c": 3}) == "1 a, 2 b and 1 more"
     assert (counted(1), counted(2)) == ("1 node", "2 nodes")
     assert (short("a\tb"), short("abcdef", 5)) == ("a?b", "abc..")
+
+
+def test_only_nodes_that_are_gone_had_such_gpus() -> None:
+    index = NodeIndex.of((*group(PLAIN), NodeClass({MODEL: "H100"}, (), {GPU: 8}, gone=2)))
+    assert why_never(Pod({"spec": {}}), {GPU: 9}, index, Settings()) == (
+        "asks for 9 nvidia.com/gpu on one node; the largest node of the last hours (H100) had 8. "
+        "Ask for 8 or split the work."
+    )

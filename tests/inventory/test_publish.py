@@ -149,7 +149,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "other JSON": (lambda _: b"[1]\n", "no snapshot"),
     "only the first line": (lambda data: data.partition(b"\n")[0], "no snapshot"),
     "another version": (
-        lambda data: data.replace(b'"format":1', b'"format":9', 1),
+        lambda data: data.replace(b'"format":2', b'"format":9', 1),
         "another version",
     ),
     "lengths that are none": (

@@ -15,15 +15,37 @@ from webhook.core.settings import Capacity, Settings, Taint
 from webhook.rules import never_fits as rule
 
 A100 = {PRODUCT: "Tesla-A100", "zone": "a"}
-THERE = Inventory(
-    group(
-        [
-            *(Node(f"big-{i}", A100, (Taint("gpu"),), {GPU: 8}) for i in range(4)),
-            Node("web", {"zone": "b"}),
-        ]
+GPU_NODES = [Node(f"big-{i}", A100, (Taint("gpu"),), {GPU: 8}) for i in range(4)]
+THERE = Inventory(group([*GPU_NODES, Node("web", {"zone": "b"})]))
+CX = Context(inventory=THERE, modes=Modes(Mode.ENFORCE))
+H100 = Inventory(
+    (
+        *THERE.classes,
+        NodeClass({PRODUCT: "H100"}, (), {GPU: 16}, declared=2, open_labels=True),
     )
 )
-CX = Context(inventory=THERE, modes=Modes(Mode.ENFORCE))
+JOINING = Inventory(group([Node("new", {"zone": "b"}, joining=True), *GPU_NODES]))
+LOST = Inventory(
+    group([Node("a", {}, (), {GPU: 7}, most={GPU: 8}, former={PRODUCT: ("Tesla-A100",)})])
+)
+GONE = Inventory(
+    (
+        *THERE.classes,
+        NodeClass({PRODUCT: "H100"}, (), {GPU: 16}, gone=3),
+    )
+)
+GROWS = Inventory(
+    (
+        *THERE.classes,
+        NodeClass(
+            {"zone": "z"},
+            (Taint("gpu"),),
+            hint="NodePool spot (Karpenter)",
+            open_labels=True,
+            open_gpus=True,
+        ),
+    )
+)
 NO_GPUS = Inventory((NodeClass({}, nodes=("web",)),))
 WITH_SCHEDULER = Settings(capacity=Capacity(schedulers=("volcano",)))
 
@@ -45,6 +67,10 @@ NOT_HERE = (
 TAINTED = (
     "asks for 1 nvidia.com/gpu; the 4 nodes with enough are tainted gpu:NoSchedule. Add a "
     "toleration if the pod is meant to run there."
+)
+NO_MODEL = (
+    "asks for 9 nvidia.com/gpu, but no node matches nodeSelector nvidia.com/gpu.product=B200. "
+    "Write H100: 1 node has enough GPUs."
 )
 TOLERATED = [{"key": "gpu", "operator": "Exists"}]
 
@@ -141,6 +167,84 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
         pytest.param(owned(nine(), "Job"), CX, [denied(TOO_MUCH)], id="of a Job: denied"),
         pytest.param(
             nine(), known(NO_GPUS), [warned(NONE_HERE)], id="no node offers GPUs: a warning"
+        ),
+        pytest.param(
+            nine(nodeSelector={PRODUCT: "H100", "kubernetes.io/arch": "amd64"}),
+            known(H100),
+            [],
+            id="a label that a declared pool does not name may be there",
+        ),
+        pytest.param(
+            nine(nodeSelector={PRODUCT: "B200"}),
+            known(H100),
+            [denied(NO_MODEL)],
+            id="one that it names is what it says",
+        ),
+        pytest.param(
+            nine(nodeSelector={PRODUCT: "B200"}),
+            known(JOINING),
+            [],
+            id="a node that joins may get any label and any GPU",
+        ),
+        pytest.param(
+            nine(nodeSelector={"zone": "c"}),
+            known(JOINING),
+            [
+                denied(
+                    "asks for 9 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write b: "
+                    "1 node has enough GPUs."
+                )
+            ],
+            id="but a label that it shows is as it shows it",
+        ),
+        pytest.param(
+            pod(container({GPU: "8"}), nodeSelector={PRODUCT: "Tesla-A100"}),
+            known(LOST),
+            [],
+            id="a lost device and a lost label may come back",
+        ),
+        pytest.param(
+            nine(nodeSelector={PRODUCT: "H100"}), known(GONE), [], id="so may nodes that are gone"
+        ),
+        pytest.param(
+            pod(container({GPU: "17"})),
+            known(GONE),
+            [
+                denied(
+                    "asks for 17 nvidia.com/gpu on one node; the largest of 4 GPU nodes (H100) has "
+                    "16. Ask for 16 or split the work."
+                )
+            ],
+            id="but not with more than they had",
+        ),
+        pytest.param(
+            nine(tolerations=TOLERATED, nodeSelector={PRODUCT: "B200"}),
+            known(GROWS),
+            [
+                warned(
+                    "asks for 9 nvidia.com/gpu, and fits on no node of this cluster. It stays "
+                    "Pending unless NodePool spot (Karpenter) adds a node that fits: of what it "
+                    "can add, not enough is known."
+                )
+            ],
+            id="an autoscaler may add what fits: a warning that names it",
+        ),
+        pytest.param(
+            pod(container({GPU: "8"}), tolerations=TOLERATED),
+            known(GROWS),
+            [],
+            id="and nothing where a node fits that is there",
+        ),
+        pytest.param(
+            nine(nodeSelector={"zone": "y"}, tolerations=TOLERATED),
+            known(GROWS),
+            [
+                denied(
+                    "asks for 9 nvidia.com/gpu, but no node matches nodeSelector zone=y. Write z: "
+                    "1 node has enough GPUs."
+                )
+            ],
+            id="what is known of it counts: denied",
         ),
         pytest.param(nine(), known(None), [], id="no inventory: nothing is said"),
         pytest.param(nine(), known(Inventory()), [], id="an empty one: nothing is said"),

@@ -619,7 +619,7 @@ _POOL = Record(
                 "labels",
                 "Labels of its nodes",
                 MapOf(LABEL_KEY, LABEL_VALUE, dict),
-                "Those that pods may select.",
+                "Those that pods may select. One that is not named may have any value.",
                 {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
                 "labels",
             ),

@@ -18,7 +18,7 @@ from webhook.core.settings import Taint
 from webhook.core.tainted import by_key_and_effect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from webhook.core.nodes import NodeClass
     from webhook.core.nodesets import NodeSet
@@ -27,19 +27,24 @@ if TYPE_CHECKING:
     Steps = list[tuple[int, str]]  # amount -> nodes with at least so much, ascending
 
 
+ANY = "*"  # in place of a former value: any; no label can have this value
+# Labels of which each node has its own value: a node that may come has none of another's.
+OWN_NAMES = frozenset({"kubernetes.io/hostname"})
+
+
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What all nodes offer of one resource."""
+    """What all nodes have of one resource, those that are not there now left out."""
 
-    nodes: int  # that offer any
+    nodes: int  # that have any
     total: int
-    largest: int  # on one node
+    largest: int  # on one node, also on one that is not there now
     held: int  # by pods
 
 
 @dataclass(frozen=True)
 class NodeIndex:
-    """The nodes of a cluster, each a number."""
+    """The nodes of a cluster, each a number; nodes that may come have one number a class."""
 
     size: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)  # key -> a table, as JSON
@@ -49,6 +54,9 @@ class NodeIndex:
     free: Mapping[str, Steps] = field(default_factory=dict)
     totals: Mapping[str, Total] = field(default_factory=dict)
     gpu_labels: frozenset[str] = frozenset()  # keys that nodes with GPUs carry
+    former: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # key -> a table
+    opened: tuple[str, str, str] = ("", "", "")  # sets: open labels, open GPUs, nodes that may come
+    hints: tuple[tuple[str, str], ...] = ()  # what an autoscaler may add, and the set of it
     loads: Callable[[str], Any] = json.loads
 
     @cached_property
@@ -70,6 +78,62 @@ class NodeIndex:
             table = self._tables[key] = Table(self.loads(text))
         return table
 
+    def may_be(self, key: str, values: Collection[str] | None = None) -> NodeSet:
+        """The nodes whose label may yet be one of these values, or any value.
+
+        An own name of a node that is there is never another's.
+        """
+        former, label = self._former(key), self.label(key)
+        if key in OWN_NAMES and values and all(label.having(value) for value in values):
+            return 0
+        found = self.open_labels & ~(label.present | former.present)
+        if values is None:
+            return found | former.present
+        for value in (ANY, *values):
+            found |= former.having(value)
+        return found
+
+    def _former(self, key: str) -> Table:
+        table = self._former_tables.get(key)
+        if table is None:
+            texts = self.former.get(key)
+            if texts is None:
+                return NOTHING
+            table = self._former_tables[key] = Table(texts)
+        return table
+
+    @cached_property
+    def _former_tables(self) -> dict[str, Table]:
+        return {}
+
+    @cached_property
+    def open_labels(self) -> NodeSet:
+        """The nodes that may get labels which they lack."""
+        return nodesets.decode(self.opened[0])
+
+    @cached_property
+    def open_gpus(self) -> NodeSet:
+        """The nodes that may get GPUs of a resource of which they show none."""
+        return nodesets.decode(self.opened[1])
+
+    @cached_property
+    def may_come(self) -> NodeSet:
+        """Those that stand for nodes which may not be there now."""
+        return nodesets.decode(self.opened[2])
+
+    @cached_property
+    def hinted(self) -> tuple[tuple[str, NodeSet], ...]:
+        """What an autoscaler may add, of which not enough is known, in words."""
+        return tuple((words, nodesets.decode(text)) for words, text in self.hints)
+
+    @cached_property
+    def only_hinted(self) -> NodeSet:
+        """What an autoscaler may add, of which not enough is known."""
+        found = 0
+        for _, nodes in self.hinted:
+            found |= nodes
+        return found
+
     @cached_property
     def _names(self) -> Table:
         return Table(self.loads(self.names))
@@ -89,12 +153,16 @@ class NodeIndex:
         return by_key_and_effect(self.taints)
 
     def at_least(self, resource: str, amount: int) -> NodeSet:
-        """The nodes that can give so much to one pod when they are empty."""
-        return self._step("allocatable", resource, amount)
+        """The nodes that can give so much to one pod when they are empty and well."""
+        return self._step("allocatable", resource, amount) | self._unknown(resource)
 
     def free_at_least(self, resource: str, amount: int) -> NodeSet:
         """The nodes that can give so much to one pod now."""
-        return self._step("free", resource, amount)
+        return self._step("free", resource, amount) | self._unknown(resource) & ~self.may_come
+
+    def _unknown(self, resource: str) -> NodeSet:
+        """The nodes that show none of the resource, but may get any amount of it."""
+        return self.open_gpus and self.open_gpus & ~self._step("allocatable", resource, 1)
 
     @cached_property
     def _decoded(self) -> dict[tuple[str, str, int], NodeSet]:
@@ -118,7 +186,7 @@ class NodeIndex:
         """The nodes that offer GPUs under any name."""
         found = 0
         for resource in self.allocatable:
-            found |= self.at_least(resource, 1)
+            found |= self._step("allocatable", resource, 1)
         return found
 
     @staticmethod
@@ -143,6 +211,13 @@ class NodeIndex:
             free={r: _steps(amounts) for r, amounts in numbers.free.items()},
             totals={r: numbers.total(r) for r in numbers.allocatable},
             gpu_labels=frozenset(numbers.gpu_labels),
+            former={key: _texts(table) for key, table in numbers.former.items()},
+            opened=(
+                nodesets.encode(numbers.open_labels),
+                nodesets.encode(numbers.open_gpus),
+                nodesets.encode(numbers.may_come),
+            ),
+            hints=tuple((words, nodesets.encode(found)) for words, found in numbers.hints.items()),
         )
 
     def as_data(self) -> dict[str, Any]:
@@ -161,6 +236,9 @@ class NodeIndex:
                 for name, each in self.totals.items()
             },
             "gpuLabels": sorted(self.gpu_labels),
+            "former": dict(self.former),
+            "open": list(self.opened),
+            "hints": [list(each) for each in self.hints],
         }
 
     @classmethod
@@ -179,6 +257,9 @@ class NodeIndex:
             free=_steps_of(data["free"]),
             totals={name: Total(*numbers) for name, numbers in data["totals"].items()},
             gpu_labels=frozenset(data["gpuLabels"]),
+            former=data["former"],
+            opened=tuple(data["open"]),
+            hints=tuple((words, text) for words, text in data["hints"]),
             loads=loads,
         )
 
@@ -216,14 +297,18 @@ class _Numbers:
         self.allocatable: dict[str, dict[int, list[int]]] = {}
         self.free: dict[str, dict[int, list[int]]] = {}
         self.gpu_labels: set[str] = set()
+        self.former: dict[str, dict[str, list[int]]] = {}
+        self.open_labels: list[int] = []
+        self.open_gpus: list[int] = []
+        self.may_come: list[int] = []
+        self.hints: dict[str, list[int]] = {}
         self._nodes: dict[str, int] = {}
         self._sums: dict[str, int] = {}
         self._held: dict[str, int] = {}
 
     def add(self, each: NodeClass) -> None:
-        count = each.count
         # A declared pool gives each question one more number, whatever the number of its nodes.
-        numbers = range(self.size, self.size + (1 if each.declared else count))
+        numbers = range(self.size, self.size + (1 if each.may_come else each.count))
         self.size = numbers.stop
         for key, value in each.labels.items():
             self.labels.setdefault(key, {}).setdefault(value, []).extend(numbers)
@@ -233,18 +318,31 @@ class _Numbers:
         for number, name in zip(numbers, each.nodes, strict=False):
             self.names.setdefault(name, []).append(number)
         self.taints.setdefault(each.taints, []).extend(numbers)
-        for resource, amount in each.gpus.items():
+        for resource, amount in each.counted.items():
             if amount > 0:
                 self._amounts(each, resource, amount, numbers)
         if each.has_gpus:
             self.gpu_labels.update(each.labels, *each.unique)
+        self._unsure(each, numbers)
+
+    def _unsure(self, each: NodeClass, numbers: range) -> None:
+        """What is not known of these nodes for certain."""
+        for number, former in zip(numbers, each.former, strict=False):
+            for key, values in former.items():
+                for value in values:
+                    self.former.setdefault(key, {}).setdefault(value, []).append(number)
+        self.open_labels += numbers if each.open_labels else ()
+        self.open_gpus += numbers if each.open_gpus else ()
+        self.may_come += numbers if each.may_come else ()
+        if each.hint:
+            self.hints.setdefault(each.hint, []).extend(numbers)
 
     def _amounts(self, each: NodeClass, resource: str, amount: int, numbers: range) -> None:
         self.allocatable.setdefault(resource, {}).setdefault(amount, []).extend(numbers)
-        free = self.free.setdefault(resource, {})
+        free, now = self.free.setdefault(resource, {}), each.gpus.get(resource, 0)
         for number, held in zip(numbers, each.held_of(resource), strict=False):
-            if amount > held:
-                free.setdefault(amount - held, []).append(number)
+            if now > held and not (each.gone or each.hint):
+                free.setdefault(now - held, []).append(number)
         self._nodes[resource] = self._nodes.get(resource, 0) + each.count
         self._sums[resource] = self._sums.get(resource, 0) + amount * each.count
         self._held[resource] = self._held.get(resource, 0) + sum(each.held_of(resource))

@@ -3,7 +3,8 @@
 As kube-scheduler reads them, to the letter (component-helpers scheduling/corev1/nodeaffinity,
 apimachinery labels.Requirement, api core/v1 Toleration), and answered in bit sets. Only where the
 scheduler itself has a switch, a toleration is read kindly: a node too many is harmless, a node too
-few could deny a pod that runs.
+few could deny a pod that runs. For the same reason a label that is not known matches whatever is
+asked of it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def selector(pod: Pod, index: NodeIndex) -> Iterator[Constraint]:
     for key, value in pod.node_selector.items():
         if isinstance(value, str):
             words = f"nodeSelector {key}={value}"
-            yield Constraint(words, index.label(key).having(value), key)
+            nodes = index.label(key).having(value) | index.may_be(key, (value,))
+            yield Constraint(words, nodes, key)
 
 
 def terms(pod: Pod) -> list[Raw] | None:
@@ -92,16 +94,19 @@ def _expression(index: NodeIndex, key: str, operator: str, values: list[str]) ->
             found = 0
             for value in values:
                 found |= label.having(value)
-            return found if operator == "In" else index.everything & ~found
+            if operator == "In":
+                return found | index.may_be(key, values)
+            return index.everything & ~found | index.may_be(key)
         case "Exists" if not values:
-            return label.present
+            return label.present | index.may_be(key)
         case "DoesNotExist" if not values:
             return index.everything & ~label.present
         case "Gt" | "Lt" if len(values) == 1:
             bound = as_int64(values[0])
             if bound is None:
                 return 0
-            return label.above(bound) if operator == "Gt" else label.below(bound)
+            found = label.above(bound) if operator == "Gt" else label.below(bound)
+            return found | index.may_be(key)
     return 0
 
 
@@ -111,7 +116,9 @@ def _field(index: NodeIndex, key: str, operator: str, values: list[str]) -> Node
         return 0
     nameless = 0 if values[0] else index.everything
     found = index.named(values[0]) if key == _NAME else nameless
-    return found if operator == "In" else index.everything & ~found
+    if operator == "NotIn":
+        return index.everything & ~found
+    return index.may_come if key == _NAME and not found else found
 
 
 def tolerated(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:

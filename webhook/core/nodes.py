@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from webhook.core.node_index import NodeIndex
+from webhook.core.node_index import OWN_NAMES, NodeIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from webhook.core.settings import Models, Taint
 
+Former = Mapping[str, tuple[str, ...]]
 # GPU Feature Discovery, kubelets and clouds give every node its own value of some labels.
-_ALWAYS_UNIQUE = frozenset({"kubernetes.io/hostname"})
 _MANY = 32  # values of one label: below this, a label is worth a class of its own
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node; `gpus` is allocatable by resource name, `held` what pods on it asked for."""
+    """One node; `gpus` is allocatable by resource name, `held` what pods on it asked for.
+
+    Devices fail and come back, and so do labels: see NodeClass for the rest.
+    """
 
     name: str
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
     gpus: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
+    most: Mapping[str, int] = field(default_factory=dict)
+    former: Former = field(default_factory=dict)
+    joining: bool = False
+    created: float = 0.0  # seconds of the epoch; 0.0 if nothing says so
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
     """Nodes that are alike in labels (but those unique to a node), taints and GPU amounts.
 
-    `held` and `unique` (labels) are per node, in the order of `nodes`; both may be left out.
-    `declared` nodes are of a pool in the settings: none of them may be there now.
+    `held`, `unique` (labels) and `former` are per node, in the order of `nodes`; each may be left
+    out. `most` holds the largest amounts that the nodes have shown, where `gpus` is less. `former`
+    has values of labels that the node had a short while ago or may get; ANY stands for any value.
+
+    Where labels are `open`, one that the nodes lack may have any value, and where GPUs are, a
+    resource of which they show none may have any amount: nodes that have just joined, and those
+    that may come. None of the latter may be there now, and all of a class have one number:
+    `declared` nodes of a pool in the settings, `gone` ones that are remembered, and those of a
+    `hint`, which says in words what an autoscaler may add.
     """
 
     labels: Mapping[str, str]
@@ -44,15 +59,31 @@ class NodeClass:
     held: tuple[Mapping[str, int], ...] = ()
     unique: tuple[Mapping[str, str], ...] = ()
     declared: int = 0
+    most: Mapping[str, int] = field(default_factory=dict)
+    former: tuple[Former, ...] = ()
+    open_labels: bool = False
+    open_gpus: bool = False
+    gone: int = 0
+    hint: str = ""
+
+    @property
+    def counted(self) -> Mapping[str, int]:
+        """The largest amount of each resource that the nodes have shown."""
+        return {**self.gpus, **self.most} if self.most else self.gpus
 
     @property
     def has_gpus(self) -> bool:
-        return any(amount > 0 for amount in self.gpus.values())
+        return any(amount > 0 for amount in self.counted.values())
+
+    @property
+    def may_come(self) -> bool:
+        """Whether none of these nodes may be there now."""
+        return bool(self.declared or self.gone or self.hint)
 
     @property
     def count(self) -> int:
-        """How many nodes; one without a name is one too."""
-        return self.declared or len(self.nodes) or 1
+        """How many nodes; one without a name is one too, and those that are gone are none."""
+        return 0 if self.gone or self.hint else self.declared or len(self.nodes) or 1
 
     def held_of(self, resource: str) -> list[int]:
         """What pods hold of this resource on each node."""
@@ -68,8 +99,8 @@ def group(nodes: Iterable[Node]) -> tuple[NodeClass, ...]:
     classes: dict[object, list[Node]] = {}
     for node in nodes:
         labels = tuple(sorted(item for item in node.labels.items() if item[0] not in unique))
-        gpus = tuple(sorted(node.gpus.items()))
-        classes.setdefault((labels, node.taints, gpus), []).append(node)
+        amounts = tuple(tuple(sorted(each.items())) for each in (node.gpus, node.most))
+        classes.setdefault((labels, node.taints, amounts, node.joining), []).append(node)
     return tuple(_class(members, unique) for members in classes.values())
 
 
@@ -82,6 +113,10 @@ def _class(members: Sequence[Node], unique: frozenset[str]) -> NodeClass:
         tuple(node.name for node in members),
         tuple(dict(node.held) for node in members) if any(n.held for n in members) else (),
         tuple({k: v for k, v in node.labels.items() if k in unique} for node in members),
+        most=dict(sorted(first.most.items())),
+        former=tuple(node.former for node in members) if any(n.former for n in members) else (),
+        open_labels=first.joining,
+        open_gpus=first.joining,
     )
 
 
@@ -98,7 +133,7 @@ def unique_labels(nodes: Sequence[Node]) -> frozenset[str]:
         for key, found in values.items()
         if len(found) > _MANY and len(found) * 2 > carriers[key]
     }
-    return frozenset(many | (_ALWAYS_UNIQUE & values.keys()))
+    return frozenset(many | (OWN_NAMES & values.keys()))
 
 
 @dataclass(frozen=True)
@@ -135,7 +170,8 @@ class Inventory:
 
     @property
     def has_gpus(self) -> bool:
-        return bool(self.index.totals)
+        """Whether a node that is there, or that the settings declare, has any."""
+        return any(total.nodes for total in self.index.totals.values())
 
     @cached_property
     def taints(self) -> frozenset[Taint]:
@@ -144,8 +180,8 @@ class Inventory:
 
     @cached_property
     def gpu_taints(self) -> tuple[Taint, ...]:
-        """Taints of nodes that offer GPUs, sorted."""
-        gpus = self.index.with_gpus
+        """Taints of nodes that offer GPUs or may come to, sorted; also of those not there now."""
+        gpus = self.index.with_gpus | self.index.open_gpus
         found = {t for taints, nodes in self.index.taint_sets if nodes & gpus for t in taints}
         return tuple(sorted(found, key=str))
 

@@ -40,6 +40,15 @@ def why_never(pod: Pod, amounts: Mapping[str, int], index: NodeIndex, settings: 
     return _Reason(pod, amounts, index, settings, _SHORTEST).message()
 
 
+def why_unsure(amounts: Mapping[str, int], hints: Sequence[str]) -> str:
+    """For a pod that fits on no node, but perhaps on one that an autoscaler may add."""
+    return (
+        f"asks for {in_words(amounts)}, and fits on no node of this cluster. "
+        f"It stays Pending unless {_listed([short(each) for each in hints], 'or')} adds a node "
+        "that fits: of what it can add, not enough is known."
+    )
+
+
 def in_words(amounts: Mapping[str, int], longest: int = _LENGTHS[0]) -> str:
     """`8 nvidia.com/gpu and 1 nvidia.com/gpu.shared`."""
     return _listed([short(f"{amount} {name}", longest) for name, amount in sorted(amounts.items())])
@@ -81,9 +90,7 @@ class _Reason:
 
     def message(self) -> str:
         return (
-            self._not_offered()
-            or self._more_than_all_nodes()
-            or self._more_than_one_node()
+            self._too_much()
             or self._one_constraint()
             or self._taints()
             or self._constraints_together()
@@ -117,6 +124,12 @@ class _Reason:
     def _attracted(self) -> NodeSet:
         return fit.attracted(self.pod, self.index) & self._room
 
+    def _too_much(self) -> str:
+        """Where no node has enough, and none may come to have it."""
+        if self._room:
+            return ""
+        return self._not_offered() or self._more_than_all_nodes() or self._more_than_one_node()
+
     def _not_offered(self) -> str:
         name = next((each for each in sorted(self.amounts) if each not in self.index.totals), None)
         if name is None:
@@ -135,7 +148,7 @@ class _Reason:
     def _more_than_all_nodes(self) -> str:
         for name, amount in sorted(self.amounts.items()):
             there = self.index.totals[name]
-            if amount > there.total and there.nodes > 1:
+            if amount > max(there.total, there.largest) and there.nodes > 1:
                 return (
                     f"{self._asks(name)} on one node; the whole cluster has {there.total} on "
                     f"{there.nodes} nodes, the largest{self._model(name)} {there.largest}. "
@@ -147,17 +160,17 @@ class _Reason:
         for name, amount in sorted(self.amounts.items()):
             there = self.index.totals[name]
             if amount > there.largest:
-                which = (
-                    f"largest of {there.nodes} GPU nodes" if there.nodes > 1 else "only GPU node"
-                )
+                if there.nodes:
+                    many = f"largest of {there.nodes} GPU nodes"
+                    have = f"{many if there.nodes > 1 else 'only GPU node'}{self._model(name)} has"
+                else:
+                    have = f"largest node of the last hours{self._model(name)} had"
                 return (
-                    f"{self._asks(name)} on one node; the {which}{self._model(name)} has "
+                    f"{self._asks(name)} on one node; the {have} "
                     f"{there.largest}. Ask for {there.largest} or split the work."
                 )
-        if not self._room:
-            all_of_it = "both" if len(self.amounts) == _NAMED else "all of them"
-            return f"{self._asks_for_all} on one node; none has {all_of_it}. Use a pod for each."
-        return ""
+        all_of_it = "both" if len(self.amounts) == _NAMED else "all of them"
+        return f"{self._asks_for_all} on one node; none has {all_of_it}. Use a pod for each."
 
     def _model(self, name: str) -> str:
         """The GPU model of the largest nodes, in brackets, if all of them are labelled with it."""

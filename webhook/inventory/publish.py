@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 INVENTORY = "inventory"
 STATUS = "status.json"
-_FORMAT = 1
+_FORMAT = 2
 _OS = "kubernetes.io/os"
 STALE_SECONDS = 300.0  # an inventory that may be so far behind the cluster denies nothing
 
@@ -38,10 +38,17 @@ STALE_SECONDS = 300.0  # an inventory that may be so far behind the cluster deni
 def declared(settings: Settings) -> tuple[NodeClass, ...]:
     """The nodes that pools of the settings may have: a pool scaled to zero is no `never`.
 
-    Every kubelet of Linux labels its node so, and no Windows pod is ever judged here.
+    Every kubelet of Linux labels its node so, and no Windows pod is ever judged here. A label that
+    a pool does not name may be there all the same: kubelets and clouds set many.
     """
     return tuple(
-        NodeClass({_OS: "linux", **pool.labels}, pool.taints, dict(pool.gpus), declared=pool.nodes)
+        NodeClass(
+            {_OS: "linux", **pool.labels},
+            pool.taints,
+            dict(pool.gpus),
+            declared=pool.nodes,
+            open_labels=True,
+        )
         for pool in settings.capacity.pools
     )
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core import fit
 from webhook.core.findings import Finding, Severity
-from webhook.core.why_not import why_never
+from webhook.core.why_not import why_never, why_unsure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,16 +40,19 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if cx.inventory is None or not asked:
         return
     index, capacity = cx.inventory.index, cx.settings.capacity
-    if fit.enough(asked, index) & fit.allowed(pod, index, capacity):
+    fitting = fit.enough(asked, index) & fit.allowed(pod, index, capacity)
+    if fitting & ~index.only_hinted:
         return
+    hints = [words for words, nodes in index.hinted if nodes & fitting]
     certain = (
-        cx.inventory.has_gpus
+        not hints
+        and cx.inventory.has_gpus
         and not cx.template
         and fit.is_left_to_the_scheduler(pod, cx.settings.capacity)
     )
     yield Finding(
         CODE,
         pod.spec_at,
-        why_never(pod, asked, index, cx.settings),
+        why_unsure(asked, hints) if hints else why_never(pod, asked, index, cx.settings),
         severity=Severity.DENY if certain else Severity.PERSON,
     )
