@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from webhook.core import engine
 from webhook.core.draft import Draft
 from webhook.core.edits import Append, Rename
-from webhook.core.modes import Mode, Modes, is_opted_out, modes_for, usual
+from webhook.core.modes import IGNORE, Mode, Modes, is_opted_out, modes_for, usual
 from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT, Path
 from webhook.core.rule import Context
 from webhook.core.workloads import around, objects, templates_of
+from webhook.migration.masks import stands_for_action
 from webhook.migration.yaml_words import is_same
 from webhook.rules import ALL, MANIFEST, POLICY, RULES
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from webhook.migration.results import Plan
 
     Raw = dict[str, Any]
+
+LEFT_ALONE = "the label gpu-webhook.dev/ignore says to leave the pod alone"
 
 
 @dataclass(slots=True)
@@ -78,14 +81,12 @@ def name_of(obj: Raw) -> str:
 def _ask_of_object(asked: Asked, obj: Raw, at: Path, plan: Plan) -> None:
     draft, tracing = Draft(obj), Tracing(obj)
     cx = context(obj, plan)
-    listening = _Listening(MANIFEST, plan, tracing)
+    places = templates_of(obj, plan.settings)
+    left = [place for place in places if is_left_alone(value_at(obj, place))]
+    templates = [place for place in places if place not in left]
+    asked.left_alone += [Path(at + place) for place in left]
+    listening = _Listening(outside(MANIFEST, left), plan, tracing)
     heard = [(listening, engine.run_on_object(listening.rules, obj, cx, draft))]
-    templates = []
-    for place in templates_of(obj, plan.settings):
-        if _is_left_alone(obj, place):
-            asked.left_alone.append(Path(at + place))
-        else:
-            templates.append(place)
     for rules in (RULES, POLICY):  # policy is asked of what is repaired
         inside = cx if templates == [ROOT] else around(cx, obj)
         for place in templates:
@@ -125,11 +126,37 @@ def context(obj: Raw, plan: Plan) -> Context:
     )
 
 
-def _is_left_alone(obj: Raw, at: Path) -> bool:
-    here: Any = obj
+def is_left_alone(pod: Raw) -> bool:
+    """Whether the pod's label says that no repair is wanted, or whether a template decides that."""
+    labels = as_map(as_map(pod.get("metadata")).get("labels"))
+    value = labels.get(IGNORE)
+    # Without quotes it is no text, and the API server refuses it; what is meant is clear.
+    return is_opted_out(labels) or value is True or stands_for_action(value)
+
+
+def value_at(obj: Any, at: Path) -> Any:
+    """What stands at this place."""
     for token in at:
-        here = here[token]
-    return is_opted_out(as_map(as_map(as_map(here).get("metadata")).get("labels")))
+        obj = obj[token]
+    return obj
+
+
+def outside(rules: Iterable[ObjectRule], places: list[Path]) -> list[ObjectRule]:
+    """The same rules, silent of what is at these places."""
+    return [Outside(rule, places) for rule in rules] if places else list(rules)
+
+
+class Outside:
+    """A rule that is silent of some places."""
+
+    def __init__(self, rule: ObjectRule, places: list[Path]) -> None:
+        self.NAME, self.CODE = rule.NAME, rule.CODE
+        self._rule, self._places = rule, places
+
+    def check(self, obj: Raw, cx: Context) -> Iterator[Finding]:
+        for finding in self._rule.check(obj, cx):
+            if not any(finding.at[: len(place)] == place for place in self._places):
+                yield finding
 
 
 def _below(at: Path, edit: Edit) -> Edit:

@@ -18,7 +18,15 @@ from webhook.core.findings import Severity
 from webhook.core.pod import SECTIONS, as_map
 from webhook.core.pointer import ROOT, Path
 from webhook.core.workloads import around, objects, templates_of
-from webhook.migration.asking import Tracing, context, name_of
+from webhook.migration.asking import (
+    Outside,
+    Tracing,
+    context,
+    is_left_alone,
+    name_of,
+    outside,
+    value_at,
+)
 from webhook.rules import (
     MANIFEST,
     RULES,
@@ -41,7 +49,7 @@ if TYPE_CHECKING:
     from webhook.core.edits import Edit
     from webhook.core.findings import Finding, Verdict
     from webhook.core.pod import Pod
-    from webhook.core.rule import Context, ObjectRule
+    from webhook.core.rule import Context
     from webhook.migration.results import Plan
 
     Raw = dict[str, Any]
@@ -91,6 +99,7 @@ class Judged:
     found: list[Found] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)  # codes of rules that raised
+    left_alone: list[Path] = field(default_factory=list)  # pods whose label says so
 
 
 def judge(data: Any, plan: Plan, held: Held) -> Judged:
@@ -188,21 +197,24 @@ class _Judge:
         cx = context(obj, self.plan)
         places = templates_of(obj, self.plan.settings)
         rest = [(at, part) for at, part in shapes(obj) if not _meets(at, places)]
-        asked = self._rules(_elsewhere([at for at, _ in rest]), self.at, tracing)
+        left = [place for place in places if is_left_alone(value_at(obj, place))]
+        self.judged.left_alone += [Path((*self.at, *place)) for place in left]
+        manifest = outside(_elsewhere([at for at, _ in rest]), left)
+        asked = self._rules(manifest, self.at, tracing)
         self._note(engine.run_on_object(asked, obj, cx, draft), asked)
         inside = cx if places in ([], [ROOT]) else around(cx, obj)
-        for place in places:
+        for place in (each for each in places if each not in left):
             asked = self._rules(RULES, self.at, tracing)
             self._note(engine.run(asked, obj, inside, place, draft=draft), asked)
         self.judged.edits += [below(self.at, edit) for edit in draft.changes()]
         for at, part in rest:
-            self._part(part, Path((*self.at, *at)))
+            self._part(obj, part, at)
 
     def ask_fragment(self, data: Any) -> None:
         """What has no kind: a document shows only what matters to it, and a patch what it sets."""
         if not isinstance(data, dict) or not (kind := _kind_of(data)):
             for at, part in shapes(data):
-                self._part(part, at)
+                self._part(data, part, at)
             return
         data.update(kind)  # for the rules to know where the pod is; no edit is about it
         self.fragment = True
@@ -210,8 +222,12 @@ class _Judge:
         for name in kind:
             del data[name]
 
-    def _part(self, part: Raw, at: Path) -> None:
+    def _part(self, data: Any, part: Raw, place: Path) -> None:
         """A pod without a kind, or a `resources` of which nobody knows whose it is."""
+        at = Path((*self.at, *place))
+        if is_left_alone(part) or (not is_pod(part) and _has_label_beside(data, place)):
+            self.judged.left_alone.append(at)
+            return
         if is_pod(part):
             pod, skip, rules = part, ROOT, RULES
         else:
@@ -242,22 +258,22 @@ class _Judge:
         self.judged.failed += [code for code, _ in verdict.failed]
 
 
+def _has_label_beside(data: Any, at: Path) -> bool:
+    """Whether labels that say to leave the pod alone stand beside what is on the way there.
+
+    So a chart's values have `podLabels` and `resources`.
+    """
+    beside = (value_at(data, Path(at[:depth])) for depth in range(len(at)))
+    return any(
+        is_left_alone({"metadata": {"labels": value}})
+        for holder in beside
+        for value in as_map(holder).values()
+    )
+
+
 def _elsewhere(pods: list[Path]) -> list[Any]:
     """The rules of objects; that on data says nothing of what is a pod by its shape."""
-    return [_Outside(rule, pods) if rule is legacy_name_elsewhere else rule for rule in MANIFEST]
-
-
-class _Outside:
-    """A rule that is silent of some places."""
-
-    def __init__(self, rule: ObjectRule, places: list[Path]) -> None:
-        self.NAME, self.CODE = rule.NAME, rule.CODE
-        self._rule, self._places = rule, places
-
-    def check(self, obj: Raw, cx: Context) -> Iterator[Finding]:
-        for finding in self._rule.check(obj, cx):
-            if not any(finding.at[: len(place)] == place for place in self._places):
-                yield finding
+    return [Outside(rule, pods) if rule is legacy_name_elsewhere else rule for rule in MANIFEST]
 
 
 class _Asked:

@@ -23,8 +23,9 @@ from webhook.core.text_patterns import find
 from webhook.core.walk import walk
 from webhook.core.workloads import TEMPLATES, tokens
 from webhook.migration import documents, kustomization, template_actions
-from webhook.migration.asking import context, name_of
-from webhook.migration.judge import below
+from webhook.migration.asking import LEFT_ALONE, context, is_left_alone, name_of
+from webhook.migration.habits import line_end
+from webhook.migration.judge import below, shapes
 from webhook.migration.mentions import mentions
 from webhook.migration.nodes import Scalar
 from webhook.migration.regions import Region
@@ -136,7 +137,16 @@ class _Work:
             said = _of_operations(document.data, self.plan)
         else:
             said = _of_object(document.data, self.plan)
-        found = [each for each in said if self.plan.asks(each.code)]
+        left = _left_alone(document.data)
+        for at in left:
+            start = document.place(at)[0]
+            place = self.source.place(start, line_end(self.source.text, start))
+            self.skipped.append(Skipped(LEFT_ALONE, place))
+        found = [
+            each
+            for each in said
+            if self.plan.asks(each.code) and not any(each.at[: len(at)] == at for at in left)
+        ]
         edits = [edit for each in found for edit in each.edits]
         refused = self._refused(document, edits)
         for each in found:
@@ -224,6 +234,18 @@ class _Said:
     message: str
     edits: tuple[Edit, ...] = ()
     object: str = ""
+
+
+def _left_alone(data: Any) -> list[Path]:
+    """The pods in a patch whose label says so; the whole patch if an operation sets the label."""
+    for _, operation in as_items(data):
+        way = tokens(str(operation.get("path", "")))
+        made: Any = operation.get("value")
+        for token in reversed(way[way.index("metadata") :] if "metadata" in way else ()):
+            made = {token: made}
+        if is_left_alone(as_map(made)):
+            return [ROOT]
+    return [at for at, part in shapes(data) if is_left_alone(part)]
 
 
 def _of_object(data: Any, plan: Plan) -> Iterator[_Said]:

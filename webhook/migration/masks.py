@@ -32,6 +32,11 @@ _FORM = re.compile(r"\|\s*(?:quote|squote|int|int64|toString)\b|[-\s]")
 _AFTER = re.compile(r"[ \t]*(?:#|,|\}|\r?$)", re.MULTILINE)
 
 
+def stands_for_action(value: object) -> bool:
+    """Whether the value, or a part of it, is the sign of an action."""
+    return isinstance(value, str) and _RUN.search(value) is not None
+
+
 class TooManyError(ValueError):
     """There are not as many signs."""
 

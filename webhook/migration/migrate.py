@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.findings import Severity
 from webhook.core.workloads import objects
 from webhook.migration import documents, verify
-from webhook.migration.asking import Asked, Names, Said, ask
+from webhook.migration.asking import LEFT_ALONE, Asked, Names, Said, ask
 from webhook.migration.habits import line_end
 from webhook.migration.judge import judge, place_of
 from webhook.migration.mentions import mentions
@@ -200,7 +200,7 @@ def _ask(document: Document, plan: Plan) -> Asked:
         touched = [names.as_it_was(at) for at in found.touches]
         came_to = tuple(_about(judged.edits, touched))
         said.append(Said(found.finding, names.as_it_was(found.at), found.object, came_to))
-    return Asked(judged.data, said, judged.edits)
+    return Asked(judged.data, said, judged.edits, left_alone=judged.left_alone)
 
 
 def _about(edits: Iterable[Edit], touched: Iterable[Path]) -> Iterator[Edit]:
@@ -247,8 +247,7 @@ def _skipped(source: Source, stream: Stream, works: list[_Work]) -> Iterator[Ski
             reason = f"{twice.at.dotted} stands twice, and only one of them counts: delete one"
             yield Skipped(reason, source.place(twice.key.start, twice.key.end))
         for at in work.asked.left_alone:
-            reason = "the label gpu-webhook.dev/ignore says to leave the pod alone"
-            yield Skipped(reason, _place(source, work.document, at))
+            yield Skipped(LEFT_ALONE, _place(source, work.document, at))
 
 
 # By Source.kind. The others take the text and the plan as migrate_manifests does.

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from webhook.core import text_patterns
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Severity
+from webhook.core.modes import IGNORE
 from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
 from webhook.migration import documents, template_actions
+from webhook.migration.habits import line_end
 from webhook.migration.judge import HARMLESS, OF_OBJECTS, judge
 from webhook.migration.made_annotations import made_annotations
 from webhook.migration.masks import Masks, TooManyError
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from webhook.migration.documents import Document
     from webhook.migration.judge import Found, Judged
     from webhook.migration.regions import Region
-    from webhook.migration.results import Plan
+    from webhook.migration.results import Place, Plan
     from webhook.migration.source import Source
     from webhook.migration.spans import Group, Written
     from webhook.migration.template_actions import Template
@@ -54,6 +56,7 @@ class Outcome:
     located: list[Located] = field(default_factory=list)
     why: str = ""
     hidden: bool = False  # there are annotations that the template makes
+    left_alone: list[Place] = field(default_factory=list)  # pods whose label says so
 
 
 @dataclass(eq=False, slots=True)
@@ -126,7 +129,9 @@ class _Part:
             self.only = frozenset({"none"})
             made = [self._make(view, each) for view in views for each in view.documents]
         hidden = any(each.hidden for each in made)
-        return Outcome(self._replacements(made), self._located(made), hidden=hidden)
+        left = {each.document.place(at)[0] for each in made for at in each.judged.left_alone}
+        alone = [self.source.place(at, line_end(self.source.text, at)) for at in sorted(left)]
+        return Outcome(self._replacements(made), self._located(made), "", hidden, alone)
 
     # -- the ways in which the template can turn out
 
@@ -414,7 +419,7 @@ def _readable(views: list[_View]) -> tuple[bool, int]:
 
 
 def _matters(text: str) -> bool:
-    return _LEGACY.search(text) is not None or "nvidia" in text
+    return _LEGACY.search(text) is not None or "nvidia" in text or IGNORE in text
 
 
 def _wanted(made: list[_Made]) -> dict[Replacement, list[tuple[Group, _Made]]]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from webhook.core.modes import IGNORE
 from webhook.migration import lines, template_actions
+from webhook.migration.asking import LEFT_ALONE
 from webhook.migration.mentions import holds_configuration, mentions
 from webhook.migration.parts import migrate_part
 from webhook.migration.regions import Region, manifests, split
@@ -89,17 +91,22 @@ class Done:
         template = template or self.template
         outcome = migrate_part(self.source, template, region, self.plan, only or self.only)
         if outcome.why:
+            # Nobody knows which of its pods the label is of.
+            renamed = lines.renamed(self.source, template, region, self.plan.settings)
+            is_left = IGNORE in self.source.text[region.start : region.end]
             found = [
                 each
-                for each in lines.renamed(self.source, template, region, self.plan.settings)
-                if self.plan.asks(each.code) and (each.fix or not self.prose)
+                for each in renamed
+                if not is_left and self.plan.asks(each.code) and (each.fix or not self.prose)
             ]
             outcome = replace(outcome, replacements=[fix for f in found for fix in f.fix])
             outcome.located += found
             if found or not self.prose:
                 place = self.source.place(region.start, region.end)
-                self.skipped.append(Skipped(outcome.why, place))
+                why = f"{outcome.why}; {LEFT_ALONE}" if is_left else outcome.why
+                self.skipped.append(Skipped(why, place))
         else:
+            self.skipped += [Skipped(LEFT_ALONE, place) for place in outcome.left_alone]
             settings = self.plan.settings
             outcome.located += lines.not_indented(self.source, template, region, settings)
         self.hidden = self.hidden or outcome.hidden
