@@ -8,6 +8,7 @@ import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from tests.admission.test_response import MORE
 from tests.hostile.wire import MODERN, gpu_pod, review
 from webhook.admission.decide import Decider
 from webhook.admission.endpoint import Endpoint
@@ -15,6 +16,7 @@ from webhook.admission.review import dump, parse
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pointer import ROOT
+from webhook.core.repaired import REPAIRED
 from webhook.core.settings import Settings
 from webhook.rules import RULES
 from webhook.telemetry.logs import Log
@@ -99,7 +101,9 @@ def test_a_repair_is_logged_in_one_line() -> None:
         "uid": "u",
         "namespace": "n",
         "name": "r-",
-        "owner": "ReplicaSet",
+        "owner": {"kind": "ReplicaSet", "name": "r"},
+        "user": "admin",
+        "legacy": True,
         "codes": ["GPU101", "GPU201"],
         "actions": ["GPU101 enforce: repaired", "GPU201 enforce: repaired"],
         "outcome": "patched",
@@ -115,7 +119,10 @@ def test_a_pod_that_is_none_of_our_business_leaves_no_line() -> None:
 def test_a_rule_that_raises_is_logged_and_the_rest_acts() -> None:
     journal = Journal(raising, labelling)
     response = journal.mutate()
-    assert patch_of(response) == [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]
+    assert patch_of(response) == [
+        {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}},
+        {"op": "add", "path": "/metadata/annotations", "value": {REPAIRED: "GPU901"}},
+    ]
     failed, patched = journal.lines()
     assert (failed["level"], failed["codes"]) == ("error", ["GPU900"])
     assert failed["error"].startswith("KeyError in test_decide.py:")
@@ -128,7 +135,7 @@ def test_a_finding_without_edits_is_a_warning_only() -> None:
     assert journal.mutate() == {
         "uid": "8f0b2d54-0000-4000-8000-00000000000a",
         "allowed": True,
-        "warnings": ["GPU902: look at it [enforce: reported]"],
+        "warnings": ["GPU902: look at it [enforce: reported]", MORE],
         "auditAnnotations": {"gpu902": "enforce: reported"},
     }
     assert [line["outcome"] for line in journal.lines()] == ["reported"]
@@ -137,7 +144,7 @@ def test_a_finding_without_edits_is_a_warning_only() -> None:
 def test_mutate_never_denies() -> None:
     response = Journal(denying).mutate()
     assert response["allowed"] is True
-    assert response["warnings"] == ["GPU903: must not run [enforce: reported]"]
+    assert response["warnings"] == ["GPU903: must not run [enforce: reported]", MORE]
 
 
 def test_a_patch_that_is_no_json_is_not_sent() -> None:

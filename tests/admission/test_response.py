@@ -18,6 +18,9 @@ REVIEW = parse(dump(review(gpu_pod())))
 EDIT = (Remove(ROOT / "a"),)
 
 
+MORE = "gpu-webhook: `gpu-webhook explain CODE` says what each code means"
+
+
 def finding(code: str = "GPU101", message: str = "m", **more: Any) -> Finding:
     return Finding(code, ROOT / "spec", message, **more)
 
@@ -61,7 +64,8 @@ def test_a_warning_is_one_line_of_256_characters(message: str, expected: str) ->
 
 
 def test_the_same_warning_is_given_once() -> None:
-    assert response.warnings_of([finding()] * 3) == ["GPU101: m [enforce: reported]"]
+    texts = response.warnings_of([finding()] * 3, "")
+    assert texts == ["GPU101: m [enforce: reported]", MORE]
 
 
 @pytest.mark.parametrize(
@@ -74,9 +78,9 @@ def test_the_same_warning_is_given_once() -> None:
     ],
 )
 def test_many_warnings_are_counted(count: int, last: str) -> None:
-    texts = response.warnings_of([finding(message=str(n)) for n in range(count)])
-    assert texts[-1] == last
-    assert len(texts) == min(count, 11)
+    texts = response.warnings_of([finding(message=str(n)) for n in range(count)], "")
+    assert texts[-2:] == [last, MORE]
+    assert len(texts) == min(count, 11) + 1
 
 
 @pytest.mark.parametrize(

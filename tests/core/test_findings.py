@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from webhook.core.edits import Set
-from webhook.core.findings import Finding, Safety, Severity, Verdict
+from webhook.core.findings import Finding, Safety, Severity, Verdict, is_legacy
 from webhook.core.modes import Mode
 from webhook.core.pointer import ROOT
+from webhook.rules import ALL
 
 REPAIR = Finding("GPU101", ROOT, "repaired")
 PERSON = Finding("GPU101", ROOT, "look at it", severity=Severity.PERSON)
@@ -96,3 +97,24 @@ def test_a_remark_asks_nothing_of_anybody(finding: Finding, *, is_remark: bool) 
 )
 def test_a_verdict_denies_for_one_of_its_findings(verdict: Verdict, *, denied: bool) -> None:
     assert verdict.denied is denied
+
+
+def test_the_rules_that_find_words_of_kubernetes_1_3_to_1_10() -> None:
+    """A new rule of the family GPU1xx counts as legacy; one that does not must say so."""
+    assert {rule.NAME for rule in ALL if not is_legacy(rule.CODE)} == {
+        "fractional-amount",
+        "request-without-limit",
+        "unequal-amounts",
+        "kind-case",
+        "privileged-container",
+        "gone-image",
+        "unfinished-object",
+        "missing-toleration",
+        "driver-profile",
+        "placement",
+        "never-fits",
+        "full-now",
+        "leak-guard",
+        "above-limit",
+        "workload-too-large",
+    }

@@ -18,6 +18,7 @@ from webhook.core.workloads import (
     group_of,
     has_controller,
     is_built_in,
+    is_known_kind,
     objects,
     replicas_of,
     template_at,
@@ -541,3 +542,9 @@ def test_a_configured_kind_keeps_its_own_templates() -> None:
     mine = CustomKind("TFJob", "kubeflow.org", ("/spec/mine",))
     assert custom_kinds(knows(mine, SHARDS)) == (mine, SHARDS)
     assert custom_kinds(knows(CustomKind("TFJob", "kubeflow.org"))) == READY_MADE[:1]
+
+
+def test_kinds_that_are_known_to_make_pods() -> None:
+    settings = Settings(workloads=Workloads(kinds=(CustomKind("Shards", templates=("/spec",)),)))
+    kinds = ("Pod", "ReplicaSet", "PyTorchJob", "Shards", "Odd", "")
+    assert [is_known_kind(each, settings) for each in kinds] == [True] * 4 + [False] * 2

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LEGACY, MODERN = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
+REPAIRED = "gpu-webhook.dev/repaired"
 UID = "8f0b2d54-0000-4000-8000-00000000000a"
 START_SECONDS = 20.0
 CLOSED = 0  # the status of a connection that was closed without an answer
@@ -293,6 +294,21 @@ def repaired(pod: Any, reply: Reply) -> Any:
     """The pod as the API server would make it from this answer."""
     assert reply.response["allowed"] is True
     return JsonPatch(reply.patch()).apply(pod)
+
+
+def unannotated(pod: Any) -> Any:
+    """The pod without the note of what was repaired, and without null or empty maps around it."""
+    if isinstance(pod.get("metadata"), list) or isinstance(_notes(pod), list):
+        return pod  # no place for a note
+    metadata = dict(pod.get("metadata") or {})
+    notes = {k: v for k, v in (metadata.pop("annotations", None) or {}).items() if k != REPAIRED}
+    metadata |= {"annotations": notes} if notes else {}
+    rest = {key: value for key, value in pod.items() if key != "metadata"}
+    return rest | ({"metadata": metadata} if metadata else {})
+
+
+def _notes(pod: Any) -> Any:
+    return (pod.get("metadata") or {}).get("annotations")
 
 
 def limits(pod: Any, container: int = 0, kind: str = "containers") -> dict[str, Any]:

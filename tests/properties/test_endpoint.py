@@ -20,6 +20,7 @@ from webhook.admission.decide import Decider
 from webhook.admission.endpoint import JSON, Endpoint
 from webhook.core.engine import run
 from webhook.core.nodes import Inventory
+from webhook.core.repaired import annotate
 from webhook.core.rule import Context
 from webhook.rules import RULES
 from webhook.telemetry.logs import Log
@@ -119,7 +120,7 @@ def test_p1_every_review_is_answered_by_a_valid_one(
         return
     repaired = deepcopy(pod)
     verdict = run(RULES, repaired, cluster.context)
-    assert patch == verdict.patch
+    assert patch == [*verdict.patch, *annotate(repaired, verdict.findings, {})]
     assert jsonpatch.apply_patch(pod, patch) == repaired
 
 
@@ -178,11 +179,12 @@ def test_p13_a_patch_or_pod_too_large_is_allowed_without_a_patch_and_warned_of(
     found = response(post(endpoint(log), sent), sent)
     repaired = deepcopy(pod)
     verdict = run(RULES, repaired, Context())
-    whole = json.dumps(verdict.patch, separators=(",", ":"))
+    meant = [*verdict.patch, *annotate(repaired, verdict.findings, {})]
+    whole = json.dumps(meant, separators=(",", ":"))
     alone = json.dumps(repaired, separators=(",", ":"))
     fits = len(whole) <= MOST_PATCH and len(alone) + len(whole) <= MOST_POD
     event("patched" if fits else "too large")
-    assert patch_of(found) == (verdict.patch if fits else [])
+    assert patch_of(found) == (meant if fits else [])
     assert fits or [each for each in found["warnings"] if "unrepaired" in each]
     if "patch" in found:
         size = len(base64.b64decode(found["patch"]))

@@ -85,7 +85,10 @@ def asks(amount: int | str, name: str = GPU, **spec: Any) -> Any:
             id="a namespace without GPUs, by its label",
         ),
         pytest.param(
-            asks(5), replace(CX, template=True), [warned(FIVE)], id="a template: a warning"
+            asks(5),
+            replace(CX, template=True),
+            [denied(FIVE)],
+            id="a template: so will its pods be",
         ),
         pytest.param(
             asks(5, schedulerName="other"), CX, [denied(FIVE)], id="another scheduler: denied"

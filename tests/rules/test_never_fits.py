@@ -117,7 +117,16 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
             id="a name that no node offers, where others do",
         ),
         pytest.param(
-            nine(), replace(CX, template=True), [warned(TOO_MUCH)], id="a template: a warning"
+            nine(),
+            replace(CX, template=True),
+            [denied(TOO_MUCH)],
+            id="a template: so will its pods be",
+        ),
+        pytest.param(
+            nine(),
+            replace(CX, template=True, workload={"kind": "DaemonSet"}),
+            [warned(TOO_MUCH)],
+            id="the template of a DaemonSet, which places its pods: a warning",
         ),
         pytest.param(
             nine(schedulerName="volcano"), CX, [warned(TOO_MUCH)], id="another scheduler: a warning"

@@ -182,6 +182,32 @@ def test_nothing_is_said_of_an_inventory_that_nobody_loaded(server: Counted) -> 
     assert "gpu_webhook_inventory_loaded_timestamp_seconds" not in scrape(server.port)
 
 
+LEGACY, LAST = "gpu_webhook_legacy_objects_total", "gpu_webhook_last_legacy_timestamp_seconds"
+
+
+def test_the_last_legacy_object_is_that_of_all_workers_dead_ones_included(server: Counted) -> None:
+    server.tell("all", "flush")
+    assert value(scrape(server.port), LAST) == 0, "none is said, not left out"
+    server.tell("all", "legacy", "team-a", "ReplicaSet")
+    between = time.time()
+    server.tell(0, "legacy", "team-b", "Pod")
+    server.tell(0, "end")
+    found = scrape(server.port)
+    assert value(found, LEGACY, namespace="team-a", kind="ReplicaSet") == 2
+    assert value(found, LEGACY, namespace="team-b", kind="Pod") == 1
+    assert (value(found, LAST) or 0) > between
+
+
+def test_namespaces_that_tenants_make_are_no_series_without_end(server: Counted) -> None:
+    for number in range(205):
+        server.tell(0, "legacy", f"n{number}", "Pod")
+    server.tell(0, "legacy", "n0", "Pod")
+    found = scrape(server.port)
+    assert value(found, LEGACY, namespace="other", kind="other") == 5
+    assert value(found, LEGACY, namespace="n0", kind="Pod") == 2
+    assert value(found, LEGACY, namespace="n204", kind="Pod") is None
+
+
 def test_prometheus_gets_openmetrics(server: Counted) -> None:
     server.tell(0, "review", "/mutate", "patched", 0.0007)
     status, content_type, text = get(server.port, "/metrics", OPENMETRICS)

@@ -11,11 +11,13 @@ from webhook.admission import response, subject, workloads
 from webhook.admission.review import dump
 from webhook.admission.verify import flaw
 from webhook.core.engine import run
-from webhook.core.findings import Severity
+from webhook.core.findings import Severity, is_legacy
 from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.pod import as_map
+from webhook.core.repaired import annotate
 from webhook.core.rule import Context
-from webhook.telemetry.metrics import NONE, decisions_of
+from webhook.core.workloads import is_known_kind
+from webhook.telemetry.metrics import NONE, OTHER, decisions_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from webhook.telemetry.metrics import Decision, Metrics
 
 MUTATE, VALIDATE, GUARD = "/mutate", "/validate", "/guard"
-US = "gpu-webhook"  # stands for the code in warnings about ourselves
 _MOST_NAMESPACES = 4096  # whose modes are remembered
 
 
@@ -45,6 +46,7 @@ class Outcome:
     fault: dict[str, str] = field(default_factory=dict)
     decisions: tuple[Decision, ...] = ()  # for the metrics
     denial: str = ""  # why the object is refused, if it is
+    legacy: bool = False  # it uses a word of Kubernetes 1.3-1.10
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ class Decider:
         cx = self._context(review.request["namespace"])
         if is_opted_out(cx.namespace_labels) or subject.pod_is_opted_out(pod):
             return self._passed(MUTATE, review, began)
-        outcome = self._repaired(review, pod, began, run(self.rules, pod, cx))
+        verdict = self._in_the_end(pod, run(self.rules, pod, cx), cx)
+        outcome = self._repaired(review, pod, began, verdict)
         return self._answer(MUTATE, review, pod, began, outcome)
 
     def guard(self, review: Review) -> bytes:
@@ -108,7 +111,7 @@ class Decider:
             return self._passed(VALIDATE, review, began)
         verdict = run(self.policy, pod, replace(cx, today=_today(), fresh=self.fresh))
         self._report_failures(review, pod, began, verdict)
-        return self._answer(VALIDATE, review, pod, began, _outcome(verdict.findings))
+        return self._answer(VALIDATE, review, pod, began, self._outcome(review, verdict.findings))
 
     def _workload(self, path: str, review: Review, began: float) -> bytes:
         """Judge, or repair, the templates of a workload that a person applies."""
@@ -125,6 +128,19 @@ class Decider:
             verdict = workloads.judge(found, self.rules, self.policy, cx)
         outcome = self._repaired(review, found.obj, began, verdict)
         return self._answer(path, review, found.obj, began, outcome)
+
+    def _in_the_end(self, pod: dict[str, Any], verdict: Verdict, cx: Context) -> Verdict:
+        """The verdict on a pod that is changed; one that /validate will refuse is not repaired."""
+        enforced = [rule for rule in self.policy if cx.modes.of(rule.CODE) is Mode.ENFORCE]
+        if not verdict.patch or not enforced:
+            return verdict
+        if not run(enforced, pod, replace(cx, today=_today(), fresh=self.fresh)).denied:
+            return verdict
+        found = (
+            replace(each, outlook="the pod is refused") if each.action == "repaired" else each
+            for each in verdict.findings
+        )
+        return replace(verdict, findings=tuple(found))
 
     def _context(self, namespace: str) -> Context:
         """What holds in this namespace. One that the inventory does not know has no labels."""
@@ -146,17 +162,43 @@ class Decider:
     ) -> Outcome:
         """What the rules did, with a patch that has been tried."""
         self._report_failures(review, pod, began, verdict)
+        outcome = self._outcome(review, _undenied(verdict.findings))
         if not verdict.patch:
-            return _outcome(_undenied(verdict.findings))
-        patch, fault, level = _tried(review, pod, verdict)
+            return outcome
+        patch, fault, level = _tried(review, pod, self._annotated(review, pod, verdict))
         if fault:
             text = f"this was let through unrepaired: {fault}; repair its manifest"
             told = {"level": level, "error": fault}
-            return Outcome(
-                "refused", _codes(verdict.findings), b"", [response.warning(US, text)], fault=told
-            )
-        outcome = _outcome(_undenied(verdict.findings))
+            warnings = [response.warning(response.US, text)]
+            return Outcome("refused", outcome.codes, warnings=warnings, fault=told)
         return replace(outcome, word="patched", patch=patch)
+
+    def _annotated(self, review: Review, obj: dict[str, Any], verdict: Verdict) -> Verdict:
+        """The verdict with the note on the object; a subresource has no annotations of its own."""
+        if not self.settings.messages.annotation or review.request.get("subResource"):
+            return verdict
+        note = annotate(obj, verdict.findings, as_map(review.request.get("oldObject")))
+        return replace(verdict, patch=[*verdict.patch, *note])
+
+    def _outcome(self, review: Review, findings: Sequence[Finding]) -> Outcome:
+        """The answer to these findings, without a patch."""
+        if not findings:
+            return Outcome("")
+        contact, policy = self.settings.messages.help, self.settings.policy
+        cx = self._context(review.request["namespace"])
+
+        def allows_exception(code: str) -> bool:
+            return policy.allows_exception(code, cx.namespace, cx.namespace_labels)
+
+        denials = response.denials_of(findings, allows_exception, contact)
+        return Outcome(
+            "denied" if denials else _word(findings),
+            sorted({found.code for found in findings}),
+            warnings=response.warnings_of(findings, contact),
+            audit=response.audit_of(findings),
+            decisions=tuple(dict.fromkeys(decisions_of(findings))),
+            denial=denials,
+        )
 
     def _report_failures(
         self, review: Review, pod: dict[str, Any], began: float, verdict: Verdict
@@ -181,6 +223,11 @@ class Decider:
                 actions = [f"{code} {mode}: {action}" for code, mode, action in outcome.decisions]
                 more["actions"] = actions
                 self.metrics.decided(outcome.decisions)
+            more["legacy"] = any(map(is_legacy, outcome.codes))
+            if review.request.get("dryRun") is True:
+                more["dryRun"] = True
+            elif more["legacy"]:
+                self.metrics.legacy(review.request["namespace"], self._kind(pod))
             self._log(review, pod, began, outcome.word, codes=outcome.codes, **more)
         self.metrics.review(path, outcome.word or "passed", perf_counter() - began)
         if outcome.denial:
@@ -188,6 +235,12 @@ class Decider:
         if outcome.patch:
             return response.patched(review, outcome.patch, outcome.warnings, outcome.audit)
         return response.allowed(review, outcome.warnings, outcome.audit)
+
+    def _kind(self, obj: dict[str, Any]) -> str:
+        """The kind of what made the object, or its own. A tenant may make up any number of them."""
+        owner = subject.owner_of(as_map(obj.get("metadata")))
+        kind = owner["kind"] if owner else subject.text(obj.get("kind"))
+        return kind if is_known_kind(kind, self.settings) else OTHER
 
     def _log(  # noqa: PLR0913  # one line says it all
         self,
@@ -208,6 +261,7 @@ class Decider:
             namespace=review.request["namespace"],
             name=subject.text(metadata.get("name")) or subject.text(metadata.get("generateName")),
             owner=subject.owner_of(metadata),
+            user=subject.user_of(review.request),
             codes=codes,
             outcome=outcome,
             milliseconds=round((perf_counter() - began) * 1000, 3),
@@ -226,27 +280,11 @@ def _undenied(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _outcome(findings: Sequence[Finding]) -> Outcome:
-    """The answer to these findings, without a patch."""
-    if not findings:
-        return Outcome("")
-    denials = response.denials_of(findings)
-    if denials:
-        word = "denied"
-    elif all(found.exception for found in findings):
-        word = "excepted"
-    elif all(found.mode is Mode.AUDIT for found in findings):
-        word = "audited"
-    else:
-        word = "reported"
-    return Outcome(
-        word,
-        _codes(findings),
-        warnings=response.warnings_of(findings),
-        audit=response.audit_of(findings),
-        decisions=tuple(dict.fromkeys(decisions_of(findings))),
-        denial=denials,
-    )
+def _word(findings: Sequence[Finding]) -> str:
+    """What became of an object that is neither refused nor changed."""
+    if all(found.exception for found in findings):
+        return "excepted"
+    return "audited" if all(found.mode is Mode.AUDIT for found in findings) else "reported"
 
 
 def _tried(review: Review, pod: dict[str, Any], verdict: Verdict) -> tuple[bytes, str, str]:
@@ -258,10 +296,6 @@ def _tried(review: Review, pod: dict[str, Any], verdict: Verdict) -> tuple[bytes
         return b"", "it is nested too deeply", "warning"
     except Exception as error:  # noqa: BLE001  # a patch that fails its test is not sent
         return b"", f"the patch fails its own test ({_place(error)})", "error"
-
-
-def _codes(findings: Sequence[Finding]) -> list[str]:
-    return sorted({found.code for found in findings})
 
 
 def _place(error: Exception) -> str:

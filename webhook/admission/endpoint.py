@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.admission import response, review
-from webhook.admission.decide import US
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class Endpoint:
                 "error", "a review could not be judged", uid=found.uid, error=type(error).__name__
             )
             text = "this object was let through unseen: the webhook failed on it; please report it"
-            return Answer(200, response.allowed(found, [response.warning(US, text)]), JSON)
+            return Answer(200, response.allowed(found, [response.warning(response.US, text)]), JSON)
 
     def healthz(self) -> Answer:
         """The process works."""

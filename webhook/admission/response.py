@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import orjson
 
+from webhook.core.exceptions import ALLOW
 from webhook.core.modes import Mode
 from webhook.telemetry.logs import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from webhook.admission.review import Review
     from webhook.core.findings import Finding
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 # kube-apiserver cuts warnings at 256 characters once all of them pass 4096.
 LONGEST_WARNING = 256
 MOST_WARNINGS = 10
+MOST_CHARACTERS = 2048  # of one answer: a pod gets one of /mutate and one of /validate
+US = "gpu-webhook"  # stands for the code in warnings about ourselves
 Audit = dict[str, str]
 
 
@@ -61,30 +65,66 @@ def warning(code: str, message: str, mark: str = "") -> str:
 
 
 def _mark(found: Finding) -> str:
-    """Which mode acted, and what came of it: at the end of a message."""
-    return f" [{found.mode}: {found.action}]"
+    """What came of it, or will come of it: at the end of a message, where nothing is cut off."""
+    if found.outlook is None:
+        return f" [{found.mode}: {found.action}]"
+    return f" [{found.outlook}]" if found.outlook else ""
 
 
 def _told(found: Finding) -> bool:
     return found.mode is not Mode.AUDIT and not found.exception
 
 
-def denials_of(findings: Iterable[Finding]) -> str:
-    """All reasons for which the object is refused, a line each; nothing if there is none."""
+def denials_of(
+    findings: Iterable[Finding], allows_exception: Callable[[str], bool], contact: str
+) -> str:
+    """All reasons for which the object is refused, a line each, then what its owner can do.
+
+    Nothing if there is no reason. An exception is named only where it would be enough.
+    """
     found = [each for each in findings if each.action == "denied"]
-    return "\n".join(dict.fromkeys(printable(f"{e.code}: {e.message}{_mark(e)}") for e in found))
+    if not found:
+        return ""
+    lines = [printable(f"{e.code}: {e.message}{_mark(e)}") for e in found]
+    codes = list(dict.fromkeys(each.code for each in found))
+    if all(map(allows_exception, codes)):
+        notes = ", ".join(f'{ALLOW}{code}: "reason (until DATE)"' for code in codes)
+        lines.append(
+            f"To be let in all the same, annotate the pod (of a workload: its template): {notes}."
+        )
+    lines.append(_with(contact, f"More: `gpu-webhook explain {codes[0]}`"))
+    return "\n".join(dict.fromkeys(lines))
 
 
-def warnings_of(findings: Iterable[Finding]) -> list[str]:
-    """A warning a finding, each text once, the first few of many; a denial says itself."""
+def warnings_of(findings: Iterable[Finding], contact: str) -> list[str]:
+    """A warning a finding, each text once, the first few of many; a denial says itself.
+
+    The last one says where to learn more. It is the same for all, so the API server, which gives
+    each text once, gives it once for all its webhooks.
+    """
     told = (found for found in findings if _told(found) and found.action != "denied")
     texts = list(dict.fromkeys(warning(f.code, f.message, _mark(f)) for f in told))
-    more = len(texts) - MOST_WARNINGS
-    if more <= 0:
-        return texts
-    code = texts[MOST_WARNINGS].partition(":")[0]  # a warning begins with one
-    rest = f"{code}: and {more} more; see `gpu-webhook review` on the manifest"
-    return [*texts[:MOST_WARNINGS], rest]
+    if not texts:
+        return []
+    last = _with(contact, f"{US}: `gpu-webhook explain CODE` says what each code means")
+    shown = _fitting(texts, MOST_CHARACTERS - 2 * LONGEST_WARNING)
+    more = len(texts) - len(shown)
+    if more:
+        code = texts[len(shown)].partition(":")[0]  # a warning begins with one
+        shown.append(f"{code}: and {more} more; see `gpu-webhook review` on the manifest")
+    return [*shown, last]
+
+
+def _fitting(texts: list[str], most: int) -> list[str]:
+    """The first few of the texts: not too many, and not too long together."""
+    lengths = accumulate(map(len, texts))
+    fitting = sum(1 for length in lengths if length <= most)
+    return texts[: min(fitting, MOST_WARNINGS)]
+
+
+def _with(contact: str, text: str) -> str:
+    """The text, and where to ask."""
+    return f"{text}; {contact}" if contact else text
 
 
 def audit_of(findings: Iterable[Finding]) -> Audit:

@@ -79,9 +79,15 @@ def pod_is_opted_out(pod: dict[str, Any]) -> bool:
     return is_opted_out(as_map(as_map(pod.get("metadata")).get("labels")))
 
 
-def owner_of(metadata: dict[str, Any]) -> str:
-    """The kind of the controller that made the object; nothing for one made by hand."""
-    return text(controller_of(metadata).get("kind"))
+def owner_of(metadata: dict[str, Any]) -> dict[str, str] | None:
+    """Kind and name of the controller that made the object; None for one made by hand."""
+    owner = controller_of(metadata)
+    return {key: text(owner.get(key)) for key in ("kind", "name")} if owner else None
+
+
+def user_of(request: dict[str, Any]) -> str:
+    """Who asked, as the API server knows them."""
+    return text(as_map(request.get("userInfo")).get("username"))
 
 
 def text(value: object) -> str:

@@ -72,7 +72,7 @@ def judge(
         verdict = run(policy, workload.obj, inside, at)
         found += verdict.findings
         failed += verdict.failed
-    told = _once(_as_warning(each) for each in found)
+    told = _once(_as_warning(each, workload.namespace) for each in found)
     return Verdict(told, workload.obj, [], tuple(failed))
 
 
@@ -124,13 +124,24 @@ def _is_for_windows(obj: dict[str, Any], at: Path) -> bool:
     return is_for_windows(as_map(_template(obj, at).get("spec")))
 
 
-def _as_warning(found: Finding) -> Finding:
+def _as_warning(found: Finding, namespace: str) -> Finding:
     """The finding where nothing is changed and nothing refused, whatever its rule's mode."""
     return replace(
         found,
         severity=Severity.PERSON if found.severity is Severity.DENY else found.severity,
         mode=Mode.WARN if found.mode is Mode.ENFORCE else found.mode,
+        outlook=outlook(found.action, namespace),
     )
+
+
+def outlook(action: str, namespace: str) -> str:
+    """What this action on a template will mean for its pods; nothing if it means nothing."""
+    return {
+        "repaired": "its pods will be repaired",
+        "would repair": f"its pods will not be repaired in namespace {namespace}",
+        "denied": f"its pods WILL BE REFUSED in namespace {namespace}",
+        "would deny": f"its pods will not be refused in namespace {namespace}",
+    }.get(action, "")
 
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:

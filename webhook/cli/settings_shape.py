@@ -93,6 +93,8 @@ PATH = Text(
     "/usr/lib/nvidia-375",
 )
 ANY_TEXT = Text("a text in one line", rf"{_NO_CONTROL}+")
+# A warning is cut at 256 characters, and the help text is the end of one.
+SHORT_TEXT = Text("a text in one line of at most 160 characters", rf"{_NO_CONTROL}{{0,160}}")
 POINTER = Text(
     "a JSON Pointer, in which a * stands for any member or item",
     r"(?:/(?:[^~/\x00-\x1f]|~[01])+)+",
@@ -850,6 +852,38 @@ _WORKLOADS = Group(
 )
 
 
+_MESSAGES = Group(
+    (
+        Setting(
+            "help",
+            "Where to ask",
+            SHORT_TEXT,
+            "Ends every denial, and the warnings of an answer.",
+            "ask #gpu, https://wiki.example.com/gpu",
+            "help",
+        ),
+        Setting(
+            "annotation",
+            "Annotate what was repaired",
+            Truth(),
+            "A repaired pod carries gpu-webhook.dev/repaired with the codes of the rules, as "
+            "GPU101,GPU106; so does a workload whose template was repaired, on itself.",
+            False,
+            "annotation",
+        ),
+        Setting(
+            "events",
+            "Events for repaired pods",
+            Truth(),
+            "The owner of a repaired pod (the pod itself, if it has none) gets one Kubernetes "
+            "Event. The watcher writes it and goes by the annotation, so both must be on.",
+            False,
+            "events",
+        ),
+    )
+)
+
+
 def _section(name: str, title: str, group: Group, text: str, field: str | None = None) -> Setting:
     return Setting(name, title, group, text, None, name if field is None else field)
 
@@ -891,6 +925,7 @@ FILE = Record(
             ),
             _section("guard", "Leak guard", _GUARD, "Pods that see GPUs without asking (GPU303)."),
             _section("workloads", "Workloads", _WORKLOADS, "Objects that hold pod templates."),
+            _section("messages", "Messages", _MESSAGES, "What people are told."),
             Setting(
                 "unsafe",
                 "Unsafe edits of manifests",

@@ -54,6 +54,11 @@ class Context:
         return self.unsafe or (self.at_rest and code in self.settings.unsafe)
 
     @property
+    def makes_daemons(self) -> bool:
+        """Whether the pods are a DaemonSet's, whose controller pins each to its node."""
+        return self.workload.get("kind") == "DaemonSet"
+
+    @property
     def may_constrain(self) -> bool:
         """Whether a rule may add a constraint to the pod, or take something away from it.
 

@@ -326,6 +326,15 @@ class Workloads:
     kinds: tuple[CustomKind, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """What people learn beyond the warning or the denial itself."""
+
+    help: str = ""  # where to ask; it ends denials and warnings
+    annotation: bool = True  # what was repaired carries gpu-webhook.dev/repaired
+    events: bool = True  # who owns a repaired pod gets a Kubernetes Event
+
+
 @dataclass(frozen=True)
 class Settings:
     """All settings. `Settings()` is the default."""
@@ -350,6 +359,7 @@ class Settings:
     capacity: Capacity = field(default_factory=Capacity)
     guard: Guard = field(default_factory=Guard)
     workloads: Workloads = field(default_factory=Workloads)
+    messages: Messages = field(default_factory=Messages)
     unsafe: tuple[str, ...] = ()  # codes of rules whose unsafe edits are made at rest, too
 
     def is_gpu(self, name: str) -> bool:

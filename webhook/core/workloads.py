@@ -157,6 +157,12 @@ def around(cx: Context, obj: Raw) -> Context:
     return replace(cx, template=True, workload=obj, workload_gpus=together)
 
 
+def is_known_kind(kind: str, settings: Settings) -> bool:
+    """Whether this is the name of a kind that is known to make pods, or of a pod."""
+    custom = (*settings.workloads.kinds, *READY_MADE)
+    return kind in TEMPLATES or any(each.kind == kind for each in custom)
+
+
 def custom_kinds(settings: Settings) -> tuple[CustomKind, ...]:
     """The configured kinds; one without templates has those of the ready-made kind of its name."""
     return tuple(

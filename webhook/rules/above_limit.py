@@ -8,7 +8,7 @@ its namespace and name the resource the last one counts. This is a limit for eac
 namespace are what a ResourceQuota is for.
 
 Safety: the pod is denied where the mode is enforce, whoever places it: another scheduler, a
-DaemonSet, or its author by nodeName. For templates there is only a warning.
+DaemonSet, or its author by nodeName. A workload is never refused, but told that its pods will be.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             f"asks for {_shown(amount)} {short(name)}; the limit for a pod in the namespace "
             f"{cx.namespace} is {most}. {cure}. {_PER_POD}"
         )
-        severity = Severity.PERSON if cx.template else Severity.DENY
-        yield Finding(CODE, pod.spec_at, message, severity=severity)
+        yield Finding(CODE, pod.spec_at, message, severity=Severity.DENY)
 
 
 def _shown(amount: int) -> str:

@@ -12,9 +12,10 @@ count; declared pools do. An amount of 2^63 and more overflows as it does in kub
 only the scheduler can know later (preemption, pod affinity, spread, volumes) is left to it. Nothing
 is said where the inventory is unknown, stale or empty, or where DRA serves the name.
 
-Safety: the pod is denied where the mode is enforce. Only a warning comes for templates, for pods
-of a scheduler that is not in `capacity.schedulers`, for gated pods, pods with nodeName and pods of
-a DaemonSet, and where no node offers any GPU.
+Safety: the pod is denied where the mode is enforce. A workload is never refused, but told that its
+pods will be. Only a warning comes for pods of a scheduler that is not in `capacity.schedulers`, for
+gated pods, pods with nodeName and pods of a DaemonSet, where no node offers any GPU, and where the
+autoscaler may still make nodes of unknown shape.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     certain = (
         not hints
         and cx.inventory.has_gpus
-        and not cx.template
+        and not cx.makes_daemons
         and fit.is_left_to_the_scheduler(pod, cx.settings.capacity)
     )
     yield Finding(

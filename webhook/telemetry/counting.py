@@ -11,12 +11,12 @@ import contextlib
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
 from prometheus_client.multiprocess import mark_process_dead
 
-from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.metrics import OTHER, Metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from webhook.telemetry.metrics import Decision
 
 # Seconds. A review takes about 0.3 ms; the API server gives up after 1 to 5 s.
+# Of legacy objects; whoever makes namespaces could fill the memory of whoever scrapes this.
+MOST_SERIES = 200
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 
@@ -40,6 +42,8 @@ class Counting(Metrics):
         "_directory",
         "_failures",
         "_files",
+        "_legacy",
+        "_legacy_series",
         "_reviews",
         "_seconds",
         "_states",
@@ -53,9 +57,11 @@ class Counting(Metrics):
         self._files: _Files | None = None
         self._decisions: dict[Decision, int] = defaultdict(int)
         self._failures: dict[tuple[str], int] = {(code,): 0 for code in codes}
+        self._legacy: dict[tuple[str, str], int] = defaultdict(int)
+        self._legacy_series: set[tuple[str, str]] = set()
         self._reviews: dict[tuple[str, str], int] = defaultdict(int)
         self._seconds: dict[str, list[float]] = defaultdict(_no_observations)
-        self._states: dict[str, float] = {}
+        self._states = {"last_legacy_timestamp_seconds": 0.0}  # what is not there is not zero
 
     def review(self, path: str, outcome: str, seconds: float) -> None:
         """Count one answered review, and the time it took."""
@@ -68,6 +74,17 @@ class Counting(Metrics):
         """Count what `decisions_of` gave."""
         for decision in decisions:
             self._decisions[decision] += 1
+
+    def legacy(self, namespace: str, kind: str) -> None:
+        """Count an object that uses a legacy word, by the kind of what made it."""
+        series = namespace, kind
+        if series not in self._legacy_series:
+            if len(self._legacy_series) < MOST_SERIES:
+                self._legacy_series.add(series)
+            else:
+                series = OTHER, OTHER
+        self._legacy[series] += 1
+        self._states["last_legacy_timestamp_seconds"] = time.time()
 
     def rule_failed(self, code: str) -> None:
         """Count a rule that raised."""
@@ -89,6 +106,7 @@ class Counting(Metrics):
             if self._files is None:
                 self._files = _Files()
             self._files.count("decisions", self._decisions)
+            self._files.count("legacy_objects", self._legacy)
             self._files.count("rule_failures", self._failures)
             self._files.count("reviews", self._reviews)
             self._files.observe(self._seconds)
@@ -110,6 +128,10 @@ _COUNTERS = {
         "Findings, by rule, by its mode in the namespace, and by what came of them.",
         ("rule", "mode", "action"),
     ),
+    "legacy_objects": (
+        "Objects that use a legacy word, by namespace and by the kind of what made them.",
+        ("namespace", "kind"),
+    ),
     "reviews": ("Admission reviews, by path and by outcome.", ("path", "outcome")),
     "rule_failures": (
         "Errors inside a rule, which then did nothing while the others went on. A bug: report it.",
@@ -117,6 +139,9 @@ _COUNTERS = {
     ),
 }
 _GAUGES = {
+    "last_legacy_timestamp_seconds": (
+        "When the last object came that uses a legacy word; 0: none since this server started."
+    ),
     "settings_last_reload_successful": (
         "1 if the settings file was good when it was last read, 0 if the old settings are kept."
     ),
@@ -127,6 +152,10 @@ _GAUGES = {
         "When the inventory in use was loaded, by the worker that is furthest behind."
     ),
 }
+
+
+# How the page makes one number of those of all workers, where that is not the least of the living.
+_WORST: dict[str, Literal["max"]] = {"last_legacy_timestamp_seconds": "max"}
 
 
 class _Timings(Histogram):
@@ -180,6 +209,6 @@ class _Files:
                     f"gpu_webhook_{name}",
                     _GAUGES[name],
                     registry=self._registry,
-                    multiprocess_mode="livemin",
+                    multiprocess_mode=_WORST.get(name, "livemin"),
                 )
             gauge.set(value)

@@ -108,9 +108,12 @@ def line(when: float, fields: dict[str, Any]) -> bytes:
 
 
 def _safe(value: object, longest: int = LONGEST_LINE) -> object:
-    """The value without characters that harm a line; lists are cut at eight items."""
+    """The value without characters that harm a line; lists and maps are cut at eight items."""
     if isinstance(value, str):
         return printable(value)[:longest]
     if isinstance(value, list):
         return [_safe(item, longest) for item in value[:8]]
+    if isinstance(value, dict):
+        first = list(value.items())[:8]
+        return {printable(str(key))[:SHORT]: _safe(item, longest) for key, item in first}
     return value if isinstance(value, int | float) or value is None else _safe(str(value), longest)

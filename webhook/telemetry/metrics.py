@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     Decision = tuple[str, str, str]  # rule, mode, action
 
 
+OTHER = "other"  # a label's value for what has none of its own: names of tenants are many
+
+
 class Metrics:
     """Counts nothing."""
 
@@ -28,6 +31,9 @@ class Metrics:
 
     def decided(self, decisions: Iterable[Decision]) -> None:
         """Count what `decisions_of` gave."""
+
+    def legacy(self, namespace: str, kind: str) -> None:
+        """Count an object that uses a legacy word, by the kind of what made it."""
 
     def rule_failed(self, code: str) -> None:
         """Count a rule that raised."""

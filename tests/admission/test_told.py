@@ -1,0 +1,423 @@
+"""What people are told: of a workload's pods, of a refused pod, of what was changed."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import os
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from tests.admission.test_policy import GPU, NODES, STRICT, USUAL, asking, deployment
+from tests.hostile.wire import review
+from webhook.admission.decide import Decider
+from webhook.admission.review import dump, parse
+from webhook.cli import settings_file
+from webhook.rules import GUARD, POLICY, RULES
+from webhook.telemetry.logs import Log
+from webhook.telemetry.metrics import Metrics
+
+LEGACY = "alpha.kubernetes.io/nvidia-gpu"
+REPAIRED = "gpu-webhook.dev/repaired"
+AFFINITY = "scheduler.alpha.kubernetes.io/affinity"
+HELP = "ask #gpu, https://wiki.example.com/gpu"
+SETTINGS = f"""
+policy:
+  overrides:
+  - labels: {{tier: strict}}
+    rules: {{GPU301: enforce, GPU304: enforce, GPU303: enforce}}
+  - namespaces: [careful]
+    mode: warn
+  - namespaces: [silent]
+    mode: audit
+  exceptions:
+  - rules: [GPU301]
+    labels: {{tier: strict}}
+capacity:
+  limits:
+  - namespaces: [limited, strict]
+    gpus: {{nvidia.com/gpu: 10}}
+messages:
+  help: "{HELP}"
+"""
+HINT = f"gpu-webhook: `gpu-webhook explain CODE` says what each code means; {HELP}"
+
+LET_IN = "To be let in all the same, annotate the pod (of a workload: its template):"
+
+
+class Counted(Metrics):
+    """Keeps what it is told of legacy objects."""
+
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str]] = []
+
+    def legacy(self, namespace: str, kind: str) -> None:
+        self.seen.append((namespace, kind))
+
+
+class Desk:
+    """Answers by these settings, and keeps the lines of the log."""
+
+    def __init__(self, settings: str = SETTINGS) -> None:
+        self._read, self._write = os.pipe()
+        self._log = Log(self._write)
+        self.metrics = Counted()
+        self._decider = Decider(
+            RULES,
+            settings_file.parse(settings),
+            NODES,
+            self._log,
+            policy=POLICY,
+            guards=GUARD,
+            metrics=self.metrics,
+        )
+
+    def ask(self, road: str, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
+        sent = parse(dump(review(what, namespace=namespace, **request)))
+        answer: dict[str, Any] = json.loads(getattr(self._decider, road)(sent))["response"]
+        return answer
+
+    def mutated(self, what: Any, namespace: str = USUAL, **request: Any) -> dict[str, Any]:
+        """The object as /mutate would leave it."""
+        before = copy.deepcopy(what)
+        patch = self.ask("mutate", what, namespace, **request).get("patch")
+        return jsonpatch.apply_patch(before, base64.b64decode(patch)) if patch else before  # type: ignore[no-any-return]
+
+    def lines(self) -> list[dict[str, Any]]:
+        self._log.close()
+        os.close(self._write)
+        with os.fdopen(self._read) as lines:
+            return [json.loads(line) for line in lines]
+
+
+def legacy(amount: int = 1, **metadata: Any) -> dict[str, Any]:
+    return asking(amount, LEGACY, **metadata)
+
+
+def note(obj: dict[str, Any]) -> object:
+    return (obj["metadata"].get("annotations") or {}).get(REPAIRED)
+
+
+# --- what becomes of a workload's pods
+
+
+@pytest.mark.parametrize(
+    ("namespace", "amount", "code", "end"),
+    [
+        pytest.param(USUAL, 1, "GPU101", "[its pods will be repaired]", id="enforce: repaired"),
+        pytest.param(
+            "careful",
+            1,
+            "GPU101",
+            "[its pods will not be repaired in namespace careful]",
+            id="warn: not repaired",
+        ),
+        pytest.param(
+            STRICT,
+            9,
+            "GPU301",
+            "[its pods WILL BE REFUSED in namespace strict]",
+            id="enforce: refused",
+        ),
+        pytest.param(
+            USUAL,
+            9,
+            "GPU301",
+            "[its pods will not be refused in namespace usual]",
+            id="warn: not refused",
+        ),
+        pytest.param(
+            STRICT,
+            11,
+            "GPU304",
+            "[its pods WILL BE REFUSED in namespace strict]",
+            id="enforce: above the limit",
+        ),
+    ],
+)
+def test_a_warning_on_a_workload_says_what_becomes_of_its_pods(
+    namespace: str, amount: int, code: str, end: str
+) -> None:
+    obj, request = deployment(legacy(amount))
+    answer = Desk().ask("validate", obj, namespace, **request)
+    assert answer["allowed"] is True
+    (said,) = [text for text in answer["warnings"] if text.startswith(code)]
+    assert said.endswith(end)
+    assert len(said) <= 256
+
+
+def test_what_nothing_becomes_of_has_no_such_end() -> None:
+    obj, request = deployment(asking(8), replicas=9)
+    warnings = Desk().ask("validate", obj, USUAL, **request)["warnings"]
+    (said,) = [text for text in warnings if text.startswith("GPU305")]
+    assert not said.endswith("]")
+
+
+def test_an_exception_on_the_template_counts_for_the_workload() -> None:
+    obj, request = deployment(legacy(9))
+    template = obj["spec"]["template"]
+    template["metadata"] = {"annotations": {"gpu-webhook.dev/allow.GPU301": "tonight"}}
+    answer = Desk().ask("validate", obj, STRICT, **request)
+    assert not [text for text in answer["warnings"] if text.startswith("GPU301")]
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet"])
+def test_a_daemon_set_is_never_said_to_be_refused(kind: str) -> None:
+    obj, request = deployment(legacy(9))
+    obj["kind"] = request["kind"]["kind"] = kind
+    warnings = Desk().ask("validate", obj, STRICT, **request)["warnings"]
+    (said,) = [text for text in warnings if text.startswith("GPU301")]
+    assert "REFUSED" not in said
+
+
+def test_log_metric_and_audit_keep_their_words_for_workloads() -> None:
+    desk = Desk()
+    obj, request = deployment(legacy(9))
+    audit = desk.ask("validate", obj, STRICT, **request)["auditAnnotations"]
+    assert (audit["gpu101"], audit["gpu301"]) == ("warn: would repair", "warn: reported")
+
+
+def test_a_long_message_is_cut_and_its_end_is_not() -> None:
+    pod = legacy(9)
+    pod["spec"]["containers"][0]["name"] = "c" * 400
+    obj, request = deployment(pod)
+    (said,) = [
+        text
+        for text in Desk().ask("validate", obj, USUAL, **request)["warnings"]
+        if text.startswith("GPU101")
+    ]
+    assert len(said) == 256
+    assert said.endswith("… [its pods will be repaired]")
+
+
+def test_all_warnings_of_one_answer_take_less_than_half_of_what_the_api_server_shows() -> None:
+    containers = [
+        {"name": f"{n}{'c' * 60}", "resources": {"limits": {LEGACY: "1"}}} for n in range(40)
+    ]
+    pod = {**legacy(), "spec": {"containers": containers}}
+    warnings = Desk().ask("mutate", pod, USUAL)["warnings"]
+    assert sum(map(len, warnings)) <= 2048
+    assert warnings[-1] == HINT
+    assert "more; see `gpu-webhook review`" in warnings[-2]
+
+
+# --- the way out
+
+
+def test_a_denial_names_the_way_out() -> None:
+    message = Desk().ask("validate", asking(9), STRICT)["status"]["message"]
+    assert message.splitlines()[1:] == [
+        f'{LET_IN} gpu-webhook.dev/allow.GPU301: "reason (until DATE)".',
+        f"More: `gpu-webhook explain GPU301`; {HELP}",
+    ]
+
+
+def test_an_exception_that_would_not_be_enough_is_not_named() -> None:
+    message = Desk().ask("validate", asking(11), STRICT)["status"]["message"]
+    assert "gpu-webhook.dev/allow" not in message
+    assert message.splitlines()[-1] == f"More: `gpu-webhook explain GPU304`; {HELP}"
+
+
+def test_without_a_help_text_the_commands_are_named_alone() -> None:
+    desk = Desk(SETTINGS.replace(f'help: "{HELP}"', 'help: ""'))
+    assert desk.ask("validate", asking(9), STRICT)["status"]["message"].splitlines()[-1] == (
+        "More: `gpu-webhook explain GPU301`"
+    )
+    assert desk.ask("mutate", legacy(), USUAL)["warnings"][-1] == HINT.removesuffix(f"; {HELP}")
+
+
+def test_warnings_end_with_the_way_out_and_silence_has_none() -> None:
+    assert Desk().ask("mutate", legacy(), USUAL)["warnings"][-1] == HINT
+    assert "warnings" not in Desk().ask("mutate", legacy(), "silent")
+
+
+def test_the_longest_help_text_is_not_cut() -> None:
+    desk = Desk(SETTINGS.replace(HELP, "h" * 160))
+    said = desk.ask("mutate", legacy(), USUAL)["warnings"][-1]
+    assert len(said) <= 256
+    assert said.endswith("h" * 160)
+
+
+def test_of_a_pod_that_will_be_refused_nothing_is_said_to_be_repaired() -> None:
+    warnings = Desk().ask("mutate", legacy(9), STRICT)["warnings"]
+    assert not [text for text in warnings if "repaired]" in text]
+    assert warnings[0].endswith("[the pod is refused]")
+    assert Desk().ask("mutate", legacy(1), STRICT)["warnings"][0].endswith("[enforce: repaired]")
+
+
+# --- the annotation on what was changed
+
+
+def test_a_repaired_pod_says_by_which_rules() -> None:
+    assert note(Desk().mutated(legacy())) == "GPU101,GPU201"
+
+
+@pytest.mark.parametrize(
+    ("what", "namespace", "settings"),
+    [
+        pytest.param(legacy(), USUAL, f"{SETTINGS}  annotation: false\n", id="switched off"),
+        pytest.param(legacy(), "careful", SETTINGS, id="only warned of"),
+        pytest.param(legacy(), "silent", SETTINGS, id="only counted"),
+        pytest.param(
+            legacy(labels={"gpu-webhook.dev/ignore": "true"}), USUAL, SETTINGS, id="opted out"
+        ),
+        pytest.param(asking(0, "cpu"), USUAL, SETTINGS, id="no GPU pod"),
+    ],
+)
+def test_what_is_not_changed_or_not_to_be_annotated(
+    what: dict[str, Any], namespace: str, settings: str
+) -> None:
+    made = Desk(settings).mutated(what, namespace)
+    assert note(made) is None
+
+
+def wrote(*keys: str) -> list[dict[str, Any]]:
+    """The managedFields of whoever wrote these annotations."""
+    fields: Any = {"f:metadata": {"f:annotations": {".": {}, **{f"f:{key}": {} for key in keys}}}}
+    return [{"manager": "kubectl", "operation": "Update", "fieldsV1": fields}]
+
+
+def annotated(text: object, *written: str, **more: Any) -> dict[str, Any]:
+    return legacy(annotations={REPAIRED: text}, managedFields=wrote(*written), **more)
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        pytest.param(annotated("GPU106"), "GPU101,GPU106,GPU201", id="an earlier round's: merged"),
+        pytest.param(annotated("GPU106", REPAIRED), "GPU101,GPU201", id="the tenant's own: gone"),
+        pytest.param(legacy(annotations=None), "GPU101,GPU201", id="null annotations"),
+        pytest.param(
+            legacy(annotations={AFFINITY: '{"nodeAffinity": {}}'}),
+            "GPU101,GPU106,GPU201",
+            id="the last annotation went with the repair",
+        ),
+    ],
+)
+def test_the_annotation_is_the_truth(pod: dict[str, Any], expected: str) -> None:
+    assert note(Desk().mutated(pod)) == expected
+
+
+def test_a_forged_one_on_what_is_not_changed_is_left_alone() -> None:
+    tolerating = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
+    pod = asking(1, annotations={REPAIRED: "GPU106"}, managedFields=wrote(REPAIRED))
+    pod["spec"]["tolerations"] = [tolerating]
+    assert "patch" not in Desk().ask("mutate", pod, USUAL)
+
+
+@pytest.mark.parametrize(
+    "annotations", [[], "x", {"a": "x" * (256 * 1024 - 20)}], ids=["list", "text", "full"]
+)
+def test_where_no_annotation_fits_the_pod_is_repaired_all_the_same(annotations: object) -> None:
+    made = Desk().mutated(legacy(annotations=annotations))
+    assert made["spec"]["containers"][0]["resources"]["limits"] == {GPU: "1"}
+    assert made["metadata"]["annotations"] == annotations
+
+
+def repairing(**metadata: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    obj, request = deployment(legacy())
+    obj["metadata"] |= metadata
+    return obj, request
+
+
+REPAIR_TEMPLATES = f"{SETTINGS}\nworkloads: {{repair: true}}\n"
+
+
+def test_a_repaired_template_is_noted_on_the_workload_itself() -> None:
+    obj, request = repairing()
+    made = Desk(REPAIR_TEMPLATES).mutated(obj, **request)
+    assert note(made) == "GPU101,GPU201"
+    assert "annotations" not in made["spec"]["template"]["metadata"]
+
+
+def test_an_update_of_a_workload_has_the_codes_of_now() -> None:
+    """`kubectl apply` keeps what it did not write: the codes of the manifest before."""
+    obj, request = repairing(annotations={REPAIRED: "GPU105,GPU106"}, managedFields=wrote())
+    old = copy.deepcopy(obj)
+    old["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {LEGACY: "4"}}
+    made = Desk(REPAIR_TEMPLATES).mutated(obj, operation="UPDATE", oldObject=old, **request)
+    assert note(made) == "GPU101,GPU201"
+
+
+def test_what_the_guard_hides_is_noted_too() -> None:
+    plain = asking(0, "cpu")
+    before = copy.deepcopy(plain)
+    patch = base64.b64decode(Desk().ask("guard", plain, STRICT)["patch"])
+    assert note(jsonpatch.apply_patch(before, patch)) == "GPU303"
+
+
+# --- legacy, apart from everything else
+
+
+OWNED: dict[str, Any] = {
+    "ownerReferences": [{"kind": "ReplicaSet", "name": "r-7d9", "controller": True}]
+}
+ADA = {"userInfo": {"username": "ada@example.com"}}
+
+
+def test_a_line_says_whether_it_is_legacy_whose_it_is_and_who_asked() -> None:
+    desk = Desk()
+    desk.ask("mutate", legacy(**OWNED), USUAL, **ADA)
+    (line,) = desk.lines()
+    assert line["legacy"] is True
+    assert (line["namespace"], line["user"]) == (USUAL, "ada@example.com")
+    assert line["owner"] == {"kind": "ReplicaSet", "name": "r-7d9"}
+    assert desk.metrics.seen == [(USUAL, "ReplicaSet")]
+
+
+@pytest.mark.parametrize(
+    ("road", "what", "counted"),
+    [
+        pytest.param("mutate", legacy(), [(USUAL, "Pod")], id="a legacy pod by hand"),
+        pytest.param(
+            "mutate",
+            legacy(ownerReferences=[{"kind": "Odd", "name": "o", "controller": True}]),
+            [(USUAL, "other")],
+            id="an owner of a kind that nobody knows",
+        ),
+        pytest.param("mutate", asking(1), [], id="a modern pod"),
+        pytest.param("validate", asking(99), [], id="a modern pod that can never run"),
+        pytest.param(
+            "mutate",
+            asking(1, annotations={AFFINITY: '{"nodeAffinity": {}}'}),
+            [(USUAL, "Pod")],
+            id="a modern resource beside a legacy annotation",
+        ),
+    ],
+)
+def test_only_legacy_words_count_as_legacy(
+    road: str, what: dict[str, Any], counted: list[tuple[str, str]]
+) -> None:
+    desk = Desk()
+    desk.ask(road, what, USUAL)
+    assert desk.metrics.seen == counted
+    assert all(line["legacy"] is bool(counted) for line in desk.lines())
+
+
+@pytest.mark.parametrize("mode", ["careful", "silent"])
+def test_a_legacy_pod_counts_whatever_the_mode(mode: str) -> None:
+    desk = Desk()
+    desk.ask("mutate", legacy(), mode)
+    assert desk.metrics.seen == [(mode, "Pod")]
+
+
+def test_a_legacy_workload_counts_where_it_is_applied() -> None:
+    desk = Desk()
+    obj, request = deployment(legacy())
+    desk.ask("validate", obj, USUAL, **request, **ADA)
+    assert desk.metrics.seen == [(USUAL, "Deployment")]
+    (line,) = desk.lines()
+    assert (line["legacy"], line["owner"], line["user"]) == (True, None, "ada@example.com")
+
+
+def test_a_dry_run_makes_no_object_so_only_the_log_knows() -> None:
+    desk = Desk()
+    desk.ask("mutate", legacy(), USUAL, dryRun=True)
+    assert desk.metrics.seen == []
+    (line,) = desk.lines()
+    assert (line["legacy"], line["dryRun"]) == (True, True)
