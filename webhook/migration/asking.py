@@ -81,12 +81,12 @@ def name_of(obj: Raw) -> str:
 def _ask_of_object(asked: Asked, obj: Raw, at: Path, plan: Plan) -> None:
     draft, tracing = Draft(obj), Tracing(obj)
     cx = context(obj, plan)
+    listening = _Listening(map(Heeding, MANIFEST), plan, tracing)
+    heard = [(listening, engine.run_on_object(listening.rules, obj, cx, draft))]
     places = templates_of(obj, plan.settings)
     left = [place for place in places if is_left_alone(value_at(obj, place))]
     templates = [place for place in places if place not in left]
     asked.left_alone += [Path(at + place) for place in left]
-    listening = _Listening(outside(MANIFEST, left), plan, tracing)
-    heard = [(listening, engine.run_on_object(listening.rules, obj, cx, draft))]
     for rules in (RULES, POLICY):  # policy is asked of what is repaired
         inside = cx if templates == [ROOT] else around(cx, obj)
         for place in templates:
@@ -141,22 +141,33 @@ def value_at(obj: Any, at: Path) -> Any:
     return obj
 
 
-def outside(rules: Iterable[ObjectRule], places: list[Path]) -> list[ObjectRule]:
-    """The same rules, silent of what is at these places."""
-    return [Outside(rule, places) for rule in rules] if places else list(rules)
+def is_pod(data: Raw) -> bool:
+    """Whether it has the shape of a pod or a pod template."""
+    return isinstance(as_map(data.get("spec")).get("containers"), list)
 
 
-class Outside:
-    """A rule that is silent of some places."""
+class Heeding:
+    """A rule of manifests that is silent of pods whose label says so."""
 
-    def __init__(self, rule: ObjectRule, places: list[Path]) -> None:
+    def __init__(self, rule: ObjectRule) -> None:
         self.NAME, self.CODE = rule.NAME, rule.CODE
-        self._rule, self._places = rule, places
+        self._rule = rule
 
     def check(self, obj: Raw, cx: Context) -> Iterator[Finding]:
         for finding in self._rule.check(obj, cx):
-            if not any(finding.at[: len(place)] == place for place in self._places):
+            if not any(is_pod(each) and is_left_alone(each) for each in _on_the_way(obj, finding)):
                 yield finding
+
+
+def _on_the_way(obj: Any, finding: Finding) -> Iterator[Raw]:
+    """The maps around what a finding is about."""
+    for token in (*finding.at, None):
+        if isinstance(obj, dict):
+            yield obj
+        try:
+            obj = obj[token]
+        except (LookupError, TypeError):
+            return
 
 
 def _below(at: Path, edit: Edit) -> Edit:

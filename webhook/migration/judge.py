@@ -19,12 +19,12 @@ from webhook.core.pod import SECTIONS, as_map
 from webhook.core.pointer import ROOT, Path
 from webhook.core.workloads import around, objects, templates_of
 from webhook.migration.asking import (
-    Outside,
+    Heeding,
     Tracing,
     context,
     is_left_alone,
+    is_pod,
     name_of,
-    outside,
     value_at,
 )
 from webhook.rules import (
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from webhook.core.edits import Edit
     from webhook.core.findings import Finding, Verdict
     from webhook.core.pod import Pod
-    from webhook.core.rule import Context
+    from webhook.core.rule import Context, ObjectRule
     from webhook.migration.results import Plan
 
     Raw = dict[str, Any]
@@ -155,11 +155,6 @@ def shapes(data: Any, at: Path = ROOT) -> Iterator[tuple[Path, Raw]]:
             yield from shapes(value, at / name)
 
 
-def is_pod(data: Raw) -> bool:
-    """Whether it has the shape of a pod or a pod template."""
-    return isinstance(as_map(data.get("spec")).get("containers"), list)
-
-
 def _kind_of(data: Raw) -> Raw:
     """A kind for a fragment by its shape; empty if it has none that a pod is in."""
     if "kind" in data:
@@ -199,8 +194,7 @@ class _Judge:
         rest = [(at, part) for at, part in shapes(obj) if not _meets(at, places)]
         left = [place for place in places if is_left_alone(value_at(obj, place))]
         self.judged.left_alone += [Path((*self.at, *place)) for place in left]
-        manifest = outside(_elsewhere([at for at, _ in rest]), left)
-        asked = self._rules(manifest, self.at, tracing)
+        asked = self._rules(_elsewhere([at for at, _ in rest]), self.at, tracing)
         self._note(engine.run_on_object(asked, obj, cx, draft), asked)
         inside = cx if places in ([], [ROOT]) else around(cx, obj)
         for place in (each for each in places if each not in left):
@@ -273,7 +267,23 @@ def _has_label_beside(data: Any, at: Path) -> bool:
 
 def _elsewhere(pods: list[Path]) -> list[Any]:
     """The rules of objects; that on data says nothing of what is a pod by its shape."""
-    return [Outside(rule, pods) if rule is legacy_name_elsewhere else rule for rule in MANIFEST]
+    return [
+        _Outside(rule, pods) if rule is legacy_name_elsewhere else Heeding(rule)
+        for rule in MANIFEST
+    ]
+
+
+class _Outside:
+    """A rule that is silent of some places."""
+
+    def __init__(self, rule: ObjectRule, places: list[Path]) -> None:
+        self.NAME, self.CODE = rule.NAME, rule.CODE
+        self._rule, self._places = Heeding(rule), places
+
+    def check(self, obj: Raw, cx: Context) -> Iterator[Finding]:
+        for finding in self._rule.check(obj, cx):
+            if not any(finding.at[: len(place)] == place for place in self._places):
+                yield finding
 
 
 class _Asked:
