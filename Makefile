@@ -36,8 +36,8 @@ newest: dev browser  ## the unit tests again on the newest Python of this machin
 browser: dev  ## a headless Chromium for the tests of the HTML report, if there is none
 	@$(PY) tests/migration/browser.py
 
-test-cluster: dev cluster  ## what the real control plane says
-	@$(PY) -m pytest -q -m cluster
+test-cluster: dev cluster  ## what the real control plane says; two at a time
+	@$(PY) -m pytest -q -n 2 --dist loadfile -m cluster
 
 cluster: dev  ## build etcd, kube-apiserver, scheduler, controllers and kubectl, once
 	@$(PY) tests/cluster/build.py $(KUBERNETES_VERSION)

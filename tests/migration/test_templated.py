@@ -184,6 +184,19 @@ def test_nothing_is_added_where_the_template_may_write_too(end: str) -> None:
     assert [each.status for each in result.located if each.code == "GPU107"] == [Status.PERSON]
 
 
+def test_a_toleration_that_was_held_is_not_said_to_be_done_once_the_name_is_of_today() -> None:
+    """A second run has no reason to ask for it any more: that does not write it."""
+    text = pod(f"{OLD}: {{{{ .n }}}}\n", '  {{ include "more" . | nindent 2 }}\n')
+    text = text.replace(
+        "  tolerations:\n  - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}\n", ""
+    )
+    result = migrated(text)
+    assert result.new_text == text.replace(OLD, NEW)
+    held = [each for each in result.located if each.code == "GPU201"]
+    assert [each.status for each in held] == [Status.PERSON]
+    assert "not done here" in held[0].message
+
+
 def test_an_annotation_alone_under_a_condition_leaves_the_condition() -> None:
     text = WORKLOAD.replace("        checksum: {{ .sum }}\n", "        {{- if .a }}\n").replace(
         "    spec:\n      containers", "        {{- end }}\n    spec:\n      containers"
