@@ -151,8 +151,16 @@ if TYPE_CHECKING:
             id="exceptions",
         ),
         pytest.param(
-            "capacity: {schedulers: [mine], startupTaints: [a.io/starting, 'b.io/*']}",
-            Settings(capacity=Capacity(("mine",), ("a.io/starting", "b.io/*"))),
+            "capacity: {schedulers: [mine], startupTaints: [a.io/starting, 'b.io/*'], "
+            "joiningMinutes: 30, rememberedHours: 48}",
+            Settings(
+                capacity=Capacity(
+                    ("mine",),
+                    ("a.io/starting", "b.io/*"),
+                    joining_minutes=30,
+                    remembered_hours=48,
+                )
+            ),
             id="schedulers and start-up taints",
         ),
         pytest.param(

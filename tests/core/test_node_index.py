@@ -119,6 +119,8 @@ def agrees(index: NodeIndex, units: list[Unit]) -> None:
     for number, unit in enumerate(units):
         assert not unit.name or index.named(unit.name) == 1 << number
     assert index.named("never") == index.named("") == 0
+    names = {number: unit.name for number, unit in enumerate(units) if unit.name}
+    assert index.all_names() == names
     for key in (*KEYS, "never"):
         label_agrees(index.label(key), [unit.labels.get(key) for unit in units])
     assert len(dict(index.taint_sets)) == len(index.taint_sets)

@@ -117,3 +117,16 @@ def test_nodes_are_alike_in_labels_taints_and_amounts_and_not_in_what_pods_hold(
 )
 def test_how_many_nodes_a_class_has(each: NodeClass, count: int) -> None:
     assert each.count == count
+
+
+def test_a_node_counts_with_the_most_that_it_has_shown() -> None:
+    assert Node("n", {}, (), {"nvidia.com/gpu": 8}).counted == {"nvidia.com/gpu": 8}
+    node = Node("n", {}, (), {"nvidia.com/gpu": 7, "x/gpu": 1}, most={"nvidia.com/gpu": 8})
+    assert node.counted == {"nvidia.com/gpu": 8, "x/gpu": 1}
+
+
+def test_taints_of_gpu_nodes_are_also_those_of_nodes_that_may_come() -> None:
+    pool = NodeClass({}, (Taint("a"),), {"nvidia.com/gpu": 8}, declared=1)
+    gone = NodeClass({}, (Taint("b"),), {"nvidia.com/gpu": 8}, gone=1)
+    grows = NodeClass({}, (Taint("c"),), open_gpus=True, hint="NodePool c")
+    assert Inventory((PLAIN, pool, gone, grows)).gpu_taints == (Taint("a"), Taint("b"), Taint("c"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from webhook.core.nodesets import NOTHING, Table, as_int64, decode, encode, of
+from webhook.core.nodesets import NOTHING, Table, as_int64, decode, encode, numbers, of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +34,11 @@ EVEN = list(range(0, 400, 2))
 def test_a_set_is_written_in_the_shorter_way(numbers: list[int], text: str) -> None:
     assert encode(numbers) == text
     assert decode(text) == of(numbers)
+
+
+@given(st.sets(st.integers(0, 300)).map(sorted))
+def test_the_numbers_in_a_set(members: list[int]) -> None:
+    assert list(numbers(of(members))) == members
 
 
 def runs_of(numbers: list[int]) -> str:

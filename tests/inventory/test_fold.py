@@ -1,7 +1,13 @@
-"""P11: after any legal order of events the store says what a fresh list says."""
+"""P11: after any legal order of events the store says what a fresh list says.
+
+And whatever a node was like in the last hours counts, also after the watcher was started again.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -9,17 +15,22 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from webhook.core import fit
 from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import Node, group
+from webhook.core.nodes import group
 from webhook.core.pod import Pod
-from webhook.core.settings import Settings
+from webhook.core.settings import Capacity, Settings
 from webhook.inventory import project
-from webhook.inventory.store import REMEMBERED_SECONDS, Store
+from webhook.inventory.publish import Publisher, Snapshot
+from webhook.inventory.store import Store
 
 if TYPE_CHECKING:
+    from webhook.core.nodes import Node
+
     Raw = dict[str, Any]
 
-SETTINGS = Settings()
+SETTINGS = Settings(capacity=Capacity(remembered_hours=2))
+REMEMBERED_SECONDS = 2 * 3600.0
 GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 NAMES = ("a", "b", "c")
 
@@ -62,11 +73,12 @@ class Fold(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.store = Store()
+        self.store = Store(SETTINGS.capacity)
         self.now = 1000.0
         self.nodes: dict[str, Raw] = {}
         self.pods: dict[str, Raw] = {}
-        self.offered: dict[tuple[str, str], tuple[int, float]] = {}  # the last positive amount
+        self.told: dict[str, Node] = {}  # what the store was told last
+        self.shown: list[tuple[Node, float]] = []  # what nodes were like, and until when it counts
         self.behind: dict[str, bool] = {"nodes": False, "pods": False}
 
     # --- what happens to the cluster
@@ -129,8 +141,8 @@ class Fold(RuleBasedStateMachine):
             self.behind[kind] = True
             return
         if kind == "nodes":
-            for name in [each for each in self.store.nodes.facts if each not in self.nodes]:
-                self.forget_offer(name)
+            for name in [each for each in self.told if each not in self.nodes]:
+                self.note(name, None)
         kept.end(self.now)
         self.behind[kind] = False
 
@@ -139,21 +151,20 @@ class Fold(RuleBasedStateMachine):
     def tell_node(self, raw: Raw) -> None:
         raw = orjson.loads(orjson.dumps(raw))  # it comes as bytes
         node = project.node(raw, SETTINGS)
-        self.forget_offer(node.name)
-        for resource, amount in node.gpus.items():
-            if amount > 0:
-                self.offered[node.name, resource] = (amount, float("inf"))
+        self.note(node.name, node)
         self.store.nodes.put(node.name, node, self.now)
 
     def tell_node_gone(self, name: str) -> None:
-        self.forget_offer(name)
+        self.note(name, None)
         self.store.nodes.drop(name, self.now)
 
-    def forget_offer(self, name: str) -> None:
-        """What the node offered until now is remembered for an hour from now."""
-        for (node, resource), (amount, until) in list(self.offered.items()):
-            if node == name and until == float("inf"):
-                self.offered[node, resource] = (amount, self.now + REMEMBERED_SECONDS)
+    def note(self, name: str, node: Node | None) -> None:
+        """What the node was like until now is remembered from now on."""
+        before = self.told.pop(name, None)
+        if node is not None:
+            self.told[name] = node
+        if before is not None and before != node and any(before.gpus.values()):
+            self.shown.append((before, self.now + REMEMBERED_SECONDS))
 
     def tell_pod(self, raw: Raw) -> None:
         raw = orjson.loads(orjson.dumps(raw))
@@ -164,11 +175,42 @@ class Fold(RuleBasedStateMachine):
     @precondition(lambda self: not any(self.behind.values()))
     @invariant()
     def says_what_a_list_says(self) -> None:
-        expected = group(map(self.as_it_counts, self.nodes.values()))
-        assert self.store.inventory(self.now).classes == expected
-        index, again = NodeIndex.of(expected), NodeIndex.of(self.store.holding(self.now))
-        assert again.free == index.free
-        assert again.totals == index.totals
+        nodes = [self.as_it_is(raw) for raw in self.nodes.values()]
+        expected = group(nodes)
+        there = [replace(each, most={}, former={}) for each in self.store.counted(self.now)]
+        assert group(there) == group([replace(each, held={}) for each in nodes])
+        again = NodeIndex.of(self.store.holding(self.now))
+        free = {name: steps for name, steps in again.free.items() if steps}
+        assert free == {name: steps for name, steps in NodeIndex.of(expected).free.items() if steps}
+        assert again.totals == self.store.inventory(self.now).index.totals
+
+    @invariant()
+    def remembers_what_nodes_were_like(self) -> None:
+        index = self.store.inventory(self.now).index
+        for node, until in self.shown:
+            if until > self.now:
+                pod = Pod({"spec": {"nodeSelector": node.labels}})
+                assert fit.enough(node.gpus, index) & fit.selected(pod, index)
+
+    @rule()
+    def forgets_at_last(self) -> None:
+        """What is true now is all that counts when nothing has changed for long enough."""
+        self.now += REMEMBERED_SECONDS
+        inventory = self.store.inventory(self.now)
+        assert inventory.classes == group(
+            replace(each, held=self.store.pods.held.get(each.name, {}))
+            for each in self.told.values()
+        )
+
+    @rule()
+    def the_watcher_starts_again(self) -> None:
+        """With the snapshot of its last life; a list follows."""
+        with TemporaryDirectory() as folder:
+            Publisher(Path(folder), SETTINGS).publish(self.store, self.now)
+            self.store = Store(SETTINGS.capacity)
+            Snapshot(folder).recall(self.store.nodes)
+        for kind in ("nodes", "pods"):
+            self.list_again(kind, 99)
 
     @precondition(lambda self: not self.behind["pods"])
     @invariant()
@@ -182,12 +224,8 @@ class Fold(RuleBasedStateMachine):
         assert sum(self.store.pods.exposed.values()) == 2 * len(seen)
         assert dict(self.store.pods.exposed_in) == ({"y": len(seen)} if seen else {})
 
-    def as_it_counts(self, raw: Raw) -> Node:
+    def as_it_is(self, raw: Raw) -> Node:
         node = project.node(raw, SETTINGS)
-        gpus = dict(node.gpus)
-        for (name, resource), (amount, until) in self.offered.items():
-            if name == node.name and until > self.now and gpus.get(resource, 0) <= 0:
-                gpus[resource] = amount
         held: dict[str, int] = {}
         for pod in self.pods.values():
             running = pod["status"]["phase"] not in {"Succeeded", "Failed"}
@@ -195,7 +233,7 @@ class Fold(RuleBasedStateMachine):
                 for resource, text in pod["spec"]["containers"][0]["resources"]["requests"].items():
                     if resource != "cpu" and text != "0":
                         held[resource] = held.get(resource, 0) + int(text)
-        return Node(node.name, node.labels, node.taints, gpus, held)
+        return replace(node, held=held)
 
 
 Fold.TestCase.settings = profile(profile(), stateful_step_count=30)

@@ -35,8 +35,24 @@ NODES: dict[str, tuple[Any, Node]] = {
                 "allocatable": {GPU: "7", "cpu": "96", "vpc.amazonaws.com/pod-eni": "9"},
             },
         },
-        Node("n", {"zone": "a", "rack": "1"}, (Taint(GPU, "present"),), {GPU: 7}),
+        Node("n", {"zone": "a", "rack": "1"}, (Taint(GPU, "present"),), {GPU: 7}, most={GPU: 8}),
     ),
+    "devices that are not healthy, all of them": (
+        {
+            "metadata": {"name": "n"},
+            "status": {"capacity": {GPU: "8", "cpu": "96"}, "allocatable": {"cpu": "96"}},
+        },
+        Node("n", {}, (), {}, most={GPU: 8}),
+    ),
+    "when it was made": (
+        {"metadata": {"name": "n", "creationTimestamp": "1970-01-02T00:00:00Z"}},
+        Node("n", {}, created=86400.0),
+    ),
+    "a time that is none": (
+        {"metadata": {"name": "n", "creationTimestamp": "yesterday"}},
+        Node("n", {}),
+    ),
+    "nor null": ({"metadata": {"name": "n", "creationTimestamp": None}}, Node("n", {})),
     "capacity where nothing is allocatable yet": (
         {"metadata": {"name": "n"}, "status": {"capacity": {GPU: "8"}}},
         Node("n", {}, (), {GPU: 8}),

@@ -129,11 +129,46 @@ def test_lost_gpus_that_are_forgotten_are_a_change(tmp_path: Path) -> None:
     store.nodes.put("n1", Node("n1", {}, (), {}), 10)
     assert publisher.publish(store, 11)
     before = reader.refresh()
-    assert publisher.publish(store, 10 + 3600)
+    assert publisher.publish(store, 10 + 24 * 3600)
     after = reader.refresh()
     assert before is not None
     assert after is not None
     assert before.index.totals[GPU].nodes == after.index.totals[GPU].nodes + 1
+
+
+def test_another_life_begins_with_what_this_one_knew(tmp_path: Path) -> None:
+    """A watcher that is started again finds a device gone, a label, and a node."""
+    store, hour = filled(), 3600.0
+    store.nodes.put("n1", replace(store.nodes.facts["n1"], gpus={GPU: 4}), 10)
+    assert Publisher(tmp_path, SETTINGS).publish(store, 11)
+    after = Store()
+    Snapshot(tmp_path).recall(after.nodes)
+    after.nodes.begin()
+    n2 = store.nodes.facts["n2"]
+    after.nodes.put("n1", replace(store.nodes.facts["n1"], gpus={GPU: 2}), hour)
+    after.nodes.put("n2", replace(n2, labels={"kubernetes.io/hostname": "n2"}, gpus={GPU: 7}), hour)
+    after.nodes.end(hour)
+    counted = {each.name: each for each in after.counted(hour)}
+    assert {name: dict(each.counted) for name, each in counted.items()} == {
+        "n1": {GPU: 8},
+        "n2": {GPU: 8},
+    }
+    assert counted["n2"].former == {"zone": ("a",), "ü\n": ('q"',)}
+    gone = [each for each in after.classes(hour) if each.gone]
+    assert sum(each.gone for each in gone) == 24, "all other nodes with GPUs"
+    assert {each.labels["zone"] for each in gone} == {"a", "b"}
+    counted = {each.name: each for each in after.counted(11 + 24 * hour)}
+    assert counted["n1"].counted == {GPU: 4}, "its first loss was before the start"
+    assert counted["n2"].counted == {GPU: 8}
+
+
+@pytest.mark.parametrize("data", [b"", b"hello\n", b'{"format":1}\n'], ids=repr)
+def test_a_file_that_is_none_of_ours_is_nothing_to_begin_with(data: bytes, tmp_path: Path) -> None:
+    store = Store()
+    Snapshot(tmp_path).recall(store.nodes)
+    (tmp_path / INVENTORY).write_bytes(data)
+    Snapshot(tmp_path).recall(store.nodes)
+    assert store.nodes.facts == {}
 
 
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {

@@ -2,71 +2,198 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from webhook.core.nodes import Node
+from webhook.core.settings import Capacity, Taint
+from webhook.inventory.memory import MOST_SHAPES
 from webhook.inventory.project import PodFacts
-from webhook.inventory.store import REMEMBERED_SECONDS, Store
+from webhook.inventory.store import Store
 
 GPU = "nvidia.com/gpu"
-HOUR = REMEMBERED_SECONDS
+DAY = 24 * 3600.0
+MODEL, ZONE = "nvidia.com/gpu.product", "zone"
 
 
 def node(name: str, gpus: int | None = None, **labels: str) -> Node:
     return Node(name, labels, (), {} if gpus is None else {GPU: gpus})
 
 
-def offers(store: Store, now: float) -> dict[str, int]:
+def counted(store: Store, now: float) -> dict[str, int]:
     """The GPUs of each node, as they count."""
-    return {each.name: each.gpus.get(GPU, 0) for each in store.counted(now)}
+    return {each.name: each.counted.get(GPU, 0) for each in store.counted(now)}
 
 
 LOST: dict[str, tuple[list[tuple[float, int | None]], dict[float, int]]] = {
-    "the plugin is away: the last amount counts for an hour": (
+    "the plugin is away: the last amount counts for a day": (
         [(0, 8), (10, 0)],
-        {11: 8, 9 + HOUR: 8, 10 + HOUR: 0},
+        {11: 8, 9 + DAY: 8, 10 + DAY: 0},
     ),
-    "the amount is missing altogether": ([(0, 8), (10, None)], {11: 8, 10 + HOUR: 0}),
-    "it comes back with less, and that counts": ([(0, 8), (10, 0), (20, 4)], {21: 4}),
-    "a lower amount is no loss": ([(0, 8), (10, 7)], {11: 7}),
-    "lost twice: the hour begins with the second time": (
+    "the amount is missing altogether": ([(0, 8), (10, None)], {11: 8, 10 + DAY: 0}),
+    "one device of many": ([(0, 8), (10, 7)], {11: 8, 10 + DAY: 7}),
+    "one comes back of all that were lost": (
+        [(0, 8), (10, 0), (20, 1)],
+        {21: 8, 9 + DAY: 8, 10 + DAY: 1},
+    ),
+    "each amount has its own day": (
+        [(0, 8), (10, 4), (20, 0)],
+        {21: 8, 11 + DAY: 4, 20 + DAY: 0},
+    ),
+    "lost twice: the day begins with the second time": (
         [(0, 8), (10, 0), (20, 8), (30, 0)],
-        {29 + HOUR: 8, 30 + HOUR: 0},
+        {29 + DAY: 8, 30 + DAY: 0},
     ),
-    "an event that changes nothing does not begin the hour again": (
+    "an event that changes nothing does not begin the day again": (
         [(0, 8), (10, 0), (1000, 0), (2000, None)],
-        {9 + HOUR: 8, 10 + HOUR: 0},
+        {9 + DAY: 8, 10 + DAY: 0},
     ),
     "it never had any": ([(0, 0), (10, None)], {11: 0}),
 }
 
 
 @pytest.mark.parametrize(("amounts", "expected"), LOST.values(), ids=LOST)
-def test_a_node_that_lost_its_gpus(
+def test_a_node_that_lost_gpus(
     amounts: list[tuple[float, int | None]], expected: dict[float, int]
 ) -> None:
     store = Store()
     for when, gpus in amounts:
         store.nodes.put("n", node("n", gpus, at=str(when)), when)
-    assert {when: offers(store, when)["n"] for when in expected} == expected
+    assert {when: counted(store, when)["n"] for when in expected} == expected
 
 
-def test_a_node_made_again_under_its_name_counts_with_what_it_had() -> None:
+def classes(store: Store, now: float) -> list[tuple[dict[str, str], dict[str, int], int]]:
+    return [
+        (dict(each.labels), dict(each.counted), each.gone)
+        for each in store.classes(now)
+        if each.gone
+    ]
+
+
+def test_nodes_that_went_away_are_remembered_by_what_they_were_like() -> None:
     store = Store()
-    store.nodes.put("n", node("n", 8), 0)
-    store.nodes.drop("n", 10)
-    assert offers(store, 11) == {}
-    store.nodes.put("n", node("n"), 20)
-    assert offers(store, 21) == {"n": 8}
-    assert offers(store, 10 + HOUR) == {"n": 0}
+    for number in range(3):
+        labels = {MODEL: "H100", "kubernetes.io/hostname": f"n-{number}"}
+        drain = (Taint("ToBeDeletedByClusterAutoscaler"), Taint("gpu"))
+        store.nodes.put(f"n-{number}", Node(f"n-{number}", labels, drain, {GPU: 8}), number)
+    store.nodes.put("cpu", Node("cpu", {"zone": "a"}), 0)
+    for name in ("n-0", "n-1", "n-2", "cpu"):
+        store.nodes.drop(name, 100)
+    assert classes(store, 101) == [({MODEL: "H100"}, {GPU: 8}, 3)]
+    assert store.classes(101)[-1].taints == (Taint("gpu"),), "the one that stays"
+    assert classes(store, 99 + DAY) == [({MODEL: "H100"}, {GPU: 8}, 3)]
+    assert classes(store, 100 + DAY) == []
 
 
-def test_what_is_remembered_goes_with_the_hour_also_of_nodes_that_are_gone() -> None:
+def test_a_node_that_goes_is_remembered_with_what_it_had_lost() -> None:
     store = Store()
+    store.nodes.put("n", Node("n", {MODEL: "H100", ZONE: "a"}, (), {GPU: 8}), 0)
+    store.nodes.put("n", Node("n", {ZONE: "a"}, (), {GPU: 7}), 10)
+    store.nodes.drop("n", 20)
+    (shape,) = store.classes(21)
+    assert (shape.labels, shape.counted) == ({ZONE: "a"}, {GPU: 8})
+    assert shape.former == ({MODEL: ("*",)},), "the lost label may have any value"
+    assert store.nodes.memory.as_data()["lost"] == {}
+
+
+def test_a_label_that_was_taken_away_or_changed_counts_with_its_old_value_too() -> None:
+    store = Store()
+    for when, labels in enumerate(({MODEL: "a"}, {}, {MODEL: "b"}, {MODEL: "a"}, {MODEL: "c"})):
+        store.nodes.put("n", Node("n", labels, (), {GPU: 8}), when)
+    (node,) = store.counted(5)
+    assert node.former == {MODEL: ("a", "b")}
+    (node,) = store.counted(3.5 + DAY)
+    assert node.former == {MODEL: ("a",)}, "b was taken away earlier"
+
+
+def test_a_node_with_new_values_all_the_time_is_remembered_with_the_newest_few() -> None:
+    store = Store()
+    for when in range(100):
+        store.nodes.put("n", node("n", 8, serial=f"{when:03}"), when)
+    (found,) = store.counted(100)
+    assert found.former == {"serial": tuple(f"{when:03}" for when in range(91, 99))}
+
+
+def test_thousands_of_nodes_that_come_and_go_are_a_few_shapes() -> None:
+    store = Store()
+    for number in range(3000):
+        labels = {MODEL: f"m{number % 3}", "serial": f"s{number}", ZONE: f"z{number % 40}"}
+        store.nodes.put(f"n{number}", Node(f"n{number}", labels, (), {GPU: 1 + number % 8}), number)
+        store.nodes.drop(f"n{number}", number)
+    shapes = [each for each in store.classes(3000) if each.gone]
+    assert len(shapes) <= MOST_SHAPES
+    assert sum(each.gone for each in shapes) == 3000
+    assert {each.labels[MODEL] for each in shapes} == {"m0", "m1", "m2"}
+    store.nodes.forget(3000 + DAY)
+    assert not store.classes(3000 + DAY)
+    store.nodes.put("n", Node("n", {"serial": "x"}, (), {GPU: 1}), 0)
+    store.nodes.drop("n", 3001 + DAY)
+    assert store.classes(3002 + DAY)[0].labels == {"serial": "x"}, "it tells again"
+
+
+def test_shapes_that_no_label_tells_apart_are_bounded_too() -> None:
+    store = Store()
+    for number in range(MOST_SHAPES + 5):
+        store.nodes.put("n", node("n", number + 1), number)
+        store.nodes.drop("n", number)
+    amounts = sorted(each.gpus[GPU] for each in store.classes(1000))
+    assert amounts == list(range(6, MOST_SHAPES + 6)), "the oldest ones are forgotten"
+
+
+def test_nothing_is_remembered_where_the_settings_say_so() -> None:
+    store = Store(Capacity(remembered_hours=0))
     store.nodes.put("n", node("n", 8), 0)
-    store.nodes.drop("n", 10)
-    store.nodes.forget(10 + HOUR)
-    assert store.nodes._lost == {}
+    store.nodes.put("n", node("n", 7), 1)
+    assert counted(store, 2) == {"n": 7}
+    store.nodes.drop("n", 3)
+    assert store.classes(4) == ()
+
+
+NOW = 1_000_000.0
+TYPE = "node.kubernetes.io/instance-type"
+YOUNG: dict[str, tuple[Node, bool]] = {
+    "it shows no sign of GPUs, but nothing is known of its like": (Node("n", {}), True),
+    "its instance type is known to have none": (Node("n", {TYPE: "cpu.large"}), False),
+    "one of that type, but a label says GPU": (
+        Node("n", {TYPE: "cpu.large", "feature.node.kubernetes.io/pci-10de.present": "true"}),
+        True,
+    ),
+    "a label that says no": (Node("n", {TYPE: "cpu.large", "gpu": "false"}), False),
+    "a taint says GPU": (Node("n", {TYPE: "cpu.large"}, (Taint("sku", "gpu"),)), True),
+    "it shows some GPUs, and other labels may follow": (
+        Node("n", {TYPE: "cpu.large"}, (), {GPU: 1}),
+        True,
+    ),
+    "its instance type is not known": (Node("n", {TYPE: "new.large"}), True),
+    "nodes of its type have GPUs": (Node("n", {TYPE: "gpu.large"}), True),
+    "nodes of its type that went away had GPUs": (Node("n", {TYPE: "spot.large"}), True),
+    "another pool of a known type": (
+        Node("n", {TYPE: "cpu.large", "cloud.google.com/gke-nodepool": "t4"}),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("node", "joins"), YOUNG.values(), ids=YOUNG)
+def test_a_node_that_has_just_joined(node: Node, *, joins: bool) -> None:
+    store = Store()
+    store.nodes.put("spot", Node("spot", {TYPE: "spot.large"}, (), {GPU: 8}), NOW)
+    store.nodes.drop("spot", NOW)
+    store.nodes.put("cpu", Node("cpu", {TYPE: "cpu.large"}), NOW)
+    store.nodes.put("gpu", Node("gpu", {TYPE: "gpu.large"}, (), {GPU: 8}), NOW)
+    store.nodes.put("n", replace(node, created=NOW - 60), NOW)
+    version = store.nodes.version
+    assert {each.name for each in store.counted(NOW) if each.joining} == ({"n"} if joins else set())
+    assert not [each for each in store.counted(NOW + 840) if each.joining], "15 minutes are over"
+    assert store.nodes.version > version, "so it is published, though no event came"
+
+
+def test_a_node_that_is_old_or_does_not_say_so_has_settled() -> None:
+    store = Store()
+    store.nodes.put("old", Node("old", {}, created=NOW - 901), NOW)
+    store.nodes.put("unknown", Node("unknown", {}), NOW)
+    assert not [each for each in store.counted(NOW) if each.joining]
 
 
 def held(store: Store) -> dict[str, dict[str, int]]:

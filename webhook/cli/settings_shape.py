@@ -687,6 +687,23 @@ _CAPACITY = Group(
             "pools",
         ),
         Setting(
+            "joiningMinutes",
+            "Minutes until a node has settled",
+            Whole(0, 1440),
+            "So long after a node was made, GPUs and labels that it lacks may still come, unless "
+            "its pool or instance type is known to have no GPUs.",
+            30,
+            "joining_minutes",
+        ),
+        Setting(
+            "rememberedHours",
+            "Hours for which GPUs that went away count",
+            Whole(0, 720),
+            "So long GPUs and labels that a node has lost still count, and nodes that went away.",
+            48,
+            "remembered_hours",
+        ),
+        Setting(
             "limits",
             "GPUs that one pod may ask for",
             ListOf(_LIMIT),

@@ -142,6 +142,11 @@ class NodeIndex:
         """The node of this name."""
         return self._names.having(name)
 
+    def all_names(self) -> dict[int, str]:
+        """The names of all nodes that are there, by their numbers."""
+        names = self._names
+        return {number: name for name in names for number in nodesets.numbers(names.having(name))}
+
     @cached_property
     def taint_sets(self) -> tuple[tuple[tuple[Taint, ...], NodeSet], ...]:
         """The nodes by their taints."""

@@ -36,6 +36,11 @@ class Node:
     joining: bool = False
     created: float = 0.0  # seconds of the epoch; 0.0 if nothing says so
 
+    @property
+    def counted(self) -> Mapping[str, int]:
+        """The largest amount of each resource that the node has shown."""
+        return {**self.gpus, **self.most} if self.most else self.gpus
+
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:

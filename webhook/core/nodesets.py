@@ -59,6 +59,15 @@ def decode(text: str) -> NodeSet:
     return found
 
 
+def numbers(nodes: NodeSet) -> Iterator[int]:
+    """The numbers in a set, ascending."""
+    text = bin(nodes)[:1:-1]
+    number = text.find("1")
+    while number >= 0:
+        yield number
+        number = text.find("1", number + 1)
+
+
 class Table:
     """Which nodes have which value: of one label, or under one name."""
 

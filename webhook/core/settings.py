@@ -262,6 +262,10 @@ class Capacity:
     schedulers: tuple[str, ...] = ()  # besides default-scheduler, judged as if they were it
     startup_taints: tuple[str, ...] = ()  # keys of further taints that go away; * at the end
     pools: tuple[Pool, ...] = ()
+    # A kubelet, a cloud, a driver and GPU Feature Discovery take some minutes for a new node.
+    joining_minutes: int = 15
+    # A driver upgrade takes hours at worst; a spot market has a model again by the next day.
+    remembered_hours: int = 24
     limits: tuple[Limit, ...] = ()
 
     def passes_by(self, taint: Taint) -> bool:

@@ -52,7 +52,7 @@ class Census:
         self.settings = settings
         self.pods_known = False  # whether what pods hold is known; whoever tells says so
         self._audit = audit
-        self._store = Store()
+        self._store = Store(settings.capacity)
         self._capacity: dict[str, dict[str, int]] = {}
 
     def tell(self, kind: str, raw: dict[str, Any], position: int) -> None:

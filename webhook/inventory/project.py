@@ -7,6 +7,7 @@ hundred different labels, taints and amounts.
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -64,13 +65,28 @@ def key_of(raw: Raw) -> str:
 
 def node(raw: Raw, settings: Settings) -> Node:
     """A node: all labels (a selector may name any), taints, and the GPUs that it offers."""
-    metadata = as_map(raw.get("metadata"))
+    metadata, status = as_map(raw.get("metadata")), as_map(raw.get("status"))
+    capacity = dict(_amounts(status.get("capacity"), settings))
+    # What the scheduler counts. Devices that are not healthy are missing here.
+    allocatable = status.get("allocatable")
+    offered = dict(_amounts(allocatable, settings)) if allocatable else capacity
+    more = {name: amount for name, amount in capacity.items() if amount > offered.get(name, 0)}
     return Node(
         str(metadata.get("name", "")),
         {intern(key): intern(value) for key, value in labels_of(metadata)},
         _taints(tuple(_taint_texts(as_map(raw.get("spec"))))),
-        _shared(tuple(sorted(_offered(raw, settings)))),
+        _shared(tuple(sorted(offered.items()))),
+        most=_shared(tuple(sorted(more.items()))),
+        created=_seconds(metadata.get("creationTimestamp")),
     )
+
+
+def _seconds(text: object) -> float:
+    """A time of the API server as seconds of the epoch; 0.0 if it is none."""
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def labels_of(metadata: Raw) -> Iterator[tuple[str, str]]:
@@ -94,13 +110,12 @@ def _taints(texts: tuple[tuple[str, str, str], ...]) -> tuple[Taint, ...]:
     return tuple(Taint(*each) for each in texts)
 
 
-def _offered(raw: Raw, settings: Settings) -> Iterator[tuple[str, int]]:
-    """GPUs by resource name; allocatable is what the scheduler counts.
+def _amounts(amounts: object, settings: Settings) -> Iterator[tuple[str, int]]:
+    """GPUs by resource name.
 
     Other devices do not count: on EKS every node offers `vpc.amazonaws.com/pod-eni`.
     """
-    status = as_map(raw.get("status"))
-    for name, amount in as_map(status.get("allocatable") or status.get("capacity")).items():
+    for name, amount in as_map(amounts).items():
         if settings.is_gpu(name):
             value = quantity.parse(amount)
             if value is not None:

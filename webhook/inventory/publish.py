@@ -2,7 +2,8 @@
 
 `inventory` is written whole and renamed into place, when something changed. Its first line is JSON:
 a checksum, how long each part is, and `shape`, which changes with anything but what pods hold. The
-parts are JSON too; those of labels are texts that nobody reads before a pod asks for that label.
+parts are JSON too; those of labels are texts that nobody reads before a pod asks for that label,
+and what is remembered of nodes is for the next life of the watcher only.
 `status.json` is written every second: it tells that the watcher lives and since when what it
 published may be behind.
 """
@@ -11,22 +12,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import orjson
 
+from webhook.core import nodesets
 from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.nodes import Inventory, Node, NodeClass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.core.settings import Settings
-    from webhook.inventory.store import Store
+    from webhook.inventory.store import Nodes, Store
 
 INVENTORY = "inventory"
 STATUS = "status.json"
@@ -64,6 +67,7 @@ class Publisher:
         self._index = NodeIndex()
         self._lasting = b""
         self._names = b""
+        self._memory = b""
         self._labels: list[tuple[str, bytes]] = []
         self.stamp = ""
         self.size = 0
@@ -88,6 +92,7 @@ class Publisher:
         index = NodeIndex.of((*store.classes(now), *self._declared), dumps=_dumps)
         self._labels = [(key, text.encode()) for key, text in sorted(index.labels.items())]
         self._names = index.names.encode()
+        self._memory = orjson.dumps(store.nodes.memory.as_data())
         self._index = replace(index, labels={}, names="")
         self._lasting = orjson.dumps(
             {
@@ -107,7 +112,8 @@ class Publisher:
         self.stamp = stamp.hexdigest()
 
     def _write(self, index: bytes) -> None:
-        texts = [index, self._lasting, self._names, *(text for _, text in self._labels)]
+        labels = (text for _, text in self._labels)
+        texts = [index, self._lasting, self._names, *labels, self._memory]
         checksum = 0
         for text in texts:
             checksum = crc32(text, checksum)
@@ -119,6 +125,7 @@ class Publisher:
             "lasting": len(self._lasting),
             "names": len(self._names),
             "labels": [[key, len(text)] for key, text in self._labels],
+            "memory": len(self._memory),
         }
         self.size = _replace(self._folder / INVENTORY, [orjson.dumps(head), b"\n", *texts])
 
@@ -171,8 +178,16 @@ class _Labels(Mapping[str, str]):
         return len(self._at)
 
 
-def parse(data: bytes) -> tuple[str, Inventory]:
-    """The shape's stamp and the inventory that a file holds; ValueError if it is damaged."""
+class Parsed(NamedTuple):
+    """What a file holds."""
+
+    shape: str  # changes whenever anything but what pods hold does
+    inventory: Inventory
+    memory: bytes  # what the watcher remembers, as JSON
+
+
+def parse(data: bytes) -> Parsed:
+    """What the file holds; ValueError if it is damaged."""
     head, newline, body = data.partition(b"\n")
     try:
         told = orjson.loads(head)
@@ -181,7 +196,7 @@ def parse(data: bytes) -> tuple[str, Inventory]:
         lasting_at = told["index"]
         names_at = lasting_at + told["lasting"]
         labels = _Labels(body, told["labels"], names_at + told["names"])
-        if labels.end != len(body) or crc32(body) != told["checksum"]:
+        if labels.end + told["memory"] != len(body) or crc32(body) != told["checksum"]:
             raise ValueError("is damaged, or only half there")
         index = orjson.loads(body[:lasting_at])
         lasting = orjson.loads(body[lasting_at:names_at])
@@ -197,7 +212,7 @@ def parse(data: bytes) -> tuple[str, Inventory]:
         )
     except (KeyError, TypeError, orjson.JSONDecodeError) as error:
         raise ValueError("is no snapshot") from error
-    return str(told["shape"]), inventory
+    return Parsed(str(told["shape"]), inventory, body[labels.end :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,12 +248,18 @@ class Snapshot:
             return None
         self._seen = seen
         try:
-            self.shape, inventory = parse(data)
+            self.shape, inventory, _ = parse(data)
         except ValueError as error:
             self.fault = f"{self._inventory}: {error}"
             return None
         self.fault = ""
         return inventory
+
+    def recall(self, nodes: Nodes) -> None:
+        """Tell a new store what the last life of the watcher knew of nodes, if anything did."""
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            parsed = parse(self._inventory.read_bytes())
+            nodes.recall(gpu_nodes(parsed.inventory.index), orjson.loads(parsed.memory))
 
     def status(self) -> Status:
         """What the watcher said last."""
@@ -247,6 +268,32 @@ class Snapshot:
             return Status(float(told["beat"]), float(told["as_of"]), told)
         except (OSError, ValueError, TypeError, KeyError):
             return Status()
+
+
+def gpu_nodes(index: NodeIndex) -> list[Node]:
+    """The nodes that are there and have GPUs, with all that the index says of them."""
+    names = index.all_names()
+    wanted = {number: name for number, name in names.items() if index.with_gpus >> number & 1}
+    labels: dict[int, dict[str, str]] = {number: {} for number in wanted}
+    for key in index.labels:
+        table = index.label(key)
+        for value in table:
+            for number in nodesets.numbers(table.having(value)):
+                if number in wanted:
+                    labels[number][key] = value
+    taints = {
+        number: taints
+        for taints, nodes in index.taint_sets
+        for number in nodesets.numbers(nodes)
+        if number in wanted
+    }
+    gpus: dict[int, dict[str, int]] = {number: {} for number in wanted}
+    for resource, steps in index.allocatable.items():
+        for amount, text in steps:  # ascending: the last one counts
+            for number in nodesets.numbers(nodesets.decode(text)):
+                if number in wanted:
+                    gpus[number][resource] = amount
+    return [Node(name, labels[n], taints[n], gpus[n]) for n, name in wanted.items()]
 
 
 def writable(folder: Path) -> bool:

@@ -9,7 +9,9 @@ Other kinds are passed over.
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +34,7 @@ _DEFAULTS = Settings()
 
 def load(file: str, settings: Settings = _DEFAULTS) -> Inventory:
     """Read the file; raises InputError that says where, what and the cure."""
-    return from_objects(objects_of(file), settings)
+    return from_objects(objects_of(file), settings, time.time())
 
 
 def objects_of(file: str) -> list[dict[str, Any]]:
@@ -84,21 +86,26 @@ def _flat(document: object) -> list[dict[str, Any]]:
     return [obj] if obj.get("kind") else []
 
 
-def from_objects(objects: list[dict[str, Any]], settings: Settings = _DEFAULTS) -> Inventory:
-    """The inventory that these objects make; declared pools of the settings count as nodes."""
-    store = Store()
+def from_objects(
+    objects: list[dict[str, Any]], settings: Settings = _DEFAULTS, now: float = inf
+) -> Inventory:
+    """The inventory that these objects make; declared pools of the settings count as nodes.
+
+    Nodes are as old as they are `now`; if it is not given, none has just joined.
+    """
+    store = Store(settings.capacity)
     for position, obj in enumerate(objects):
-        _tell(store, obj, settings, str(position))
-    known = store.inventory(0)
+        _tell(store, obj, settings, str(position), now)
+    known = store.inventory(now)
     return replace(known, classes=(*known.classes, *declared(settings)))
 
 
-def _tell(store: Store, obj: dict[str, Any], settings: Settings, position: str) -> None:
+def _tell(store: Store, obj: dict[str, Any], settings: Settings, position: str, now: float) -> None:
     """One object, told as the watcher tells it. One without a name is still there."""
     key = project.key_of(obj) or position
     match obj.get("kind"):
         case "Node":
-            store.nodes.put(key, project.node(obj, settings), 0)
+            store.nodes.put(key, project.node(obj, settings), now)
         case "Pod":
             store.pods.put(key, project.pod(obj, settings), 0)
         case "Namespace":

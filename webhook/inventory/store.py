@@ -7,20 +7,23 @@ does not name is gone. The same facts follow from any legal order.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Generic, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from webhook.core.nodes import Inventory, Node, NodeClass, group
+from webhook.core.settings import Capacity
+from webhook.inventory.joining import joining
+from webhook.inventory.memory import Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.inventory.project import Amounts, NamespaceFacts, PodFacts
 
 F = TypeVar("F")
 
-# A driver upgrade, a restarted device plugin or a repaired machine takes the GPUs of a node away
-# for minutes. "Never" is not "not now": so long the node counts with what it offered last.
-REMEMBERED_SECONDS = 3600.0
+_MINUTE, _HOUR = 60.0, 3600.0
+_CAPACITY = Capacity()
 
 
 class Kept(Generic[F]):
@@ -65,44 +68,52 @@ class Kept(Generic[F]):
 
 
 class Nodes(Kept[Node]):
-    """Nodes, and the GPUs that they had a short while ago."""
+    """Nodes, which of them have just joined, and what they and others had a while ago."""
 
-    def __init__(self) -> None:
+    def __init__(self, capacity: Capacity) -> None:
         super().__init__()
-        self._lost: dict[str, dict[str, tuple[int, float]]] = {}  # node, resource: amount, until
+        self.memory = Memory(capacity.remembered_hours * _HOUR)
+        self._joining_seconds = capacity.joining_minutes * _MINUTE
+        self._young: dict[str, float] = {}  # by name: until when
 
     def _changed(self, key: str, before: Node | None, after: Node | None, now: float) -> None:
-        """Note what the node offers no more; a node of the same name may come back without."""
-        lost = self._lost.setdefault(key, {})
-        for resource, amount in (before.gpus if before is not None else {}).items():
-            if amount > 0:
-                lost[resource] = (amount, now + REMEMBERED_SECONDS)
-        for resource, amount in (after.gpus if after is not None else {}).items():
-            if amount > 0:
-                lost.pop(resource, None)
-        if not lost:
-            del self._lost[key]
+        self.memory.changed(before, after, now)
+        self._young.pop(key, None)
+        if after is not None:
+            self._note_age(key, after, now)
+
+    def _note_age(self, key: str, node: Node, now: float) -> None:
+        until = node.created + self._joining_seconds
+        if node.created and until > now:
+            self._young[key] = until
 
     def forget(self, now: float) -> None:
-        """Forget what was lost too long ago."""
-        for name, lost in list(self._lost.items()):
-            late = [resource for resource, (_, until) in lost.items() if until <= now]
-            for resource in late:
-                del lost[resource]
-            if late:
-                self.version += 1
-            if not lost:
-                del self._lost[name]
+        """Forget what is too long ago, and let nodes grow old; no event tells of either."""
+        old = [name for name, until in self._young.items() if until <= now]
+        for name in old:
+            del self._young[name]
+        if self.memory.forget(now) or old:
+            self.version += 1
+
+    def recall(self, nodes: Iterable[Node], memory: Mapping[str, Any]) -> None:
+        """Begin with what another life of ours knew: a list tells next what has become of it."""
+        self.memory.recall(memory)
+        for node in map(self.memory.as_shown, nodes):
+            self.facts[node.name] = node
+            self._note_age(node.name, node, 0.0)
+        self.version += 1
 
     def counted(self) -> Iterator[Node]:
         """The nodes as they count."""
-        for node in self.facts.values():
-            lost = self._lost.get(node.name)
-            if lost is None:
-                yield node
-            else:
-                gpus = {**node.gpus, **{resource: amount for resource, (amount, _) in lost.items()}}
-                yield Node(node.name, node.labels, node.taints, gpus)
+        nodes = [self.memory.counted(node) for node in self.facts.values()]
+        if not self._young:
+            yield from nodes
+            return
+        young = [node for node in nodes if node.name in self._young]
+        settled = (node for node in nodes if node.name not in self._young)
+        joins = joining(young, settled, self.memory.gone())
+        for node in nodes:
+            yield replace(node, joining=True) if node.name in joins else node
 
 
 class Pods(Kept["PodFacts"]):
@@ -164,8 +175,8 @@ class Pods(Kept["PodFacts"]):
 class Store:
     """All that is known."""
 
-    def __init__(self) -> None:
-        self.nodes = Nodes()
+    def __init__(self, capacity: Capacity = _CAPACITY) -> None:
+        self.nodes = Nodes(capacity)
         self.pods = Pods()
         self.namespaces: Kept[NamespaceFacts] = Kept()
         self.runtime_classes: Kept[str] = Kept()
@@ -174,10 +185,13 @@ class Store:
         self._grouped = -1
 
     def classes(self, now: float) -> tuple[NodeClass, ...]:
-        """The nodes in classes, without what pods hold; grouped anew only if nodes changed."""
+        """The nodes in classes, without what pods hold; grouped anew only if nodes changed.
+
+        Those that went away are at the end.
+        """
         self.nodes.forget(now)
         if self._grouped != self.nodes.version:
-            self._classes = group(self.nodes.counted())
+            self._classes = (*group(self.nodes.counted()), *self.nodes.memory.gone())
             self._grouped = self.nodes.version
         return self._classes
 
@@ -190,6 +204,8 @@ class Store:
                 gpus=each.gpus,
                 nodes=("",) * len(each.nodes),  # their names take longer than all the rest
                 held=tuple(self.pods.held.get(name, nothing) for name in each.nodes),
+                most=each.most,
+                gone=each.gone,
             )
             for each in self.classes(now)
         )
@@ -203,17 +219,11 @@ class Store:
     def inventory(self, now: float) -> Inventory:
         """A snapshot that shares nothing with the store: small clusters and tests ask for it."""
         with_held = (
-            Node(
-                node.name,
-                node.labels,
-                node.taints,
-                node.gpus,
-                dict(self.pods.held.get(node.name, {})),
-            )
+            replace(node, held=dict(self.pods.held.get(node.name, {})))
             for node in self.counted(now)
         )
         return Inventory(
-            group(with_held),
+            (*group(with_held), *self.nodes.memory.gone()),
             self.namespace_labels(),
             frozenset(self.runtime_classes.facts),
             self.served_by_dra(),

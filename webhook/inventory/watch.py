@@ -57,11 +57,12 @@ class Watcher:
         self.extra: dict[str, Any] = {}  # what else the status tells
         self._audit_of = audit_of
         self._set(settings)
+        Snapshot(folder).recall(self.store.nodes)
 
     def _set(self, settings: Settings) -> None:
         self._lock = threading.Lock()
         self.decided = threading.Event()  # all that decisions need was listed, or asked for
-        self.store = Store()
+        self.store = Store(settings.capacity)
         self.states = {kind: State() for kind in NAMES}
         self._kinds = kinds(self.store, settings, self._audit_of(settings))
         self._publisher = Publisher(self._folder, settings)
@@ -76,7 +77,9 @@ class Watcher:
         for loop in self._loops:
             loop.retired = True
         with self._lock:
+            before = self.store.nodes
             self._set(settings)
+            self.store.nodes.recall(before.facts.values(), before.memory.as_data())
         self._start()
 
     def _start(self) -> None:

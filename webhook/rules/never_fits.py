@@ -6,11 +6,12 @@ stays Pending for ever, and nobody is told. Its maker can mend it at once, if he
 Does: holds what the pod asks of one node (KEP-753, under every GPU name) against the real nodes,
 and names what is wrong as a person would look for it: more than the whole cluster has; more than
 any one node has; no node that its nodeSelector, required node affinity and tolerations allow has
-enough. "Never" is not "not now": cordon, NotReady, taints of the node life cycle, the autoscaler
-and Karpenter, and start-up taints (those of the agents in docs/policy.md, and listed ones) do not
-count; declared pools do. An amount of 2^63 and more overflows as it does in kube-scheduler. What
-only the scheduler can know later (preemption, pod affinity, spread, volumes) is left to it. Nothing
-is said where the inventory is unknown, stale or empty, or where DRA serves the name.
+enough. "Never" is not "not now": cordon, NotReady and taints that go away by themselves do not
+count; declared pools do, and for a while what nodes have lost, nodes that went away, and what nodes
+that have just joined may still get (docs/policy.md). An amount of 2^63 and more overflows as it
+does in kube-scheduler. What only the scheduler can know later (preemption, pod affinity, spread,
+volumes) is left to it. Nothing is said where the inventory is unknown, stale or empty, or where a
+DRA device class serves the name.
 
 Safety: the pod is denied where the mode is enforce. A workload is never refused, but told that its
 pods will be. Only a warning comes for pods of a scheduler that is not in `capacity.schedulers`, for

@@ -1,0 +1,252 @@
+"""What nodes have shown and show no more: "never" is not "not now". Pure, and small for its task.
+
+A driver upgrade, a failed device or a restarted plugin takes GPUs away for a while, GPU Feature
+Discovery its labels, and a spot market whole nodes. What a node that is there has lost is kept for
+that node. Of nodes that went away only what they were like is kept: a cluster may change thousands
+a day, but they are of a few shapes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.core.node_index import ANY, OWN_NAMES
+from webhook.core.nodes import NodeClass
+from webhook.core.settings import Taint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.core.nodes import Node
+
+MOST_SHAPES = 256  # of nodes that went away
+_MOST_VALUES = 8  # that one label of one node had
+
+Until = dict[Any, float]  # a value, and the second of the epoch from which on it is forgotten
+
+
+@dataclass
+class Lost:
+    """What one node that is there has shown, and shows no more."""
+
+    gpus: dict[str, Until] = field(default_factory=dict)  # by resource: amounts
+    labels: dict[str, Until] = field(default_factory=dict)  # by key: values
+    shown: Mapping[str, int] = field(default_factory=dict)  # the amounts that it has left
+
+    def __bool__(self) -> bool:
+        return bool(self.gpus or self.labels)
+
+    @property
+    def most(self) -> dict[str, int]:
+        return {resource: max(amounts) for resource, amounts in self.gpus.items()}
+
+    @property
+    def former(self) -> dict[str, tuple[str, ...]]:
+        return {key: tuple(sorted(values)) for key, values in self.labels.items()}
+
+    def changed(self, before: Node, after: Node, until: float) -> None:
+        """Note what the node has no more, and forget what it has again."""
+        had, has = before.counted, after.counted
+        self.shown = has
+        for resource in had.keys() | self.gpus.keys():
+            amounts, now = self.gpus.get(resource, {}), has.get(resource, 0)
+            amounts.setdefault(had.get(resource, 0), until)
+            self.gpus[resource] = {each: end for each, end in amounts.items() if each > now}
+        for key in before.labels.keys() | self.labels.keys():
+            values, value = self.labels.get(key, {}), before.labels.get(key)
+            if value is not None and value not in values:
+                values[value] = until
+            values.pop(after.labels.get(key), None)
+            newest = sorted(values, key=lambda each: (-values[each], each))[:_MOST_VALUES]
+            self.labels[key] = {each: values[each] for each in newest}
+        self._tidy()
+
+    def forget(self, now: float) -> bool:
+        """Forget what is too long ago; tell if there was any."""
+        late = False
+        for kept in (self.gpus, self.labels):
+            for key, values in kept.items():
+                left = {each: until for each, until in values.items() if until > now}
+                late = late or len(left) < len(values)
+                kept[key] = left
+        self._tidy()
+        return late
+
+    def _tidy(self) -> None:
+        self.gpus = {key: values for key, values in self.gpus.items() if values}
+        self.labels = {key: values for key, values in self.labels.items() if values}
+
+
+class Shape(NamedTuple):
+    """What nodes that went away were like; `unsure` are labels that may have any value."""
+
+    labels: tuple[tuple[str, str], ...]
+    unsure: tuple[str, ...]
+    taints: tuple[Taint, ...]
+    gpus: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, labels: Mapping[str, str], unsure: frozenset[str], node: Node) -> Shape:
+        return cls(
+            tuple(sorted(item for item in labels.items() if item[0] not in unsure)),
+            tuple(sorted(unsure)),
+            tuple(taint for taint in node.taints if not taint.goes_away),
+            tuple(sorted(item for item in node.counted.items() if item[1] > 0)),
+        )
+
+    def without(self, key: str) -> Shape:
+        """The same with any value of this label."""
+        labels = tuple(item for item in self.labels if item[0] != key)
+        return self._replace(labels=labels, unsure=tuple(sorted({*self.unsure, key})))
+
+    def as_class(self, count: int) -> NodeClass:
+        former = dict.fromkeys(self.unsure, (ANY,))
+        labels, gpus = dict(self.labels), dict(self.gpus)
+        return NodeClass(labels, self.taints, gpus, former=(former,), gone=count)
+
+
+class Memory:
+    """What all nodes have lost, and what those that went away were like."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lost: dict[str, Lost] = {}
+        self._gone: dict[Shape, tuple[float, int]] = {}  # until when, and of how many nodes
+        self._merged: set[str] = set()  # labels that told too many shapes apart
+        self._next = inf  # when there may be something to forget
+
+    def changed(self, before: Node | None, after: Node | None, now: float) -> None:
+        """A node is there, is another, or is not there any more."""
+        if before is None or not self._seconds:
+            return
+        until = now + self._seconds
+        self._next = min(self._next, until)
+        lost = self._lost.pop(before.name, Lost())
+        if after is None:
+            self._leave(before, lost, until)
+        elif lost or _has_gpus(before):
+            lost.changed(before, after, until)
+            if lost:
+                self._lost[before.name] = lost
+
+    def _leave(self, node: Node, lost: Lost, until: float) -> None:
+        node = _with(node, lost)
+        if not _has_gpus(node):
+            return
+        unsure = frozenset(((OWN_NAMES | self._merged) & node.labels.keys()) | lost.labels.keys())
+        self._add(self._gone, Shape.of(node.labels, unsure, node), until, 1)
+        while len(self._gone) > MOST_SHAPES:
+            self._merge()
+
+    @staticmethod
+    def _add(gone: dict[Shape, tuple[float, int]], shape: Shape, until: float, count: int) -> None:
+        known_until, known = gone.get(shape, (0.0, 0))
+        gone[shape] = (max(until, known_until), known + count)
+
+    def _merge(self) -> None:
+        """Give up the label that tells most of the shapes apart, or else the oldest shape."""
+        values = Counter(key for key, _ in {item for shape in self._gone for item in shape.labels})
+        if not values:
+            del self._gone[min(self._gone, key=lambda each: self._gone[each])]
+            return
+        key = min(values, key=lambda each: (-values[each], each))
+        self._merged.add(key)
+        merged: dict[Shape, tuple[float, int]] = {}
+        for shape, (until, count) in self._gone.items():
+            self._add(merged, shape.without(key), until, count)
+        self._gone = merged
+
+    def forget(self, now: float) -> bool:
+        """Forget what is too long ago; tell if there was any."""
+        if now < self._next:
+            return False
+        late = [name for name, lost in self._lost.items() if lost.forget(now)]
+        self._lost = {name: lost for name, lost in self._lost.items() if lost}
+        left = {shape: kept for shape, kept in self._gone.items() if kept[0] > now}
+        changed = bool(late) or len(left) < len(self._gone)
+        self._gone = left
+        if not left:
+            self._merged.clear()
+        self._next = min(self._ends(), default=inf)
+        return changed
+
+    def _ends(self) -> Iterator[float]:
+        yield from (until for until, _ in self._gone.values())
+        for lost in self._lost.values():
+            for kept in (lost.gpus, lost.labels):
+                yield from (until for values in kept.values() for until in values.values())
+
+    def counted(self, node: Node) -> Node:
+        """The node with what it has lost."""
+        lost = self._lost.get(node.name)
+        return node if lost is None else _with(node, lost)
+
+    def as_shown(self, node: Node) -> Node:
+        """The node as it was before `counted`."""
+        lost = self._lost.get(node.name)
+        return node if lost is None else replace(node, gpus=lost.shown, most={}, former={})
+
+    def gone(self) -> Iterator[NodeClass]:
+        """The nodes that went away, by what they were like."""
+        for shape, (_, count) in sorted(self._gone.items(), key=repr):
+            yield shape.as_class(count)
+
+    # --- to another life of the watcher
+
+    def as_data(self) -> dict[str, Any]:
+        """All of it as JSON can say it."""
+        return {
+            "lost": {
+                name: [
+                    {resource: list(each.items()) for resource, each in lost.gpus.items()},
+                    {key: list(each.items()) for key, each in lost.labels.items()},
+                    lost.shown,
+                ]
+                for name, lost in self._lost.items()
+            },
+            "gone": [
+                [shape.labels, shape.unsure, _taint_data(shape.taints), shape.gpus, until, count]
+                for shape, (until, count) in self._gone.items()
+            ],
+            "merged": sorted(self._merged),
+        }
+
+    def recall(self, data: Mapping[str, Any]) -> None:
+        """Take what `as_data` gave; ValueError, TypeError or KeyError if it is something else."""
+        for name, (gpus, labels, shown) in data["lost"].items():
+            self._lost[name] = Lost(
+                {resource: _until(each) for resource, each in gpus.items()},
+                {key: _until(each) for key, each in labels.items()},
+                shown,
+            )
+        for labels, unsure, taints, gpus, until, count in data["gone"]:
+            shape = Shape(
+                tuple((key, value) for key, value in labels),
+                tuple(unsure),
+                tuple(Taint(*each) for each in taints),
+                tuple((resource, amount) for resource, amount in gpus),
+            )
+            self._gone[shape] = (until, count)
+        self._merged.update(data["merged"])
+        self._next = 0.0
+
+
+def _has_gpus(node: Node) -> bool:
+    return any(amount > 0 for amount in node.counted.values())
+
+
+def _with(node: Node, lost: Lost) -> Node:
+    has = node.counted
+    most = {name: amount for name, amount in lost.most.items() if amount > has.get(name, 0)}
+    return replace(node, most={**node.most, **most}, former=lost.former)
+
+
+def _taint_data(taints: tuple[Taint, ...]) -> list[list[str]]:
+    return [[each.key, each.value, each.effect] for each in taints]
+
+
+def _until(pairs: list[tuple[Any, float]]) -> Until:
+    return {value: float(until) for value, until in pairs}
