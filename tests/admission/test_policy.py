@@ -21,6 +21,7 @@ from webhook.telemetry.metrics import Metrics
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from webhook.admission.review import Review
     from webhook.telemetry.metrics import Decision
 
 GPU = "nvidia.com/gpu"
@@ -88,6 +89,9 @@ class Court:
 
     def mutate(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
         return self._ask(self._decider.mutate, what, namespace, request)
+
+    def late(self, path: str, seen: Review) -> bytes:
+        return self._decider.late(path, seen)
 
     @staticmethod
     def _ask(road: Any, what: Any, namespace: str, request: dict[str, Any]) -> dict[str, Any]:

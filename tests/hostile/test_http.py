@@ -68,6 +68,17 @@ def head(*lines: str, path: str = "/mutate?timeout=1s") -> bytes:
             id="h08 an unknown coding before chunked",
         ),
         pytest.param(
+            head("Transfer-Encoding: gzip, chunked") + b"%x\r\n%s\r\n0\r\n\r\n" % (len(GOOD), GOOD),
+            BAD_REQUEST,
+            id="h08 a known coding before chunked",
+        ),
+        pytest.param(
+            head("Transfer-Encoding: deflate", "Transfer-Encoding: chunked")
+            + b"%x\r\n%s\r\n0\r\n\r\n" % (len(GOOD), GOOD),
+            BAD_REQUEST,
+            id="h08 a known coding in a header of its own",
+        ),
+        pytest.param(
             head("Transfer-Encoding: chunked") + b"1" + b"0" * 16 + b"\r\nx",
             REFUSED,
             id="h09 a chunk of 2^64 bytes",

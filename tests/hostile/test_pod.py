@@ -300,10 +300,12 @@ def test_p08_other_routes_to_gpus_stay(server: Server, spec: dict[str, Any]) -> 
             with_metadata(annotations={"big": "x" * 262_000}), True, id="p16 256 KB of annotations"
         ),
         pytest.param(
-            with_metadata(annotations={"big": "x" * 1_490_000}), True, id="p16 just below 1.5 MB"
+            with_metadata(annotations={"big": "x" * 263_000}), False, id="p16 more than 256 KiB"
         ),
+        pytest.param(with_container(args=["x" * 1_490_000]), True, id="p16 just below 1.5 MB"),
+        pytest.param(with_container(args=["x" * 1_600_000]), False, id="p16 more than 1.5 MB"),
         pytest.param(
-            with_metadata(annotations={"big": "x" * 1_600_000}), False, id="p16 more than 1.5 MB"
+            gpu_pod(tolerations=[{}] * 101_000), False, id="p09 more entries than are looked at"
         ),
     ],
 )

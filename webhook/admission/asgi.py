@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BytesIO
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from webhook.admission.backlog import NEVER_LIGHT, Backlog, is_heavy, namespace_of
+from webhook.admission.bodies import Bodies, Crowded
+from webhook.admission.decide import MUTATE
 from webhook.admission.endpoint import LARGEST_BODY, refusal
 
 if TYPE_CHECKING:
@@ -28,12 +31,12 @@ if TYPE_CHECKING:
     Headers = list[tuple[bytes, bytes]]
 
 BODY_SECONDS = 4.5  # a body that stalls is given up within 5 s
+IN_TIME = 0.8  # of what the caller waits, a heavy review may take; then it is answered unjudged
 LINGER_SECONDS = 1.0  # what a refused client may still send before the connection closes:
 LINGER_BYTES = 2 * LARGEST_BODY  # else it meets a reset and never reads why
-BIG_BODY = 1024 * 1024
-BIG_READERS = 8  # so many big bodies are read at a time: 56 MiB a worker at worst
 MOST_PIECES = 8192  # one-byte chunks cost more to take apart than any honest body does
 DIRECT = frozenset({"/mutate", "/validate", "/guard"})
+TOO_MANY = 429
 _BAD = 400  # from here on, what the client frames is not trusted: the connection ends
 
 # Put into the scope by our own server (admission/server.py); another ASGI server leaves them out.
@@ -61,6 +64,8 @@ class _Refused(Exception):  # noqa: N818  # an answer, not an error
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.reply = _reply(refusal(status, message))
+        if status == TOO_MANY:
+            self.reply.headers.append((b"retry-after", b"1"))
 
 
 class _Disconnected(Exception):  # noqa: N818
@@ -77,8 +82,8 @@ class AdmissionApp:
         self._endpoint = endpoint
         self._wsgi = wsgi
         self._direct = direct
-        self._big_readers = asyncio.Semaphore(BIG_READERS)
-        self._big_work = asyncio.Lock()
+        self._bodies = Bodies()
+        self._backlog = Backlog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -92,8 +97,8 @@ class AdmissionApp:
             reply = refused.reply
         except _Disconnected:
             return
-        if reply.status >= _BAD and (request := scope.get(REQUEST)) is not None:
-            request.must_close = True
+        if reply.status >= _BAD:
+            _end(scope)
         await send(
             {"type": "http.response.start", "status": reply.status, "headers": reply.headers}
         )
@@ -103,7 +108,7 @@ class AdmissionApp:
 
     def answer_at_once(self, request: Any, body: bytes, began: float) -> Reply | None:
         """The answer to a review that our own server has read; None: it must call as usual."""
-        if request.method != "POST" or request.path not in self._direct:
+        if request.method != "POST" or request.path not in self._direct or is_heavy(body):
             return None
         if monotonic() > began + seconds_of(request.query.encode("latin-1")):
             return None
@@ -116,38 +121,45 @@ class AdmissionApp:
         patience = seconds_of(scope["query_string"])
         head = _head(scope["headers"])
         body = await self._read(receive, head, min(patience, BODY_SECONDS))
-        if len(body) <= BIG_BODY:
-            return self._work(scope, head, body, began + patience)
-        await self._big_work.acquire()  # one at a time
-        started = monotonic()
-        try:
-            return self._work(scope, head, body, began + patience)
-        finally:  # and as much time again for small ones, which may have to shake hands first
-            loop = asyncio.get_running_loop()
-            loop.call_later(monotonic() - started, self._big_work.release)
-
-    def _work(self, scope: Scope, head: Head, body: bytes, deadline: float) -> Reply:
-        if monotonic() > deadline:
+        left = began + patience - monotonic()
+        if left < 0:
             raise _Refused(408, "timeout: the deadline of ?timeout= passed before the work began")
         path = scope["path"]
-        if path in self._direct and scope["method"] == "POST":
-            return _reply(self._endpoint.post(path, head.content_type, head.content_encoding, body))
-        return _call_wsgi(self._wsgi, scope, body)
+        if path not in self._direct or scope["method"] != "POST":
+            return _call_wsgi(self._wsgi, scope, body)
+        post = partial(self._endpoint.post, path, head.content_type, head.content_encoding, body)
+        if not is_heavy(body):
+            return _reply(post())
+        if len(body) > NEVER_LIGHT:
+            _end(scope)  # else its buffers, as large as the body, would stay for the next request
+        seconds = left - (1 - IN_TIME) * patience
+        lane, urgent = namespace_of(body), path != MUTATE
+        answer = await self._backlog.run(lane, len(body), post, seconds, urgent=urgent)
+        if answer is None and (answer := self._endpoint.late(path, body)) is None:
+            raise _Refused(TOO_MANY, "too many large reviews came at once. Send it again")
+        return _reply(answer)
 
     async def _read(self, receive: Receive, head: Head, seconds: float) -> bytes:
         if head.length is not None and head.length > LARGEST_BODY:
             raise _too_large()
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as limit:
                 body, more = await _piece(receive)
                 if not more:
                     return body
-                if head.length is not None and head.length <= BIG_BODY:
-                    return await _rest(receive, body)
-                async with self._big_readers:
-                    return await _rest(receive, body)
+                with self._bodies.reading(limit) as reader:
+                    return await _rest(receive, body, reader.take)
         except TimeoutError:
             raise _Refused(408, f"body: not here after {seconds:g} s. Send it at once") from None
+        except Crowded:
+            text = "body: too many bytes are being read at once. Send it again"
+            raise _Refused(TOO_MANY, text) from None
+
+
+def _end(scope: Scope) -> None:
+    """Have the connection closed with the answer."""
+    if (request := scope.get(REQUEST)) is not None:
+        request.must_close = True
 
 
 def _too_large() -> _Refused:
@@ -162,12 +174,14 @@ async def _piece(receive: Receive) -> tuple[bytes, bool]:
     return message.get("body", b""), message.get("more_body", False)
 
 
-async def _rest(receive: Receive, first: bytes) -> bytes:
+async def _rest(receive: Receive, first: bytes, take: Callable[[int], None]) -> bytes:
     pieces, size, more = [first], len(first), True
+    take(size)
     while more:
         piece, more = await _piece(receive)
         pieces.append(piece)
         size += len(piece)
+        take(len(piece))
         if size > LARGEST_BODY:
             raise _too_large()
         if len(pieces) > MOST_PIECES:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.admission import response, subject, workloads
 from webhook.admission.review import dump
 from webhook.admission.verify import flaw
+from webhook.core.budget import SMALLEST_EXCESS, excess
 from webhook.core.engine import run
 from webhook.core.findings import Severity, is_legacy
 from webhook.core.modes import Mode, is_opted_out, modes_for
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from webhook.telemetry.metrics import Decision, Metrics
 
 MUTATE, VALIDATE, GUARD = "/mutate", "/validate", "/guard"
+_LATE = "too many large objects of this namespace came at the same time; send it again"
 _MOST_NAMESPACES = 4096  # whose modes are remembered
 
 
@@ -77,6 +79,8 @@ class Decider:
         cx = self._context(review.request["namespace"])
         if is_opted_out(cx.namespace_labels) or subject.pod_is_opted_out(pod):
             return self._passed(MUTATE, review, began)
+        if over := _excess(review, pod):
+            return self._unfinished(MUTATE, review, began, over)
         verdict = self._in_the_end(pod, run(self.rules, pod, cx), cx)
         outcome = self._repaired(review, pod, began, verdict)
         return self._answer(MUTATE, review, pod, began, outcome)
@@ -91,6 +95,8 @@ class Decider:
         cx = self._context(review.request["namespace"])
         if is_opted_out(cx.namespace_labels):
             return self._passed(GUARD, review, began)
+        if over := _excess(review, pod):
+            return self._unfinished(GUARD, review, began, over)
         added = None if made is not None else subject.added_to(review.request)
         cx = replace(cx, today=_today(), only_ephemeral=added)
         verdict = run(self.guards, pod, cx, every_pod=True)
@@ -109,6 +115,8 @@ class Decider:
         cx = self._context(review.request["namespace"])
         if is_opted_out(cx.namespace_labels):
             return self._passed(VALIDATE, review, began)
+        if over := _excess(review, pod):
+            return self._unfinished(VALIDATE, review, began, over)
         verdict = run(self.policy, pod, replace(cx, today=_today(), fresh=self.fresh))
         self._report_failures(review, pod, began, verdict)
         return self._answer(VALIDATE, review, pod, began, self._outcome(review, verdict.findings))
@@ -121,6 +129,8 @@ class Decider:
         cx = self._context(found.namespace)
         if is_opted_out(cx.namespace_labels):
             return self._passed(path, review, began)
+        if over := _excess(review, found.obj):
+            return self._unfinished(path, review, began, over)
         cx = replace(cx, today=_today(), fresh=self.fresh)
         if path == MUTATE:
             verdict = workloads.repair(found, self.rules, cx)
@@ -141,6 +151,32 @@ class Decider:
             for each in verdict.findings
         )
         return replace(verdict, findings=tuple(found))
+
+    def late(self, path: str, review: Review) -> bytes:
+        """Answer in time what could not be judged in time; the review may lack its objects."""
+        return self._unfinished(path, review, perf_counter(), _LATE)
+
+    def _unfinished(self, path: str, review: Review, began: float, why: str) -> bytes:
+        """Say that the object was not judged; refuse a pod that a rule in force might have denied.
+
+        Else whoever may make a pod could switch the rules off by making it large.
+        """
+        namespace = subject.text(review.request.get("namespace"))
+        cx = self._context(namespace)
+        rules = {MUTATE: self.rules, VALIDATE: self.policy, GUARD: self.guards}[path]
+        modes = {cx.modes.of(rule.CODE): rule.CODE for rule in reversed(rules)}
+        if is_opted_out(cx.namespace_labels) or modes.keys() <= {Mode.OFF}:
+            return self._passed(path, review, began)
+        denial, warnings = "", []
+        if path == VALIDATE and Mode.ENFORCE in modes and subject.makes_a_pod(review.request):
+            code = modes[Mode.ENFORCE]
+            denial = f"{response.US}: {code} is in force here and could not judge this pod: {why}"
+        elif modes.keys() & {Mode.WARN, Mode.ENFORCE}:
+            what = "unjudged" if path == VALIDATE else "unrepaired"
+            warnings = [response.warning(response.US, f"this was let through {what}: {why}")]
+        obj = as_map(review.request.get("object"))
+        outcome = Outcome("unfinished", warnings=warnings, denial=denial, fault={"error": why})
+        return self._answer(path, review, obj, began, outcome)
 
     def _context(self, namespace: str) -> Context:
         """What holds in this namespace. One that the inventory does not know has no labels."""
@@ -271,6 +307,12 @@ class Decider:
 
 def _today() -> Any:
     return datetime.now(UTC).date()
+
+
+def _excess(review: Review, obj: dict[str, Any]) -> str:
+    """Why the object is too large to be judged, if it is."""
+    over = excess(obj) if len(review.body) > SMALLEST_EXCESS else ""
+    return f"{over}; make it smaller" if over else ""
 
 
 def _undenied(findings: Sequence[Finding]) -> list[Finding]:

@@ -73,6 +73,11 @@ class Endpoint:
             text = "this object was let through unseen: the webhook failed on it; please report it"
             return Answer(200, response.allowed(found, [response.warning(response.US, text)]), JSON)
 
+    def late(self, path: str, body: bytes) -> Answer | None:
+        """Answer a review that there is no time to judge; None if it is no API server's."""
+        found = review.glance(body)
+        return Answer(200, self._decider.late(path, found), JSON) if found is not None else None
+
     def healthz(self) -> Answer:
         """The process works."""
         return Answer(200, b"ok")

@@ -25,6 +25,7 @@ _UID = re.compile(r"[A-Za-z0-9._:-]{1,128}")  # it is echoed: nothing in it may 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _DIGITS = bytes(ord("0") if chr(byte) in "0123456789" else ord(" ") for byte in range(256))
 _BEYOND_64_BITS = b"0" * 19
+_BEFORE_OBJECT = b',"object":'
 
 
 @dataclass(slots=True)
@@ -69,6 +70,19 @@ def parse(body: bytes) -> Review:
             f"request.uid: {_quoted(uid)} is none. Send 1 to 128 letters, digits and . _ : -"
         )
     return Review(version, uid, request, body, read)
+
+
+def glance(body: bytes) -> Review | None:
+    """All of a review but its objects, at little cost; None if it is not as an API server sends it.
+
+    Go writes the object behind all that says what the request is. Whatever stands before it, a
+    text cannot hold these bytes unescaped.
+    """
+    end = body.find(_BEFORE_OBJECT)
+    try:
+        return parse(body[:end] + b"}}") if end > 0 else None
+    except InputError:
+        return None
 
 
 def load(text: bytes) -> Any:

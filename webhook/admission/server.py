@@ -12,18 +12,23 @@ import gc
 import json
 import logging
 import os
+import resource
 import signal
+import sys
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uvloop
 from gunicorn.app.base import BaseApplication
+from gunicorn.asgi.parser import UnsupportedTransferCoding
 from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.glogging import Logger
 from gunicorn.workers.gasgi import ASGIWorker
 
+from webhook.admission import heap
 from webhook.admission.asgi import BEGAN, REQUEST
+from webhook.admission.backlog import NEVER_LIGHT
 
 if TYPE_CHECKING:
     import ssl
@@ -34,14 +39,19 @@ if TYPE_CHECKING:
 KEEP_ALIVE_SECONDS = (
     100  # the API server's client drops idle connections after 90 s, so it is first
 )
+FIRST_SECONDS = 10  # from the handshake to the first byte of the first request
 HANDSHAKE_SECONDS = 10  # the API server's own limit
 HEAD_SECONDS = 10  # from the first byte of a request to the end of its headers
 WRITE_SECONDS = 10  # for a client to read on, once its answers have filled the buffers
 CLOSE_SECONDS = 2  # for the other side's goodbye
 DRAIN_SECONDS = 15  # for requests that are under way when the server is told to stop
+HUNG_SECONDS = 30  # without a sign from a worker's event loop
 IDLE_SECONDS = 1.0  # so long a connection is unused before it is closed while draining
 LISTEN_ON_SECONDS = 1.0  # after the signal: the cluster learns of it a little later
-AT_ONCE = 256 * 1024  # bytes of a body; larger ones take their turn
+AT_ONCE = NEVER_LIGHT  # bytes of a body; larger ones take their turn
+MOST_CONNECTIONS = 1000  # in each worker, of 40 to 200 KiB; an API server keeps 25 that are idle
+TRIM_EVERY = 100  # connections that were closed
+SWITCH_SECONDS = 0.0005  # so long the event loop waits for the thread of the heavy reviews
 NOT_IMPLEMENTED = 501
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
@@ -49,26 +59,36 @@ _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 class Protocol(ASGIProtocol):  # type: ignore[misc]
     """One connection."""
 
-    _request_ready: Any  # the base class has no types
+    transport: Any  # the base class has no types
+    _task: Any
+    _callback_parser: Any
+    _request_ready: Any
     _current_request: Any
     _body_receiver: Any
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Count the time until the first request as idle time too."""
+        """Count the time until the first request as idle time too, and give it less of it."""
         self.idle_since = time.monotonic()
+        self._began = 0.0  # when the head of the last request was read
         self._is_held_back = False
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         super().connection_made(transport)
-        self.worker.connections.add(self)
-        self._arm_keepalive_timer()
+        self._keepalive_handle = self.worker.loop.call_later(FIRST_SECONDS, self._keepalive_timeout)
+        self.worker.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
-        self.worker.connections.discard(self)
+        self.worker.forget(self)
         self._stop_head_timer()
         self._stop_write_timer()
         super().connection_lost(exc)
+        self._task.add_done_callback(self._let_go)
+
+    def _let_go(self, _: object) -> None:
+        """Leave no cycle behind: parser, receiver and flow control all point back here."""
+        self._task = self._callback_parser = self._current_request = self._body_receiver = None
+        self.transport = self.writer = self._flow_control = None
 
     def data_received(self, data: bytes) -> None:
         """Parse, and answer if that was a whole review; an unfinished head is on its time now."""
@@ -95,23 +115,46 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         self._stop_write_timer()
         super().resume_writing()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it waits for a request that has not begun."""
+        return bool(self._awaiting_request) and self._head_timer is None
+
+    @property
+    def worth(self) -> tuple[bool, float]:
+        """The least goes first: without a request so far, then what was unused for longest."""
+        return self._began > 0, self.idle_since
+
     def close_if_idle(self) -> None:
         """Close the connection unless it is, or was a moment ago, at work."""
-        rested = time.monotonic() - self.idle_since
-        if self._awaiting_request and self._head_timer is None and rested >= IDLE_SECONDS:
-            self._keepalive_timeout()
+        if self.is_idle and time.monotonic() - self.idle_since >= IDLE_SECONDS:
+            self.close()
+
+    def close(self) -> None:
+        """Close it now."""
+        self._keepalive_timeout()
 
     def _on_headers_complete(self) -> bool:
         self._stop_head_timer()
         self._began = time.monotonic()
         if not self._awaiting_request or self._request_ready.is_set():
-            return bool(super()._on_headers_complete())
-        ready, self._request_ready = self._request_ready, None
-        try:  # without waking the connection's task, which may not be needed
-            return bool(super()._on_headers_complete())
-        finally:
-            self._request_ready = ready
-            self._is_held_back = True
+            done = bool(super()._on_headers_complete())
+        else:
+            ready, self._request_ready = self._request_ready, None
+            try:  # without waking the connection's task, which may not be needed
+                done = bool(super()._on_headers_complete())
+            finally:
+                self._request_ready = ready
+                self._is_held_back = True
+        if self._current_request.chunked:
+            self._refuse_codings()
+        return done
+
+    def _refuse_codings(self) -> None:
+        """Refuse what is coded and then sent in chunks: gunicorn would pass it on as it is."""
+        for name, value in self._current_request.headers_bytes:
+            if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+                raise UnsupportedTransferCoding(value.decode("latin-1")[:60])
 
     def _answer_at_once(self) -> bool:
         """Answer a review that came in one piece; False if the connection's task must do it.
@@ -206,9 +249,13 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self.connections: set[Protocol] = set()
         self.leaving = False
+        self._is_short = False  # of file descriptors
+        self._closed = 0  # connections, since the heap was trimmed
 
     def init_process(self) -> None:
-        """Leave what is loaded by now out of garbage collection; requests leave no cycles."""
+        """Leave what is loaded by now out of garbage collection, and take care of the heap."""
+        heap.keep_large_blocks_apart()
+        sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()
         super().init_process()
@@ -217,6 +264,38 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         """Once a second, from the worker's main loop."""
         super().notify()
         self.app.server.refresh()
+        if self._closed >= TRIM_EVERY:
+            self._closed = 0
+            heap.trim()
+        self._watch_files()
+
+    def _watch_files(self) -> None:
+        """Say once that no connection can be taken any more: libuv closes such ones silently."""
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+            is_short = False
+        except OSError:
+            is_short = True
+        if is_short and not self._is_short:
+            limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            self.log.warning(
+                "out of file descriptors: all %s are in use, so new connections are closed; "
+                "raise the limit (ulimit -n)",
+                limit,
+            )
+        self._is_short = is_short
+
+    def admit(self, connection: Protocol) -> None:
+        """Take one connection more; beyond the cap an idle one goes, or else this one."""
+        self.connections.add(connection)
+        if len(self.connections) > MOST_CONNECTIONS:
+            idle = (each for each in self.connections if each.is_idle)
+            min(idle, key=lambda each: each.worth, default=connection).close()
+
+    def forget(self, connection: Protocol) -> None:
+        """Count a connection that was closed."""
+        self.connections.discard(connection)
+        self._closed += 1
 
     def _setup_event_loop(self) -> None:
         self.loop = Loop()
@@ -305,6 +384,21 @@ class ServerLog(Logger):  # type: ignore[misc]
         super().setup(cfg)
         for handler in self.error_log.handlers:
             handler.setFormatter(Lines())
+        self._timed_out: set[object] = set()  # the process numbers of workers
+
+    def critical(self, msg: str, *args: Any, **kwargs: Any) -> None:
+        """Say in whole words that a worker hangs."""
+        if msg.startswith("WORKER TIMEOUT"):
+            self._timed_out.update(args)
+            msg = f"worker %s has hung for {HUNG_SECONDS} s and is ended; another takes its place"
+        super().critical(msg, *args, **kwargs)
+
+    def error(self, msg: str, *args: Any, **kwargs: Any) -> None:
+        """Leave out gunicorn's guess that memory ran out, where it ended the worker itself."""
+        if args and args[0] in self._timed_out:
+            self._timed_out.discard(args[0])
+            msg = msg.removesuffix(" Perhaps out of memory?")
+        super().error(msg, *args, **kwargs)
 
 
 class Server(BaseApplication):  # type: ignore[misc]
@@ -344,10 +438,11 @@ class Server(BaseApplication):  # type: ignore[misc]
             "workers": self._workers,
             "worker_class": Worker,
             "asgi_lifespan": "off",
+            "asgi_disconnect_grace_period": 0,  # nothing is to be tidied up for a client that left
             "keepalive": KEEP_ALIVE_SECONDS,
             "graceful_timeout": DRAIN_SECONDS,
             "max_requests": 0,
-            "timeout": 30,
+            "timeout": HUNG_SECONDS,
             "post_fork": _introduce,
             "child_exit": lambda _, worker: self._ended(worker.pid),
             "ssl_context": lambda _config, _default: self._context,

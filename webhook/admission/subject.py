@@ -17,15 +17,20 @@ def pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     return _for_linux(made_pod_of(request))
 
 
+def makes_a_pod(request: dict[str, Any]) -> bool:
+    """Whether a pod is being made, of whatever kind."""
+    if request.get("operation") != "CREATE" or request.get("subResource"):
+        return False
+    return _is_about_a_pod(request)
+
+
 def made_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     """The pod that is being made, also if it says that it is for Windows or a mirror pod.
 
     The scheduler gives such a pod its GPUs, so a limit must count them. Only a kubelet makes mirror
     pods: the annotation alone says nothing, as anybody can write it.
     """
-    if request.get("operation") != "CREATE" or request.get("subResource"):
-        return None
-    pod = _pod(request)
+    pod = _pod(request) if makes_a_pod(request) else None
     return None if pod is None or (_is_mirror(pod) and _asked_by_node(request)) else pod
 
 
@@ -33,7 +38,7 @@ def debugged_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     """The pod that gets ephemeral containers, or None if it is another request."""
     if request.get("operation") != "UPDATE" or request.get("subResource") != _EPHEMERAL:
         return None
-    return _for_linux(_pod(request))
+    return _for_linux(_pod(request)) if _is_about_a_pod(request) else None
 
 
 def added_to(request: dict[str, Any]) -> frozenset[str]:
@@ -47,12 +52,14 @@ def _ephemeral(pod: object) -> set[str]:
     return {str(each.get("name")) for _, each in as_items(containers)}
 
 
-def _pod(request: dict[str, Any]) -> dict[str, Any] | None:
+def _is_about_a_pod(request: dict[str, Any]) -> bool:
     kind, resource = as_map(request.get("kind")), as_map(request.get("resource"))
     if (kind.get("kind"), kind.get("version"), kind.get("group") or "") != ("Pod", "v1", ""):
-        return None
-    if (resource.get("resource"), resource.get("group") or "") != ("pods", ""):
-        return None
+        return False
+    return (resource.get("resource"), resource.get("group") or "") == ("pods", "")
+
+
+def _pod(request: dict[str, Any]) -> dict[str, Any] | None:
     pod, namespace = request.get("object"), request.get("namespace")
     if not isinstance(pod, dict) or not isinstance(namespace, str) or not namespace:
         return None

@@ -8,6 +8,7 @@ over once a second.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from bisect import bisect_left
 from collections import defaultdict
@@ -44,6 +45,7 @@ class Counting(Metrics):
         "_files",
         "_legacy",
         "_legacy_series",
+        "_lock",
         "_reviews",
         "_seconds",
         "_states",
@@ -54,6 +56,7 @@ class Counting(Metrics):
         if not getattr(values.ValueClass, "_multiprocess", False):
             raise RuntimeError("prometheus_client was imported before it was told its folder")
         self._directory = directory
+        self._lock = threading.Lock()  # heavy reviews are counted in a thread of their own
         self._files: _Files | None = None
         self._decisions: dict[Decision, int] = defaultdict(int)
         self._failures: dict[tuple[str], int] = {(code,): 0 for code in codes}
@@ -65,30 +68,34 @@ class Counting(Metrics):
 
     def review(self, path: str, outcome: str, seconds: float) -> None:
         """Count one answered review, and the time it took."""
-        self._reviews[path, outcome] += 1
-        observed = self._seconds[path]
-        observed[bisect_left(BOUNDS, seconds)] += 1
-        observed[-1] += seconds
+        with self._lock:
+            self._reviews[path, outcome] += 1
+            observed = self._seconds[path]
+            observed[bisect_left(BOUNDS, seconds)] += 1
+            observed[-1] += seconds
 
     def decided(self, decisions: Iterable[Decision]) -> None:
         """Count what `decisions_of` gave."""
-        for decision in decisions:
-            self._decisions[decision] += 1
+        with self._lock:
+            for decision in decisions:
+                self._decisions[decision] += 1
 
     def legacy(self, namespace: str, kind: str) -> None:
         """Count an object that uses a legacy word, by the kind of what made it."""
         series = namespace, kind
-        if series not in self._legacy_series:
-            if len(self._legacy_series) < MOST_SERIES:
-                self._legacy_series.add(series)
-            else:
-                series = OTHER, OTHER
-        self._legacy[series] += 1
-        self._states["last_legacy_timestamp_seconds"] = time.time()
+        with self._lock:
+            if series not in self._legacy_series:
+                if len(self._legacy_series) < MOST_SERIES:
+                    self._legacy_series.add(series)
+                else:
+                    series = OTHER, OTHER
+            self._legacy[series] += 1
+            self._states["last_legacy_timestamp_seconds"] = time.time()
 
     def rule_failed(self, code: str) -> None:
         """Count a rule that raised."""
-        self._failures[code,] = self._failures.get((code,), 0) + 1
+        with self._lock:
+            self._failures[code,] = self._failures.get((code,), 0) + 1
 
     def settings(self, *, ok: bool) -> None:
         """Note that the settings were read (again), or could not be."""
@@ -102,7 +109,8 @@ class Counting(Metrics):
 
     def flush(self) -> None:
         """Hand over what was counted: once a second in each worker, and when it ends."""
-        with contextlib.suppress(OSError):  # the folder is gone: serving goes on without it
+        # Without its folder serving goes on.
+        with contextlib.suppress(OSError), self._lock:
             if self._files is None:
                 self._files = _Files()
             self._files.count("decisions", self._decisions)

@@ -40,6 +40,7 @@ class Log:
         self._wake = threading.Event()
         self._idle = threading.Event()
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
         os.register_at_fork(after_in_child=self._start_again)
 
     def _start_again(self) -> None:
@@ -47,6 +48,7 @@ class Log:
         self._lines.clear()
         self._dropped = 0
         self._thread = None
+        self._starting = threading.Lock()
         self._wake = threading.Event()
         self._idle = threading.Event()
 
@@ -59,8 +61,14 @@ class Log:
         if not self._wake.is_set():
             self._wake.set()
         if self._thread is None:
-            self._thread = threading.Thread(target=self._empty, name="log", daemon=True)
-            self._thread.start()
+            self._start()
+
+    def _start(self) -> None:
+        """Start the thread, once, whichever thread writes the first line."""
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._empty, name="log", daemon=True)
+                self._thread.start()
 
     def close(self, seconds: float = 1.0) -> None:
         """Wait until all lines are written, but not longer than this."""

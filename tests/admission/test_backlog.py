@@ -1,0 +1,175 @@
+"""The second queue: who goes into it, whose turn it is, and who makes room."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.hostile.wire import gpu_pod, review
+from webhook.admission import backlog
+from webhook.admission.backlog import Backlog, is_heavy, namespace_of
+from webhook.admission.endpoint import Answer
+from webhook.admission.review import dump
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+A, B, C = b"a", b"b", b"c"
+LONG = 30.0
+
+
+class Bench:
+    """A backlog whose thread is held until `go` is set; `order` is what it did."""
+
+    def __init__(self) -> None:
+        self.backlog = Backlog()
+        self.order: list[str] = []
+        self.go = threading.Event()
+
+    def send(
+        self, lane: bytes, name: str, *, size: int = 1, seconds: float = LONG, urgent: bool = False
+    ) -> asyncio.Task[Answer | None]:
+        def work() -> Answer:
+            self.go.wait(LONG)
+            self.order.append(name)
+            return Answer(200, name.encode())
+
+        return asyncio.create_task(
+            self.backlog.run(lane, size, work, seconds, urgent=urgent), name=name
+        )
+
+    async def begin(self) -> None:
+        """Occupy the thread, so that all that follows waits."""
+        self.send(b"first", "first")
+        await asyncio.sleep(0)
+
+    async def finish(self, *tasks: asyncio.Task[Answer | None]) -> list[Answer | None]:
+        await asyncio.sleep(0)  # let all of them queue up
+        self.go.set()
+        return await asyncio.gather(*tasks)
+
+
+def run(scenario: Coroutine[None, None, None]) -> None:
+    asyncio.run(scenario)
+
+
+def test_namespaces_have_their_turns() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        await bench.begin()
+        many = [bench.send(A, f"a{n}") for n in range(4)]
+        await bench.finish(*many, bench.send(B, "b0"), bench.send(B, "b1"), bench.send(C, "c0"))
+        assert bench.order == ["first", "a0", "b0", "c0", "a1", "b1", "a2", "a3"]
+
+    run(scenario())
+
+
+def test_of_one_namespace_limits_are_judged_before_repairs() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        await bench.begin()
+        tasks = [bench.send(A, "repair"), bench.send(A, "limit", urgent=True), bench.send(B, "b")]
+        await bench.finish(*tasks)
+        assert bench.order == ["first", "limit", "b", "repair"]
+
+    run(scenario())
+
+
+def test_what_nobody_waits_for_is_not_worked_on() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        await bench.begin()
+        late = bench.send(A, "late", seconds=0.01)
+        left, stays = bench.send(A, "left"), bench.send(A, "stays")
+        assert await late is None
+        left.cancel()
+        assert await bench.finish(stays) == [Answer(200, b"stays")]
+        assert bench.order == ["first", "stays"]
+
+    run(scenario())
+
+
+def test_who_waits_for_the_thread_itself_is_answered_in_time() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        running = bench.send(A, "running", seconds=0.01)
+        assert await running is None
+        assert await bench.finish(bench.send(A, "next")) == [Answer(200, b"next")]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [
+        pytest.param("MOST_WAITING", 4, id="too many wait"),
+        pytest.param("MOST_BYTES", 40, id="too many bytes wait"),
+    ],
+)
+def test_the_fullest_namespace_makes_room(
+    limit: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backlog, limit, value)
+
+    async def scenario() -> None:
+        bench = Bench()
+        await bench.begin()
+        many = [bench.send(A, f"a{n}", size=10) for n in range(4)]
+        others = [bench.send(B, "b0", size=10), bench.send(C, "c0", size=10)]
+        answers = await bench.finish(*many, *others)
+        assert [answer is None for answer in answers] == [True, True, False, False, False, False]
+        assert bench.order == ["first", "a2", "b0", "c0", "a3"]
+
+    run(scenario())
+
+
+def test_an_error_is_its_senders() -> None:
+    async def scenario() -> None:
+        def work() -> Answer:
+            raise ValueError("as it was")
+
+        queue = Backlog()
+        with pytest.raises(ValueError, match="as it was"):
+            await queue.run(A, 1, work, LONG, urgent=False)
+        done = await queue.run(A, 1, lambda: Answer(200, b"on"), LONG, urgent=False)
+        assert done == Answer(200, b"on")
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("body", "heavy"),
+    [
+        pytest.param(b"," * 8192, False, id="too short to be heavy"),
+        pytest.param(b"x" * 65536, False, id="long, with nothing to look at"),
+        pytest.param(b"x" * 65537, True, id="too long"),
+        pytest.param(b"," * 1000 + b":" * 1000 + b"x" * 8000, False, id="2000 marks"),
+        pytest.param(b"," * 1000 + b":" * 1001 + b"x" * 8000, True, id="2001 marks"),
+        pytest.param(dump(review(gpu_pod())), False, id="a pod"),
+    ],
+)
+def test_what_is_heavy(body: bytes, heavy: bool) -> None:  # noqa: FBT001
+    assert is_heavy(body) is heavy
+
+
+@pytest.mark.parametrize(
+    ("body", "namespace"),
+    [
+        pytest.param(dump(review(gpu_pod(), namespace="team-a")), b"team-a", id="of a review"),
+        pytest.param(
+            json.dumps(
+                {"name": '","namespace":"victim","', "namespace": "mine"}, separators=(",", ":")
+            ).encode(),
+            b"mine",
+            id="a name that plays one",
+        ),
+        pytest.param(b"{}", b"", id="none"),
+        pytest.param(b" " * 5000 + b'"namespace":"x"', b"", id="not before the object"),
+    ],
+)
+def test_whose_review_it_is(body: bytes, namespace: bytes) -> None:
+    assert namespace_of(body) == namespace

@@ -1,0 +1,102 @@
+"""What is too large, or comes too late, to be judged: refused by rules in force, else told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.admission.test_policy import STRICT, USUAL, Court, asking, deployment
+from tests.hostile.wire import review
+from webhook.admission.review import dump, glance, parse
+from webhook.core.budget import MOST_ENTRIES
+
+OVER = f"it has more than {MOST_ENTRIES} fields and list items; make it smaller"
+LATE = "too many large objects of this namespace came at the same time; send it again"
+DENIED = "gpu-webhook: GPU304 is in force here and could not judge this pod: "
+UNJUDGED = "gpu-webhook: this was let through unjudged: "
+UNREPAIRED = "gpu-webhook: this was let through unrepaired: "
+
+
+def bomb() -> dict[str, Any]:
+    pod = asking(9)
+    pod["spec"]["tolerations"] = [{}] * (MOST_ENTRIES + 1)
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("road", "namespace", "denial", "warning", "outcome"),
+    [
+        pytest.param("validate", STRICT, DENIED, "", "unfinished", id="a limit in force"),
+        pytest.param("validate", USUAL, "", UNJUDGED, "unfinished", id="a limit that warns"),
+        pytest.param("validate", "silent", "", "", "unfinished", id="a limit that is only counted"),
+        pytest.param("validate", "nothing", "", "", "passed", id="no limit"),
+        pytest.param("validate", "left-alone", "", "", "passed", id="the namespace opted out"),
+        pytest.param("mutate", STRICT, "", UNREPAIRED, "unfinished", id="a repair never refuses"),
+        pytest.param("mutate", "nothing", "", "", "passed", id="no repair"),
+        pytest.param("guard", STRICT, "", UNREPAIRED, "unfinished", id="nor does the guard"),
+        pytest.param("guard", USUAL, "", "", "unfinished", id="a guard that only counts"),
+    ],
+)
+@pytest.mark.parametrize("late", [False, True], ids=["over the budget", "late"])
+def test_a_pod_that_is_not_judged(
+    road: str,
+    namespace: str,
+    denial: str,
+    warning: str,
+    outcome: str,
+    late: bool,  # noqa: FBT001
+) -> None:
+    court, why = Court(), LATE if late else OVER
+    if late:
+        seen = glance(dump(review(asking(9), namespace=namespace)))
+        assert seen is not None
+        answer = json.loads(court.late(f"/{road}", seen))["response"]
+    else:
+        answer = getattr(court, road)(bomb(), namespace)
+    assert answer["allowed"] is not bool(denial)
+    if denial:
+        assert answer["status"]["message"] == denial + why
+    assert answer.get("warnings", []) == ([warning + why] if warning else [])
+    assert court.metrics.reviews == [(f"/{road}", outcome)]
+
+
+def test_a_workload_over_the_budget_is_not_refused() -> None:
+    court = Court()
+    obj, request = deployment(bomb())
+    answer = court.validate(obj, STRICT, **request)
+    assert answer["allowed"] is True
+    assert answer["warnings"] == [UNJUDGED + OVER]
+
+
+def test_a_late_workload_is_not_refused() -> None:
+    obj, request = deployment(asking(9))
+    seen = glance(dump(review(obj, namespace=STRICT, **request)))
+    assert seen is not None
+    answer = json.loads(Court().late("/validate", seen))["response"]
+    assert answer["allowed"] is True
+    assert answer["warnings"] == [UNJUDGED + LATE]
+
+
+def test_a_glance_sees_all_but_the_objects() -> None:
+    body = dump(review(asking(1, annotations={"a": ',"object":{}'})))
+    seen, whole = glance(body), parse(body)
+    assert seen is not None
+    assert seen.uid == whole.uid
+    before = list(whole.request)[: list(whole.request).index("object")]
+    assert seen.request == {name: whole.request[name] for name in before}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b'{"kind":"AdmissionReview","request":{}}', id="no object"),
+        pytest.param(
+            dump(review({}, userInfo={"extra": {"a": [], "object": []}})), id="an object before it"
+        ),
+    ],
+)
+def test_what_no_api_server_sends_is_not_glanced_at(body: bytes) -> None:
+    assert glance(body) is None

@@ -1,0 +1,148 @@
+"""Many clients at once: bodies share a budget, memory comes back, and namespaces take turns."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.hostile.wire import LEGACY, gpu_pod, post, review, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from ssl import SSLSocket
+
+    from tests.hostile.wire import Reply, Server
+
+MIB = 1024 * 1024
+WAIT_SECONDS = 15.0
+STALLED = post(b"{" + b" " * 950_000, "/mutate?timeout=10s", Content_Length=str(MIB))
+REQUEST = post(review(gpu_pod()))
+
+
+def stalled(server: Server) -> SSLSocket:
+    connection = server.connect()
+    connection.sendall(STALLED)
+    return connection
+
+
+@pytest.mark.slow
+def test_stalled_bodies_share_a_budget(server: Server) -> None:
+    """Two workers hold 32 MiB each; whoever began first is told to come again."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(stalled(server)) for _ in range(150)]
+        assert server.mutate(gpu_pod()).response["allowed"] is True
+        replies = [server.read(each)[0] for each in sockets]
+    crowded = [reply for reply in replies if reply.status == 429]
+    assert {reply.status for reply in replies} == {408, 429}
+    assert len(crowded) >= 150 - 2 * 36
+    assert all(reply.headers["retry-after"] == "1" for reply in crowded)
+    assert crowded[0].body.startswith(b"body: ")
+
+
+def _only_shake_hands(server: Server) -> None:
+    for _ in range(1500):
+        server.connect().close()
+
+
+def _call_once(server: Server) -> None:
+    for _ in range(1000):
+        with server.connect() as connection:
+            connection.sendall(REQUEST)
+            assert server.read(connection)[0].status == 200
+
+
+def _call_all_at_once(server: Server) -> None:
+    pod = gpu_pod()
+    pod["metadata"]["annotations"] = {"big": "x" * 200_000}
+    with ExitStack() as held:
+        for _ in range(300):
+            connection = held.enter_context(server.connect())
+            connection.sendall(post(review(pod)))
+            assert server.read(connection)[0].status == 200
+
+
+def _stall(server: Server) -> None:
+    with ExitStack() as held:
+        for _ in range(100):
+            held.enter_context(stalled(server))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("crowd", [_only_shake_hands, _call_once, _call_all_at_once, _stall])
+def test_memory_comes_back(crowd: Callable[[Server], None], tmp_path: Path) -> None:
+    """Within 20 % of its level, some seconds after the last connection was closed."""
+    with serving(tmp_path, "--dev", "--workers=2") as server:
+        for _ in range(100):
+            server.mutate(gpu_pod())
+        workers, before = server.workers(), _resident(server)
+        crowd(server)
+        end = time.monotonic() + WAIT_SECONDS
+        while (after := _resident(server)) > before * 1.2 and time.monotonic() < end:
+            time.sleep(0.2)
+        assert server.workers() == workers
+    print(f"\n{crowd.__name__}: {before // MIB} MiB before, {after // MIB} after")  # noqa: T201
+    assert after <= before * 1.2
+
+
+def _resident(server: Server) -> int:
+    """Bytes of memory of all workers together."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    texts = (Path(f"/proc/{pid}/statm").read_text() for pid in server.workers())
+    return sum(int(text.split()[1]) for text in texts) * page
+
+
+@pytest.mark.slow
+def test_beyond_the_cap_idle_connections_are_closed(server: Server) -> None:
+    """1000 a worker; a new client finds room, since what was never used goes first."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(server.connect()) for _ in range(2500)]
+        assert server.sockets() <= 2300
+        assert server.mutate(gpu_pod()).response["allowed"] is True
+        assert len(sockets) == 2500
+
+
+def heavy(namespace: str) -> dict[str, Any]:
+    """Heavy by what is in it, and in the budget."""
+    containers = [
+        {"name": f"c{n}", "resources": {"limits": {LEGACY: 1}, "requests": {LEGACY: 1}}}
+        for n in range(1500)
+    ]
+    return review(gpu_pod(containers=containers), namespace=namespace)
+
+
+@pytest.mark.slow
+def test_who_sends_large_pods_waits_behind_his_own(server: Server) -> None:
+    bomb = post(json.dumps(heavy("hostile"), separators=(",", ":")).encode(), "/mutate?timeout=2s")
+    neighbour = post(
+        json.dumps(heavy("other"), separators=(",", ":")).encode(), "/mutate?timeout=20s"
+    )
+    replies: list[Reply] = []
+    stop = threading.Event()
+
+    def flood() -> None:
+        while not stop.is_set():
+            replies.extend(server.exchange(bomb))
+
+    senders = [threading.Thread(target=flood) for _ in range(24)]
+    for sender in senders:
+        sender.start()
+    try:
+        for _ in range(3):
+            large = server.exchange(neighbour, seconds=20)[0]
+            assert "warnings" in large.response
+            assert not any("unrepaired: too many" in each for each in large.response["warnings"])
+            for _ in range(10):
+                assert server.mutate(gpu_pod()).patch()
+    finally:
+        stop.set()
+        for sender in senders:
+            sender.join()
+    assert {reply.status for reply in replies} == {200}
+    assert all(reply.response["allowed"] for reply in replies)

@@ -1,0 +1,130 @@
+"""The second queue: reviews that may take long, one at a time in each worker, namespaces in turn.
+
+They run in a thread, so that the event loop goes on answering the light ones. Whoever sends many
+large objects waits behind his own: no namespace has more than its turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.admission.endpoint import Answer
+
+# A light review takes at most some 10 ms, whatever is in it. It is short, or has few of the bytes
+# that stand between the things that rules look at: members, list items, entries of search paths.
+ALWAYS_LIGHT = 8 * 1024
+NEVER_LIGHT = 64 * 1024
+MOST_MARKS = 2000
+# What waits in each worker; beyond it the namespace with most bytes waiting gives up its oldest.
+MOST_WAITING = 256
+MOST_BYTES = 32 * 1024 * 1024
+
+_NAMESPACE = re.compile(rb'"namespace":"([^"\\]{1,253})"')
+_HEAD = 4096  # bytes in which an API server has named the namespace
+
+
+def is_heavy(body: bytes) -> bool:
+    """Whether a review could hold the event loop for longer than 10 ms."""
+    size = len(body)
+    if size <= ALWAYS_LIGHT:
+        return False
+    return size > NEVER_LIGHT or body.count(b",") + body.count(b":") > MOST_MARKS
+
+
+def namespace_of(body: bytes) -> bytes:
+    """The namespace, which an API server writes before the object; nothing if it is not there."""
+    found = _NAMESPACE.search(body, 0, _HEAD)
+    return found[1] if found is not None else b""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job:
+    lane: bytes
+    urgent: bool
+    size: int
+    work: Callable[[], Answer]
+    done: asyncio.Future[Answer | None]
+
+
+class Backlog:
+    """Work that waits for the one thread of this process."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[bytes, deque[_Job]] = {}  # the first is the next to have its turn
+        self._bytes = 0
+        self._waiting = 0
+        self._is_busy = False
+        self._thread = ThreadPoolExecutor(1, "heavy-reviews")
+
+    async def run(
+        self, lane: bytes, size: int, work: Callable[[], Answer], seconds: float, *, urgent: bool
+    ) -> Answer | None:
+        """What the work gives; None if it was not done within its time, or had to make room.
+
+        Of one lane the urgent work is done first: a limit must be judged, a repair can be left out.
+        """
+        job = _Job(lane, urgent, size, work, asyncio.get_running_loop().create_future())
+        self._add(job)
+        self._next()
+        try:
+            async with asyncio.timeout(seconds):
+                return await job.done
+        except TimeoutError:
+            return None
+        finally:
+            self._remove(job)
+
+    def _add(self, job: _Job) -> None:
+        self._lanes.setdefault(job.lane, deque()).append(job)
+        self._bytes += job.size
+        self._waiting += 1
+        while self._waiting > MOST_WAITING or self._bytes > MOST_BYTES:
+            fullest = max(self._lanes.values(), key=_bytes_of)
+            self._remove(oldest := fullest[0])
+            oldest.done.set_result(None)
+
+    def _remove(self, job: _Job) -> None:
+        """Take it out of its lane, if it is still there."""
+        lane = self._lanes.get(job.lane)
+        if lane is None or job not in lane:
+            return
+        lane.remove(job)
+        self._bytes -= job.size
+        self._waiting -= 1
+        if not lane:
+            del self._lanes[job.lane]
+
+    def _next(self) -> None:
+        """Start the next job if the thread is free, and let its lane wait for its next turn."""
+        if self._is_busy or not self._lanes:
+            return
+        lane = next(iter(self._lanes))
+        jobs = self._lanes[lane]
+        job = next((each for each in jobs if each.urgent), jobs[0])
+        self._remove(job)
+        if lane in self._lanes:
+            self._lanes[lane] = self._lanes.pop(lane)
+        self._is_busy = True
+        ran = asyncio.get_running_loop().run_in_executor(self._thread, job.work)
+        ran.add_done_callback(lambda ran: self._finish(job, ran))
+
+    def _finish(self, job: _Job, ran: asyncio.Future[Answer]) -> None:
+        self._is_busy = False
+        if not job.done.done():
+            if (error := ran.exception()) is not None:
+                job.done.set_exception(error)
+            else:
+                job.done.set_result(ran.result())
+        self._next()
+
+
+def _bytes_of(jobs: deque[_Job]) -> int:
+    return sum(job.size for job in jobs)
