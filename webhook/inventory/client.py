@@ -27,6 +27,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionErro
 from yaml import YAMLError
 
 from webhook.core.errors import InputError
+from webhook.inventory.trust import accept_every_ca
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -101,6 +102,7 @@ class Client:
         self._configuration = self._configure()
         self._host = str(self._configuration.host).rstrip("/")
         self._pool: urllib3.PoolManager = RESTClientObject(self._configuration).pool_manager
+        accept_every_ca(self._pool)
 
     def get(self, path: str, query: Mapping[str, str]) -> bytes:
         """The whole answer."""
