@@ -15,6 +15,8 @@ from webhook.core.budget import MOST_ENTRIES
 OVER = f"it has more than {MOST_ENTRIES} fields and list items; make it smaller"
 LATE = "too many large objects of this namespace came at the same time; send it again"
 DENIED = "gpu-webhook: GPU304 is in force here and could not judge this pod: "
+UNSAFE = DENIED.replace("GPU304", "GPU303")
+PATHS = {"refuse": "/guard/refuse"}
 UNJUDGED = "gpu-webhook: this was let through unjudged: "
 UNREPAIRED = "gpu-webhook: this was let through unrepaired: "
 
@@ -36,6 +38,8 @@ def bomb() -> dict[str, Any]:
         pytest.param("mutate", STRICT, "", UNREPAIRED, "unfinished", id="a repair never refuses"),
         pytest.param("mutate", "nothing", "", "", "passed", id="no repair"),
         pytest.param("guard", STRICT, "", UNREPAIRED, "unfinished", id="nor does the guard"),
+        pytest.param("refuse", STRICT, UNSAFE, "", "unfinished", id="but its other half does"),
+        pytest.param("refuse", USUAL, "", "", "unfinished", id="which says nothing elsewhere"),
         pytest.param("guard", USUAL, "", "", "unfinished", id="a guard that only counts"),
     ],
 )
@@ -52,14 +56,14 @@ def test_a_pod_that_is_not_judged(
     if late:
         seen = glance(dump(review(asking(9), namespace=namespace)))
         assert seen is not None
-        answer = json.loads(court.late(f"/{road}", seen))["response"]
+        answer = json.loads(court.late(PATHS.get(road, f"/{road}"), seen))["response"]
     else:
         answer = getattr(court, road)(bomb(), namespace)
     assert answer["allowed"] is not bool(denial)
     if denial:
         assert answer["status"]["message"] == denial + why
     assert answer.get("warnings", []) == ([warning + why] if warning else [])
-    assert court.metrics.reviews == [(f"/{road}", outcome)]
+    assert court.metrics.reviews == [(PATHS.get(road, f"/{road}"), outcome)]
 
 
 def test_a_workload_over_the_budget_is_not_refused() -> None:

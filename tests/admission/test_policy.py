@@ -87,6 +87,9 @@ class Court:
     def guard(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
         return self._ask(self._decider.guard, what, namespace, request)
 
+    def refuse(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
+        return self._ask(self._decider.refuse, what, namespace, request)
+
     def mutate(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
         return self._ask(self._decider.mutate, what, namespace, request)
 
@@ -160,11 +163,6 @@ def test_a_limit_counts_pods_for_windows_and_capacity_does_not(spec: dict[str, A
     assert answer["allowed"] is False
     line, _ = answer["status"]["message"].splitlines()
     assert line.startswith("GPU304: asks for 9 nvidia.com/gpu")
-
-
-@pytest.mark.parametrize("labels", [{"gpu-webhook.dev/ignore": "true"}, {}])
-def test_the_opt_out_of_a_pod_is_no_way_around_a_limit(labels: dict[str, str]) -> None:
-    assert Court().validate(asking(5, labels=labels), STRICT)["allowed"] is False
 
 
 def test_a_denial_names_all_its_reasons_a_line_each() -> None:
@@ -273,6 +271,85 @@ def test_the_guard_acts_where_it_is_in_force() -> None:
     assert court.guard(plain, USUAL)["auditAnnotations"] == {"gpu303": "audit: would repair"}
     assert "patch" not in court.guard(plain, USUAL)
     assert court.metrics.reviews[0] == ("/guard", "patched")
+
+
+ALL = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+
+
+def showing(times: int = 1, containers: int = 0) -> dict[str, Any]:
+    """A pod without GPUs that says `all` so many times, with so many init containers."""
+    made = asking(0)
+    made["spec"]["containers"][0]["env"] = [ALL] * times
+    made["spec"]["initContainers"] = [
+        {"name": f"i{number}", "image": "i", "env": [ALL] * 9} for number in range(containers)
+    ]
+    return made
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(showing(1800), id="1,800 times the variable"),
+        pytest.param(showing(1, 3000), id="3,000 containers"),
+        pytest.param(showing(30_000), id="more than etcd takes"),
+    ],
+)
+def test_no_pod_is_too_large_for_the_guard(made: dict[str, Any]) -> None:
+    answer = Court().guard(made, STRICT)
+    (first, *_) = json.loads(base64.b64decode(answer["patch"]))
+    assert first["path"].startswith("/spec/")
+    assert all("let through" not in text for text in answer["warnings"])
+
+
+@pytest.mark.parametrize("times", [1, 8, 9, 30_000])
+def test_a_patch_of_the_guard_has_no_operation_for_each_entry(times: int) -> None:
+    answer = Court().guard(showing(times), STRICT)
+    assert len(json.loads(base64.b64decode(answer["patch"]))) <= 9
+
+
+def test_what_the_guard_left_is_refused_where_it_is_in_force() -> None:
+    court = Court()
+    answer = court.refuse(showing(), STRICT)
+    assert answer["allowed"] is False
+    assert answer["status"]["code"] == 403
+    assert answer["status"]["message"] == (
+        "GPU303: container c asks for no GPU: set its env NVIDIA_VISIBLE_DEVICES to void, once; "
+        "with anything else, or nothing, it may see all GPUs of its node [enforce: denied]"
+    )
+    assert answer["auditAnnotations"] == {"gpu303": "enforce: denied"}
+    assert court.metrics.reviews == [("/guard/refuse", "denied")]
+    assert court.metrics.decisions == [("GPU303", "enforce", "denied")]
+
+
+@pytest.mark.parametrize("namespace", [USUAL, "silent", "nothing", "left-alone"])
+def test_nothing_is_refused_or_said_elsewhere(namespace: str) -> None:
+    assert Court().refuse(showing(), namespace).keys() == {"uid", "allowed"}
+
+
+def test_a_safe_pod_passes_the_refusing_half_as_it_is() -> None:
+    made = asking(0)
+    made["spec"]["containers"][0]["env"] = [ALL | {"value": "void"}]
+    assert Court().refuse(made, STRICT).keys() == {"uid", "allowed"}
+    assert Court().refuse(asking(1), STRICT).keys() == {"uid", "allowed"}
+
+
+def test_a_denial_of_many_containers_names_the_first_few() -> None:
+    lines = Court().refuse(showing(1, 900), STRICT)["status"]["message"].splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == "and 891 more"
+
+
+def test_the_refusing_half_judges_what_a_debugger_adds() -> None:
+    def debugged(*names: str) -> dict[str, Any]:
+        pod = asking(0)
+        pod["spec"]["ephemeralContainers"] = [{"name": name, "image": "i"} for name in names]
+        return pod
+
+    request = {"operation": "UPDATE", "subResource": "ephemeralcontainers"}
+    old = debugged("old")
+    answer = Court().refuse(debugged("old", "new"), STRICT, oldObject=old, **request)
+    assert answer["status"]["message"].count("container new asks for no GPU") == 1
+    assert Court().refuse(old, STRICT, oldObject=old, **request)["allowed"] is True
 
 
 def test_the_guard_touches_only_what_a_debugger_adds() -> None:

@@ -203,6 +203,15 @@ if TYPE_CHECKING:
         ),
         pytest.param("guard: {exempt: []}", Settings(guard=Guard(())), id="no exemptions"),
         pytest.param(
+            "guard: {resources: [example.com/accelerator, 'gears.io/*'], fractionSchedulers: []}",
+            Settings(
+                guard=Guard(
+                    resources=("example.com/accelerator", "gears.io/*"), fraction_schedulers=()
+                )
+            ),
+            id="what else brings GPUs",
+        ),
+        pytest.param(
             "workloads: {repair: true, kinds: [{kind: Foo, group: a.io, "
             "templates: [/spec/parts/*/template], replicas: size}, {kind: PyTorchJob}]}",
             Settings(

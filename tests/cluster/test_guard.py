@@ -15,7 +15,7 @@ import orjson
 import pytest
 import yaml
 
-from tests.cluster.client import until
+from tests.cluster.client import Refused, until
 from tests.cluster.pods import NVIDIA, container, limits_of, modern, named, pod
 from tests.cluster.scheduling import empty
 from tests.cluster.webhook import (
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tests.cluster.webhook import Call
 
 GUARD = ROOT / "manifests" / "guard"
+REFUSING = ROOT / "manifests" / "guard-refuse"
 PAGE = (ROOT / "docs" / "guard.md").read_text()
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 VOID = {"name": VARIABLE, "value": "void"}
@@ -56,13 +57,30 @@ SETTINGS = {
 }
 
 
+NODES = [
+    {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"allocatable": allocatable},
+    }
+    for name, allocatable in {
+        "gpu-1": {NVIDIA: "8", "aliyun.com/gpu-mem": "80"},
+        "net-1": {"nvidia.com/hostdev": "8"},
+    }.items()
+]
+
+
 @pytest.fixture(scope="module")
 def recorder(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorder]:
     """A server whose namespaces have the mode that stands in their names."""
     folder = tmp_path_factory.mktemp("guard")
     settings = folder / "settings.yaml"
     settings.write_text(yaml.safe_dump(SETTINGS))
-    server = WebhookServer(folder, cluster.authority, [f"--config={settings}"])
+    inventory = folder / "nodes.yaml"
+    inventory.write_text(yaml.safe_dump_all(NODES))
+    arguments = [f"--config={settings}", f"--inventory={inventory}"]
+    server = WebhookServer(folder, cluster.authority, arguments)
     with server, Recorder(server) as running:
         yield running
 
@@ -85,8 +103,8 @@ def guard(cluster: ControlPlane, recorder: Recorder, asking: str) -> Iterator[Re
 @contextmanager
 def registered(cluster: ControlPlane, recorder: Recorder, asking: str) -> Iterator[None]:
     def is_called() -> bool:
-        probe = cluster.client.create(named(pod(), "probe"), asking, dry_run=True).body
-        return env_of(probe["spec"]["containers"][0]) == [VOID]
+        probe = cluster.client.try_create(named(pod(), "probe"), asking, dry_run=True)
+        return probe.ok and env_of(probe.body["spec"]["containers"][0]) == [VOID]
 
     rendered = cluster.kubectl("kustomize", str(GUARD))
     configuration = pointed_at(
@@ -135,6 +153,185 @@ def envs(what: Json) -> list[list[Json]]:
 def patch_of(call: Call) -> list[Json]:
     patch: list[Json] = orjson.loads(base64.b64decode(call.response["patch"]))
     return patch
+
+
+def claiming() -> Json:
+    """A pod whose container has a claim; of what, nobody looks at."""
+    made = pod({**container(env=[ALL]), "resources": {"claims": [{"name": "nic"}]}})
+    made["spec"] |= {"resourceClaims": [{"name": "nic", "resourceClaimName": "empty"}]}
+    return made
+
+
+FROM_CONFIG = {
+    "name": VARIABLE,
+    "valueFrom": {"configMapKeyRef": {"name": "gpus", "key": "visible"}},
+}
+
+
+def wanting(name: str, amount: object = 1, env: Json = ALL, **spec: Any) -> Json:
+    return pod(container(limits={name: amount}, env=[env]), **spec)
+
+
+def fraction(env: Json = FROM_CONFIG, **spec: Any) -> Json:
+    annotations = {"gpu-fraction": "0.5"}
+    return pod(
+        container(env=[env]), annotations=annotations, **{"schedulerName": "kai-scheduler", **spec}
+    )
+
+
+ESCAPES = {
+    "gdup: 1,800 times the variable": pod(container(env=[ALL] * 1800)),
+    "gdup beside other variables": pod(container(env=[HOME, *[ALL] * 1800])),
+    "gbig: 900 init containers": pod(
+        initContainers=[container(f"i{number}") for number in range(900)]
+    ),
+    "900 init containers that say it nine times": pod(
+        initContainers=[container(f"i{number}", env=[ALL] * 9) for number in range(900)]
+    ),
+    "gclaim: a claim of nothing": claiming(),
+    "gvendor: a name of nvidia.com that its node has not": wanting(
+        "nvidia.com/nope", nodeName="gpu-1"
+    ),
+    "gmig: a slice that its node has not": wanting("nvidia.com/mig-nope", nodeName="gpu-1"),
+    "GPUs that its node has not": wanting(NVIDIA, nodeName="net-1"),
+    "GPUs of a node that nobody knows": wanting(NVIDIA, nodeName="no-such"),
+    "a share that its node has not": wanting("volcano.sh/vgpu-number", nodeName="gpu-1"),
+    "a network card that its node has not": wanting("nvidia.com/hostdev", nodeName="gpu-1"),
+    "a network card that no node has": wanting("nvidia.com/roce"),
+    "2^64 GPUs, none to the scheduler": wanting(NVIDIA, str(2**64)),
+    "2^64 shares": wanting("aliyun.com/gpu-mem", str(2**64)),
+    "10^400 + 8 slices": wanting("nvidia.com/mig-1g.5gb", str(10**400 + 8)),
+    "four quarters of 2^64": pod(
+        *(container(n, limits={"x.io/gpu": str(2**62)}, env=[ALL]) for n in "abcd")
+    ),
+    "no share": wanting("volcano.sh/vgpu-number", 0),
+    "a fraction on a node of its choice": fraction(nodeName="gpu-1"),
+    "a fraction without a scheduler for it": fraction(schedulerName="default-scheduler"),
+    "a fraction and its own value": fraction(ALL),
+    "a fraction and a Secret": fraction(FROM_SECRET),
+    "a ConfigMap and no fraction": pod(container(env=[FROM_CONFIG])),
+}
+
+
+@pytest.mark.parametrize("what", ESCAPES.values(), ids=ESCAPES)
+def test_no_way_around_the_guard(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder, what: Json
+) -> None:
+    namespace = team("enforce")
+
+    answer = cluster.client.create(named(what, "sly"), namespace)
+
+    stored = cluster.client.get("Pod", "sly", namespace)
+    shown = [[each for each in env if each["name"] == VARIABLE] for env in envs(stored)]
+    assert shown == [[VOID]] * len(shown)
+    assert all("GPU303" in warning for warning in answer.warnings)
+    assert len(guard.calls(namespace, "sly")) == 1
+
+
+LEFT_ALONE = {
+    name: wanting(name)
+    for name in (
+        "volcano.sh/vgpu-number",
+        "aliyun.com/gpu-mem",
+        "tencent.com/vcuda-core",
+        "k8s.amazonaws.com/vgpu",
+        "amd.com/gpu",
+        "nvidia.com/gpumem",
+        "nvidia.com/hostdev",
+    )
+} | {
+    "a share of this node": wanting("aliyun.com/gpu-mem", nodeName="gpu-1"),
+    "a fraction by KAI": fraction(),
+}
+
+
+@pytest.mark.parametrize("what", LEFT_ALONE.values(), ids=LEFT_ALONE)
+def test_a_part_of_a_gpu_is_left_alone_with_a_notice(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder, what: Json
+) -> None:
+    namespace = team("enforce")
+    before = env_of(what["spec"]["containers"][0])
+
+    answer = cluster.client.create(named(what, "shares"), namespace)
+
+    assert envs(cluster.client.get("Pod", "shares", namespace)) == [before]
+    (notice,) = answer.warnings
+    assert "is left alone" in notice
+    assert "[enforce: reported]" in notice
+    (call,) = guard.calls(namespace, "shares")
+    assert "patch" not in call.response
+
+
+@pytest.fixture
+def refusing(cluster: ControlPlane, recorder: Recorder, asking: str) -> Iterator[None]:
+    """The refusing half alone: as if the guard's first call had failed."""
+
+    def is_called() -> bool:
+        return not cluster.client.try_create(named(pod(), "probe"), asking, dry_run=True).ok
+
+    rendered = cluster.kubectl("kustomize", str(REFUSING))
+    endpoint = recorder.endpoint
+    configuration = pointed_at(yaml.safe_load(rendered), endpoint.port, endpoint.bundle)
+    cluster.client.create(configuration)
+    try:
+        until(is_called, "the refusing half to be called")
+        yield
+    finally:
+        cluster.client.delete(configuration["kind"], configuration["metadata"]["name"])
+    until(lambda: not is_called(), "the refusing half to be forgotten")
+
+
+@pytest.mark.usefixtures("refusing")
+def test_what_the_guard_did_not_make_safe_is_refused(
+    cluster: ControlPlane, team: Callable[..., str], recorder: Recorder
+) -> None:
+    namespace, warned, elsewhere = team("enforce"), team("warn"), team("enforce", guard="")
+    shows = named(pod(container(env=[VOID, ALL])), "shows")
+
+    refused = cluster.client.try_create(shows, namespace)
+
+    assert refused.status == 403
+    assert "GPU303: container main asks for no GPU" in refused.message
+    assert "[enforce: denied]" in refused.message
+    for made in (
+        pod(container(env=[VOID])),
+        pod(modern(1)),
+        fraction(),
+        wanting("aliyun.com/gpu-mem"),
+    ):
+        cluster.client.create(named(made, "safe"), namespace)
+        cluster.client.delete("Pod", "safe", namespace)
+    assert "GPU303" not in str(cluster.client.create(shows, warned).warnings)
+    cluster.client.create(shows, elsewhere)
+    calls = recorder.all_calls()
+    assert {call.is_about[0] for call in calls} & {elsewhere} == set()
+    refusals = [call for call in calls if call.target.startswith("/guard/refuse")]
+    assert refusals
+    assert all("patch" not in call.response for call in refusals)
+
+
+@pytest.mark.usefixtures("refusing")
+def test_a_debugger_that_the_guard_did_not_make_safe_is_refused(
+    cluster: ControlPlane, team: Callable[..., str]
+) -> None:
+    namespace = team("enforce")
+    cluster.client.create(named(pod(container(env=[VOID])), "safe"), namespace)
+
+    with pytest.raises(Refused) as refused:
+        debug(cluster, namespace, "safe", {"name": "debugger", "image": "i", "env": [ALL]})
+
+    assert "GPU303: container debugger asks for no GPU" in refused.value.answer.message
+    debug(cluster, namespace, "safe", {"name": "quiet", "image": "i", "env": [VOID]})
+
+
+@pytest.mark.usefixtures("refusing")
+@pytest.mark.parametrize("what", ESCAPES.values(), ids=ESCAPES)
+def test_both_halves_let_in_what_was_made_safe(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder, what: Json
+) -> None:
+    namespace = team("enforce")
+    cluster.client.create(named(what, "sly"), namespace)
+    assert len(guard.calls(namespace, "sly")) == 1
 
 
 MIXED = pod(
@@ -475,7 +672,7 @@ def installed(cluster: ControlPlane, tmp_path: Path) -> Iterator[Path]:
 
 def test_the_commands_of_the_page(cluster: ControlPlane, installed: Path) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    apply, copy_ca, choose, try_it, remove = blocks
+    apply, copy_ca, choose, try_it, refuse, remove = blocks
 
     _run(apply, cluster, installed)
     _run(copy_ca, cluster, installed)
@@ -489,8 +686,13 @@ def test_the_commands_of_the_page(cluster: ControlPlane, installed: Path) -> Non
         ("gpu-webhook.dev/guard", "enabled")
     }
     assert "nvidia/cuda:12.4.1-base-ubuntu22.04" in tried
+    _run(refuse, cluster, installed)
+    validating = "ValidatingWebhookConfiguration"
+    names = [each["metadata"]["name"] for each in cluster.client.list(validating)]
+    assert names == ["gpu-webhook", "gpu-webhook-guard-refuse"]
     _run(remove, cluster, installed)
     assert [each["metadata"]["name"] for each in cluster.client.list(kind)] == ["gpu-webhook"]
+    assert [each["metadata"]["name"] for each in cluster.client.list(validating)] == ["gpu-webhook"]
     assert (
         "gpu-webhook.dev/guard"
         not in cluster.client.get("Namespace", "team-a")["metadata"]["labels"]
@@ -528,7 +730,9 @@ def test_the_component_stands_next_to_the_base(
 
 def test_the_settings_of_the_page_are_settings() -> None:
     blocks = re.findall(r"```yaml\n((?:policy|guard):.*?)```", PAGE, re.DOTALL)
-    policy, guard = (settings_file.parse(block) for block in blocks)
+    policy, shares, guard = (settings_file.parse(block) for block in blocks)
+    assert shares.guard.resources == ("example.com/accelerator",)
+    assert shares.is_gpu("nvidia.com/a100")
     assert modes_for(policy.policy, "team-a", {}).of("GPU303") is Mode.WARN
     assert modes_for(policy.policy, "team-b", {}).of("GPU303") is Mode.AUDIT
     first, second = guard.guard.exempt

@@ -224,7 +224,7 @@ class Recorder:
     def calls(self, namespace: str = "", name: str = "", path: str = "") -> list[Call]:
         """Give the calls about objects of a namespace, or only those whose name begins so.
 
-        Without a path, those that may change an object: all but /validate.
+        Without a path, those that may change an object.
         """
         return [
             call
@@ -267,7 +267,7 @@ class Recorder:
 
 def _is_on(call: Call, path: str) -> bool:
     target = call.target.partition("?")[0]
-    return target == path if path else target != "/validate"
+    return target == path if path else target not in {"/validate", "/guard/refuse"}
 
 
 def _parsed(answer: bytes) -> Any:

@@ -250,6 +250,20 @@ def test_more_gpus_never_take_a_node_away(
                 )
 
 
+def test_what_a_node_names_is_offered_whatever_the_amount() -> None:
+    nodes = [
+        Node("a", {}, gpus={"nvidia.com/gpu": 0}, others=("aliyun.com/gpu-mem",)),
+        Node("b", {}, others=("aliyun.com/gpu-mem",)),
+        Node("c", {}),
+    ]
+    index = NodeIndex.of(group(nodes))
+    for each in (index, NodeIndex.from_data(index.as_data())):
+        assert each.offers("aliyun.com/gpu-mem") == each.named("a") | each.named("b")
+        assert each.offers("nvidia.com/gpu") == each.named("a")
+        assert each.offers("nvidia.com/hostdev") == 0
+        assert each.totals == {}, "no GPUs to place"
+
+
 def test_an_index_of_nothing_answers_nothing() -> None:
     for index in (NodeIndex(), NodeIndex.of(()), sent(NodeIndex())):
         agrees(index, [])

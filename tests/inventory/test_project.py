@@ -53,6 +53,23 @@ NODES: dict[str, tuple[Any, Node]] = {
         Node("n", {}),
     ),
     "nor null": ({"metadata": {"name": "n", "creationTimestamp": None}}, Node("n", {})),
+    "names by which a GPU may come, of any vendor": (
+        {
+            "metadata": {"name": "n"},
+            "status": {
+                "allocatable": {
+                    "volcano.sh/vgpu-number": "10",
+                    "aliyun.com/gpu-mem": "0",
+                    "nvidia.com/hostdev": "8",
+                    "rdma/hca": "1",
+                    "memory": "1Gi",
+                }
+            },
+        },
+        Node(
+            "n", {}, others=("aliyun.com/gpu-mem", "nvidia.com/hostdev", "volcano.sh/vgpu-number")
+        ),
+    ),
     "capacity where nothing is allocatable yet": (
         {"metadata": {"name": "n"}, "status": {"capacity": {GPU: "8"}}},
         Node("n", {}, (), {GPU: 8}),

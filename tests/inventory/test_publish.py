@@ -31,7 +31,9 @@ def filled() -> Store:
         name = f"n{number}"
         labels = {"kubernetes.io/hostname": name, "zone": "ab"[number % 2], "ü\n": 'q"'}
         taints = (Taint(GPU),) if number % 3 else ()
-        store.nodes.put(name, Node(name, labels, taints, {GPU: 8 if number % 3 else 0}), 0)
+        store.nodes.put(
+            name, Node(name, labels, taints, {GPU: 8 if number % 3 else 0}, others=("a.io/gpu",)), 0
+        )
     store.pods.put("x/a", PodFacts("n1", ((GPU, 3),), ()), 0)
     store.namespaces.put("x", NamespaceFacts({"gpu-webhook.dev/ignore": "true"}, "[]"), 0)
     store.runtime_classes.put("nvidia", "nvidia", 0)

@@ -59,3 +59,22 @@ def test_its_conditions_are_those_that_speak_of_no_gpu() -> None:
     general = [each for each in match_conditions(Settings()) if each["name"] != "concerns-gpus"]
     assert entry("guard")["matchConditions"] == general
     assert len(general) == 2
+
+
+def test_the_refusing_half_is_another_component_and_sees_the_same_requests() -> None:
+    component = yaml.safe_load((MANIFESTS / "guard-refuse" / "kustomization.yaml").read_text())
+    assert component["kind"] == "Component"
+    for name in ("base", "cert-manager", "guard"):
+        assert "refuse" not in (MANIFESTS / name / "kustomization.yaml").read_text()
+    file = MANIFESTS / "guard-refuse" / "webhook.yaml"
+    assert yaml.safe_load(file.read_text())["kind"] == "ValidatingWebhookConfiguration"
+    guard, refusing = entry("guard"), entry("guard-refuse")
+    assert refusing["name"] != guard["name"]
+    assert refusing["clientConfig"]["service"] == {
+        **guard["clientConfig"]["service"],
+        "path": "/guard/refuse",
+    }
+    differing = {"name", "clientConfig", "reinvocationPolicy"}
+    same = {key: value for key, value in guard.items() if key not in differing}
+    assert {key: value for key, value in refusing.items() if key not in differing} == same
+    assert "reinvocationPolicy" not in refusing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jsonpatch
@@ -15,6 +16,7 @@ from webhook.core.edits import Append, Remove, Set
 from webhook.core.engine import run
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
+from webhook.core.nodes import Inventory, Node, group
 from webhook.core.pod import Pod
 from webhook.core.rule import Context
 from webhook.core.settings import Exempt, Guard, Settings
@@ -55,16 +57,34 @@ PLUGIN = (
     "which would override that choice"
 )
 CLAIM = (
-    "a claim gives container {} its devices: delete its env NVIDIA_VISIBLE_DEVICES, which may show "
-    "it others"
+    "container {} has its devices by a claim: set its env NVIDIA_VISIBLE_DEVICES to void, once; "
+    "void hides nothing that a claim brings"
+)
+ELSEWHERE = (
+    "container {} asks for {}, but the node in nodeName is not known to offer it, so the container "
+    "may run without: set its env NVIDIA_VISIBLE_DEVICES to void, once; with anything else, or "
+    "nothing, it may see all GPUs of its node"
+)
+NOWHERE = (
+    "container {} asks for {}, which no node offers: set its env NVIDIA_VISIBLE_DEVICES to void, "
+    "once; with anything else, or nothing, it may see all GPUs of its node"
+)
+TOO_MANY = (
+    "container {} asks for 2^63 {} or more, which counts as none: set its env "
+    "NVIDIA_VISIBLE_DEVICES to void, once; with anything else, or nothing, it may see all GPUs of "
+    "its node"
 )
 BROUGHT = (
     "envFrom of container {} may bring NVIDIA_VISIBLE_DEVICES, which would override the devices "
     "given to it: name the keys in env, or give envFrom a prefix"
 )
-UNKNOWN = (
-    "container {} asks for a resource of nvidia.com that resources.gpus does not list, so it is "
-    "left alone: list the name if it counts GPUs"
+SHARE = (
+    "container {} asks for {}, which may bring a GPU or a part of one, so it is left alone; if it "
+    "counts whole GPUs, list it in resources.gpus"
+)
+FRACTION = (
+    "container {} has a part of a GPU by the annotation {}, so its env NVIDIA_VISIBLE_DEVICES is "
+    "left alone"
 )
 
 
@@ -98,16 +118,24 @@ def config(**more: Any) -> Raw:
     return {"configMapRef": {"name": "settings"}, **more}
 
 
-def hides(*edits: Edit, at: Path = ENV, name: str = "web") -> Finding:
-    return Finding(rule.CODE, at, HIDE.format(name), edits)
+def hides(
+    *edits: Edit, at: Path = ENV, name: str = "web", message: str = HIDE, shown: str = ""
+) -> Finding:
+    return Finding(rule.CODE, at, message.format(name, shown), edits)
 
 
-def appends(at: Path = ENV, name: str = "web") -> Finding:
-    return hides(Append(at, VOID), at=at, name=name)
+def appends(at: Path = ENV, name: str = "web", message: str = HIDE, shown: str = "") -> Finding:
+    return hides(Append(at, VOID), at=at, name=name, message=message, shown=shown)
 
 
-def frees(*edits: Edit, message: str = PLUGIN, name: str = "cuda") -> Finding:
-    return Finding(rule.CODE, edits[0].at, message.format(name), edits)  # type: ignore[union-attr]  # no Append
+def notes(shown: str, message: str = SHARE, at: Path = FIRST / "resources") -> Finding:
+    text = message.format("web", shown)
+    return Finding(rule.CODE, at, text, severity=Severity.NOTICE)
+
+
+def frees(*edits: Edit, name: str = "cuda") -> Finding:
+    at = edits[0].at  # type: ignore[union-attr]  # no Append
+    return Finding(rule.CODE, at / 0 if at == ENV else at, PLUGIN.format(name), edits)
 
 
 def asks(message: str, at: Path, path: str = "", name: str = "web") -> Finding:
@@ -244,11 +272,60 @@ ROWS = [
         [appends()],
         id="CPU and memory are no GPU",
     ),
+    *(
+        pytest.param(
+            plain(*env, resources={section: {name: "1"}}),
+            list(env) or None,
+            [notes(name)],
+            id=f"{name} in {section} may bring a GPU: left alone",
+        )
+        for env, section, name in (
+            ((), "limits", "amd.com/gpu"),
+            ((FROM_SECRET,), "limits", "volcano.sh/vgpu-number"),
+            ((), "requests", "aliyun.com/gpu-mem"),
+            ((shown("0"),), "limits", "tencent.com/vcuda-core"),
+            ((), "limits", "k8s.amazonaws.com/vgpu"),
+            ((), "limits", "nvidia.com/gpumem"),
+            ((), "limits", "nvidia.com/hostdev"),
+            ((), "limits", "gpu.intel.com/i915"),
+            ((), "limits", "example.com/CUDA-Cores"),
+            ((), "limits", "nvidia.com/a100"),
+        )
+    ),
+    *(
+        pytest.param(
+            plain(shown("all"), resources={"limits": {name: "1"}}),
+            [VOID],
+            [hides(Set(ENV / 0 / "value", "void"), at=ENV / 0)],
+            id=f"{name} brings no GPU: void",
+        )
+        for name in ("rdma/hca", "example.com/fpga", "ephemeral-storage", "nvidia.example/x")
+    ),
+    *(
+        pytest.param(
+            plain(shown("all"), resources={"limits": {name: zero}}),
+            [VOID],
+            [hides(Set(ENV / 0 / "value", "void"), at=ENV / 0)],
+            id=f"{zero!r} {name} is no request",
+        )
+        for name in ("volcano.sh/vgpu-number", "nvidia.com/a100", CLASS)
+        for zero in ("0", 0, "-1", "many")
+    ),
+    *(
+        pytest.param(
+            plain(shown("all"), resources={"limits": {name: amount}, "requests": {name: amount}}),
+            [VOID],
+            [hides(Set(ENV / 0 / "value", "void"), at=ENV / 0, message=TOO_MANY, shown=name)],
+            id=f"{amount[:20]} {name} is none to the scheduler and the kubelet",
+        )
+        for name in (GPU, "example.com/gpu", "nvidia.com/a100")
+        for amount in (str(2**63), str(2**64), str(2**64 + 1), "1e19", "1e400", "1" + "0" * 400)
+    ),
     pytest.param(
-        plain(resources={"limits": {"amd.com/gpu": "1"}}),
-        [VOID],
-        [appends()],
-        id="a GPU of another vendor is none of NVIDIA's",
+        plain(name="cuda", resources={"limits": {GPU: str(2**63 - 1)}}),
+        None,
+        [],
+        id="the largest amount that counts: untouched",
     ),
     *(
         pytest.param(
@@ -282,8 +359,14 @@ ROWS = [
         for name, amount in ((GPU, "1"), (f"{GPU}.shared", 2), (MIG, "1"), (LEGACY, "0.5"))
         for section in ("limits", "requests")
     ),
-    pytest.param(plain(resources={"limits": {CLASS: 1}}), None, [], id="a device class: untouched"),
-    pytest.param(claiming(), None, [], id="a claim: untouched"),
+    # A claim is no right to what the variable shows, and void takes nothing from it.
+    pytest.param(
+        plain(resources={"limits": {CLASS: 1}}),
+        [VOID],
+        [appends(message=CLAIM)],
+        id="a device class: void",
+    ),
+    pytest.param(claiming(), [VOID], [appends(name="cuda", message=CLAIM)], id="a claim: void"),
     # With GPUs: the variable goes.
     pytest.param(gpu(HOME), [HOME], [], id="GPUs and other variables: untouched"),
     pytest.param(gpu(shown("all")), None, [frees(Remove(ENV / 0))], id="GPUs and all"),
@@ -330,8 +413,8 @@ ROWS = [
     ),
     pytest.param(
         claiming(HOME, shown("all")),
-        [HOME],
-        [frees(Remove(ENV / 1), message=CLAIM)],
+        [HOME, VOID],
+        [hides(Set(ENV / 1 / "value", "void"), at=ENV / 1, name="cuda", message=CLAIM)],
         id="a claim and all",
     ),
     pytest.param(claiming(VOID), [VOID], [], id="a claim and void: untouched"),
@@ -340,22 +423,63 @@ ROWS = [
     ),
     pytest.param(
         claiming(VOID, VOID),
-        None,
-        [frees(Remove(ENV / 0), Remove(ENV / 1), message=CLAIM)],
+        [VOID],
+        [
+            hides(
+                Set(ENV / 0 / "value", "void"),
+                Remove(ENV / 1),
+                at=ENV / 0,
+                name="cuda",
+                message=CLAIM,
+            )
+        ],
         id="a claim and void twice",
     ),
-    pytest.param(claiming(envFrom=[config()]), None, [brought()], id="a claim and envFrom"),
+    pytest.param(
+        claiming(envFrom=[config()]),
+        [VOID],
+        [appends(name="cuda", message=CLAIM)],
+        id="a claim and envFrom",
+    ),
+    pytest.param(
+        claiming(VOID, securityContext={"privileged": True}),
+        [VOID],
+        [asks(PRIVILEGED, FIRST / "securityContext" / "privileged", name="cuda")],
+        id="a claim and privileged",
+    ),
     pytest.param(
         plain(shown("1"), name="cuda", resources={"limits": {GPU: 1}, "claims": [{"name": "nic"}]}),
         None,
         [frees(Remove(ENV / 0))],
         id="GPUs and the claim of something else",
     ),
+    # However often the variable stands there, a patch has one operation for it.
     pytest.param(
-        plain(shown("all"), resources={"limits": {"nvidia.com/a100": 1}}),
-        [shown("all")],
-        [asks(UNKNOWN, FIRST / "resources")],
-        id="a resource of nvidia.com that nobody listed: left alone",
+        plain(*[shown("all")] * 8),
+        [VOID],
+        [
+            hides(
+                Set(ENV / 0 / "value", "void"),
+                *(Remove(ENV / at) for at in range(1, 8)),
+                at=ENV / 0,
+            )
+        ],
+        id="eight times: taken out one by one",
+    ),
+    pytest.param(
+        plain(HOME, *[shown("all")] * 1800, HOME),
+        [HOME, VOID, HOME],
+        [hides(Set(ENV, [HOME, VOID, HOME]), at=ENV / 1)],
+        id="1,800 times: the list is written anew",
+    ),
+    pytest.param(
+        gpu(HOME, *[shown("all")] * 1800),
+        [HOME],
+        [replace(frees(Set(ENV, [HOME])), at=ENV / 1)],
+        id="GPUs, and 1,800 times",
+    ),
+    pytest.param(
+        gpu(*[shown("all")] * 1800), None, [frees(Remove(ENV))], id="GPUs, and nothing else"
     ),
     pytest.param(
         gpu(resources={"limits": {GPU: 1, "nvidia.com/hostdev": 1}}),
@@ -541,6 +665,241 @@ def test_each_kind_of_container_is_judged_by_itself() -> None:
     ]
 
 
+CARD = "nvidia.com/hostdev"
+NODES = Inventory(
+    group(
+        [
+            Node("gpu-1", {}, gpus={GPU: 8, MIG: 0}, others=("aliyun.com/gpu-mem",)),
+            Node("net-1", {}, others=(CARD, "example.com/accelerator")),
+            Node("cpu-1", {}),
+        ]
+    ),
+    served_by_dra=frozenset({"dra.example/gpu", GPU}),
+)
+EVERYWHERE = Guard(resources=("example.com/accelerator", "gears.example/*"))
+KNOWN = replace(ENFORCED, inventory=NODES)
+
+
+def on_node(name: str, node: str, amount: str = "1") -> Raw:
+    spec: Raw = {"nodeName": node} if node else {}
+    return pod(plain(resources={"limits": {name: amount}}), **spec)
+
+
+@pytest.mark.parametrize(
+    ("name", "node", "cx", "message"),
+    [
+        pytest.param(GPU, "", KNOWN, "", id="GPUs"),
+        pytest.param(GPU, "gpu-1", KNOWN, "", id="GPUs of a node that has them"),
+        pytest.param(GPU, "cpu-1", KNOWN, ELSEWHERE, id="GPUs of a node without"),
+        pytest.param(GPU, "no-such", KNOWN, ELSEWHERE, id="GPUs of a node that nobody knows"),
+        pytest.param(GPU, "gpu-1", ENFORCED, ELSEWHERE, id="GPUs of a node, and no inventory"),
+        pytest.param(GPU, "gpu-1", replace(KNOWN, fresh=False), "", id="an old inventory will do"),
+        pytest.param(MIG, "gpu-1", KNOWN, "", id="a name that its node has none of now"),
+        pytest.param("nvidia.com/mig-nope", "gpu-1", KNOWN, ELSEWHERE, id="a slice of no node"),
+        pytest.param("nvidia.com/mig-nope", "", KNOWN, "", id="a slice that no node offers now"),
+        pytest.param("nvidia.com/nope", "gpu-1", KNOWN, ELSEWHERE, id="of nvidia.com, and a node"),
+        pytest.param("nvidia.com/nope", "", KNOWN, NOWHERE, id="of nvidia.com, and no node"),
+        pytest.param(
+            "nvidia.com/nope", "", replace(KNOWN, fresh=False), SHARE, id="by an old inventory"
+        ),
+        pytest.param("nvidia.com/nope", "", ENFORCED, SHARE, id="of nvidia.com, no inventory"),
+        pytest.param(CARD, "", KNOWN, SHARE, id="of nvidia.com, and some node offers it"),
+        pytest.param(CARD, "net-1", KNOWN, SHARE, id="and this node offers it"),
+        pytest.param(CARD, "gpu-1", KNOWN, ELSEWHERE, id="and another node offers it"),
+        pytest.param("aliyun.com/gpu-mem", "", KNOWN, SHARE, id="a share"),
+        pytest.param("aliyun.com/gpu-mem", "gpu-1", KNOWN, SHARE, id="a share of this node"),
+        pytest.param("aliyun.com/gpu-mem", "net-1", KNOWN, ELSEWHERE, id="a share of another"),
+        pytest.param("tencent.com/vcuda-core", "", KNOWN, SHARE, id="a share of no node"),
+        pytest.param("example.com/accelerator", "", KNOWN, HIDE, id="another name"),
+        pytest.param(
+            "example.com/accelerator",
+            "",
+            replace(KNOWN, settings=Settings(guard=EVERYWHERE)),
+            SHARE,
+            id="a name in the settings",
+        ),
+        pytest.param(
+            "gears.example/a",
+            "",
+            replace(KNOWN, settings=Settings(guard=EVERYWHERE)),
+            SHARE,
+            id="a pattern in the settings",
+        ),
+        pytest.param(
+            "example.com/accelerator",
+            "cpu-1",
+            replace(KNOWN, settings=Settings(guard=EVERYWHERE)),
+            ELSEWHERE,
+            id="a name in the settings, and a node without",
+        ),
+        pytest.param(
+            CLASS,
+            "",
+            replace(KNOWN, settings=Settings(gpu_resources=(CLASS,))),
+            "",
+            id="a device class that the settings call a GPU",
+        ),
+        pytest.param("dra.example/gpu", "", KNOWN, CLAIM, id="a name that only DRA serves"),
+        pytest.param(LEGACY, "cpu-1", KNOWN, "", id="no kubelet runs a pod without a native name"),
+        pytest.param(
+            "example.com/old",
+            "",
+            replace(KNOWN, settings=Settings(legacy_resources=("example.com/old",))),
+            "",
+            id="a legacy name, which will be renamed",
+        ),
+        pytest.param(
+            "example.com/old",
+            "gpu-1",
+            replace(KNOWN, settings=Settings(legacy_resources=("example.com/old",))),
+            ELSEWHERE,
+            id="a legacy name that a kubelet drops",
+        ),
+    ],
+)
+def test_a_name_counts_only_if_it_can_be_had(
+    name: str, node: str, cx: Context, message: str
+) -> None:
+    expected = []
+    if message == SHARE:
+        expected = [notes(name)]
+    elif message:
+        expected = [appends(message=message, shown=name)]
+    assert list(judged(on_node(name, node), cx).findings) == expected
+
+
+def test_a_node_name_that_is_no_text_is_none() -> None:
+    made = on_node(GPU, "")
+    made["spec"]["nodeName"] = 7
+    assert judged(made, KNOWN).findings == ()
+
+
+def test_amounts_that_add_up_to_none_in_64_bits_count_as_none() -> None:
+    """The scheduler sums them up, and a kubelet drops a name that its node does not have."""
+    name = "example.com/gpu"
+    quarter = {"resources": {"limits": {name: str(2**62)}}}
+    obj = pod(*(plain(name=each, **copy.deepcopy(quarter)) for each in "abcd"))
+    assert [each.message for each in judged(obj).findings] == [
+        TOO_MANY.format(each, name) for each in "abcd"
+    ]
+    assert [each["env"] for each in obj["spec"]["containers"]] == [[VOID]] * 4
+
+
+FROM_CONFIG = {"name": VARIABLE, "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}
+
+
+def kai(*env: Raw, annotations: Any = None, **spec: Any) -> Raw:
+    made = pod(plain(*env), **{"schedulerName": "kai-scheduler", **spec})
+    made["metadata"]["annotations"] = (
+        {"gpu-fraction": "0.5"} if annotations is None else annotations
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "annotation"),
+    [
+        pytest.param(kai(FROM_CONFIG), "gpu-fraction", id="a fraction"),
+        pytest.param(
+            kai(FROM_CONFIG, annotations={"gpu-memory": "2000"}), "gpu-memory", id="memory"
+        ),
+        pytest.param(kai(VOID, FROM_CONFIG), "gpu-fraction", id="the last entry counts"),
+        pytest.param(kai(FROM_CONFIG, shown("all")), "", id="and here it is another"),
+        pytest.param(kai(FROM_SECRET), "", id="from a Secret"),
+        pytest.param(kai(shown("all")), "", id="a value"),
+        pytest.param(kai(), "", id="no variable"),
+        pytest.param(kai(envFrom=[config()]), "", id="envFrom"),
+        pytest.param(kai(FROM_CONFIG, schedulerName="volcano"), "", id="another scheduler"),
+        pytest.param(kai(FROM_CONFIG, schedulerName=None), "", id="the default scheduler"),
+        pytest.param(kai(FROM_CONFIG, nodeName="gpu-1"), "", id="with a node"),
+        pytest.param(kai(FROM_CONFIG, annotations={}), "", id="no annotation"),
+        pytest.param(
+            kai(FROM_CONFIG, annotations={"gpu-fraction": "0"}), "", id="a fraction of nothing"
+        ),
+        pytest.param(
+            kai(FROM_CONFIG, annotations={"gpu-fraction": "some"}), "", id="no number at all"
+        ),
+        pytest.param(
+            kai(FROM_CONFIG, annotations={"gpu-fraction-num-devices": "2"}), "", id="how many only"
+        ),
+    ],
+)
+def test_a_fraction_by_annotation_needs_all_its_signs(made: Raw, annotation: str) -> None:
+    env = copy.deepcopy(made["spec"]["containers"][0].get("env"))
+    if annotation:
+        found = notes(annotation, FRACTION, ENV)
+        assert list(judged(made, KNOWN).findings) == [found]
+        assert made["spec"]["containers"][0]["env"] == env
+    else:
+        judged(made, KNOWN)
+        assert made["spec"]["containers"][0]["env"] == [VOID]
+
+
+def test_the_audit_of_a_fraction_knows_that_the_scheduler_chose_its_node() -> None:
+    seen = Pod(kai(FROM_CONFIG, nodeName="gpu-1"))
+    assert rule.exposures(seen, Settings(), "team-a") == ()
+    assert rule.unguarded(seen, Settings(), "team-a") == 0
+
+
+FINAL = replace(KNOWN, final=True)
+
+
+@pytest.mark.parametrize(
+    ("made", "messages"),
+    [
+        pytest.param(pod(plain(VOID)), [], id="void"),
+        pytest.param(pod(plain()), [HIDE], id="nothing"),
+        pytest.param(pod(plain(shown("all"), VOID)), [], id="the last entry counts: void"),
+        pytest.param(pod(plain(VOID, shown("all"))), [HIDE], id="the last entry counts: all"),
+        pytest.param(pod(plain(shown("void,all"))), [HIDE], id="void in a list shows the others"),
+        pytest.param(pod(plain(shown("none"))), [HIDE], id="none, which old toolkits take for all"),
+        pytest.param(pod(plain(FROM_CONFIG)), [HIDE], id="valueFrom"),
+        pytest.param(pod(plain(envFrom=[config()])), [HIDE], id="envFrom"),
+        pytest.param(pod(plain(VOID, envFrom=[config()])), [], id="void wins over envFrom"),
+        pytest.param(pod(gpu()), [], id="GPUs"),
+        pytest.param(pod(gpu(VOID)), [], id="GPUs and void, to its own loss"),
+        pytest.param(pod(gpu(shown("all"))), [PLUGIN], id="GPUs and all"),
+        pytest.param(on_node(GPU, "cpu-1"), [ELSEWHERE], id="GPUs that its node has not"),
+        pytest.param(on_node("nvidia.com/nope", ""), [NOWHERE], id="a name of no node"),
+        pytest.param(on_node(GPU, "gpu-1", str(2**64)), [TOO_MANY], id="too many"),
+        pytest.param(on_node(CARD, ""), [], id="a name that may bring GPUs"),
+        pytest.param(kai(FROM_CONFIG), [], id="a fraction"),
+        pytest.param(pod(claiming()), [CLAIM], id="a claim"),
+        pytest.param(
+            pod(plain(VOID, securityContext={"privileged": True})), [], id="privileged is told once"
+        ),
+        pytest.param(
+            pod(plain(name="a"), plain(VOID, name="b"), plain(name="c")), [HIDE, HIDE], id="two"
+        ),
+    ],
+)
+def test_what_reaches_the_end_of_admission(made: Raw, messages: list[str]) -> None:
+    before = copy.deepcopy(made)
+    verdict = run((rule,), made, FINAL, every_pod=True)
+    assert verdict.failed == ()
+    assert verdict.patch == []
+    assert made == before
+    assert [each.action for each in verdict.findings] == ["denied"] * len(messages)
+    for each, message in zip(verdict.findings, messages, strict=True):
+        assert message.split("{}")[1] in each.message
+    judged(made, KNOWN)
+    assert run((rule,), made, FINAL, every_pod=True).findings == (), "what the guard made is safe"
+
+
+@pytest.mark.parametrize("mode", [Mode.WARN, Mode.AUDIT, Mode.OFF])
+def test_the_end_of_admission_says_nothing_where_the_guard_changes_nothing(mode: Mode) -> None:
+    cx = replace(FINAL, modes=Modes(mode))
+    assert run((rule,), pod(plain(shown("all"))), cx, every_pod=True).findings == ()
+
+
+def test_the_end_of_admission_judges_only_the_ephemeral_containers_of_an_update() -> None:
+    obj = pod(plain(shown("all")))
+    obj["spec"]["ephemeralContainers"] = [plain(name="old"), plain(name="new")]
+    cx = replace(FINAL, only_ephemeral=frozenset({"new"}))
+    (found,) = run((rule,), obj, cx, every_pod=True).findings
+    assert found.at == SPEC / "ephemeralContainers" / 1 / "env"
+
+
 @pytest.mark.parametrize(
     ("new", "expected"),
     [
@@ -628,7 +987,7 @@ EXPOSED = [
     pytest.param(gpu(VOID, envFrom=[config()]), (), 0, id="GPUs and void, which wins"),
     pytest.param(gpu(envFrom=[config()]), ("env-from",), 0, id="GPUs and envFrom"),
     pytest.param(gpu(securityContext={"privileged": True}), (), 0, id="GPUs and privileged"),
-    pytest.param(claiming(FROM_SECRET), ("variable",), 0, id="a claim and valueFrom"),
+    pytest.param(claiming(FROM_SECRET), ("variable",), 1, id="a claim and valueFrom"),
     pytest.param(
         plain(shown("all"), resources={"limits": {"nvidia.com/a100": 1}}),
         (),
@@ -732,8 +1091,6 @@ def test_whatever_the_pod_only_the_variable_changes_and_void_stands_once(spec: R
             values = [each for each in now.get("env") or [] if each["name"] == VARIABLE]
             if asked(was) & {GPU, LEGACY, MIG}:
                 assert values == []
-            elif was["resources"].get("claims") or CLASS in asked(was):
-                assert values in ([], [VOID])
             elif "nvidia.com/a100" in asked(was):
                 assert now == was
             else:

@@ -33,6 +33,7 @@ def create_app(endpoint: Endpoint) -> Flask:
     @app.post("/mutate")
     @app.post("/validate")
     @app.post("/guard")
+    @app.post("/guard/refuse")
     def admit() -> Response:
         return _flask(
             endpoint.post(
@@ -63,7 +64,7 @@ def create_app(endpoint: Endpoint) -> Flask:
     return app
 
 
-_PATHS = "POST reviews to /mutate, /validate or /guard; GET /healthz and /readyz"
+_PATHS = "POST reviews to /mutate, /validate, /guard or /guard/refuse; GET /healthz and /readyz"
 
 
 def _flask(answer: Answer) -> Response:

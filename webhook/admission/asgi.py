@@ -35,7 +35,7 @@ IN_TIME = 0.8  # of what the caller waits, a heavy review may take; then it is a
 LINGER_SECONDS = 1.0  # what a refused client may still send before the connection closes:
 LINGER_BYTES = 2 * LARGEST_BODY  # else it meets a reset and never reads why
 MOST_PIECES = 8192  # one-byte chunks cost more to take apart than any honest body does
-DIRECT = frozenset({"/mutate", "/validate", "/guard"})
+DIRECT = frozenset({"/mutate", "/validate", "/guard", "/guard/refuse"})
 TOO_MANY = 429
 _BAD = 400  # from here on, what the client frames is not trusted: the connection ends
 

@@ -1,4 +1,7 @@
-"""Road 1: from a review to the answer. `mutate` and `guard` never refuse a pod; `validate` may."""
+"""Road 1: from a review to the answer.
+
+`mutate` and `guard` never refuse a pod, `validate` and `refuse` never change one.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from webhook.telemetry.logs import Log
     from webhook.telemetry.metrics import Decision, Metrics
 
-MUTATE, VALIDATE, GUARD = "/mutate", "/validate", "/guard"
+MUTATE, VALIDATE, GUARD, REFUSE = "/mutate", "/validate", "/guard", "/guard/refuse"
 _LATE = "too many large objects of this namespace came at the same time; send it again"
 _MOST_NAMESPACES = 4096  # whose modes are remembered
 
@@ -87,21 +90,33 @@ class Decider:
 
     def guard(self, review: Review) -> bytes:
         """Keep GPUs out of the sight of containers that asked for none."""
+        return self._guarded(GUARD, review)
+
+    def refuse(self, review: Review) -> bytes:
+        """Refuse a pod that the guard, or what changed the pod after it, left unsafe."""
+        return self._guarded(REFUSE, review)
+
+    def _guarded(self, path: str, review: Review) -> bytes:
         began = perf_counter()
         made = subject.pod_of(review.request)
         pod = made or subject.debugged_pod_of(review.request)
         if pod is None:
-            return self._passed(GUARD, review, began)
+            return self._passed(path, review, began)
         cx = self._context(review.request["namespace"])
         if is_opted_out(cx.namespace_labels):
-            return self._passed(GUARD, review, began)
+            return self._passed(path, review, began)
         if over := _excess(review, pod):
-            return self._unfinished(GUARD, review, began, over)
+            return self._unfinished(path, review, began, over)
         added = None if made is not None else subject.added_to(review.request)
-        cx = replace(cx, today=_today(), only_ephemeral=added)
+        final = path == REFUSE
+        cx = replace(cx, today=_today(), fresh=self.fresh, only_ephemeral=added, final=final)
         verdict = run(self.guards, pod, cx, every_pod=True)
-        outcome = self._repaired(review, pod, began, verdict)
-        return self._answer(GUARD, review, pod, began, outcome)
+        if final:
+            self._report_failures(review, pod, began, verdict)
+            outcome = self._outcome(review, verdict.findings)
+        else:
+            outcome = self._repaired(review, pod, began, verdict, of_any_size=True)
+        return self._answer(path, review, pod, began, outcome)
 
     def validate(self, review: Review) -> bytes:
         """Refuse a pod that the rules in force deny; tell of whatever else was found.
@@ -163,15 +178,16 @@ class Decider:
         """
         namespace = subject.text(review.request.get("namespace"))
         cx = self._context(namespace)
-        rules = {MUTATE: self.rules, VALIDATE: self.policy, GUARD: self.guards}[path]
+        rules = {MUTATE: self.rules, VALIDATE: self.policy}.get(path, self.guards)
         modes = {cx.modes.of(rule.CODE): rule.CODE for rule in reversed(rules)}
         if is_opted_out(cx.namespace_labels) or modes.keys() <= {Mode.OFF}:
             return self._passed(path, review, began)
         denial, warnings = "", []
-        if path == VALIDATE and Mode.ENFORCE in modes and subject.makes_a_pod(review.request):
+        is_pod = path == REFUSE or (path == VALIDATE and subject.makes_a_pod(review.request))
+        if is_pod and Mode.ENFORCE in modes:
             code = modes[Mode.ENFORCE]
             denial = f"{response.US}: {code} is in force here and could not judge this pod: {why}"
-        elif modes.keys() & {Mode.WARN, Mode.ENFORCE}:
+        elif path != REFUSE and modes.keys() & {Mode.WARN, Mode.ENFORCE}:
             what = "unjudged" if path == VALIDATE else "unrepaired"
             warnings = [response.warning(response.US, f"this was let through {what}: {why}")]
         obj = as_map(review.request.get("object"))
@@ -194,14 +210,21 @@ class Decider:
         return cx
 
     def _repaired(
-        self, review: Review, pod: dict[str, Any], began: float, verdict: Verdict
+        self,
+        review: Review,
+        pod: dict[str, Any],
+        began: float,
+        verdict: Verdict,
+        *,
+        of_any_size: bool = False,
     ) -> Outcome:
         """What the rules did, with a patch that has been tried."""
         self._report_failures(review, pod, began, verdict)
         outcome = self._outcome(review, _undenied(verdict.findings))
         if not verdict.patch:
             return outcome
-        patch, fault, level = _tried(review, pod, self._annotated(review, pod, verdict))
+        noted = self._annotated(review, pod, verdict)
+        patch, fault, level = _tried(review, pod, noted, of_any_size=of_any_size)
         if fault:
             text = f"this was let through unrepaired: {fault}; repair its manifest"
             told = {"level": level, "error": fault}
@@ -329,11 +352,13 @@ def _word(findings: Sequence[Finding]) -> str:
     return "audited" if all(found.mode is Mode.AUDIT for found in findings) else "reported"
 
 
-def _tried(review: Review, pod: dict[str, Any], verdict: Verdict) -> tuple[bytes, str, str]:
+def _tried(
+    review: Review, pod: dict[str, Any], verdict: Verdict, *, of_any_size: bool
+) -> tuple[bytes, str, str]:
     """The patch in bytes; why it must not be sent, if so, and how bad that is."""
     try:
         patch = dump(verdict.patch)
-        return patch, flaw(review, patch, pod), "warning"
+        return patch, flaw(review, patch, pod, of_any_size=of_any_size), "warning"
     except RecursionError:
         return b"", "it is nested too deeply", "warning"
     except Exception as error:  # noqa: BLE001  # a patch that fails its test is not sent

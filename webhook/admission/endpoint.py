@@ -52,6 +52,7 @@ class Endpoint:
             "/mutate": decider.mutate,
             "/validate": decider.validate,
             "/guard": decider.guard,
+            "/guard/refuse": decider.refuse,
         }
 
     def post(self, path: str, content_type: str, content_encoding: str, body: bytes) -> Answer:

@@ -78,14 +78,17 @@ def _told(found: Finding) -> bool:
 def denials_of(
     findings: Iterable[Finding], allows_exception: Callable[[str], bool], contact: str
 ) -> str:
-    """All reasons for which the object is refused, a line each, then what its owner can do.
+    """Why the object is refused: the first few of many reasons, then what its owner can do.
 
     Nothing if there is no reason. An exception is named only where it would be enough.
     """
     found = [each for each in findings if each.action == "denied"]
     if not found:
         return ""
-    lines = [printable(f"{e.code}: {e.message}{_mark(e)}") for e in found]
+    reasons = list(dict.fromkeys(printable(f"{e.code}: {e.message}{_mark(e)}") for e in found))
+    lines, more = reasons[:MOST_WARNINGS], len(reasons) - MOST_WARNINGS
+    if more > 0:
+        lines.append(f"and {more} more")
     codes = list(dict.fromkeys(each.code for each in found))
     if all(map(allows_exception, codes)):
         notes = ", ".join(f'{ALLOW}{code}: "reason (until DATE)"' for code in codes)
@@ -93,7 +96,7 @@ def denials_of(
             f"To be let in all the same, annotate the pod (of a workload: its template): {notes}."
         )
     lines.append(_with(contact, f"More: `gpu-webhook explain {codes[0]}`"))
-    return "\n".join(dict.fromkeys(lines))
+    return "\n".join(lines)
 
 
 def warnings_of(findings: Iterable[Finding], contact: str) -> list[str]:

@@ -664,8 +664,8 @@ _CAPACITY = Group(
             "schedulers",
             "Further schedulers",
             ListOf(SCHEDULER),
-            "Their pods are judged as those of default-scheduler; pods of any other scheduler get "
-            "a warning at most.",
+            "Their pods are judged as those of default-scheduler. About pods of any other "
+            "scheduler GPU301 only warns.",
             ["my-scheduler"],
             "schedulers",
         ),
@@ -759,6 +759,25 @@ _GUARD = Group(
             "the default one.",
             [{"namespaces": ["gpu-operator"], "labels": {"app": "dcgm-exporter"}}],
             "exempt",
+        ),
+        Setting(
+            "resources",
+            "Further names that bring GPUs",
+            ListOf(RESOURCES),
+            "Resource names by which a container gets a GPU or a part of one; a * at the end "
+            "stands for any rest. Containers that ask for one are left alone. Names that contain "
+            "gpu or cuda, and names of nvidia.com that a node offers, need not be listed.",
+            ["example.com/accelerator"],
+            "resources",
+        ),
+        Setting(
+            "fractionSchedulers",
+            "Schedulers that share GPUs by annotation",
+            ListOf(SCHEDULER),
+            "With one of these, the annotation gpu-fraction or gpu-memory is a right to a GPU, if "
+            "the container has NVIDIA_VISIBLE_DEVICES from a ConfigMap.",
+            ["kai-scheduler"],
+            "fraction_schedulers",
         ),
     )
 )

@@ -57,6 +57,9 @@ class NodeIndex:
     former: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # key -> a table
     opened: tuple[str, str, str] = ("", "", "")  # sets: open labels, open GPUs, nodes that may come
     hints: tuple[tuple[str, str], ...] = ()  # what an autoscaler may add, and the set of it
+    # Names that may bring a GPU -> the nodes that have them, if only with the amount 0: a kubelet
+    # runs a pod without the resources that its node does not name at all.
+    offered: Mapping[str, str] = field(default_factory=dict)
     loads: Callable[[str], Any] = json.loads
 
     @cached_property
@@ -169,6 +172,11 @@ class NodeIndex:
         """The nodes that show none of the resource, but may get any amount of it."""
         return self.open_gpus and self.open_gpus & ~self._step("allocatable", resource, 1)
 
+    def offers(self, resource: str) -> NodeSet:
+        """The nodes that name this resource, whatever the amount."""
+        text = self.offered.get(resource)
+        return nodesets.decode(text) if text is not None else 0
+
     @cached_property
     def _decoded(self) -> dict[tuple[str, str, int], NodeSet]:
         return {}
@@ -223,6 +231,7 @@ class NodeIndex:
                 nodesets.encode(numbers.may_come),
             ),
             hints=tuple((words, nodesets.encode(found)) for words, found in numbers.hints.items()),
+            offered={r: nodesets.encode(found) for r, found in numbers.offered.items()},
         )
 
     def as_data(self) -> dict[str, Any]:
@@ -244,6 +253,7 @@ class NodeIndex:
             "former": dict(self.former),
             "open": list(self.opened),
             "hints": [list(each) for each in self.hints],
+            "offered": dict(self.offered),
         }
 
     @classmethod
@@ -265,6 +275,7 @@ class NodeIndex:
             former=data["former"],
             opened=tuple(data["open"]),
             hints=tuple((words, text) for words, text in data["hints"]),
+            offered=data["offered"],
             loads=loads,
         )
 
@@ -307,6 +318,7 @@ class _Numbers:
         self.open_gpus: list[int] = []
         self.may_come: list[int] = []
         self.hints: dict[str, list[int]] = {}
+        self.offered: dict[str, list[int]] = {}
         self._nodes: dict[str, int] = {}
         self._sums: dict[str, int] = {}
         self._held: dict[str, int] = {}
@@ -323,6 +335,8 @@ class _Numbers:
         for number, name in zip(numbers, each.nodes, strict=False):
             self.names.setdefault(name, []).append(number)
         self.taints.setdefault(each.taints, []).extend(numbers)
+        for resource in (*each.gpus, *each.others):
+            self.offered.setdefault(resource, []).extend(numbers)
         for resource, amount in each.counted.items():
             if amount > 0:
                 self._amounts(each, resource, amount, numbers)

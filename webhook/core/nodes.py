@@ -23,6 +23,7 @@ _MANY = 32  # values of one label: below this, a label is worth a class of its o
 class Node:
     """One node; `gpus` is allocatable by resource name, `held` what pods on it asked for.
 
+    `others` are names that count no GPUs by the settings, but may bring one, or a share of one.
     Devices fail and come back, and so do labels: see NodeClass for the rest.
     """
 
@@ -35,6 +36,7 @@ class Node:
     former: Former = field(default_factory=dict)
     joining: bool = False
     created: float = 0.0  # seconds of the epoch; 0.0 if nothing says so
+    others: tuple[str, ...] = ()
 
     @property
     def counted(self) -> Mapping[str, int]:
@@ -44,7 +46,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
-    """Nodes that are alike in labels (but those unique to a node), taints and GPU amounts.
+    """Nodes that are alike in labels (but those unique to a node), taints and what they offer.
 
     `held`, `unique` (labels) and `former` are per node, in the order of `nodes`; each may be left
     out. `most` holds the largest amounts that the nodes have shown, where `gpus` is less. `former`
@@ -76,6 +78,8 @@ class NodeClass:
         """The largest amount of each resource that the nodes have shown."""
         return {**self.gpus, **self.most} if self.most else self.gpus
 
+    others: tuple[str, ...] = ()
+
     @property
     def has_gpus(self) -> bool:
         return any(amount > 0 for amount in self.counted.values())
@@ -105,7 +109,8 @@ def group(nodes: Iterable[Node]) -> tuple[NodeClass, ...]:
     for node in nodes:
         labels = tuple(sorted(item for item in node.labels.items() if item[0] not in unique))
         amounts = tuple(tuple(sorted(each.items())) for each in (node.gpus, node.most))
-        classes.setdefault((labels, node.taints, amounts, node.joining), []).append(node)
+        kind = (labels, node.taints, amounts, node.others, node.joining)
+        classes.setdefault(kind, []).append(node)
     return tuple(_class(members, unique) for members in classes.values())
 
 
@@ -122,6 +127,7 @@ def _class(members: Sequence[Node], unique: frozenset[str]) -> NodeClass:
         former=tuple(node.former for node in members) if any(n.former for n in members) else (),
         open_labels=first.joining,
         open_gpus=first.joining,
+        others=first.others,
     )
 
 

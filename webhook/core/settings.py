@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from webhook.core.modes import Mode
     from webhook.core.selection import Selection
 
+_NVIDIA = "nvidia.com/"
+DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"  # a claim written as a resource (KEP-5004)
+
 # Taints that say "not now" or "not this pod", never "GPU": they are not ours to tolerate.
 UNTOLERABLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 AUTOSCALER_TAINTS = (
@@ -298,6 +301,11 @@ MANAGEMENT_NAMESPACES = (
     "nvidia-device-plugin",
     "nvidia-dra-driver-gpu",
     "nvidia-network-operator",
+    "gpu-resources",  # where the documentation of AKS installs the device plugin
+    # DCGM exporters of GKE, of Google's managed Prometheus and of Amazon's Container Insights.
+    "gke-managed-system",
+    "gmp-public",
+    "amazon-cloudwatch",
 )
 
 
@@ -307,6 +315,11 @@ class Guard:
 
     # No labels by default: whoever makes a pod could exempt it himself.
     exempt: tuple[Exempt, ...] = (Exempt(MANAGEMENT_NAMESPACES),)
+    # Names by which a GPU or a share of one comes, besides those that can be seen to be such.
+    resources: tuple[str, ...] = ()  # a `*` at the end stands for any rest
+    # Their fractions of a GPU are annotations. They place the pods themselves: where there is no
+    # such scheduler, nobody does, so the name alone opens nothing.
+    fraction_schedulers: tuple[str, ...] = ("kai-scheduler",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +382,23 @@ class Settings:
     def is_gpu(self, name: str) -> bool:
         """True for a resource name that counts GPUs today."""
         return name in self._gpu_names or name.startswith(self._gpu_prefixes)
+
+    def may_bring_gpus(self, name: str) -> bool:
+        """True for a resource name by which a GPU or a share of one may come, of any vendor.
+
+        volcano.sh/vgpu-number, aliyun.com/gpu-mem, tencent.com/vcuda-core and many more. A device
+        class is no such name: what it stands for is a claim (KEP-5004).
+        """
+        return self.is_known_to_bring_gpus(name) or name.startswith(_NVIDIA)
+
+    def is_known_to_bring_gpus(self, name: str) -> bool:
+        """The same but for other names of nvidia.com, which may be network cards, too."""
+        if self.is_gpu(name):
+            return True
+        lower = name.lower()
+        return not name.startswith(DEVICE_CLASS) and (
+            "gpu" in lower or "cuda" in lower or matches(self.guard.resources, name)
+        )
 
     @cached_property
     def _gpu_names(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ from webhook.core.nodes import Node
 from webhook.core.pod import Pod, as_items, as_map
 from webhook.core.requests import gpu_requests
 from webhook.core.selection import Selection
-from webhook.core.settings import Taint
+from webhook.core.settings import DEVICE_CLASS, Taint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,8 +31,6 @@ _OURS = "gpu-webhook.dev/"
 _POD_SECURITY = "pod-security.kubernetes.io/enforce"
 _WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"  # of PodTolerationRestriction
 _FINISHED = ("Succeeded", "Failed")
-# KEP-5004: each device class is also asked for under a name of its own.
-_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 
 _MOST = 2**40  # devices of one node, or of one pod
 
@@ -78,6 +76,7 @@ def node(raw: Raw, settings: Settings) -> Node:
         _shared(tuple(sorted(offered.items()))),
         most=_shared(tuple(sorted(more.items()))),
         created=_seconds(metadata.get("creationTimestamp")),
+        others=_names(tuple(sorted(_others(allocatable or status.get("capacity"), settings)))),
     )
 
 
@@ -120,6 +119,19 @@ def _amounts(amounts: object, settings: Settings) -> Iterator[tuple[str, int]]:
             value = quantity.parse(amount)
             if value is not None:
                 yield name, _counted(quantity.whole(value))
+
+
+def _others(amounts: object, settings: Settings) -> Iterator[str]:
+    """Names by which a GPU or a share of one may come, though the settings count none of them."""
+    for name in as_map(amounts):
+        if settings.may_bring_gpus(name) and not settings.is_gpu(name):
+            yield name
+
+
+@lru_cache(maxsize=4096)
+def _names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """One tuple for all nodes that offer the same."""
+    return names
 
 
 def _counted(amount: int) -> int:
@@ -188,6 +200,6 @@ def _selections(part: object) -> Iterator[Selection]:
 
 def device_class(raw: Raw) -> tuple[str, ...]:
     """The resource names that this class serves in place of a device plugin."""
-    name = _DEVICE_CLASS + str(as_map(raw.get("metadata")).get("name", ""))
+    name = DEVICE_CLASS + str(as_map(raw.get("metadata")).get("name", ""))
     extended = as_map(raw.get("spec")).get("extendedResourceName")
     return (name, extended) if isinstance(extended, str) and extended else (name,)

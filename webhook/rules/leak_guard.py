@@ -9,39 +9,50 @@ says wins over the device plugin's list.
 Does: judges containers of every kind, also those that `kubectl debug` adds.
 - Without GPUs, a container gets `NVIDIA_VISIBLE_DEVICES=void`: written over what stands there,
   value or valueFrom, as one entry. `none` and an empty value are written over too: toolkits before
-  1.18.2 gave all GPUs for `none`. As env wins over envFrom, envFrom does not matter here.
+  1.18.2 gave all GPUs for `none`. As env wins over envFrom, envFrom does not matter here. A DRA
+  claim or a device class changes nothing: `void` hides nothing that a claim brings.
+- With GPUs (a name of `resources.gpus`), it loses all entries of the variable, which would override
+  what the device plugin says; an envFrom that may bring it is reported, unless its prefix makes
+  that impossible.
+- With another name that may bring a GPU or a part of one, it is left alone with a notice: a name
+  that contains `gpu` or `cuda`, of any vendor; a name of nvidia.com that a node offers; a name in
+  `guard.resources`. So is a fraction of a GPU by KAI: the annotation `gpu-fraction` or
+  `gpu-memory`, a scheduler of `guard.fractionSchedulers`, no nodeName, and the variable from a
+  ConfigMap.
+- A name counts only if it can be had. With nodeName the kubelet drops the resources that its node
+  does not name, so only names that this node is known to offer count. Amounts of 2^63 and more in
+  one pod count as none: the scheduler and the kubelet read their last 64 bits.
 - What no variable mends is reported: `privileged`; host paths that the container mounts and that
   hold device nodes of GPUs (`/dev/nvidia*`, `/dev`, `/`) or a CUDA driver; host paths mounted at
   `/var/run/nvidia-container-devices`, where the toolkit may look for a list of devices.
-- With GPUs, it loses all entries of the variable, which would override what the device plugin says;
-  an envFrom that may bring it is reported, unless its prefix makes that impossible. The same goes
-  for DRA claims and device classes, but there `void` stays: it hides nothing that a claim brings.
-- With another resource of nvidia.com that the settings do not count as a GPU, it is reported and
-  left alone: that may be a renamed GPU, which `void` would take away.
 
 Pods of GPU management software are exempt by `guard.exempt`.
 
-Safety: safe. `void` hides GPUs, and nothing else.
+Safety: safe. `void` hides GPUs, and nothing else. Where the component `guard-refuse` is installed
+and the mode is enforce, a pod is denied that reaches the end of admission without this.
 """
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core import quantity
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.host_paths import clean, lists_devices, shows_devices, shows_driver
+from webhook.core.modes import Mode
 from webhook.core.pod import as_items, as_map
+from webhook.core.rule import Context
+from webhook.core.settings import DEVICE_CLASS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.core.edits import Edit
     from webhook.core.pod import Container, Pod
     from webhook.core.pointer import Path
-    from webhook.core.rule import Context
     from webhook.core.settings import Settings
 
 NAME = "leak-guard"
@@ -52,29 +63,44 @@ EXPOSURES = ("variable", "env-from", "privileged", "device", "driver-path", "dev
 
 _VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 _VOID = "void"
-_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"  # KEP-5004: a claim written as a resource
-_VENDOR = "nvidia.com/"
+_FRACTIONS = ("gpu-fraction", "gpu-memory")  # annotations of KAI-Scheduler (pkg/common/constants)
+_NONE = Fraction(0)
+_OVERFLOW = 2**63  # from here on the scheduler and the kubelet read another number
 _EVERYDAY = {"cpu", "memory"}  # of every pod: the audit looks at all that a cluster has
-_SHOWN = 50  # characters of a path in a message: it is one line
+_SHOWN = 50  # characters of a path or a name in a message: it is one line
+_FEW = 8  # entries that are taken out one by one; of more, the whole list is written anew
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if _is_exempt(pod, cx.settings, cx.namespace):
         return
+    judged = (
+        each
+        for each in _held(pod, cx, _text(pod.spec.get("nodeName")))
+        if cx.only_ephemeral is None or _is_added(each.container, cx.only_ephemeral)
+    )
+    if cx.final:
+        if cx.modes.of(CODE) is Mode.ENFORCE:
+            yield from _still_open(judged)
+        return
     host_paths = _host_paths(pod)
-    for container in pod.containers:
-        if cx.only_ephemeral is not None and not (
-            container.kind == "ephemeralContainers" and container.name in cx.only_ephemeral
-        ):
-            continue
-        match _held(container, cx.settings):
-            case _Held.NOTHING:
-                yield from _hidden(container)
-                yield from _ways_around(container, host_paths)
-            case _Held.UNKNOWN:
-                yield Finding(CODE, container.at / "resources", _say("?", container), severity=_ASK)
-            case held:
-                yield from _as_given(container, held)
+    for each in judged:
+        match each.by:
+            case _By.GPUS:
+                yield from _as_given(each.container)
+            case _By.SHARE:
+                at = each.container.at / "resources"
+                yield Finding(CODE, at, _say(each), severity=Severity.NOTICE)
+            case _By.FRACTION:
+                at = each.container.at / "env"
+                yield Finding(CODE, at, _say(each), severity=Severity.NOTICE)
+            case _:
+                yield from _hidden(each)
+                yield from _ways_around(each.container, host_paths)
+
+
+def _is_added(container: Container, names: frozenset[str]) -> bool:
+    return container.kind == "ephemeralContainers" and container.name in names
 
 
 def exposures(pod: Pod, settings: Settings, namespace: str) -> tuple[str, ...]:
@@ -87,13 +113,12 @@ def exposures(pod: Pod, settings: Settings, namespace: str) -> tuple[str, ...]:
         return ()
     found: set[str] = set()
     host_paths = _host_paths(pod)
-    for container in pod.containers:
-        held = _held(container, settings)
-        if held is _Held.UNKNOWN:
+    for container, by, _ in _held(pod, Context(settings)):
+        if by in _SHARED:
             continue
         if _shows_something(container):
             found.add("variable")
-        if held is _Held.NOTHING:
+        if by is not _By.GPUS:
             found.update(way for way, _, _ in _open_ways(container, host_paths))
         elif not _entries(container) and _brought_by_env_from(container):
             found.add("env-from")
@@ -105,16 +130,32 @@ def unguarded(pod: Pod, settings: Settings, namespace: str) -> int:
     if _is_exempt(pod, settings, namespace):
         return 0
     return sum(
-        _held(container, settings) is _Held.NOTHING and not _is_void(_entries(container))
-        for container in pod.containers
+        each.by not in _SEEING and not _is_void(_entries(each.container))
+        for each in _held(pod, Context(settings))
     )
 
 
 _ASK = Severity.PERSON
+_SET = "set its env NVIDIA_VISIBLE_DEVICES to void, once; "
+_ELSE = "with anything else, or nothing, it may see all GPUs of its node"
 _TEXTS = {
-    "void": (
-        "container {} asks for no GPU: set its env NVIDIA_VISIBLE_DEVICES to void, once; "
-        "with anything else, or nothing, it may see all GPUs of its node"
+    "void": f"container {{}} asks for no GPU: {_SET}{_ELSE}",
+    "claim": (
+        f"container {{}} has its devices by a claim: {_SET}void hides nothing that a claim brings"
+    ),
+    "not on this node": (
+        "container {} asks for {}, but the node in nodeName is not known to offer it, so the "
+        f"container may run without: {_SET}{_ELSE}"
+    ),
+    "nowhere": f"container {{}} asks for {{}}, which no node offers: {_SET}{_ELSE}",
+    "too many": f"container {{}} asks for 2^63 {{}} or more, which counts as none: {_SET}{_ELSE}",
+    "share": (
+        "container {} asks for {}, which may bring a GPU or a part of one, so it is left alone; if "
+        "it counts whole GPUs, list it in resources.gpus"
+    ),
+    "fraction": (
+        "container {} has a part of a GPU by the annotation {}, so its env NVIDIA_VISIBLE_DEVICES "
+        "is left alone"
     ),
     "privileged": (
         "container {} asks for no GPU but is privileged, so it sees all of its node: drop "
@@ -132,30 +173,44 @@ _TEXTS = {
         "the device plugin chooses the GPUs of container {}: delete its env "
         "NVIDIA_VISIBLE_DEVICES, which would override that choice"
     ),
-    "claim": (
-        "a claim gives container {} its devices: delete its env NVIDIA_VISIBLE_DEVICES, which may "
-        "show it others"
-    ),
     "env-from": (
         "envFrom of container {} may bring NVIDIA_VISIBLE_DEVICES, which would override the "
         "devices given to it: name the keys in env, or give envFrom a prefix"
     ),
-    "?": (
-        "container {} asks for a resource of nvidia.com that resources.gpus does not list, so it "
-        "is left alone: list the name if it counts GPUs"
-    ),
 }
 
 
-def _say(what: str, container: Container, shown: str = "") -> str:
-    return _TEXTS[what].format(container.name, shown)
+class _By(Enum):
+    """By what a container has GPUs, or why it has none. The value is the text that says so."""
 
-
-class _Held(Enum):
-    NOTHING = "nothing of ours"
     GPUS = "gpus"
+    SHARE = "share"
+    FRACTION = "fraction"
+    TOO_MANY = "too many"
+    ELSEWHERE = "not on this node"
+    NOWHERE = "nowhere"
     CLAIM = "claim"
-    UNKNOWN = "another resource of the vendor"
+    NOTHING = "void"
+
+
+_SHARED = (_By.SHARE, _By.FRACTION)
+_SEEING = (_By.GPUS, *_SHARED)
+
+
+class _Held(NamedTuple):
+    """A container, and by what it has GPUs; `shown` is the name that says so."""
+
+    container: Container
+    by: _By
+    shown: str = ""
+
+
+def _say(held: _Held) -> str:
+    return _about(held.by.value, held.container, held.shown)
+
+
+def _about(what: str, container: Container, shown: str = "") -> str:
+    return _TEXTS[what].format(container.name, shown[:_SHOWN])
 
 
 def _is_exempt(pod: Pod, settings: Settings, namespace: str) -> bool:
@@ -163,33 +218,85 @@ def _is_exempt(pod: Pod, settings: Settings, namespace: str) -> bool:
     return any(each.covers(namespace, labels) for each in settings.guard.exempt)
 
 
-def _held(container: Container, settings: Settings) -> _Held:
-    """What the container asks for; a zero is no request (the kubelet gives nothing for it)."""
-    claims = as_items(as_map(container.raw.get("resources")).get("claims"))
-    held = {_Held.CLAIM} if claims else set()
+def _held(pod: Pod, cx: Context, node: str = "") -> Iterator[_Held]:
+    """By what each container has GPUs. `node` is where the author of the pod has placed it."""
+    asked = [_asked(container, cx.settings) for container in pod.containers]
+    totals: dict[str, Fraction] = {}
+    for each in asked:
+        for name, amount in each.items():
+            totals[name] = totals.get(name, _NONE) + amount
+    rights = {name: _right(name, total, cx, node) for name, total in totals.items()}
+    fraction = "" if node else _fraction(pod, cx.settings)
+    for container, names in zip(pod.containers, asked, strict=True):
+        found = {rights[name]: name for name in names}
+        by = next((each for each in _By if each in found), _By.NOTHING)
+        if by not in _SEEING and fraction and _comes_from_config_map(container):
+            yield _Held(container, _By.FRACTION, fraction)
+        elif by is _By.NOTHING and as_map(container.raw.get("resources")).get("claims"):
+            yield _Held(container, _By.CLAIM)
+        else:
+            yield _Held(container, by, found.get(by, ""))
+
+
+def _asked(container: Container, settings: Settings) -> dict[str, Fraction]:
+    """The amounts that may stand for GPUs; a zero is no request (the kubelet gives nothing)."""
+    found: dict[str, Fraction] = {}
     for section in (container.limits, container.requests):
-        for name, amount in section.items():
-            if name not in _EVERYDAY:
-                kind = _kind(name, settings)
-                if kind is not _Held.NOTHING and _is_positive(amount):
-                    held.add(kind)
-    return next(
-        (each for each in (_Held.GPUS, _Held.CLAIM, _Held.UNKNOWN) if each in held), _Held.NOTHING
+        for name, text in section.items():
+            if name not in _EVERYDAY and _is_of_interest(name, settings):
+                amount = quantity.parse(text)
+                if amount is not None and amount > found.get(name, _NONE):
+                    found[name] = amount
+    return found
+
+
+def _is_of_interest(name: str, settings: Settings) -> bool:
+    return (
+        settings.may_bring_gpus(name)
+        or name in settings.legacy_resources
+        or name.startswith(DEVICE_CLASS)
     )
 
 
-def _kind(name: str, settings: Settings) -> _Held:
+def _right(name: str, total: Fraction, cx: Context, node: str) -> _By:
+    """What comes with this name, of which all containers together ask for so many."""
+    settings, inventory = cx.settings, cx.inventory
     # A legacy name counts: it is about to be renamed.
-    if settings.is_gpu(name) or name in settings.legacy_resources:
-        return _Held.GPUS
-    if name.startswith(_DEVICE_CLASS):
-        return _Held.CLAIM
-    return _Held.UNKNOWN if name.startswith(_VENDOR) else _Held.NOTHING
+    counts = settings.is_gpu(name) or name in settings.legacy_resources
+    offering = inventory.index.offers(name) if inventory is not None else 0
+    served = inventory is not None and name in inventory.served_by_dra
+    if (name.startswith(DEVICE_CLASS) and not counts) or (served and not offering):
+        return _By.CLAIM
+    if total >= _OVERFLOW:
+        return _By.TOO_MANY
+    here = inventory.index.named(node) if node and inventory is not None else 0
+    if node and not _is_native(name) and not here & offering:
+        return _By.ELSEWHERE
+    if counts:
+        return _By.GPUS
+    known = inventory is not None and cx.fresh
+    if known and not offering and not settings.is_known_to_bring_gpus(name):
+        return _By.NOWHERE
+    return _By.SHARE  # where no node offers it, the scheduler finds no node
 
 
-def _is_positive(amount: object) -> bool:
-    value = quantity.parse(amount)
-    return value is not None and value.numerator > 0
+def _is_native(name: str) -> bool:
+    """Whether the name is no extended resource, so that no kubelet runs a pod without it."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def _fraction(pod: Pod, settings: Settings) -> str:
+    """The annotation by which a listed scheduler gives this pod a part of a GPU, if it does."""
+    if pod.spec.get("schedulerName") not in settings.guard.fraction_schedulers:
+        return ""
+    amounts = ((key, quantity.parse(pod.annotations.get(key))) for key in _FRACTIONS)
+    return next((key for key, amount in amounts if amount is not None and amount > 0), "")
+
+
+def _comes_from_config_map(container: Container) -> bool:
+    """True if the variable, of which the last entry counts, is read from a ConfigMap."""
+    entries = _entries(container)
+    return bool(entries) and "configMapKeyRef" in as_map(entries[-1][1].get("valueFrom"))
 
 
 def _entries(container: Container) -> list[tuple[int, dict[str, Any]]]:
@@ -205,21 +312,34 @@ def _is_void(entries: list[tuple[int, dict[str, Any]]]) -> bool:
     )
 
 
-def _hidden(container: Container) -> Iterator[Finding]:
+def _still_open(held: Iterable[_Held]) -> Iterator[Finding]:
+    """Containers in which the variable may show GPUs that nobody gave them: a denial each."""
+    for each in held:
+        entries = _entries(each.container)
+        hidden = bool(entries) and _is_void(entries[-1:])  # the last of several counts
+        if each.by in _SHARED or hidden or (each.by is _By.GPUS and not entries):
+            continue
+        yield Finding(CODE, each.container.at / "env", _say(each), severity=Severity.DENY)
+
+
+def _hidden(held: _Held) -> Iterator[Finding]:
     """`void`, written over the first entry there is; the other entries go."""
+    container = held.container
     entries = _entries(container)
     env = container.raw.get("env")
     if _is_void(entries) or not (env is None or isinstance(env, list)):
         return
     at = container.at / "env"
     edits: tuple[Edit, ...]
-    if entries:
+    if not entries:
+        edits = (Append(at, {"name": _VARIABLE, "value": _VOID}),)
+    elif len(entries) > _FEW:
+        edits = (Set(at, _rewritten(container, {"name": _VARIABLE, "value": _VOID})),)
+    else:
         first, *others = (at / position for position, _ in entries)
         edits = (_written(first, entries[0][1]), *map(Remove, others))
-    else:
-        edits = (Append(at, {"name": _VARIABLE, "value": _VOID}),)
     place = at / entries[0][0] if entries else at
-    yield Finding(CODE, place, _say("void", container), edits)
+    yield Finding(CODE, place, _say(held), edits)
 
 
 def _written(at: Path, entry: dict[str, Any]) -> Set:
@@ -228,17 +348,40 @@ def _written(at: Path, entry: dict[str, Any]) -> Set:
     return Set(at / "value", _VOID)
 
 
-def _as_given(container: Container, held: _Held) -> Iterator[Finding]:
-    """A container sees what it was given: nothing in the manifest may say otherwise."""
+def _rewritten(container: Container, *instead: dict[str, Any]) -> list[Any]:
+    """The whole list of variables, with these entries in the place of all of this name.
+
+    One operation however often the variable stands there: the patch must not grow without end.
+    """
     entries = _entries(container)
-    if entries and not (held is _Held.CLAIM and _is_void(entries)):
+    gone = {position for position, _ in entries}
+    kept = [each for at, each in enumerate(container.raw["env"]) if at not in gone]
+    first = entries[0][0]  # nothing is taken out before it
+    return [*kept[:first], *instead, *kept[first:]]
+
+
+def _as_given(container: Container) -> Iterator[Finding]:
+    """A container sees what the device plugin gives it: the manifest may say nothing else."""
+    entries = _entries(container)
+    if entries:
         at = container.at / "env"
-        edits = tuple(Remove(at / position) for position, _ in entries)
-        yield Finding(CODE, at / entries[0][0], _say(held.value, container), edits)
-    elif entries:
-        return  # `void` in env wins over envFrom
+        yield Finding(
+            CODE, at / entries[0][0], _about("gpus", container), tuple(_removed(container, entries))
+        )
     if _brought_by_env_from(container):
-        yield Finding(CODE, container.at / "envFrom", _say("env-from", container), severity=_ASK)
+        at = container.at / "envFrom"
+        yield Finding(CODE, at, _about("env-from", container), severity=_ASK)
+
+
+def _removed(container: Container, entries: Sequence[tuple[int, Any]]) -> Iterator[Edit]:
+    at = container.at / "env"
+    if len(entries) <= _FEW:
+        for position, _ in entries:
+            yield Remove(at / position)
+    elif kept := _rewritten(container):
+        yield Set(at, kept)
+    else:
+        yield Remove(at)
 
 
 def _brought_by_env_from(container: Container) -> bool:
@@ -264,7 +407,7 @@ def _shows_something(container: Container) -> bool:
 
 def _ways_around(container: Container, host_paths: Mapping[str, str]) -> Iterator[Finding]:
     for way, at, shown in _open_ways(container, host_paths):
-        yield Finding(CODE, at, _say(way, container, shown[:_SHOWN]), severity=_ASK)
+        yield Finding(CODE, at, _about(way, container, shown), severity=_ASK)
 
 
 def _open_ways(
