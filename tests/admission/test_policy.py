@@ -314,7 +314,8 @@ def test_what_the_guard_left_is_refused_where_it_is_in_force() -> None:
     assert answer["status"]["code"] == 403
     assert answer["status"]["message"] == (
         "GPU303: container c asks for no GPU: set its env NVIDIA_VISIBLE_DEVICES to void, once; "
-        "with anything else, or nothing, it may see all GPUs of its node [enforce: denied]"
+        "with anything else, or nothing, it may see all GPUs of its node [enforce: denied]\n"
+        "More: `gpu-webhook explain GPU303`"
     )
     assert answer["auditAnnotations"] == {"gpu303": "enforce: denied"}
     assert court.metrics.reviews == [("/guard/refuse", "denied")]
@@ -335,8 +336,8 @@ def test_a_safe_pod_passes_the_refusing_half_as_it_is() -> None:
 
 def test_a_denial_of_many_containers_names_the_first_few() -> None:
     lines = Court().refuse(showing(1, 900), STRICT)["status"]["message"].splitlines()
-    assert len(lines) == 11
-    assert lines[-1] == "and 891 more"
+    assert len(lines) == 12
+    assert lines[-2] == "and 891 more"
 
 
 def test_the_refusing_half_judges_what_a_debugger_adds() -> None:

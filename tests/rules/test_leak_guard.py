@@ -1031,7 +1031,9 @@ def test_the_audit_adds_up_the_containers_of_a_pod() -> None:
     assert set(rule.exposures(seen, Settings(), "team-a")) <= set(rule.EXPOSURES)
 
 
-entries = st.sampled_from([VOID, HOME, FROM_SECRET, *map(shown, ("all", "none", "", "0"))])
+entries = st.sampled_from([VOID, HOME, FROM_SECRET, *map(shown, ("all", "none", "", "0"))]).map(
+    copy.deepcopy  # no map is in two places of an object
+)
 resources = st.fixed_dictionaries(
     {},
     optional={
