@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import ssl
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.certs.dated import DAY, dated
 from webhook.certs import development
 from webhook.certs.context import ServingContext
 from webhook.core.errors import InputError
@@ -145,3 +148,148 @@ def test_the_key_leaves_nothing_behind(
     before = sorted(tmp_path.rglob("*"))
     assert handshake(serving(live, Reports()).context, live / "ca.crt")
     assert sorted(tmp_path.rglob("*")) == before
+
+
+# -- what time does to a pair
+
+
+class Clock:
+    """Now, and some days later."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead * DAY
+
+
+def put(new: development.Files, live: Path) -> None:
+    for file in (new.cert, new.key):
+        shutil.copy(file, live)
+
+
+class Timed:
+    """A context with a pair for a year, a clock, and what was reported."""
+
+    def __init__(self, folder: Path, start: float = -1, end: float = 365) -> None:
+        self.first = dated(folder / "first", start, end)
+        self.live = folder / "live"
+        shutil.copytree(self.first.cert.parent, self.live)
+        self.clock, self.reports = Clock(), Reports()
+        cert, key = self.live / "tls.crt", self.live / "tls.key"
+        self.serving = ServingContext(cert, key, self.reports, self.clock)
+
+    def serves(self, files: development.Files) -> bool:
+        """Whether that pair is in service; whoever asks does not look at the dates."""
+        wanted = ssl.PEM_cert_to_DER_cert(files.cert.read_text())
+        client = ssl.create_default_context(cafile=str(files.ca))
+        client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+        to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+        ours = client.wrap_bio(to_client, to_server)
+        theirs = self.serving.context.wrap_bio(to_server, to_client, server_side=True)
+        for side in (ours, theirs, ours, theirs):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+        return ours.getpeercert(binary_form=True) == wanted
+
+
+@pytest.fixture
+def timed(tmp_path: Path) -> Timed:
+    return Timed(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "why"),
+    [
+        pytest.param(-3, -1, "expired on 20", id="expired"),
+        pytest.param(1, 3, "is not valid before 20", id="not yet valid"),
+    ],
+)
+def test_a_pair_of_another_time_does_not_replace_one_that_is_valid(
+    tmp_path: Path, timed: Timed, start: float, end: float, why: str
+) -> None:
+    put(dated(tmp_path / "second", start, end), timed.live)
+    for _ in range(3):
+        timed.serving.refresh()
+
+    assert timed.serves(timed.first)
+    ((level, message),) = timed.reports
+    assert level == "error"
+    assert why in message
+    assert "stays in service" in message
+    assert not timed.serving.is_good
+    (note,) = timed.serving.notes()
+    assert note.startswith("certificate: the new files are not used: ")
+    assert why in note
+
+
+def test_a_pair_is_taken_when_its_time_has_come(tmp_path: Path, timed: Timed) -> None:
+    new = dated(tmp_path / "second", 1, 300)
+    put(new, timed.live)
+    timed.serving.refresh()
+    timed.clock.ahead = 2
+    timed.serving.refresh()
+
+    assert timed.serves(new)
+    assert [level for level, _ in timed.reports] == ["error", "info"]
+    assert timed.serving.notes() == []
+    assert timed.serving.is_good
+
+
+def test_an_expired_pair_is_replaced_by_any_that_can_be_served(tmp_path: Path) -> None:
+    timed = Timed(tmp_path, -3, -1)
+    assert timed.serves(timed.first), "it is better than none"
+    new = dated(tmp_path / "second", 1, 300)
+    put(new, timed.live)
+    timed.serving.refresh()
+
+    assert timed.serves(new)
+
+
+def test_a_key_of_another_pair_is_told_until_it_fits(tmp_path: Path, timed: Timed) -> None:
+    new = dated(tmp_path / "second", -1, 300)
+    shutil.copy(new.cert, timed.live)
+    timed.serving.refresh()
+    assert not timed.serving.is_good
+    (note,) = timed.serving.notes()
+    assert "no usable certificate and key" in note
+    assert timed.serves(timed.first)
+
+    shutil.copy(new.key, timed.live)
+    timed.serving.refresh()
+    assert timed.serving.is_good
+    assert timed.serving.notes() == []
+
+
+@pytest.mark.parametrize(
+    ("ahead", "level", "note"),
+    [
+        pytest.param(334, "", "", id="31 days before its end"),
+        pytest.param(336, "warning", "certificate: it expires on 20", id="29 days before its end"),
+        pytest.param(364.9, "warning", "certificate: it expires on 20", id="on its last day"),
+        pytest.param(366, "error", "certificate: it expired on 20", id="after its end"),
+    ],
+)
+def test_its_end_is_told_from_30_days_on(timed: Timed, ahead: float, level: str, note: str) -> None:
+    timed.clock.ahead = ahead
+    for _ in range(3):
+        timed.serving.refresh()
+
+    assert [each for each, _ in timed.reports] == ([level] if level else [])
+    assert [each[: len(note)] for each in timed.serving.notes()] == ([note] if note else [])
+
+
+def test_its_end_is_told_once_a_day_until_there_is_a_new_one(tmp_path: Path, timed: Timed) -> None:
+    for quarter in range(8):
+        timed.clock.ahead = 340 + quarter / 4
+        timed.serving.refresh()
+    assert [level for level, _ in timed.reports] == ["warning", "warning"]
+
+    put(dated(tmp_path / "second", -1, 800), timed.live)
+    timed.serving.refresh()
+    assert [level for level, _ in timed.reports] == ["warning", "warning", "info"]
+    assert timed.serving.notes() == []
+
+
+def test_when_it_expires_is_known(timed: Timed) -> None:
+    assert abs(timed.serving.validity.end - timed.clock() - 365 * DAY) < 60

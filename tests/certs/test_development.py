@@ -32,12 +32,12 @@ def content(files: development.Files) -> tuple[bytes, ...]:
     return files.ca.read_bytes(), files.cert.read_bytes(), files.key.read_bytes()
 
 
-def test_they_are_made_for_this_machine_and_hold_for_30_days(tmp_path: Path) -> None:
+def test_they_are_made_for_this_machine_and_hold_for_90_days(tmp_path: Path) -> None:
     files = development.ensure(tmp_path / "certs")
     assert addresses(files) == ["localhost", "127.0.0.1", "::1"]
     now = datetime.now(UTC)
     assert abs(leaf(files).not_valid_before_utc - (now - timedelta(hours=1))) < timedelta(minutes=1)
-    assert abs(leaf(files).not_valid_after_utc - (now + timedelta(days=30))) < timedelta(minutes=1)
+    assert abs(leaf(files).not_valid_after_utc - (now + timedelta(days=90))) < timedelta(minutes=1)
 
 
 def test_the_key_is_for_the_owner_alone(tmp_path: Path) -> None:

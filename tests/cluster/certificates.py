@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-_LIFE = timedelta(days=1)
+_LIFE = timedelta(days=90)  # from 30 days on a server tells that it ends
 _BACKDATED = timedelta(hours=1)
 
 

@@ -2,7 +2,11 @@
 
 One context for all connections (making one costs more than a handshake); a connection keeps the
 pair that it began with. A new pair that cannot be used is reported once, and the last good one
-stays in service until the files change again.
+stays in service. So does one that is valid today where the new one has expired or is not valid yet;
+that is looked at again, since time passes.
+
+The API server lets every object pass unseen once the pair has expired (`failurePolicy: Ignore`), so
+its last days are told: in the log once a day, on /readyz, and as a metric.
 """
 
 from __future__ import annotations
@@ -10,8 +14,13 @@ from __future__ import annotations
 import os
 import ssl
 import tempfile
+import time
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from cryptography import x509
 
 from webhook.core.errors import InputError
 
@@ -23,30 +32,117 @@ if TYPE_CHECKING:
     Stamp = tuple[tuple[int, int, int], ...]
 
 
+DAY = 86_400.0
+SOON = 30 * DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """From when to when a certificate is valid: seconds of the epoch."""
+
+    start: float
+    end: float
+
+    def holds(self, now: float) -> bool:
+        """Whether it is valid now."""
+        return self.start <= now < self.end
+
+    def ends_soon(self, now: float) -> bool:
+        """Whether it ends within 30 days."""
+        return self.end - now < SOON
+
+    def why_not(self, now: float) -> str:
+        """Why it is not valid now; nothing if it is."""
+        if now >= self.end:
+            return f"expired on {_date(self.end)}"
+        return f"is not valid before {_date(self.start)}" if now < self.start else ""
+
+
+ALWAYS = Validity(0.0, float("inf"))  # of a certificate whose dates nobody could read
+
+
 class ServingContext:
     """`context` serves what was in the files when `refresh()` last found a good pair there."""
 
-    def __init__(self, cert_file: Path, key_file: Path, report: Report) -> None:
-        """Load the pair, or raise InputError."""
+    def __init__(
+        self,
+        cert_file: Path,
+        key_file: Path,
+        report: Report,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Load the pair, or raise InputError. One that has expired is better than none."""
         self._cert_file = cert_file
         self._key_file = key_file
         self._report = report
+        self._clock = clock
         self._stamp = self._read_stamp()
+        self._fault = ""  # why the files that are there now are not served
+        self._waits = False  # for its time to come, or for that of the one in service to be over
+        self._told = 0.0  # when the end was last told
         self.context = new_context()
-        load_pair(self.context, cert_file, key_file)
+        pair = read_pair(cert_file, key_file)
+        load_pair(self.context, pair, f"{cert_file} and {key_file}")
+        self.validity = validity_of(pair)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether what is in the files is what is served."""
+        return not self._fault
 
     def refresh(self) -> None:
         """Take over the files if they changed. Two stat() calls if they did not."""
         stamp = self._read_stamp()
-        if stamp == self._stamp:
-            return
-        self._stamp = stamp  # also if they are no good: each change is tried, and reported, once
+        if stamp != self._stamp or self._waits:
+            is_new = stamp != self._stamp
+            self._stamp = stamp  # also if they are no good: each change is tried, and told, once
+            self._take_over(is_new=is_new)
+        self._tell_end()
+
+    def notes(self) -> list[str]:
+        """What a person should know of it, though traffic may come."""
+        now = self._clock()
+        notes = [f"certificate: the new files are not used: {self._fault}"] if self._fault else []
+        if why := self.validity.why_not(now):
+            notes.append(f"certificate: it {why}, and no API server accepts it")
+        elif self.validity.ends_soon(now):
+            notes.append(f"certificate: it expires on {_date(self.validity.end)}")
+        return notes
+
+    def _take_over(self, *, is_new: bool) -> None:
+        named = f"{self._cert_file} and {self._key_file}"
         try:
-            load_pair(self.context, self._cert_file, self._key_file)
+            pair = read_pair(self._cert_file, self._key_file)
+            validity, now = validity_of(pair), self._clock()
+            why = validity.why_not(now)
+            self._waits = bool(why) and self.validity.holds(now)
+            load_pair(None if self._waits else self.context, pair, named)
         except InputError as error:
-            self._report("error", f"{error}; the last good certificate stays in service")
+            self._waits, self._fault = False, str(error)
         else:
+            self._fault = f"{self._cert_file}: the certificate {why}" if self._waits else ""
+        if not self._fault:
+            self.validity, self._told = validity, 0.0
             self._report("info", f"{self._cert_file}: new certificate in service")
+        elif is_new:
+            self._report("error", f"{self._fault}; the last good certificate stays in service")
+
+    def _tell_end(self) -> None:
+        """Once a day as long as it matters."""
+        now = self._clock()
+        why = self.validity.why_not(now)
+        if now - self._told < DAY or not (why or self.validity.ends_soon(now)):
+            return
+        self._told = now
+        cure = "put a new pair into its files: it is read without a restart"
+        if why:
+            text = f"{self._cert_file}: the certificate in service {why}: no API server accepts it"
+            self._report(
+                "error", f"{text}, and with failurePolicy Ignore nothing is judged; {cure}"
+            )
+        else:
+            end = f"expires on {_date(self.validity.end)}"
+            self._report("warning", f"{self._cert_file}: the certificate in service {end}; {cure}")
 
     def _read_stamp(self) -> Stamp:
         """What changes when a file is written, replaced, or (a Secret volume) linked elsewhere."""
@@ -69,23 +165,42 @@ def new_context() -> ssl.SSLContext:
     return context
 
 
-def load_pair(context: ssl.SSLContext, cert_file: Path, key_file: Path) -> None:
-    """Give the context this pair, or raise InputError and leave the context as it is.
+def read_pair(cert_file: Path, key_file: Path) -> bytes:
+    """Both files, each read once: they may change between two looks. InputError if they cannot."""
+    return b"\n".join(_read(file) for file in (cert_file, key_file))
 
-    Each file is read once, and the pair is tried on another context first: OpenSSL takes the
-    certificate before it sees that the key is another's, and files may change between two looks.
+
+def validity_of(pair: bytes) -> Validity:
+    """The dates of the first certificate, which is the server's own."""
+    try:
+        leaf = x509.load_pem_x509_certificate(pair)
+        start, end = leaf.not_valid_before_utc, leaf.not_valid_after_utc
+    except ValueError:  # OpenSSL has the last word on whether it can be served
+        return ALWAYS
+    return Validity(start.timestamp(), end.timestamp())
+
+
+def load_pair(context: ssl.SSLContext | None, pair: bytes, named: str) -> None:
+    """Give the context, if there is one, this pair; or raise InputError and leave it as it is.
+
+    It is tried on another context first: OpenSSL takes the certificate before it sees that the key
+    is another's.
     """
-    pair = b"\n".join(_read(file) for file in (cert_file, key_file))
     try:
         with _as_file(pair) as path:
             new_context().load_cert_chain(path)
-            context.load_cert_chain(path)
+            if context is not None:
+                context.load_cert_chain(path)
     except ssl.SSLError as error:
         reason = (error.reason or str(error)).lower().replace("_", " ")
         raise InputError(
-            f"{cert_file} and {key_file}: no usable certificate and key ({reason}). "
+            f"{named}: no usable certificate and key ({reason}). "
             "Give a PEM certificate chain and its own PEM key without a password",
         ) from error
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _read(file: Path) -> bytes:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-VALID = timedelta(days=30)
+VALID = timedelta(days=90)  # from 30 days on the server tells that it ends
 BACKDATED = timedelta(hours=1)  # clocks differ
 LOCAL = ("localhost", "127.0.0.1", "::1")
 

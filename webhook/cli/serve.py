@@ -123,7 +123,11 @@ def _server(live: Live, listener: socket.socket, workers: int, pair: tuple[Path,
     from webhook.admission.server import Server
     from webhook.certs.context import ServingContext
 
-    serving = ServingContext(*pair, report=live.log.write)
+    def report(level: str, message: str) -> None:
+        if live.speaker.is_me():
+            live.log.write(level, message)
+
+    serving = ServingContext(*pair, report)
 
     def make_app(server: Server) -> AdmissionApp:
         def not_ready() -> str:
@@ -131,12 +135,13 @@ def _server(live: Live, listener: socket.socket, workers: int, pair: tuple[Path,
 
         def refresh() -> None:
             serving.refresh()
+            live.metrics.certificate(serving.validity.end, is_newest=serving.is_good)
             if live.refresh():
                 endpoint.use(live.decider())
             live.metrics.flush()
 
         live.refresh()
-        endpoint = Endpoint(live.decider(), not_ready, live.notes)
+        endpoint = Endpoint(live.decider(), not_ready, lambda: [*serving.notes(), *live.notes()])
         server.refresh = refresh
         return AdmissionApp(endpoint, create_app(endpoint))
 

@@ -103,6 +103,11 @@ class Counting(Metrics):
         if ok:
             self._states["settings_last_reload_timestamp_seconds"] = time.time()
 
+    def certificate(self, end: float, *, is_newest: bool) -> None:
+        """Note when the pair in service expires, and whether it is what the files hold."""
+        self._states["certificate_expiry_timestamp_seconds"] = end
+        self._states["certificate_last_reload_successful"] = float(is_newest)
+
     def inventory_loaded(self) -> None:
         """Note that this process has a new inventory."""
         self._states["inventory_loaded_timestamp_seconds"] = time.time()
@@ -155,6 +160,12 @@ _GAUGES = {
     ),
     "settings_last_reload_timestamp_seconds": (
         "When the settings in force were read, by the worker that is furthest behind."
+    ),
+    "certificate_expiry_timestamp_seconds": (
+        "When the serving certificate expires, of the worker whose certificate does so first."
+    ),
+    "certificate_last_reload_successful": (
+        "1 if the certificate in service is that of the files, 0 if another one is kept."
     ),
     "inventory_loaded_timestamp_seconds": (
         "When the inventory in use was loaded, by the worker that is furthest behind."

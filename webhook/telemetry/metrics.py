@@ -41,6 +41,9 @@ class Metrics:
     def settings(self, *, ok: bool) -> None:
         """Note that the settings were read (again), or could not be."""
 
+    def certificate(self, end: float, *, is_newest: bool) -> None:
+        """Note when the pair in service expires, and whether it is what the files hold."""
+
     def inventory_loaded(self) -> None:
         """Note that this process has a new inventory."""
 
