@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.cluster.client import Json
+    from tests.cluster.client import Answer, Json
     from tests.cluster.controlplane import ControlPlane
     from tests.cluster.webhook import Call
 
@@ -150,6 +150,18 @@ def envs(what: Json) -> list[list[Json]]:
     return [env_of(each) for each in [*spec.get("initContainers", []), *spec["containers"]]]
 
 
+EXPLAIN = "gpu-webhook: `gpu-webhook explain CODE` says what each code means"
+
+
+def warnings_of(answer: Answer) -> list[str]:
+    """What was said but for the last line, which is always the same."""
+    if not answer.warnings:
+        return []
+    *texts, last = answer.warnings
+    assert last == EXPLAIN
+    return texts
+
+
 def patch_of(call: Call) -> list[Json]:
     patch: list[Json] = orjson.loads(base64.b64decode(call.response["patch"]))
     return patch
@@ -224,7 +236,7 @@ def test_no_way_around_the_guard(
     stored = cluster.client.get("Pod", "sly", namespace)
     shown = [[each for each in env if each["name"] == VARIABLE] for env in envs(stored)]
     assert shown == [[VOID]] * len(shown)
-    assert all("GPU303" in warning for warning in answer.warnings)
+    assert all("GPU303" in warning for warning in warnings_of(answer))
     assert len(guard.calls(namespace, "sly")) == 1
 
 
@@ -255,7 +267,7 @@ def test_a_part_of_a_gpu_is_left_alone_with_a_notice(
     answer = cluster.client.create(named(what, "shares"), namespace)
 
     assert envs(cluster.client.get("Pod", "shares", namespace)) == [before]
-    (notice,) = answer.warnings
+    (notice,) = warnings_of(answer)
     assert "is left alone" in notice
     assert "[enforce: reported]" in notice
     (call,) = guard.calls(namespace, "shares")
@@ -355,8 +367,8 @@ def test_each_container_sees_what_it_asked_for(
     stored = cluster.client.get("Pod", "mixed", namespace)
     assert envs(stored) == envs(answer.body)
     assert len(guard.calls(namespace, "mixed")) == 1
-    assert all("GPU303" in warning for warning in answer.warnings)
-    assert any("container shows asks for no GPU" in warning for warning in answer.warnings)
+    assert all("GPU303" in warning for warning in warnings_of(answer))
+    assert any("container shows asks for no GPU" in warning for warning in warnings_of(answer))
 
 
 def test_what_no_variable_mends_is_told(
@@ -374,7 +386,7 @@ def test_what_no_variable_mends_is_told(
 
     answer = cluster.client.create(named(around, "around"), namespace)
 
-    privileged, device = answer.warnings
+    privileged, device = warnings_of(answer)
     assert "GPU303: container main asks for no GPU but is privileged" in privileged
     assert "GPU303: container main asks for no GPU but mounts /dev/nvidia0" in device
     (call,) = guard.calls(namespace, "around")
@@ -405,8 +417,8 @@ def test_modes(
     answer = cluster.client.create(named(pod(container(env=[ALL])), "shows"), namespace)
 
     assert envs(answer.body) == [after]
-    assert bool(answer.warnings) is told
-    assert all("GPU303" in warning for warning in answer.warnings)
+    assert bool(warnings_of(answer)) is told
+    assert all("GPU303" in warning for warning in warnings_of(answer))
     (call,) = guard.calls(namespace, "shows")
     assert call.response.get("auditAnnotations", {}).get("gpu303") == audit
 
@@ -517,7 +529,7 @@ def test_what_was_there_before_the_guard_does_not_hinder_a_second_debugger(
 
     assert debuggers(cluster, namespace, "old") == [("first", [ALL]), ("second", [VOID])]
     assert envs(cluster.client.get("Pod", "old", namespace)) == [[ALL]]
-    (warning,) = answer.warnings
+    (warning,) = warnings_of(answer)
     assert "GPU303: container second" in warning
 
 
@@ -531,9 +543,9 @@ def test_a_privileged_debugger_is_told_of(
 
     answer = debug(cluster, namespace, "plain", debugger)
 
-    assert len(answer.warnings) == 2
+    assert len(warnings_of(answer)) == 2
     assert any(
-        "container root asks for no GPU but is privileged" in each for each in answer.warnings
+        "container root asks for no GPU but is privileged" in each for each in warnings_of(answer)
     )
     assert debuggers(cluster, namespace, "plain") == [("root", [])]
     assert {call.request["operation"] for call in guard.calls(namespace)} == {"CREATE", "UPDATE"}
@@ -571,7 +583,9 @@ def test_a_second_round_with_nothing_to_do_adds_nothing(
 
     assert envs(created) == [[VOID]]
     first, second = guard.calls(namespace, "plain")
-    assert [operation["path"] for operation in patch_of(first)] == ["/spec/containers/0/env"]
+    env, note = patch_of(first)
+    assert env["path"] == "/spec/containers/0/env"
+    assert note["value"] == {"gpu-webhook.dev/repaired": "GPU303"}
     assert "patch" not in second.response
 
 
