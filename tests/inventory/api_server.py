@@ -28,6 +28,9 @@ class ApiServer:
         self.answers: dict[str, tuple[int, bytes, dict[str, str]]] = {}
         self.watched: dict[str, tuple[int, bytes, dict[str, str]]] = {}  # the same for watches
         self.asked: list[tuple[float, str, dict[str, str]]] = []  # when, path, query
+        self.posted: list[tuple[str, Raw]] = []  # path and body of what was to be made
+        self.made: set[tuple[str, str]] = set()  # path and name of what was
+        self.refusals: dict[str, tuple[int, bytes, dict[str, str]]] = {}  # of POSTs, by path
         self.headers: list[dict[str, str]] = []
         self._log: list[tuple[int, str, bytes]] = []  # version, plural, event
         self._version = 1
@@ -112,6 +115,21 @@ class ApiServer:
                 api.headers.append({key.lower(): text for key, text in self.headers.items()})
                 with suppress(OSError):
                     api._answer(self, parts.path, query)
+
+            def do_POST(self) -> None:
+                body = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                path = urlsplit(self.path).path
+                made = (path, body["metadata"]["name"])
+                answer = api.refusals.get(path)
+                if answer is None and made in api.made:
+                    answer = (409, b'{"message": "already exists"}', {})
+                api.posted.append((path, body))
+                if answer is None:
+                    api.made.add(made)
+                    answer = (201, orjson.dumps(body), {})
+                status, text, headers = answer
+                with suppress(OSError):
+                    _send(self, status, text, {"Content-Type": "application/json", **headers})
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import yaml
@@ -58,10 +59,26 @@ def test_only_the_watcher_holds_a_token() -> None:
     assert holders == ["watch"]
 
 
-def test_the_watcher_may_list_and_watch_and_nothing_else() -> None:
+def test_security_md_lists_each_right_of_the_watcher_and_no_other() -> None:
     role, _ = yaml.safe_load_all((BASE / "cluster-role.yaml").read_text())
+    given = {
+        (f"{resource}.{group}".rstrip("."), verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    page = (BASE.parents[1] / "SECURITY.md").read_text()
+    rows = re.findall(r"^\| `(\S+)` \| ([a-z, ]+) \| \S", page, re.MULTILINE)
 
-    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list", "watch"}
+    assert given == {(resource, verb) for resource, verbs in rows for verb in verbs.split(", ")}
+
+
+def test_the_watcher_writes_nothing_but_events() -> None:
+    role, _ = yaml.safe_load_all((BASE / "cluster-role.yaml").read_text())
+    writing = [rule for rule in role["rules"] if set(rule["verbs"]) - {"get", "list", "watch"}]
+
+    assert writing == [{"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}]
 
 
 def test_the_shipped_settings_are_the_defaults() -> None:

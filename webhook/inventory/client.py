@@ -38,7 +38,8 @@ PAGE_SECONDS = 45.0  # for one page in all: a drip of bytes is no answer
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _CHUNK = 1 << 16
 _QUOTED = 200  # characters of an answer that go into a message
-_OK = 200
+_JSON = "application/json"
+_OK, _CREATED = 200, 201
 _UNAUTHORIZED = 401
 
 
@@ -110,6 +111,13 @@ class Client:
         response = self._send(path, query, SILENCE_SECONDS)
         return b"".join(_chunks(response, started + PAGE_SECONDS))
 
+    def create(self, path: str, obj: Mapping[str, Any]) -> None:
+        """Make an object; the answer tells nothing that we do not know."""
+        started = time.monotonic()
+        response = self._send(path, {}, SILENCE_SECONDS, orjson.dumps(obj))
+        for _ in _chunks(response, started + PAGE_SECONDS):
+            pass
+
     def lines(self, path: str, query: Mapping[str, str], seconds: float) -> Iterator[bytes]:
         """Each line of the answer as it comes. Ends as the server ends it, or with a Fault.
 
@@ -130,17 +138,19 @@ class Client:
             raise Fault("the answer ended in the middle of a line")
 
     def _send(
-        self, path: str, query: Mapping[str, str], silence: float
+        self, path: str, query: Mapping[str, str], silence: float, body: bytes | None = None
     ) -> urllib3.BaseHTTPResponse:
+        """Ask, or with a body make what it says."""
         # No Accept-Encoding: packing and unpacking costs both sides more than a local network.
         headers = {"Accept": "application/json", "User-Agent": "gpu-webhook"}
         try:
             with self._lock:  # a token may be read again, or a plugin be run for it
                 headers |= self._who_we_are()
             response = self._pool.request(
-                "GET",
+                "GET" if body is None else "POST",
                 f"{self._host}{path}?{urlencode(query)}",
-                headers=headers,
+                body=body,
+                headers=headers if body is None else {**headers, "Content-Type": _JSON},
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=silence),
                 preload_content=False,
                 retries=False,
@@ -150,7 +160,7 @@ class Client:
             raise Fault(_first_line(error), away=True) from error
         except (HTTPError, ConfigException, OSError, ValueError) as error:
             raise Fault(_first_line(error)) from error
-        if response.status != _OK:
+        if response.status not in (_OK, _CREATED):
             raise self._refusal(response)
         media_type = response.headers.get("Content-Type", "")
         if not media_type.startswith("application/json"):

@@ -284,6 +284,8 @@ class Loop(threading.Thread):
             self._watcher.lines.write("warning", what, object=key, reason=repr(error))
         if key:
             self.kind.kept.put(key, fact, now)
+            if self.kind.name == "pods":
+                self._watcher.events.look(obj, now)
 
     # --- how it goes
 

@@ -8,6 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from webhook.inventory.events import Events
 from webhook.inventory.loop import NAMES, Loop, Retired, State, kinds
 from webhook.inventory.publish import Publisher, Snapshot
 from webhook.inventory.quiet import Lines
@@ -56,6 +57,7 @@ class Watcher:
         self._loops: list[Loop] = []
         self.extra: dict[str, Any] = {}  # what else the status tells
         self._audit_of = audit_of
+        self.events = Events(client, settings, log)
         self._set(settings)
         Snapshot(folder).recall(self.store.nodes)
 
@@ -66,6 +68,7 @@ class Watcher:
         self.states = {kind: State() for kind in NAMES}
         self._kinds = kinds(self.store, settings, self._audit_of(settings))
         self._publisher = Publisher(self._folder, settings)
+        self.events.settings = settings
 
     def labels_of(self, namespace: str) -> Mapping[str, str]:
         """The labels of a namespace that anything depends on."""
