@@ -335,13 +335,13 @@ def test_a_repaired_template_is_noted_on_the_workload_itself() -> None:
     assert "annotations" not in made["spec"]["template"]["metadata"]
 
 
-def test_an_update_of_a_workload_has_the_codes_of_now() -> None:
-    """`kubectl apply` keeps what it did not write: the codes of the manifest before."""
-    obj, request = repairing(annotations={REPAIRED: "GPU105,GPU106"}, managedFields=wrote())
+def test_an_update_of_a_workload_keeps_the_codes_of_before() -> None:
+    """What `kubectl apply` did not write it keeps, the repairs of before included."""
+    obj, request = repairing(annotations={REPAIRED: "GPU106"}, managedFields=wrote())
     old = copy.deepcopy(obj)
     old["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {LEGACY: "4"}}
     made = Desk(REPAIR_TEMPLATES).mutated(obj, operation="UPDATE", oldObject=old, **request)
-    assert note(made) == "GPU101,GPU201"
+    assert note(made) == "GPU101,GPU106,GPU201"
 
 
 def test_what_the_guard_hides_is_noted_too() -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tests.cluster.legacy_pods import Case
     from tests.cluster.webhook import Recorder
 
-OURS = re.compile(r"GPU\d{3}\b")
+OURS = re.compile(r"GPU\d{3}\b|gpu-webhook: ")
 cases = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 guides = pytest.mark.parametrize(
     "file",

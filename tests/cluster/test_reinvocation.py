@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING
 import orjson
 
 from tests.cluster.client import until
-from tests.cluster.pods import ALPHA, NVIDIA, alpha, container, limits_of, modern, named, pod
+from tests.cluster.pods import (
+    AFFINITY,
+    ALPHA,
+    NVIDIA,
+    alpha,
+    container,
+    limits_of,
+    modern,
+    named,
+    pod,
+)
 from tests.cluster.scheduling import node_of
 from tests.cluster.webhook import Endpoint
+from webhook.core.repaired import REPAIRED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,6 +93,21 @@ def test_a_pod_that_needs_no_repair_gets_a_legacy_sidecar(
     first, second = webhook.calls(namespace, "mended")
     assert "patch" not in first.response
     assert second.response["patch"]
+
+
+def test_what_both_rounds_repaired_is_on_the_pod(
+    cluster: ControlPlane, namespace: str, webhook: Recorder
+) -> None:
+    both = named(pod(alpha(2), annotations={AFFINITY: "{}"}), "both")
+    with _adds_a_legacy_sidecar(cluster, namespace):
+        created = cluster.client.create(both, namespace).body
+
+    first, second = webhook.calls(namespace, "both")
+    assert AFFINITY not in second.pod["metadata"]["annotations"]
+    assert second.pod["metadata"]["annotations"][REPAIRED] == "GPU101,GPU106,GPU201"
+    assert created["metadata"]["annotations"] == {REPAIRED: "GPU101,GPU106,GPU201"}
+    assert second.response["patch"], "the sidecar was repaired in the second round"
+    assert REPAIRED not in str(first.pod["metadata"])
 
 
 def _patch(response: Json) -> list[Json]:

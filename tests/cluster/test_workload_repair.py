@@ -34,6 +34,9 @@ def _is_repaired(cluster: ControlPlane) -> bool:
     return NVIDIA in _limits(cluster.client.create(probe, "default", dry_run=True).body)
 
 
+REPAIRED = "gpu-webhook.dev/repaired"
+
+
 def _limits(workload: Json) -> Json:
     limits: Json = workload["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
     return limits
@@ -58,4 +61,7 @@ def test_applying_the_legacy_manifest_again_changes_nothing(
     assert "[enforce: repaired]" in first.stderr
     assert _limits(made) == _limits(after) == {NVIDIA: "1"}
     assert made["metadata"]["generation"] == after["metadata"]["generation"]
+    for each in (made, after):
+        assert each["metadata"]["annotations"][REPAIRED] == "GPU101,GPU201"
+        assert REPAIRED not in each["spec"]["template"]["metadata"].get("annotations", {})
     assert repairing.calls(namespace, path="/mutate")

@@ -125,7 +125,7 @@ def test_whoever_applies_a_workload_is_told_and_told_again_when_its_template_cha
 
     assert SAID in applied.stderr
     assert applied.stderr.count("GPU101") == 1
-    assert "[warn: would repair]" in applied.stderr
+    assert "[its pods will be repaired]" in applied.stderr
     assert again.stderr == labelled.stderr == ""
     assert SAID in changed.stderr
     asked = {call.request["kind"]["kind"] for call in told.calls(namespace, path="/validate")}

@@ -72,6 +72,10 @@ class WatcherProcess:
     def lines(self) -> list[dict[str, Any]]:
         return [orjson.loads(line) for line in self.log_file.read_bytes().splitlines()]
 
+    def warned(self) -> list[dict[str, Any]]:
+        """The lines that say what is wrong."""
+        return [line for line in self.lines() if line["level"] != "info"]
+
     def check(self) -> None:
         if self.process.poll() is not None:
             raise ProgramDied(f"gpu-webhook watch ended:\n{self.log_file.read_text()[-3000:]}")

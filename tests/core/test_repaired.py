@@ -25,10 +25,10 @@ def wrote(*keys: str) -> list[dict[str, Any]]:
     return [{"manager": "kubelet"}, {"manager": "kubectl", "fieldsV1": fields}]
 
 
-def noted(obj: dict[str, Any], old: Any = None, findings: Any = DONE) -> object:
+def noted(obj: dict[str, Any]) -> object:
     """The annotation of the object as the patch leaves it, which is the object as edited."""
     before = copy.deepcopy(obj)
-    patch = annotate(obj, findings, old or {})
+    patch = annotate(obj, DONE)
     assert jsonpatch.apply_patch(before, patch) == obj
     return obj["metadata"]["annotations"][REPAIRED]
 
@@ -71,11 +71,6 @@ def test_the_annotation_is_the_truth(obj: dict[str, Any], expected: str) -> None
     assert noted(obj) == expected
 
 
-def test_what_stood_there_before_an_update_is_not_of_now() -> None:
-    assert noted(having("GPU105"), having("GPU105")) == "GPU101,GPU107"
-    assert noted(having("GPU105"), having("GPU106")) == "GPU101,GPU105,GPU107"
-
-
 @pytest.mark.parametrize(
     "findings",
     [
@@ -86,7 +81,7 @@ def test_what_stood_there_before_an_update_is_not_of_now() -> None:
 )
 def test_what_was_not_changed_is_not_annotated(findings: Any) -> None:
     obj = having("forged", REPAIRED)
-    assert annotate(obj, findings, {}) == []
+    assert annotate(obj, findings) == []
     assert obj == having("forged", REPAIRED)
 
 
@@ -102,7 +97,7 @@ def test_what_was_not_changed_is_not_annotated(findings: Any) -> None:
 )
 def test_where_there_is_no_place_there_is_none(metadata: Any) -> None:
     obj = {"metadata": metadata}
-    assert annotate(obj, DONE, {}) == []
+    assert annotate(obj, DONE) == []
     assert obj == {"metadata": metadata}
 
 

@@ -120,7 +120,7 @@ def test_p1_every_review_is_answered_by_a_valid_one(
         return
     repaired = deepcopy(pod)
     verdict = run(RULES, repaired, cluster.context)
-    assert patch == [*verdict.patch, *annotate(repaired, verdict.findings, {})]
+    assert patch == [*verdict.patch, *annotate(repaired, verdict.findings)]
     assert jsonpatch.apply_patch(pod, patch) == repaired
 
 
@@ -179,7 +179,7 @@ def test_p13_a_patch_or_pod_too_large_is_allowed_without_a_patch_and_warned_of(
     found = response(post(endpoint(log), sent), sent)
     repaired = deepcopy(pod)
     verdict = run(RULES, repaired, Context())
-    meant = [*verdict.patch, *annotate(repaired, verdict.findings, {})]
+    meant = [*verdict.patch, *annotate(repaired, verdict.findings)]
     whole = json.dumps(meant, separators=(",", ":"))
     alone = json.dumps(repaired, separators=(",", ":"))
     fits = len(whole) <= MOST_PATCH and len(alone) + len(whole) <= MOST_POD

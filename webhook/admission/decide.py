@@ -236,7 +236,7 @@ class Decider:
         """The verdict with the note on the object; a subresource has no annotations of its own."""
         if not self.settings.messages.annotation or review.request.get("subResource"):
             return verdict
-        note = annotate(obj, verdict.findings, as_map(review.request.get("oldObject")))
+        note = annotate(obj, verdict.findings)
         return replace(verdict, patch=[*verdict.patch, *note])
 
     def _outcome(self, review: Review, findings: Sequence[Finding]) -> Outcome:

@@ -38,18 +38,17 @@ def codes_in(text: object) -> tuple[str, ...]:
     return tuple(sorted({each for each in text[:_LONGEST].split(",") if _CODE.fullmatch(each)}))
 
 
-def annotate(
-    obj: dict[str, Any], findings: Iterable[Finding], old: Mapping[str, Any]
-) -> list[Operation]:
+def annotate(obj: dict[str, Any], findings: Iterable[Finding]) -> list[Operation]:
     """Write the codes of what was repaired onto the object; give the patch for it.
 
-    `old` is what the object was before an update. Codes of an earlier round of the same request
-    (reinvocationPolicy) stay. Where there is no place for an annotation there is none.
+    Codes that we wrote before stay: those of an earlier round of the same request
+    (reinvocationPolicy), and those of a workload, which is stored as it was repaired then. Where
+    there is no place for an annotation there is none.
     """
     codes = {found.code for found in findings if found.action == "repaired"}
     if not codes:
         return []
-    text = ",".join(sorted(codes | set(_earlier(obj, old))))
+    text = ",".join(sorted(codes | set(_earlier(obj))))
     draft = Draft(obj)
     if _annotations_with(obj, text) > _MOST:
         return []
@@ -60,16 +59,13 @@ def annotate(
     return draft.patch()
 
 
-def _earlier(obj: Mapping[str, Any], old: Mapping[str, Any]) -> tuple[str, ...]:
-    """The codes that an earlier round of this request wrote; none if somebody else wrote them.
+def _earlier(obj: Mapping[str, Any]) -> tuple[str, ...]:
+    """The codes that we wrote before; none if whoever sent the object wrote the annotation.
 
-    What stood there before an update is not of this round. And managedFields names what whoever
-    sent the request wrote (KEP-555): they are made before the first webhook is asked.
+    managedFields name what they wrote (KEP-555), and never what a webhook added: they are made
+    before the first one is asked.
     """
-    text = _annotations(obj).get(REPAIRED)
-    if text == _annotations(old).get(REPAIRED) or _was_sent(obj):
-        return ()
-    return codes_in(text)
+    return () if _was_sent(obj) else codes_in(_annotations(obj).get(REPAIRED))
 
 
 def _was_sent(obj: Mapping[str, Any]) -> bool:
