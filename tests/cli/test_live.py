@@ -199,6 +199,36 @@ def test_a_watcher_that_never_came_has_half_a_minute(bench: Bench) -> None:
     assert live.dead() == "the inventory watcher has said nothing for 31 s"
 
 
+@pytest.mark.parametrize("ahead", [60.0, 1e9, float("inf")])
+def test_a_status_of_the_future_is_no_sign_of_life(bench: Bench, ahead: float) -> None:
+    bench.publish("a")
+    live = bench.live()
+    bench.tell(beat=NOW + ahead, as_of=NOW + ahead)
+    live.refresh()
+    assert live.fresh is False
+    bench.now = NOW + 31
+    live.refresh()
+    assert "said nothing for 31 s" in live.dead()
+
+
+def test_clocks_may_differ_by_some_seconds(bench: Bench) -> None:
+    bench.publish("a")
+    bench.tell(beat=NOW + 4, as_of=NOW + 4)
+    live = bench.live()
+    assert live.fresh is True
+    bench.now = NOW + 31
+    assert not live.dead()
+
+
+def test_a_clock_that_was_set_back_makes_no_dead_watcher_live(bench: Bench) -> None:
+    live = bench.live()
+    bench.now = NOW - 3600
+    live.refresh()
+    assert not live.dead()
+    bench.now += 31
+    assert "said nothing" in live.dead()
+
+
 def test_a_damaged_snapshot_keeps_the_one_before(bench: Bench) -> None:
     bench.publish("a")
     live = bench.live()

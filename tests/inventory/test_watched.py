@@ -83,6 +83,13 @@ def test_a_watcher_that_no_longer_speaks(tmp_path: Path) -> None:
     assert gauge(found, "inventory_age_seconds") == pytest.approx(10, abs=3)
 
 
+def test_a_status_of_the_future_counts_for_nothing(tmp_path: Path) -> None:
+    published(tmp_path).tell(status(as_of=time.time() + 3600))
+    found = scrape(tmp_path)
+    assert gauge(found, "watcher_up") == 0
+    assert gauge(found, "inventory_usable") == 0
+
+
 def test_a_watcher_that_lives_and_learns_nothing(tmp_path: Path) -> None:
     published(tmp_path).tell(status(as_of=time.time() - STALE_SECONDS - 1))
     found = scrape(tmp_path)

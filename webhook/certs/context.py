@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from cryptography import x509
 
+from webhook import files
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _date(seconds: float) -> str:
 
 def _read(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return files.read(file, files.MIB)
     except OSError as error:
         raise InputError(
             f"{file}: {(error.strerror or str(error)).lower()}. "

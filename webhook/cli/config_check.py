@@ -34,7 +34,7 @@ def _check(file: str) -> int:
             content = settings_file.decoded(sys.stdin.buffer.read(), name)
             settings_file.read_text(content, name)
         else:
-            settings_file.read(file)
+            settings_file.read(file, pipes=True)
     except settings_file.MistakesError as error:
         lines = settings_file.lines(error.text)
         for mistake in error.mistakes:

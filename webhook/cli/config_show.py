@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what the command line would get; without words, that of `serve`."""
     command = _command_line(args)
     file = command.config or ""
-    read = settings_file.read(file) if file else settings_file.SettingsFile(Settings())
+    read = settings_file.read(file, pipes=True) if file else settings_file.SettingsFile(Settings())
     shown = {"settings": settings(read, file), "flags": flags(command)}
     title = f"Flags of {command.command}"
     titles = {"settings": "Settings", "flags": title}

@@ -55,7 +55,7 @@ def _from_file(file: str, census: Census, progress: Progress) -> str:
     with contextlib.suppress(OSError):
         if Path(file).stat().st_size > _LONG_FILE:
             progress(reading, 0, None)
-    objects = static.objects_of(file)
+    objects = static.objects_of(file, pipes=True)
     progress(reading, 1, 1)
     for position, obj in enumerate(objects):
         kind = str(obj.get("kind"))

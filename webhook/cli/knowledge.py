@@ -18,7 +18,7 @@ def settings(args: argparse.Namespace) -> Settings:
         return Settings()
     from webhook.cli import settings_file
 
-    return settings_file.load(args.config)
+    return settings_file.load(args.config, pipes=True)
 
 
 def inventory(args: argparse.Namespace) -> Inventory | None:
@@ -27,4 +27,4 @@ def inventory(args: argparse.Namespace) -> Inventory | None:
         return None
     from webhook.inventory import static
 
-    return static.load(args.inventory, settings(args))
+    return static.load(args.inventory, settings(args), pipes=True)

@@ -137,7 +137,7 @@ class Live:
         if new is not None:
             self.inventory = new
             self.metrics.inventory_loaded()
-        self._status = snapshot.status()
+        self._status = snapshot.status(self.clock())
         fresh = self.inventory is not None and self._age() <= STALE_SECONDS
         changed = fresh is not self.fresh
         self.fresh = fresh
@@ -153,6 +153,7 @@ class Live:
         if self.sources.snapshot is None:
             return ""
         beat = self._status.beat if self._status is not None else 0.0
+        self._since = min(self._since, self.clock())  # it may have been set back
         silent = self.clock() - max(beat, self._since)
         if silent <= SILENT_SECONDS:
             return ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from webhook import files
 from webhook.cli.settings_kinds import Mistake, Notes
 from webhook.cli.settings_shape import FILE
 from webhook.core.errors import SettingsError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 # libyaml goes down one C frame a level and does not ask how many are left: a text that may be
 # deeper than this goes to the parser in Python, which does.
+_LARGEST = 4 * files.MIB  # a ConfigMap holds 1
 _DEEPEST = 1_000
 
 
@@ -49,9 +51,9 @@ def identity(file: str) -> tuple[int, ...]:
     return (found.st_ino, found.st_mtime_ns, found.st_size) if found is not None else ()
 
 
-def load(file: str) -> Settings:
+def load(file: str, *, pipes: bool = False) -> Settings:
     """Read a settings file; raises SettingsError with one line for each mistake."""
-    return read(file).settings
+    return read(file, pipes=pipes).settings
 
 
 def parse(text: str, file: str = "settings") -> Settings:
@@ -59,10 +61,10 @@ def parse(text: str, file: str = "settings") -> Settings:
     return read_text(text, file).settings
 
 
-def read(file: str) -> SettingsFile:
+def read(file: str, *, pipes: bool = False) -> SettingsFile:
     """As load(), with places."""
     try:
-        content = Path(file).read_bytes()
+        content = files.read(file, _LARGEST, pipes=pipes)
     except OSError as error:
         raise SettingsError(f"{file}: cannot be read: {error.strerror}; name a file") from error
     return read_text(decoded(content, file), file)

@@ -15,12 +15,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import orjson
 
+from webhook import files
 from webhook.core import nodesets
 from webhook.core.node_index import NodeIndex
 from webhook.core.nodes import Inventory, Node, NodeClass
@@ -35,6 +37,9 @@ INVENTORY = "inventory"
 STATUS = "status.json"
 _FORMAT = 2
 _OS = "kubernetes.io/os"
+_LARGEST = 256 * files.MIB  # 15,000 nodes take some 10
+_LARGEST_STATUS = files.MIB
+_AHEAD_SECONDS = 5.0  # between the clocks of two processes
 STALE_SECONDS = 300.0  # an inventory that may be so far behind the cluster denies nothing
 
 
@@ -242,7 +247,7 @@ class Snapshot:
             if seen == self._seen:
                 return None
             # Not mapped into memory: a file cut short under a map would end the process.
-            data = self._inventory.read_bytes()
+            data = files.read(self._inventory, _LARGEST)
         except OSError as error:
             self.fault = f"{self._inventory}: cannot be read: {error.strerror}"
             return None
@@ -258,16 +263,21 @@ class Snapshot:
     def recall(self, nodes: Nodes) -> None:
         """Tell a new store what the last life of the watcher knew of nodes, if anything did."""
         with suppress(OSError, ValueError, TypeError, KeyError):
-            parsed = parse(self._inventory.read_bytes())
+            parsed = parse(files.read(self._inventory, _LARGEST))
             nodes.recall(gpu_nodes(parsed.inventory.index), orjson.loads(parsed.memory))
 
-    def status(self) -> Status:
-        """What the watcher said last."""
+    def status(self, now: float = inf) -> Status:
+        """What the watcher said last; nothing if it says to have said it later than now.
+
+        Such times come from a clock that was wrong, and would be signs of life for as long.
+        """
         try:
-            told = orjson.loads(self._status.read_bytes())
-            return Status(float(told["beat"]), float(told["as_of"]), told)
+            told = orjson.loads(files.read(self._status, _LARGEST_STATUS))
+            status = Status(float(told["beat"]), float(told["as_of"]), told)
         except (OSError, ValueError, TypeError, KeyError):
             return Status()
+        is_past = max(status.beat - now, status.as_of - now) <= _AHEAD_SECONDS
+        return status if is_past else Status()
 
 
 def gpu_nodes(index: NodeIndex) -> list[Node]:

@@ -41,7 +41,8 @@ class Watched(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All that there is to say."""
-        now, status = time.time(), self._snapshot.status()
+        now = time.time()
+        status = self._snapshot.status(now)
         inventory = self._snapshot.refresh()
         if inventory is not None:
             self._sizes = _Sizes(inventory.index)

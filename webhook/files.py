@@ -1,0 +1,34 @@
+"""Files that a server reads: regular ones, and no larger than any honest one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MIB = 1024 * 1024
+
+
+def read(path: Path | str, most: int, *, pipes: bool = False) -> bytes:
+    """All of the file; OSError in words if it is too large, or a device or the like.
+
+    A link to an endless device would fill the memory, and a pipe that nobody writes to would stop
+    the server. `pipes`: whoever waits at a terminal may give one, as <(kubectl get nodes -o yaml).
+    """
+    # A pipe without a writer would block already when it is opened.
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if pipes else os.O_NONBLOCK))
+    with os.fdopen(file, "rb") as opened:
+        found = os.fstat(file)
+        mode = found.st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not (stat.S_ISREG(mode) or (pipes and stat.S_ISFIFO(mode))):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        content = opened.read(most + 1) if found.st_size <= most else b""
+    if max(found.st_size, len(content)) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most // MIB} MiB")
+    return content
