@@ -142,3 +142,21 @@ def test_a_pod_above_what_etcd_takes_is_named_with_its_size() -> None:
 def test_a_large_review_of_a_small_pod_has_no_flaw() -> None:
     body = dump(review(gpu_pod(), oldObject=edited(annotations={"a": "x" * 1_600_000})))
     assert verify.flaw(parse(body), b"[]", gpu_pod()) == ""
+
+
+PLACES = st.integers(0, 7).map(lambda place: op("remove", f"/a/{place}"))
+CHANGES = st.integers(0, 7).map(lambda place: op("replace", f"/a/{place}", "new"))
+ADDITIONS = st.sampled_from(["-", "0", "3"]).map(lambda place: op("add", f"/a/{place}", "more"))
+ELSEWHERE = st.just(op("add", "/b", 1))
+
+
+@given(st.lists(PLACES | CHANGES | ADDITIONS | ELSEWHERE, max_size=8))
+def test_items_that_go_one_by_one_or_many_together(patch: list[dict[str, Any]]) -> None:
+    obj = {"a": list(range(8))}
+    try:
+        expected = jsonpatch.JsonPatch(patch).apply(obj)
+    except jsonpatch.JsonPatchConflict:
+        with pytest.raises(ValueError, match="position"):
+            after(patch, obj)
+    else:
+        assert after(patch, obj) == expected

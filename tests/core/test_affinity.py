@@ -607,3 +607,18 @@ def test_a_join_of_over_100_terms_is_not_made(left: int, right: int, terms: int 
 def test_over_100_terms_that_imply_the_others_stay_as_they_are() -> None:
     terms = [term(each, C) for number in range(150) for each in [requirement("In", f"a{number}")]]
     assert and_join(terms, [term(C)]) == terms
+
+
+def test_many_terms_that_are_the_others_in_another_order_stay_as_they_are() -> None:
+    terms = numbered(1000, "a")
+    assert and_join(terms, terms[::-1]) == terms
+
+
+def test_the_same_term_many_times_is_joined_once() -> None:
+    assert and_join([term(A)] * 1000, [term(B)] * 1000) == [term(A, B)]
+
+
+def test_many_terms_are_held_against_few_others_one_by_one() -> None:
+    terms = [term(each["matchExpressions"][0], C) for each in numbered(3000, "a")]
+    assert and_join(terms, [term(C), term(A)]) == terms
+    assert and_join([*terms, term(B)], [term(C), term(A)]) is None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from webhook.core import models
 from webhook.core.legacy_names import GFD_PRODUCTS, LEGACY_MODEL_LABEL
-from webhook.core.models import Match, match, spelling, stands_for
+from webhook.core.models import Match, match, spelling, spellings_of
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.settings import Models
 
@@ -76,7 +77,7 @@ SPELLING = [
 
 @pytest.mark.parametrize(("legacy", "real", "meant"), SPELLING)
 def test_a_legacy_name_stands_for_a_real_value(legacy: str, real: str, *, meant: bool) -> None:
-    assert stands_for(legacy, real) is meant
+    assert (spelling(legacy) in spellings_of(real)) is meant
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_a_legacy_name_stands_for_a_real_value(legacy: str, real: str, *, meant:
 def test_shared_and_sliced_gpus_are_meant_by_setting_only(
     real: str, *, shared: bool, mig: bool, meant: bool
 ) -> None:
-    assert stands_for("A100", real, shared=shared, mig=mig) is meant
+    assert (("a100",) in spellings_of(real, shared=shared, mig=mig)) is meant
 
 
 def test_a_spelling_is_words_without_the_maker() -> None:
@@ -322,10 +323,29 @@ def test_machine_sizes_stand_for_models_where_nodes_have_them() -> None:
     assert match("V100", Models(profile="aks"), inventory).values == ()
 
 
-def test_a_bounded_number_of_answers_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "_REMEMBERED", 2)
-    inventory = cluster("Tesla-K80")
-    for name in ("a", "b", "Tesla K80", "c"):
-        match(name, GFD, inventory)
-    assert list(inventory.models) == [(GFD, "a"), (GFD, "b")]
-    assert match("Tesla K80", GFD, inventory).values == ("Tesla-K80",)
+def test_a_text_that_is_too_long_for_a_model_is_none() -> None:
+    assert match("Tesla K80" + " " * 300, GFD, cluster("Tesla-K80")).values == ()
+
+
+BRANDS = {"tesla", "geforce", "quadro"}
+VARIANTS = {"pcie", "16gb"}
+WORDS = st.sampled_from([*sorted(BRANDS | VARIANTS), "nvidia", "K80", "Ti", "", "-"])
+NAMES = st.lists(WORDS, max_size=4).map(" ".join)
+
+
+def means(legacy: str, real: str) -> bool:
+    """The rule of the module's docstring, word by word."""
+    wanted, offered = list(spelling(legacy)), list(spelling(real))
+    if not wanted or not offered:
+        return False
+    if wanted[0] in BRANDS and offered[0] not in BRANDS:
+        del wanted[0]
+    elif offered[0] in BRANDS and wanted[0] not in BRANDS:
+        del offered[0]
+    rest = offered[len(wanted) :]
+    return bool(wanted) and offered[: len(wanted)] == wanted and VARIANTS.issuperset(rest)
+
+
+@given(NAMES, NAMES)
+def test_the_spellings_are_those_of_the_rule(legacy: str, real: str) -> None:
+    assert (spelling(legacy) in spellings_of(real)) is means(legacy, real)

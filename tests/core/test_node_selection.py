@@ -198,6 +198,12 @@ GPU_YES = {"key": "gpu", "value": "yes"}
             "acde",
             id="everything with one effect",
         ),
+        pytest.param(
+            [{"key": "gpu", "operator": "Exists"}, {"key": "gpu", "value": "no"}],
+            Capacity(),
+            "acd",
+            id="any value, and one beside it",
+        ),
     ],
 )
 def test_taints(tolerations: list[Raw], capacity: Capacity, expected: str) -> None:

@@ -45,7 +45,6 @@ def test_an_empty_inventory_knows_nothing() -> None:
     assert not nothing.has_gpus
     assert not nothing.gpu_labels | nothing.taints | nothing.values(PRODUCT)
     assert nothing.gpu_taints == ()
-    assert not nothing.models
     assert not nothing.namespaces
     assert not nothing.runtime_classes
 

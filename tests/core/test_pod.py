@@ -276,3 +276,15 @@ def test_requirements_of_a_node_affinity_are_found_with_their_paths() -> None:
         f"/{REQUIRED}/nodeSelectorTerms/1/matchExpressions/1": "b",
         f"/{PREFERRED}/1/preference/matchExpressions/0": "c",
     }
+
+
+def test_of_containers_with_one_name_the_first_is_found() -> None:
+    pod = Pod({"spec": {"initContainers": [{"name": "a"}], "containers": [{"name": "a"}] * 2}})
+    found = pod.container("a")
+    assert found is not None
+    assert found.kind == "initContainers"
+    assert pod.container("b") is None
+
+
+def test_a_name_that_the_api_server_refuses_for_its_length_is_cut() -> None:
+    assert pod_with({"name": "x" * 1_000_000}).containers[0].name == "x" * 63

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from webhook.core.tolerations import allows
+from webhook.core.settings import Taint
+from webhook.core.tolerations import Tolerations, allows
 
 GPU = "nvidia.com/gpu"
 EXISTS = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 EQUAL = {"key": GPU, "operator": "Equal", "value": "present", "effect": "NoSchedule"}
 EVICTED = {**EQUAL, "effect": "NoExecute"}
 OTHER = {"key": "team", "operator": "Exists"}
+OTHER_KEY = {"key": "elsewhere", "operator": "Exists"}
 
 
 @pytest.mark.parametrize(
@@ -51,3 +53,40 @@ def test_as_the_plugin_does(whitelist: Any, toleration: dict[str, str], expected
 def test_no_annotation_and_one_that_is_no_json() -> None:
     assert allows("", EXISTS)
     assert not allows("[", EXISTS)
+
+
+def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Taint:
+    return Taint(key, value, effect)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "of", "expected"),
+    [
+        pytest.param(EXISTS, taint(GPU, "any"), True, id="Exists: any value"),
+        pytest.param(EXISTS, taint(GPU, "any", "NoExecute"), False, id="but not any effect"),
+        pytest.param(OTHER, taint("team", "a", "NoExecute"), True, id="no effect: any"),
+        pytest.param({"operator": "Exists"}, taint("x"), True, id="no key: any"),
+        pytest.param({"operator": "Exists", "key": None}, taint("x"), True, id="null: the same"),
+        pytest.param(EQUAL, taint(GPU, "present"), True, id="its value"),
+        pytest.param(EQUAL, taint(GPU, "absent"), False, id="another value"),
+        pytest.param({"key": GPU}, taint(GPU), True, id="no value is the empty one"),
+        pytest.param({"value": "a"}, taint("x", "a"), False, id="a value without a key"),
+        pytest.param({"key": 1, "operator": "Exists"}, taint("x"), False, id="a key of no text"),
+    ],
+)
+def test_which_taints_are_tolerated(toleration: Any, of: Taint, expected: bool) -> None:  # noqa: FBT001
+    assert Tolerations([OTHER_KEY, toleration]).tolerate(of) is expected
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        pytest.param(EXISTS, True, id="the very same"),
+        pytest.param({**EXISTS, "value": ""}, True, id="an empty value is none"),
+        pytest.param({**EXISTS, "tolerationSeconds": 5}, True, id="for how long does not count"),
+        pytest.param({**EXISTS, "effect": ""}, False, id="more than it is not the same"),
+        pytest.param({**EXISTS, "effect": []}, False, id="no text"),
+    ],
+)
+def test_which_are_there(there: Any, expected: bool) -> None:  # noqa: FBT001
+    assert Tolerations([OTHER_KEY, there]).has(EXISTS) is expected

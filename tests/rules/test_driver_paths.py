@@ -399,3 +399,27 @@ def test_a_path_of_megabytes_takes_no_time() -> None:
         gone(path[:100], position=1)
     ]
     assert time.process_time() - started < 1
+
+
+def test_mounts_within_one_another_and_beside_them() -> None:
+    obj = pod(
+        gpu(
+            volumeMounts=[mount("/old/a/b"), mount("/old/a"), mount("/older"), mount("/")],
+            env=[{"name": "PATH", "value": "/old/a/b/c:/old/a/x:/old/b:/older/x:/older-still:/"}],
+        ),
+        volumes=[volume("/usr/lib/nvidia-375")],
+    )
+    env = FIRST / "env" / 0 / "value"
+    lost = "/old/a/b/c, /old/a/x, /older/x, /"
+    assert found(rule, obj)[1] == cut(lost, "PATH", Set(env, "/old/b:/older-still"))
+
+
+def test_of_two_volumes_with_one_name_one_takes_the_mounts() -> None:
+    obj = pod(
+        gpu(volumeMounts=[mount("/a"), mount("/b", "None"), {"mountPath": "/c"}]),
+        volumes=[volume("/usr/lib/nvidia-375"), volume("/usr/lib/nvidia-384")],
+    )
+    assert found(rule, obj) == [
+        gone("/usr/lib/nvidia-375", Remove(FIRST / "volumeMounts" / 0)),
+        gone("/usr/lib/nvidia-384", position=1),
+    ]

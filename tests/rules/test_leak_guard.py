@@ -540,6 +540,8 @@ def test_the_table_has_at_least_forty_containers() -> None:
         pytest.param(7, {}, "", "", id="a path that is no text: untouched"),
         pytest.param("/dev/null", {"mountPath": "/dev/x"}, "", "", id="/dev/null: untouched"),
         pytest.param("/dev/nvidia0", {}, DEVICE, "/dev/nvidia0", id="a GPU"),
+        pytest.param(f"/dev/{'./' * 5000}nvidia0", {}, DEVICE, "/dev/nvidia0", id="a crooked one"),
+        pytest.param(f"/dev/nvidia{'0' * 5000}", {}, "", "", id="longer than Linux takes"),
         pytest.param("/dev/nvidiactl", {}, DEVICE, "/dev/nvidiactl", id="the control device"),
         pytest.param("/dev/nvidia-uvm", {}, DEVICE, "/dev/nvidia-uvm", id="unified memory"),
         pytest.param(

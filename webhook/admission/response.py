@@ -23,6 +23,7 @@ LONGEST_WARNING = 256
 MOST_WARNINGS = 10
 MOST_CHARACTERS = 2048  # of one answer: a pod gets one of /mutate and one of /validate
 US = "gpu-webhook"  # stands for the code in warnings about ourselves
+_REASON = 200  # characters of an exception's reason
 Audit = dict[str, str]
 
 
@@ -139,7 +140,7 @@ def audit_of(findings: Iterable[Finding]) -> Audit:
     for found in findings:
         key, rank = found.code.lower(), _GRAVITY.index(found.action)
         if key not in audit or rank < audit[key][0]:
-            reason = f" ({printable(found.exception)[:200]})" if found.exception else ""
+            reason = f" ({printable(found.exception[:_REASON])})" if found.exception else ""
             audit[key] = (rank, f"{found.mode}: {found.action}{reason}")
     return {key: text for key, (_, text) in audit.items()}
 

@@ -9,6 +9,7 @@ a third of the whole call here.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission.review import dump, load
@@ -44,15 +45,34 @@ def flaw(review: Review, patch: bytes, edited: dict[str, Any], *, of_any_size: b
 def apply(patch: list[dict[str, Any]], obj: Any) -> None:
     """Apply `add`, `replace` and `remove` operations in place; raise ValueError if one fails."""
     before, holder = None, obj
+    leaving: list[int] = []  # positions of one list, from its end: they go in one pass
     for operation in patch:
         head, slash, last = operation["path"].rpartition("/")
         if not slash or head[:1] not in {"", "/"}:
             raise ValueError("a path names nothing below the root")
         if head != before:  # many operations change one map, and do not move it
+            _take_out(leaving, holder)
             before, holder = head, obj
             for token in head.split("/")[1:]:
                 holder = _step(holder, _plain(token))
-        _change(operation, holder, _plain(last))
+        if leaving and not (operation["op"] == "remove" and _is_before(last, leaving[-1])):
+            _take_out(leaving, holder)
+        if operation["op"] == "remove" and isinstance(holder, list):
+            leaving.append(_position(last, len(holder) - 1))
+        else:
+            _change(operation, holder, _plain(last))
+    _take_out(leaving, holder)
+
+
+def _is_before(token: str, last: int) -> bool:
+    return _position(token, sys.maxsize) < last
+
+
+def _take_out(leaving: list[int], holder: Any) -> None:
+    if leaving:
+        gone = set(leaving)
+        holder[:] = [item for at, item in enumerate(holder) if at not in gone]
+        leaving.clear()
 
 
 def _plain(token: str) -> str:
@@ -81,8 +101,6 @@ def _change(operation: dict[str, Any], holder: Any, token: str) -> None:
             holder[_position(token, len(holder) - 1)] = operation["value"]
         case "remove", dict() if token in holder:
             del holder[token]
-        case "remove", list():
-            del holder[_position(token, len(holder) - 1)]
         case _:
             raise ValueError("an operation has no place or no known name")
 

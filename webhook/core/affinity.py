@@ -14,11 +14,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import go_json, labels
+from webhook.core.canonical import canonical
 from webhook.core.go_json import Mistake
 from webhook.core.pod import PREFERRED, REQUIRED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Raw = dict[str, Any]
 
@@ -284,31 +285,69 @@ def and_join(terms: Sequence[Raw], others: Sequence[Raw]) -> list[Raw] | None:
     """Node selector terms that match what a term of both sides matches: their cross product.
 
     Terms are joined by OR, so appending would widen. Equal expressions stand once. A term that
-    matches nothing (it is empty) goes on matching nothing. None if it takes over 100 terms.
+    matches nothing (it is empty) goes on matching nothing. None if it takes over 100 terms, of
+    which a side that has more itself is taken as the sign: a product is not made to count it.
     """
-    if all(_is_empty(term) or any(_implies(term, other) for other in others) for term in terms):
+    ours, theirs = _distinct(terms), _distinct(others)
+    if _imply(ours, theirs):
         return list(terms)
-    joined: list[Raw] = []
-    for term in terms:
-        for other in [{}] if _is_empty(term) else others:
-            both = _both(term, other)
-            if both not in joined:
-                joined.append(both)
+    if len(ours) > MOST_TERMS or len(theirs) > MOST_TERMS:
+        return None
+    joined: dict[tuple[str, ...], Raw] = {}
+    for term in ours:
+        for other in [_NO_TERM] if _is_empty(term.raw) else theirs:
+            more = {key: e for key, e in other.expressions.items() if key not in term.expressions}
+            key = (term.rest, *term.order, *more)
+            if key not in joined:
+                joined[key] = _both(term.raw, more.values())
             if len(joined) > MOST_TERMS:
                 return None
-    return joined
+    return list(joined.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A node selector term, with its expressions by their canonical texts."""
+
+    raw: Raw
+    rest: str  # what else it has
+    order: tuple[str, ...]
+    expressions: dict[str, Raw]
+
+
+def _distinct(terms: Sequence[Raw]) -> list[_Term]:
+    found: dict[tuple[str, ...], _Term] = {}
+    for raw in terms:
+        rest = canonical({key: item for key, item in raw.items() if key != "matchExpressions"})
+        expressions = raw.get("matchExpressions") or ()
+        order = tuple(map(canonical, expressions))
+        by_text = dict(zip(order, expressions, strict=True))
+        found.setdefault((rest, *order), _Term(raw, rest, order, by_text))
+    return list(found.values())
+
+
+_NO_TERM = _Term({}, "", (), {})
 
 
 def _is_empty(term: Raw) -> bool:
     return not term.get("matchExpressions") and not term.get("matchFields")
 
 
-def _implies(term: Raw, other: Raw) -> bool:
-    has = term.get("matchExpressions") or []
-    return all(expression in has for expression in other["matchExpressions"])
+def _imply(ours: list[_Term], theirs: list[_Term]) -> bool:
+    """Whether each of our terms that matches anything has all expressions of one of theirs.
+
+    Where there are too many to hold each against each, only the same expressions count.
+    """
+    wanted = {frozenset(each.expressions) for each in theirs}
+    few = len(ours) * len(wanted) <= MOST_TERMS**2
+    return all(
+        _is_empty(each.raw)
+        or (has := frozenset(each.expressions)) in wanted
+        or (few and any(other <= has for other in wanted))
+        for each in ours
+    )
 
 
-def _both(term: Raw, other: Raw) -> Raw:
-    expressions = list(term.get("matchExpressions") or [])
-    expressions += [e for e in other.get("matchExpressions", ()) if e not in expressions]
+def _both(term: Raw, more: Iterable[Raw]) -> Raw:
+    expressions = [*(term.get("matchExpressions") or ()), *more]
     return {**term, "matchExpressions": expressions} if expressions else dict(term)

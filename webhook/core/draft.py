@@ -21,7 +21,7 @@ from webhook.core.errors import EditError
 from webhook.core.pointer import Path, escape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from webhook.core.edits import Edit
 
@@ -44,13 +44,20 @@ class _Touched:
         """Where the item that is at `token` now was before; None if an edit put it there."""
         item = self.now[token]
         if self.origins is not None:
-            was = self.origins[int(token)]
-            return was if was is not None and self.before[was] is item else None
-        if token in self.before and self.before[token] is item:
-            return token
-        if not isinstance(item, dict | list):
-            return None
-        return next((was for was, value in self.before.items() if value is item), None)  # renamed
+            place = self.origins[int(token)]
+            return place if place is not None and self.before[place] is item else None
+        name = self.renamed.get(str(token), token)
+        return name if name in self.before and self.before[name] is item else None
+
+    def places(self, *, by_name: bool) -> Mapping[Token, Token]:
+        """Where what was there is now. To a text (`by_name`) so is what has another name."""
+        if self.origins is not None:
+            return {was: now for now, was in enumerate(self.origins) if was is not None}
+        there: dict[Token, Token] = {}
+        if by_name:
+            there.update((old, new) for new, old in reversed(self.renamed.items()))
+        there.update((name, name) for name in self.before if name in self.now)
+        return there
 
     def changes(self, is_as_it_was: Comparison) -> Iterator[Operation]:
         if self.origins is None:
@@ -80,8 +87,9 @@ class _Touched:
             for new, old in self.renamed.items()
             if old in self.before and old not in self.now
         }
+        new_names = set(names.values())
         for key, was in self.before.items():
-            stayed = key in self.now and key not in names.values()
+            stayed = key in self.now and key not in new_names
             new = key if stayed else names.get(key)
             if new is None:
                 yield Remove(self.at / key)
@@ -92,7 +100,7 @@ class _Touched:
             if was is not value and not is_as_it_was(was, value):
                 yield Set(self.at / key, value)
         for key, value in self.now.items():
-            if key not in self.before and key not in names.values():
+            if key not in self.before and key not in new_names:
                 yield Set(self.at / key, value)
 
     def _list_edits(self, origins: list[int | None], is_as_it_was: Comparison) -> Iterator[Edit]:
@@ -101,8 +109,9 @@ class _Touched:
                 yield Append(self.at, value)
             elif self.before[was] is not value and not is_as_it_was(self.before[was], value):
                 yield Set(self.at / was, value)
+        stayed = set(origins)
         for was in range(len(self.before)):
-            if was not in origins:
+            if was not in stayed:
                 yield Remove(self.at / was)
 
     def _list_changes(
@@ -112,8 +121,9 @@ class _Touched:
             if was is None or self.before[was] is value or is_as_it_was(self.before[was], value):
                 continue
             yield {"op": "replace", "path": str(self.at / was), "value": value}
+        stayed = set(origins)
         for was in range(len(self.before) - 1, -1, -1):
-            if was not in origins:
+            if was not in stayed:
                 yield {"op": "remove", "path": str(self.at / was)}
         for origin, value in zip(origins, self.now, strict=True):
             if origin is None:
@@ -182,13 +192,16 @@ class Draft:
                         known.renamed[edit.name] = known.renamed.pop(old, old)
                 case _:  # Remove
                     leaving.append(edit.at)
-        for at in sorted(dict.fromkeys(leaving), key=_depth_and_position, reverse=True):
-            self._take_out(at)
-            self._drop_if_empty(at.parent)
+        together: dict[Path, set[Token]] = {}  # by what holds them
+        for at in sorted(leaving, key=_depth_and_position, reverse=True):
+            together.setdefault(at.parent, set()).add(at[-1])
+        for holder_at, members in together.items():
+            self._take_out(holder_at, members)
+            self._drop_if_empty(holder_at)
 
     def patch(self) -> list[Operation]:
         """The changes so far as RFC 6902 operations: `remove`, `replace` and `add`."""
-        there = self._still_there(_place)
+        there = self._still_there(by_name=False)
         return [operation for known in there for operation in known.changes(self._is_as_it_was)]
 
     def changes(self) -> list[Edit]:
@@ -196,13 +209,18 @@ class Draft:
 
         A member with another name is a Rename, and a Set of the same place if its value is another.
         """
-        there = self._still_there(_place_or_name)
+        there = self._still_there(by_name=True)
         return [edit for known in there for edit in known.edits(self._is_as_it_was)]
 
-    def _still_there(self, place_of: Callable[[_Touched, Token], Token | None]) -> list[_Touched]:
+    def _still_there(self, *, by_name: bool) -> list[_Touched]:
+        """What is still in the object, the deepest first.
+
+        A member with another name is where it was to a text (`by_name`), and gone to a patch.
+        """
         touched = [known for known in self._touched.values() if known is not None]
         touched.sort(key=lambda known: len(known.at), reverse=True)
-        return [known for known in touched if self._is_there(known, place_of)]
+        places = {id(known.now): known.places(by_name=by_name) for known in touched}
+        return [known for known in touched if self._is_there(known, places)]
 
     def _is_as_it_was(self, was: Any, now: Any) -> bool:
         """True if `now` says what `was` said before the first edit (edits may have changed it)."""
@@ -234,18 +252,22 @@ class Draft:
         if known is not None and known.origins is not None:
             known.origins.append(None)
 
-    def _take_out(self, at: Path) -> None:
-        holder, last = self._touch(at.parent), at[-1]
-        if isinstance(holder, dict):
-            holder.pop(last, None)  # it may have gone when what was in it went
-            known = self._touched[id(holder)]
-            if known is not None:
-                known.renamed.pop(str(last), None)
-            return
-        del holder[last]
+    def _take_out(self, at: Path, leaving: set[Token]) -> None:
+        """Take these members or items out of what is at `at`."""
+        holder = self._touch(at)
         known = self._touched[id(holder)]
+        if isinstance(holder, dict):
+            for name in leaving:
+                holder.pop(name, None)  # it may have gone when what was in it went
+                if known is not None:
+                    known.renamed.pop(str(name), None)
+            return
+        if not leaving <= set(range(len(holder))):
+            raise IndexError("an item that is to go is not there")
+        kept = [place for place in range(len(holder)) if place not in leaving]
+        holder[:] = [holder[place] for place in kept]
         if known is not None and known.origins is not None:
-            del known.origins[int(last)]
+            known.origins = [known.origins[place] for place in kept]
 
     def _drop_if_empty(self, at: Path) -> None:
         """Take away a member that the edits left empty: to Kubernetes it is as good as none."""
@@ -253,7 +275,7 @@ class Draft:
         for token in at[:-1]:
             here = here[token]
         if at and isinstance(here, dict) and here.get(at[-1]) in ({}, []):
-            self._take_out(at)
+            self._take_out(at.parent, {at[-1]})
 
     def _make_maps(self, at: Path) -> None:
         here: Any = self.object
@@ -279,16 +301,14 @@ class Draft:
             self._saved[id(here)] = _Saved(here, here.copy(), origins, renamed)
         return here
 
-    def _is_there(
-        self, known: _Touched, place_of: Callable[[_Touched, Token], Token | None]
-    ) -> bool:
+    def _is_there(self, known: _Touched, places: Mapping[int, Mapping[Token, Token]]) -> bool:
         """False if an edit took away, or put another in the place of, what holds this."""
         here: Any = self.object
         for token in known.at:
             holder = self._touched.get(id(here))
             place: Token | None = token
             if holder is not None:
-                place = place_of(holder, token)
+                place = places[id(here)].get(token)
                 if place is None or holder.origin(place) != token:
                     return False
             here = here[place]
@@ -300,21 +320,6 @@ def _put(holder: Any, token: Token, value: Any) -> None:
     if isinstance(holder, dict) is isinstance(token, int):
         raise TypeError(f"{token!r} is no place in a {type(holder).__name__}")
     holder[token] = value
-
-
-def _place(holder: _Touched, was: Token) -> Token | None:
-    """Where the item that was at `was` is now."""
-    if holder.origins is None:
-        return was if was in holder.now else None
-    return holder.origins.index(int(was)) if was in holder.origins else None
-
-
-def _place_or_name(holder: _Touched, was: Token) -> Token | None:
-    """The same; a member with another name is where it was to a text, and gone to a patch."""
-    place = _place(holder, was)
-    if place is None and holder.origins is None:
-        return next((new for new, old in holder.renamed.items() if old == was), None)
-    return place
 
 
 def _touched(was: Path, here: Any) -> _Touched:

@@ -93,7 +93,7 @@ def _carried(values: list[str]) -> Change:
     legal = tuple(value for value in values if labels.is_value(value))
     if len(legal) == len(values):
         return _KEEP
-    unmapped = tuple(value for value in values if value not in legal)
+    unmapped = tuple(value for value in values if not labels.is_value(value))
     return Change(Fate.CHANGE, "", legal, unmapped, "it can be no label value")
 
 

@@ -16,15 +16,18 @@ from webhook.core import labels
 from webhook.core.settings import MODEL_PROFILES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator, Mapping
 
     from webhook.core.nodes import Inventory
     from webhook.core.settings import Models
+
+    Values = tuple[str, ...] | frozenset[str]
 
 _BRANDS = ("tesla", "geforce", "quadro")
 _VARIANT = re.compile(
     r"pcie|sxm[0-9]?|nvl[0-9]*|nvlink|fhhl|oam|hbm[0-9]?e?|gddr[0-9]x?|[0-9]+gb", re.ASCII
 )
+_LONGEST_NAME = 256  # pods may name anything, and many names are remembered
 _MIG = re.compile(r"-mig-[0-9]+g\.[0-9]+gb.*?(?=-shared$|$)")
 
 
@@ -41,27 +44,36 @@ class Match:
     carried: bool = False
 
 
-@lru_cache(maxsize=4096)
 def spelling(name: str) -> tuple[str, ...]:
-    """The words of a model's name, in one spelling, without the maker."""
+    """The words of a model's name, in one spelling, without the maker; none of no model's name."""
+    return _spelling(name) if len(name) <= _LONGEST_NAME else ()
+
+
+@lru_cache(maxsize=4096)
+def _spelling(name: str) -> tuple[str, ...]:
     kept = re.sub(r"[^a-z0-9\-_. \t]", "", name.lower())
     words = tuple(word for word in re.split(r"[ \t_-]+", kept) if word)
     return words[1:] if words[:1] == ("nvidia",) else words
 
 
-def stands_for(legacy: str, real: str, *, shared: bool = False, mig: bool = False) -> bool:
-    """True if the legacy model name means nodes that carry this real value."""
-    wanted, offered = spelling(legacy), spelling(_whole_gpu(real, shared=shared, mig=mig))
-    if not wanted or not offered:
-        return False
-    wanted_brand, offered_brand = wanted[0] in _BRANDS, offered[0] in _BRANDS
-    if wanted_brand and not offered_brand:
-        wanted = wanted[1:]
-    elif offered_brand and not wanted_brand:
-        offered = offered[1:]
-    if not wanted or offered[: len(wanted)] != wanted:
-        return False
-    return all(_VARIANT.fullmatch(word) for word in offered[len(wanted) :])
+def spellings_of(
+    real: str, *, shared: bool = False, mig: bool = False
+) -> Iterator[tuple[str, ...]]:
+    """The spellings of all legacy model names that mean nodes that carry this real value."""
+    offered = spelling(_whole_gpu(real, shared=shared, mig=mig))
+    yield from _beginnings(offered)
+    if offered[:1] and offered[0] in _BRANDS:
+        yield from (each for each in _beginnings(offered[1:]) if each[0] not in _BRANDS)
+    else:
+        yield from ((brand, *each) for each in _beginnings(offered) for brand in _BRANDS)
+
+
+def _beginnings(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The words, and what is left of them without words for form factor or memory at the end."""
+    for end in range(len(words), 0, -1):
+        yield words[:end]
+        if not _VARIANT.fullmatch(words[end - 1]):
+            return
 
 
 def _whole_gpu(real: str, *, shared: bool, mig: bool) -> str:
@@ -83,12 +95,8 @@ def match(legacy: str, models: Models, inventory: Inventory | None) -> Match:
     missing = missing_label(models, inventory)
     if missing:
         return Match(why=missing)
-    known = inventory.models.get((models, legacy))
-    if known is None:
-        real = inventory.values(models.key)
-        known = tuple(v for v in _by_name(legacy, models, real) if v in real)
-        if len(inventory.models) < _REMEMBERED:
-            inventory.models[models, legacy] = known
+    real = inventory.values(models.key)
+    known = tuple(v for v in _by_name(legacy, models, real) if v in real)
     return Match(known, "" if known else f"no node carries such a model under {models.key}")
 
 
@@ -99,19 +107,26 @@ def missing_label(models: Models, inventory: Inventory | None) -> str:
     return f"no GPU node carries the label {models.key}{_other_profile(inventory)}"
 
 
-_REMEMBERED = 1000  # legacy values come from the pods' authors: remember a bounded number
+def _by_name(legacy: str, models: Models, real: Values) -> tuple[str, ...]:
+    return _meanings(models, real).get(spelling(legacy), ())
 
 
-def _by_name(legacy: str, models: Models, real: Iterable[str]) -> tuple[str, ...]:
-    wanted = spelling(legacy)
-    found = {v for v in real if stands_for(legacy, v, shared=models.shared, mig=models.mig)}
+@lru_cache(maxsize=16)
+def _meanings(models: Models, real: Values) -> Mapping[tuple[str, ...], tuple[str, ...]]:
+    """Which of the real values each spelling stands for: pods may name very many models."""
+    found: dict[tuple[str, ...], set[str]] = {}
+    for value in real:
+        for wanted in spellings_of(value, shared=models.shared, mig=models.mig):
+            found.setdefault(wanted, set()).add(value)
     for name, values in MODEL_PROFILES[models.profile].named:
-        if stands_for(legacy, name):
-            found.update(values)
-    for name, values in models.values:
-        if spelling(name) == wanted:  # the user's word is the last
-            found = set(values)
-    return tuple(sorted(value for value in found if value and labels.is_value(value)))
+        for wanted in spellings_of(name):
+            found.setdefault(wanted, set()).update(values)
+    for name, values in models.values:  # the user's word is the last
+        found[spelling(name)] = set(values)
+    return {
+        wanted: tuple(sorted(value for value in values if value and labels.is_value(value)))
+        for wanted, values in found.items()
+    }
 
 
 def _other_profile(inventory: Inventory) -> str:

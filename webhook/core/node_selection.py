@@ -18,7 +18,7 @@ from webhook.core.pod import REQUIRED, as_items, as_map
 from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from webhook.core.node_index import NodeIndex
     from webhook.core.nodesets import NodeSet
@@ -133,35 +133,39 @@ def kept_away(
     pod: Pod, index: NodeIndex, capacity: Capacity
 ) -> Iterator[tuple[tuple[str, str, int], NodeSet]]:
     """Keys of index.tainted, with the nodes from which these taints keep the pod away for good."""
-    tolerations = pod.tolerations()
+    values = _tolerated_values(pod)
     for at, tainted in index.tainted.items():
         key, effect, _ = at
         if effect not in _HARD or capacity.passes_by(Taint(key, effect=effect)):
             continue
-        values = _tolerated_values(tolerations, key, effect)
-        if values is not None:
+        # A toleration need name neither the key nor the effect.
+        known = [values.get((k, e), _NO_VALUE) for k in (key, "") for e in (effect, "")]
+        if None not in known:
             nodes = tainted.present
-            for value in values:
-                nodes &= ~tainted.having(value)
+            for each in filter(None, known):
+                nodes &= ~tainted.having_any(each)
             yield at, nodes
 
 
-def _tolerated_values(tolerations: list[Raw], key: str, effect: str) -> set[str] | None:
-    """The values that taints of this key and effect may have; None if they may have any.
+_NO_VALUE: set[str] = set()
+
+
+def _tolerated_values(pod: Pod) -> dict[tuple[str, str], set[str] | None]:
+    """By key and effect, which may be empty: the values that taints may have; None for any.
 
     As Toleration.ToleratesTaint has it, but that an operator we do not know tolerates any: Lt and
     Gt (KEP-5471) compare numbers only where the cluster has switched them on.
     """
-    values: set[str] = set()
-    for each in tolerations:
-        if _is_for(each, key, effect):
-            if each.get("operator") not in _EQUAL:
-                return None
+    found: dict[tuple[str, str], set[str] | None] = {}
+    for each in pod.tolerations():
+        at = (_named(each.get("key")), _named(each.get("effect")))
+        values = found.setdefault(at, set())
+        if each.get("operator") not in _EQUAL:
+            found[at] = None
+        elif values is not None:
             values.add(str(each.get("value") or ""))
-    return values
+    return found
 
 
-def _is_for(toleration: Mapping[str, Any], key: str, effect: str) -> bool:
-    """Whether the toleration is about taints of this key and effect; neither need be named."""
-    for_effect = toleration.get("effect") in (None, "", effect)
-    return for_effect and toleration.get("key") in (None, "", key)
+def _named(value: object) -> str:
+    return "" if value is None else str(value)

@@ -12,7 +12,7 @@ from webhook.core.node_index import OWN_NAMES, NodeIndex
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from webhook.core.settings import Models, Taint
+    from webhook.core.settings import Taint
 
 Former = Mapping[str, tuple[str, ...]]
 # GPU Feature Discovery, kubelets and clouds give every node its own value of some labels.
@@ -195,8 +195,3 @@ class Inventory:
         gpus = self.index.with_gpus | self.index.open_gpus
         found = {t for taints, nodes in self.index.taint_sets if nodes & gpus for t in taints}
         return tuple(sorted(found, key=str))
-
-    @cached_property
-    def models(self) -> dict[tuple[Models, str], tuple[str, ...]]:
-        """Remembers which real values stand for a legacy one, by settings and legacy value."""
-        return {}

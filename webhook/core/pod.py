@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import quantity
+from webhook.core.labels import LONGEST_VALUE
 from webhook.core.pointer import ROOT, Path
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class Container:
         self.kind = kind
         self.at = at
         self.raw = raw
-        self.name = str(raw.get("name", at[-1]))
+        # The API server refuses a longer one, and each message quotes it.
+        self.name = str(raw.get("name", at[-1]))[:LONGEST_VALUE]
         resources = as_map(raw.get("resources"))
         self.limits = as_map(resources.get("limits"))
         self.requests = as_map(resources.get("requests"))
@@ -96,7 +98,7 @@ class Container:
 class Pod:
     """The pod, or pod template, at `at` in a raw object. Made anew after each edit."""
 
-    __slots__ = ("_gpus", "at", "containers", "metadata", "raw", "spec")
+    __slots__ = ("_gpus", "_named", "at", "containers", "metadata", "raw", "spec")
 
     def __init__(self, obj: Raw, at: Path = ROOT) -> None:
         raw: Any = obj
@@ -108,12 +110,19 @@ class Pod:
         self.spec = as_map(self.raw.get("spec"))
         self.containers = tuple(self._containers())
         self._gpus: dict[str, int] | None = None
+        self._named: dict[str, Container] | None = None
 
     def _containers(self) -> Iterator[Container]:
         for kind in KINDS:
             if kind in self.spec:
                 for position, raw in as_items(self.spec[kind]):
                     yield Container(kind, Path((*self.at, "spec", kind, position)), raw)
+
+    def container(self, name: str) -> Container | None:
+        """The first container of this name."""
+        if self._named is None:  # asked once for each of many annotations
+            self._named = {each.name: each for each in reversed(self.containers)}
+        return self._named.get(name)
 
     @property
     def spec_at(self) -> Path:

@@ -60,6 +60,7 @@ class _Sum(Generic[N]):
         """What the pod asks of one node."""
         together: dict[str, N] = {}  # what runs at last: containers, and the sidecars beside them
         sidecars: dict[str, N] = {}  # those that run already
+        joined: dict[str, N] = {}  # names of those that came after the last init container
         peak: dict[str, N] = {}
         for container in pod.containers:
             if container.kind not in _STEPS:
@@ -70,8 +71,11 @@ class _Sum(Generic[N]):
             elif container.raw.get("restartPolicy") == "Always":
                 self._add(together, asked)
                 self._add(sidecars, asked)
+                joined |= asked
             else:
-                self._raise(peak, asked, sidecars)
+                names = [name for name in {**asked, **joined} if name in sidecars]
+                self._raise(peak, asked, {name: sidecars[name] for name in names})
+                joined.clear()
         self._raise(together, peak, {})
         self._add(together, self._gpus(as_map(pod.spec.get("overhead"))))
         return together

@@ -46,13 +46,16 @@ def matches(patterns: tuple[str, ...], name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(map(_translated, patterns)), re.DOTALL)
+    return re.compile("|".join(map(translated, patterns)), re.DOTALL)
 
 
-def _translated(pattern: str) -> str:
-    """The pattern as a regular expression; each * keeps the least that fits, so none is slow."""
+def translated(pattern: str, any_of: str = ".") -> str:
+    """The pattern as a regular expression; each * keeps the least that fits, so none is slow.
+
+    `any_of` are the characters that a * stands for.
+    """
     first, *rest = map(re.escape, pattern.split("*"))
     if not rest:
         return first
     *middle, last = rest
-    return first + "".join(f"(?>.*?{each})" for each in middle) + f".*{last}"
+    return first + "".join(f"(?>{any_of}*?{each})" for each in middle) + f"{any_of}*{last}"

@@ -12,6 +12,7 @@ from webhook.core import nodesets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from collections.abc import Set as AbstractSet
 
     from webhook.core.nodesets import NodeSet
     from webhook.core.settings import Taint
@@ -47,6 +48,13 @@ class Tainted:
                 found |= nodesets.decode(text)
             if value in self._texts and len(self._decoded) < _REMEMBERED:
                 self._decoded[value] = found
+        return found
+
+    def having_any(self, values: AbstractSet[str]) -> NodeSet:
+        """The nodes with one of these values; the fewer, of theirs and of ours, are looked at."""
+        found = 0
+        for value in self._texts.keys() & values:
+            found |= self.having(value)
         return found
 
 

@@ -1,8 +1,9 @@
-"""Which tolerations a namespace lets its pods have: the plugin PodTolerationRestriction.
+"""Which taints a pod tolerates, and which tolerations a namespace lets its pods have.
 
-The plugin runs again after a pod was changed, and refuses one with a toleration that the annotation
-`scheduler.alpha.kubernetes.io/tolerationsWhitelist` of its namespace does not cover. Without the
-annotation it goes by the API server's own configuration, which nobody can read from here.
+The plugin PodTolerationRestriction runs again after a pod was changed, and refuses one with a
+toleration that the annotation `scheduler.alpha.kubernetes.io/tolerationsWhitelist` of its namespace
+does not cover. Without the annotation it goes by the API server's own configuration, which nobody
+can read from here.
 """
 
 from __future__ import annotations
@@ -11,13 +12,60 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import go_json
+from webhook.core.canonical import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from webhook.core.settings import Taint
 
     Raw = dict[str, Any]
 
+_FIELDS = ("key", "operator", "value", "effect")
 _SHAPE = [{"key": str, "operator": str, "value": str, "effect": str, "tolerationSeconds": int}]
+
+
+class Tolerations:
+    """The tolerations of a pod: one look at each of them, whatever number of taints is asked for.
+
+    Only Exists is asked for by its operator; any other compares values, as Equal does.
+    """
+
+    def __init__(self, tolerations: Iterable[Mapping[str, Any]]) -> None:
+        self._same: set[str] = set()
+        self._any: set[tuple[str, str]] = set()  # key and effect; either may be empty: all
+        self._equal: set[tuple[str, str, str]] = set()  # and the value
+        for each in tolerations:
+            self.add(each)
+
+    def add(self, toleration: Mapping[str, Any]) -> None:
+        self._same.add(_fields(toleration))
+        key, effect = _text(toleration.get("key")), _text(toleration.get("effect"))
+        if toleration.get("operator") == "Exists":
+            self._any.add((key, effect))
+        elif key:
+            self._equal.add((key, effect, _text(toleration.get("value"))))
+
+    def has(self, toleration: Mapping[str, Any]) -> bool:
+        """Whether this very one is there, as Toleration.MatchToleration has it."""
+        return _fields(toleration) in self._same
+
+    def tolerate(self, taint: Taint) -> bool:
+        """Toleration.ToleratesTaint of today: an empty key with Exists matches every taint."""
+        return any(
+            (taint.key, effect) in self._any
+            or ("", effect) in self._any
+            or (taint.key, effect, taint.value) in self._equal
+            for effect in ("", taint.effect)
+        )
+
+
+def _fields(toleration: Mapping[str, Any]) -> str:
+    return canonical([toleration.get(field, "") for field in _FIELDS])
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 def allows(whitelist: str, toleration: Mapping[str, str]) -> bool:

@@ -64,8 +64,8 @@ def short(name: str, longest: int = _LENGTHS[0]) -> str:
 
     They may stand in what `review` reads.
     """
-    name = "".join(each if each.isprintable() else "?" for each in name)
-    return name if len(name) <= longest else f"{name[: longest - 2]}.."
+    shown = name if len(name) <= longest else f"{name[: longest - 2]}.."
+    return "".join(each if each.isprintable() else "?" for each in shown)
 
 
 def _listed(parts: Sequence[str], word: str = "and") -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.canonical import canonical
 from webhook.core.pod import Pod, as_items, as_map, controller_of
 from webhook.core.pointer import ROOT, Path
 from webhook.core.requests import gpu_requests
@@ -142,8 +143,8 @@ def template_changed(old: Raw, new: Raw, settings: Settings) -> bool:
 
     Not so where pods are only scaled, or a group of several is taken away and others move up.
     """
-    before = [_at(old, at) for at in templates_of(old, settings)]
-    return any(_at(new, at) not in before for at in templates_of(new, settings))
+    before = {canonical(_at(old, at)) for at in templates_of(old, settings)}
+    return any(canonical(_at(new, at)) not in before for at in templates_of(new, settings))
 
 
 def has_controller(obj: Mapping[str, Any]) -> bool:

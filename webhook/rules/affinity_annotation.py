@@ -28,6 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import affinity, go_json
+from webhook.core.canonical import canonical
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, DEPRECATED_NODE_LABELS
@@ -183,9 +184,10 @@ def _edits(pod: Pod, name: str, section: Section) -> list[Edit]:
             edits.append(Set(at / REQUIRED / "nodeSelectorTerms", joined))
     elif REQUIRED in value:
         edits.append(Set(at / REQUIRED, value[REQUIRED]))
+    preferred = set(map(canonical, there.get(PREFERRED) or ()))
     edits += [
         Append(at / PREFERRED, term)
         for term in value.get(PREFERRED, ())
-        if term not in (there.get(PREFERRED) or ())
+        if canonical(term) not in preferred
     ]
     return edits

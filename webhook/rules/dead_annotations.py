@@ -138,10 +138,10 @@ def _pod_seccomp(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # no
 
 
 def _container_seccomp(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
-    for container in pod.containers:
-        if container.name == key.removeprefix(_SECCOMP):
-            return _seccomp(container.raw, container.at, value)
-    return _Reading("it names no container; delete it", None)
+    container = pod.container(key.removeprefix(_SECCOMP))
+    if container is None:
+        return _Reading("it names no container; delete it", None)
+    return _seccomp(container.raw, container.at, value)
 
 
 def _seccomp(raw: Mapping[str, Any], at: Path, value: str) -> _Reading:

@@ -19,6 +19,7 @@ Safety: safe.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -32,9 +33,11 @@ from webhook.core.host_paths import (
     is_stale_driver,
     may_be_driver,
 )
+from webhook.core.pod import as_map
+from webhook.core.selection import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.core.edits import Edit
     from webhook.core.pod import Container, Pod
@@ -52,35 +55,51 @@ _SHOWN = 100  # characters of a path in a message: it is one line
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    found = list(_drivers(pod, cx))
+    if not found:
+        return
     stale: set[str] = set()
-    for position, volume in pod.volumes():
-        host_path = volume.get("hostPath")
-        path = host_path.get("path") if isinstance(host_path, dict) else None
-        if not isinstance(path, str):
-            continue
-        fate = _fate(clean(path), cx.settings.drivers)
-        if fate is _Fate.STAYS or (clean(path) == _EVERYBODYS and not _asks(pod, cx)):
-            continue
-        at = pod.spec_at / "volumes" / position
-        name, shown = volume.get("name"), path[:_SHOWN]
-        unmounted = (Remove(at), *_unmount(pod, name)) if isinstance(name, str) else ()
-        if fate is _Fate.REPORTED and unmounted and is_device(clean(path)) and _may_go(pod, cx):
+    mounts = _mounts(pod)
+    for position, name, path, fate in found:
+        at, shown = pod.spec_at / "volumes" / position, path[:_SHOWN]
+        if (
+            fate is _Fate.REPORTED
+            and name is not None
+            and is_device(clean(path))
+            and _may_go(pod, cx)
+        ):
             message = f"{_DEVICE.format(shown)}: delete the volume and its mounts"
             severity = Severity.REPAIR if cx.wants_unsafe(CODE) else Severity.PERSON
+            unmounted = (Remove(at), *mounts.pop(name, ()))
             yield Finding(CODE, at, message, unmounted, severity, Safety.UNSAFE)
         elif fate is _Fate.REPORTED:
             message = f"{_OLD.format(shown)}; delete the volume, or list it in drivers.remove"
             yield Finding(CODE, at, message, severity=Severity.PERSON)
-        elif not cx.may_constrain or not unmounted:
+        elif not cx.may_constrain or name is None:
             message = f"{_OLD.format(shown)}: delete the volume and its mounts"
             yield Finding(CODE, at, message, severity=Severity.PERSON)
         else:
-            stale.add(str(name))
+            stale.add(name)
+            # Of two volumes with one name, which the API server refuses, one takes the mounts.
+            unmounted = (Remove(at), *mounts.pop(name, ()))
             yield Finding(CODE, at, _REMOVED.format(shown), unmounted)
     if stale:
         live = (*_LIVE, *(clean(each.mount_path) for each in cx.settings.drivers.active.mounts))
         for container in pod.containers:
             yield from _search_paths(container, stale, live)
+
+
+def _drivers(pod: Pod, cx: Context) -> Iterator[tuple[int, str | None, str, _Fate]]:
+    """The host paths that may be a driver's: position and name of the volume, path and fate."""
+    for position, volume in pod.volumes():
+        path = as_map(volume.get("hostPath")).get("path")
+        if not isinstance(path, str):
+            continue
+        fate = _fate(clean(path), cx.settings.drivers)
+        if fate is _Fate.STAYS or (clean(path) == _EVERYBODYS and not _asks(pod, cx)):
+            continue
+        name = volume.get("name")
+        yield position, name if isinstance(name, str) else None, path, fate
 
 
 _OLD = "the host path {} looks like an old driver's and is left as it is"
@@ -122,32 +141,40 @@ def _fate(path: str, drivers: Drivers) -> _Fate:
 @lru_cache(maxsize=16)
 def _patterns(globs: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     """Patterns of the settings: `*` stands for anything within one segment of the path."""
-    return tuple(re.compile(re.escape(clean(glob)).replace(r"\*", "[^/]*")) for glob in globs)
+    return tuple(
+        re.compile("/".join(translated(part, "[^/]") for part in clean(glob).split("/")))
+        for glob in globs
+    )
 
 
-def _unmount(pod: Pod, name: str) -> Iterator[Edit]:
+def _mounts(pod: Pod) -> dict[str, list[Edit]]:
+    """What takes the mounts of a volume away, by its name."""
+    found: dict[str, list[Edit]] = {}
     for container in pod.containers:
         for position, mount in container.volume_mounts():
-            if mount.get("name") == name:
-                yield Remove(container.at / "volumeMounts" / position)
+            if isinstance(name := mount.get("name"), str):
+                edit = Remove(container.at / "volumeMounts" / position)
+                found.setdefault(name, []).append(edit)
+    return found
 
 
 def _search_paths(container: Container, stale: set[str], live: Sequence[str]) -> Iterator[Finding]:
-    gone = [
+    gone = _tops(
         clean(mount["mountPath"])
         for _, mount in container.volume_mounts()
         if str(mount.get("name")) in stale and isinstance(mount.get("mountPath"), str)
-    ]
+    )
     for position, variable in container.env():
         name, value = variable.get("name"), variable.get("value")
         if name not in _SEARCH_PATHS or not isinstance(value, str) or "$(" in value:
             continue
         entries = value.split(":")
-        kept = [entry for entry in entries if not _is_gone(entry, gone, live)]
-        if kept == entries:
+        leaving = dict.fromkeys(entry for entry in entries if _is_gone(entry, gone, live))
+        if not leaving:
             continue
+        kept = [entry for entry in entries if entry not in leaving]
         at = container.at / "env" / position
-        lost = ", ".join(dict.fromkeys(entry for entry in entries if entry not in kept))
+        lost = ", ".join(leaving)
         edit = Set(at / "value", ":".join(kept)) if any(kept) else Remove(at)
         message = (
             f"delete {lost[:_SHOWN]} from {name} of container {container.name}: it is unmounted"
@@ -155,8 +182,18 @@ def _search_paths(container: Container, stale: set[str], live: Sequence[str]) ->
         yield Finding(CODE, at, message, (edit,))
 
 
-def _is_gone(entry: str, gone: Sequence[str], live: Sequence[str]) -> bool:
-    path = clean(entry)
-    if not entry or path in live:
+def _tops(paths: Iterable[str]) -> list[list[str]]:
+    """The paths as their parts, in order, without those below another: one place to look."""
+    tops: list[list[str]] = []
+    for parts in sorted(path.split("/") for path in paths):
+        if not (tops and parts[: len(tops[-1])] == tops[-1]):
+            tops.append(parts)
+    return tops
+
+
+def _is_gone(entry: str, gone: list[list[str]], live: Sequence[str]) -> bool:
+    if not entry or not gone or (path := clean(entry)) in live:
         return False
-    return any(path == each or path.startswith(f"{each}/") for each in gone)
+    parts = path.split("/")
+    before = gone[bisect_right(gone, parts) - 1]
+    return parts[: len(before)] == before

@@ -48,7 +48,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         return
     if profile.runtime_class:
         yield from _runtime_class(pod, cx)
-    volumes = _host_paths(pod)
+    volumes = _Volumes(pod, profile)
     found = [each for one in gpu_containers for each in _mounts(pod, one, profile, volumes)]
     level = _enforced_level(cx)
     if not found or not level:
@@ -84,24 +84,46 @@ def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
         yield Finding(CODE, at, message, severity=Severity.PERSON)
 
 
-def _host_paths(pod: Pod) -> dict[str, Raw]:
-    """The pod's volumes by name, with their hostPath (empty for other kinds of volume)."""
-    return {str(volume.get("name")): as_map(volume.get("hostPath")) for _, volume in pod.volumes()}
+class _Volumes:
+    """The pod's volumes by name, with the path of their hostPath (`None` for other kinds)."""
+
+    def __init__(self, pod: Pod, profile: DriverProfile) -> None:
+        self.paths: dict[str, str] = {}
+        self._ours: dict[tuple[str, str], str] = {}
+        self._free = (name for n in count() if (name := f"{VOLUME_PREFIX}{n}") not in self.paths)
+        wanted = [_source(mount) for mount in profile.mounts]
+        for _, volume in pod.volumes():
+            name, there = str(volume.get("name")), as_map(volume.get("hostPath"))
+            self.paths[name] = str(there.get("path")).rstrip("/")
+            if name.startswith(VOLUME_PREFIX) and there in wanted:
+                self._ours.setdefault((there["path"], there["type"]), name)
+
+    def of(self, mount: DriverMount) -> tuple[str, bool]:
+        """The volume of ours for this mount, and whether it is new."""
+        key = (mount.host_path, mount.type)
+        if key in self._ours:
+            return self._ours[key], False
+        self._ours[key] = name = next(self._free)
+        self.paths[name] = mount.host_path.rstrip("/")
+        return name, True
+
+
+def _source(mount: DriverMount) -> Raw:
+    return {"path": mount.host_path, "type": mount.type}
 
 
 def _mounts(
-    pod: Pod, container: Container, profile: DriverProfile, volumes: dict[str, Raw]
+    pod: Pod, container: Container, profile: DriverProfile, volumes: _Volumes
 ) -> Iterator[Finding]:
     """What this container lacks; a volume that is added for it joins `volumes`."""
     edits: list[Edit] = []
     for mount in profile.mounts:
-        if _is_mounted(container, mount, volumes):
+        if _is_mounted(container, mount, volumes.paths):
             continue
-        source = {"path": mount.host_path, "type": mount.type}
-        name = _volume_name(volumes, source)
-        if name not in volumes:
-            volumes[name] = source
-            edits.append(Append(pod.spec_at / "volumes", {"name": name, "hostPath": source}))
+        name, is_new = volumes.of(mount)
+        if is_new:
+            volume = {"name": name, "hostPath": _source(mount)}
+            edits.append(Append(pod.spec_at / "volumes", volume))
         entry = {"name": name, "mountPath": mount.mount_path, "readOnly": True}
         edits.append(Append(container.at / "volumeMounts", entry))
     edits += _library_path(container, profile.library_path)
@@ -113,20 +135,12 @@ def _mounts(
         yield Finding(CODE, container.at, message, tuple(edits))
 
 
-def _volume_name(volumes: dict[str, Raw], source: Raw) -> str:
-    """The volume of ours with this source, or a name that is still free."""
-    for name, there in volumes.items():
-        if name.startswith(VOLUME_PREFIX) and there == source:
-            return name
-    return next(name for n in count() if (name := f"{VOLUME_PREFIX}{n}") not in volumes)
-
-
-def _is_mounted(container: Container, mount: DriverMount, volumes: dict[str, Raw]) -> bool:
+def _is_mounted(container: Container, mount: DriverMount, paths: dict[str, str]) -> bool:
     """True if this mountPath, or this source, is in the container already."""
+    target, source = mount.mount_path.rstrip("/"), mount.host_path.rstrip("/")
     return any(
-        str(each.get("mountPath")).rstrip("/") == mount.mount_path.rstrip("/")
-        or str(volumes.get(str(each.get("name")), {}).get("path")).rstrip("/")
-        == mount.host_path.rstrip("/")
+        str(each.get("mountPath")).rstrip("/") == target
+        or paths.get(str(each.get("name"))) == source
         for _, each in container.volume_mounts()
     )
 

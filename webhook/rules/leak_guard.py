@@ -67,6 +67,7 @@ _FRACTIONS = ("gpu-fraction", "gpu-memory")  # annotations of KAI-Scheduler (pkg
 _NONE = Fraction(0)
 _OVERFLOW = 2**63  # from here on the scheduler and the kubelet read another number
 _EVERYDAY = {"cpu", "memory"}  # of every pod: the audit looks at all that a cluster has
+_PATH_MAX = 4096  # of Linux, with the zero at the end
 _SHOWN = 50  # characters of a path or a name in a message: it is one line
 _FEW = 8  # entries that are taken out one by one; of more, the whole list is written anew
 
@@ -434,13 +435,17 @@ def _open_ways(
 
 
 def _host_paths(pod: Pod) -> dict[str, str]:
-    """The host paths of the pod's volumes, by the names of the volumes."""
+    """The host paths of the pod's volumes, by the names of the volumes.
+
+    Not those that are too long for any system call: nothing can be mounted from there.
+    """
     return {
         volume["name"]: path
         for _, volume in pod.volumes()
         if "hostPath" in volume
         and isinstance(volume.get("name"), str)
-        and isinstance(path := as_map(volume["hostPath"]).get("path"), str)
+        and isinstance(raw := as_map(volume["hostPath"]).get("path"), str)
+        and len(path := clean(f"/{raw}")) < _PATH_MAX
     }
 
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.edits import Append
 from webhook.core.findings import Finding, Severity
 from webhook.core.settings import Taint
-from webhook.core.tolerations import allows
+from webhook.core.tolerations import Tolerations, allows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 NAME = "missing-toleration"
 CODE = "GPU201"
 
-_FIELDS = ("key", "operator", "value", "effect")
 _MOST = 2  # taints that the warning names: it is one line
 _EFFECT = "NoSchedule"
 _NVIDIA = "nvidia.com/"
@@ -51,33 +50,47 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     names = pod.gpus(cx.settings)
     if not names or (cx.inventory is None and not cx.stuck):
         return
-    there = pod.tolerations()
+    there = Tolerations(pod.tolerations())
     missing = [*_missing_exists(names, there, cx), *_missing_of_settings(there, cx)]
     whitelist = cx.inventory.whitelists.get(cx.namespace, "") if cx.inventory is not None else ""
-    added = [each for each in missing if allows(whitelist, each)]
+    added, forbidden = _parted(missing, whitelist)
     to = pod.spec_at / "tolerations"
     if added:
+        for each in added:
+            there.add(each)
         message = f"GPU nodes may be tainted: tolerates {_listed(added)} now; write it into "
-        message += f"tolerations{_untolerated(cx, [*there, *added])}"
+        message += f"tolerations{_untolerated(cx, there)}"
         yield Finding(CODE, to, message, tuple(Append(to, each) for each in added))
-    if cx.stuck and len(added) < len(missing):
-        forbidden = _listed(each for each in missing if each not in added)
+    if cx.stuck and forbidden:
         message = (
-            f"the tolerationsWhitelist of the namespace forbids a toleration of {forbidden}, so "
-            "the pod cannot run on GPU nodes with that taint: add it to the namespace's annotation"
+            "the tolerationsWhitelist of the namespace forbids a toleration of "
+            f"{_listed(forbidden)}, so the pod cannot run on GPU nodes with that taint: add it to "
+            "the namespace's annotation"
         )
         yield Finding(CODE, to, message, severity=Severity.PERSON)
 
 
-def _missing_exists(names: Iterable[str], there: list[Raw], cx: Context) -> Iterator[Raw]:
+def _parted(tolerations: Iterable[Raw], whitelist: str) -> tuple[list[Raw], list[Raw]]:
+    """Those that the whitelist allows, and those that it forbids."""
+    added: list[Raw] = []
+    forbidden: list[Raw] = []
+    for each in tolerations:
+        (added if allows(whitelist, each) else forbidden).append(each)
+    return added, forbidden
+
+
+def _missing_exists(names: Iterable[str], there: Tolerations, cx: Context) -> Iterator[Raw]:
     """The tolerations for taints that are named as a resource is."""
     keys = set(names)
     if cx.inventory is not None and any(_is_behind(name, cx.inventory) for name in names):
         keys.add(_OF_ALL_GPU_NODES)
+    taints: dict[str, list[Taint]] = {}
+    for taint in _gpu_taints(cx):
+        if taint.effect == _EFFECT:
+            taints.setdefault(taint.key, []).append(taint)
     for key in sorted(keys):
         toleration = {"key": key, "operator": "Exists", "effect": _EFFECT}
-        taints = [each for each in _gpu_taints(cx) if (each.key, each.effect) == (key, _EFFECT)]
-        if _is_missing(toleration, taints, there, cx):
+        if _is_missing(toleration, taints.get(key, ()), there, cx):
             yield toleration
 
 
@@ -89,7 +102,7 @@ def _is_behind(name: str, inventory: Inventory) -> bool:
     return is_other and tainted is not None and bool(tainted.present & index.at_least(name, 1))
 
 
-def _missing_of_settings(there: list[Raw], cx: Context) -> Iterator[Raw]:
+def _missing_of_settings(there: Tolerations, cx: Context) -> Iterator[Raw]:
     carried = cx.inventory.taints if cx.inventory is not None else frozenset()
     for taint in cx.settings.taints:
         if taint in carried and not taint.is_off_limits:
@@ -98,24 +111,18 @@ def _missing_of_settings(there: list[Raw], cx: Context) -> Iterator[Raw]:
                 yield toleration
 
 
-def _is_missing(toleration: Raw, taints: Iterable[Taint], there: list[Raw], cx: Context) -> bool:
+def _is_missing(toleration: Raw, taints: Iterable[Taint], there: Tolerations, cx: Context) -> bool:
     """Whether a pod needs the toleration; a legacy pod gets it as the plugin would add it.
 
     That is, unless the very same one is there. `taints` are those that nodes carry.
     """
     if cx.stuck:
-        return not _is_there(toleration, there)
-    return any(not any(_tolerates(each, taint) for each in there) for taint in taints)
+        return not there.has(toleration)
+    return not all(map(there.tolerate, taints))
 
 
 def _equal(taint: Taint) -> Raw:
     return {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
-
-
-def _is_there(toleration: Raw, there: list[Raw]) -> bool:
-    """Equality of key, operator, value and effect, as Toleration.MatchToleration has it."""
-    wanted = [toleration.get(field, "") for field in _FIELDS]
-    return any([each.get(field, "") for field in _FIELDS] == wanted for each in there)
 
 
 def _listed(tolerations: Iterable[Raw]) -> str:
@@ -128,27 +135,16 @@ def _gpu_taints(cx: Context) -> tuple[Taint, ...]:
     return cx.inventory.gpu_taints if cx.inventory is not None else ()
 
 
-def _untolerated(cx: Context, tolerations: list[Raw]) -> str:
+def _untolerated(cx: Context, tolerations: Tolerations) -> str:
     """Taints of GPU nodes that nothing here tolerates, for the warning."""
     others = [
         str(taint)
         for taint in _gpu_taints(cx)
         if not taint.goes_away
         and taint.effect != "PreferNoSchedule"
-        and not any(_tolerates(each, taint) for each in tolerations)
+        and not tolerations.tolerate(taint)
     ]
     if not others:
         return ""
     more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
     return f". Not tolerated taints of GPU nodes: {', '.join(others[:_MOST])}{more}"
-
-
-def _tolerates(toleration: Raw, taint: Taint) -> bool:
-    """Toleration.ToleratesTaint of today: an empty key with Exists matches every taint."""
-    if toleration.get("effect") not in (None, "", taint.effect):
-        return False
-    if toleration.get("key") not in (None, "", taint.key):
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return bool(toleration.get("key")) and toleration.get("value", "") == taint.value

@@ -111,20 +111,26 @@ def _kueue(pod: Pod, cx: Context) -> _Queue | None:
 
 def _volcano(pod: Pod, cx: Context) -> _Queue | None:
     """Volcano's queue: by a label, an annotation, the scheduler's name, or one of its own Jobs."""
-    said: dict[str, Any] = {}
-    for holder in (pod.raw, cx.workload):  # what the workload says counts more
-        said |= {**_labels(holder), **_annotations(holder)}
-    names = [said[key] for key in _VOLCANO_QUEUES if said.get(key)]
+    names = [name for key in _VOLCANO_QUEUES if (name := _said(key, pod, cx))]
     if group_of(cx.workload) == _VOLCANO_API:
         names = [as_map(cx.workload.get("spec")).get("queue") or "default"]
     elif not (
         names
-        or any(said.get(key) for key in _VOLCANO_GROUPS)
-        or said.get(_RAY_SCHEDULER) == _VOLCANO
+        or any(_said(key, pod, cx) for key in _VOLCANO_GROUPS)
+        or _said(_RAY_SCHEDULER, pod, cx) == _VOLCANO
         or pod.spec.get("schedulerName") == _VOLCANO
     ):
         return None
     return _Queue("Volcano", str(names[0]) if names else "", is_built_in(cx.workload))
+
+
+def _said(key: str, pod: Pod, cx: Context) -> Any:
+    """The annotation or label; what the workload says counts more than what the template does."""
+    for holder in (cx.workload, pod.raw):
+        for said in (_annotations(holder), _labels(holder)):
+            if key in said:
+                return said[key]
+    return None
 
 
 def _labels(holder: Mapping[str, Any]) -> Mapping[str, Any]:

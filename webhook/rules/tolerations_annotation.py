@@ -16,6 +16,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import labels
+from webhook.core.canonical import canonical
 from webhook.core.edits import Append, Remove
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
@@ -53,6 +54,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the pr
         yield Finding(CODE, at, message, (gone,), Severity.PERSON)
         return
     new: list[Raw] = []
+    known = set(map(_text, pod.tolerations()))
     for toleration in listed:
         if not toleration.get("key"):
             message = (
@@ -60,7 +62,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the pr
                 "annotation counted: it is left out; write it into spec.tolerations if it is meant"
             )
             yield Finding(CODE, at, message, severity=Severity.PERSON)
-        elif toleration not in new and not _has(pod.tolerations(), toleration):
+        elif (same := _text(toleration)) not in known:
+            known.add(same)
             new.append(toleration)
     if not new:
         message = "the tolerations annotation adds nothing to spec.tolerations: delete it"
@@ -74,10 +77,9 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the pr
     yield Finding(CODE, at, message, (*(Append(to, each) for each in new), gone))
 
 
-def _has(tolerations: list[Raw], toleration: Raw) -> bool:
-    return any(
-        {k: v for k, v in each.items() if v not in ("", None)} == toleration for each in tolerations
-    )
+def _text(toleration: Raw) -> str:
+    """One text for tolerations that say the same: empty members say nothing."""
+    return canonical({name: item for name, item in toleration.items() if item not in ("", None)})
 
 
 def _decode(text: object) -> list[Raw]:

@@ -1,0 +1,36 @@
+"""One text for equal values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.core.canonical import canonical
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param({"a": 1, "b": [2]}, {"b": [2], "a": 1}, True, id="the order of members"),
+        pytest.param([1, 2], [2, 1], False, id="the order of items counts"),
+        pytest.param("1", 1, False, id="a text is no number"),
+        pytest.param(None, {}, False, id="null is no map"),
+        pytest.param("\ud800", "\ud800", True, id="half of a surrogate pair"),
+        pytest.param(2**61 - 1, 2 * (2**61 - 1), False, id="numbers that Python hashes alike"),
+    ],
+)
+def test_equal_values_have_one_text(one: Any, other: Any, *, same: bool) -> None:
+    assert (canonical(one) == canonical(other)) is same
+
+
+def test_what_is_nested_too_deeply_equals_itself_alone() -> None:
+    def nested() -> Any:
+        value: Any = []
+        for _ in range(5000):
+            value = [value]
+        return value
+
+    one, other = nested(), nested()
+    assert canonical(one) == canonical(one)
+    assert canonical(one) != canonical(other)

@@ -1,0 +1,341 @@
+"""Counts the work of `webhook`, C code included, so that growth can be asserted without a clock.
+
+A second copy of the package is loaded whose functions say what they do: a call, a round of a loop
+and an item of a comprehension are one step each; `in`, `==`, slices, deletions, concatenations and
+calls of C code are as many as they look at, as far as their operands tell. It is a count, not a
+time: the same today and tomorrow, on any machine. What a step takes, `bench/costs.py` says.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import ItemsView, ValuesView
+from contextlib import contextmanager
+from functools import _lru_cache_wrapper, partial
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder, SourceFileLoader
+from types import BuiltinFunctionType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+PACKAGE = "webhook"
+WORD = 16  # characters that count as one item: C code takes many of them at once
+_NAME = "__meter__"
+_SIZED = (str, bytes, list, tuple, dict, set, frozenset)
+# Of C code: what looks at one item, however many there are; the lazy ones are counted by the loop.
+_ONE_STEP = {
+    *("append", "add", "discard", "get", "setdefault", "popitem", "items", "keys", "values"),
+    *("isinstance", "len", "id", "type", "getattr", "hasattr", "iter", "next", "bool", "partial"),
+    *("enumerate", "zip", "map", "filter", "range", "reversed", "callable", "islice", "chain"),
+    *("bisect_left", "bisect_right"),
+}
+_ONLY_ARGUMENTS = {"startswith", "endswith", "extend", "update", "removeprefix", "removesuffix"}
+
+
+class Meter:
+    """The count, and what the second copy calls in the place of its own operations."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def tick(self) -> None:
+        self.steps += 1
+
+    def each(self, items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            self.steps += 1
+            yield item
+
+    def spread(self, members: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        self.steps += len(members)
+        return members
+
+    def made(self, value: Any) -> Any:
+        """What an operation made: it wrote all of it."""
+        self.steps += _size(value)
+        return value
+
+    def added(self, holder: Any, more: Any) -> Any:
+        """The right side of `+=`: a text is written anew, a list only goes on."""
+        self.steps += _size(holder) + _size(more) if isinstance(holder, str) else _size(more)
+        return more
+
+    def contains(self, item: Any, holder: Any) -> bool:
+        if isinstance(holder, list | tuple | ValuesView | ItemsView):
+            return any(self._same(each, item) for each in holder)
+        self.steps += _size(item)
+        if isinstance(holder, str):
+            self.steps += _size(holder)
+        return item in holder
+
+    def lacks(self, item: Any, holder: Any) -> bool:
+        return not self.contains(item, holder)
+
+    def equal(self, one: Any, other: Any) -> bool:
+        self.steps += 1
+        if isinstance(one, list | tuple) and type(one) is type(other) and len(one) == len(other):
+            return all(map(self._same, one, other))
+        if isinstance(one, dict) and isinstance(other, dict) and len(one) == len(other):
+            return all(key in other and self._same(item, other[key]) for key, item in one.items())
+        if isinstance(one, str) and isinstance(other, str) and len(one) == len(other):
+            self.steps += _size(one)
+        return bool(one == other)
+
+    def unequal(self, one: Any, other: Any) -> bool:
+        return not self.equal(one, other)
+
+    def within(self, one: Any, other: Any) -> Any:
+        """`<=`, of sets as of numbers."""
+        if isinstance(one, set | frozenset):
+            self.steps += len(one)
+        return one <= other
+
+    def _same(self, one: Any, other: Any) -> bool:
+        return one is other or self.equal(one, other)
+
+    def delete(self, holder: Any, at: Any) -> None:
+        if isinstance(holder, list) and isinstance(at, int):
+            self.steps += len(holder) - at if at >= 0 else -at
+        del holder[at]
+
+    def call(self, function: Any) -> Callable[..., Any]:
+        """The function itself if it counts by itself, else one that says what C code does."""
+        own = (getattr(function, "__module__", None) or "").split(".")[0] == PACKAGE
+        in_c = isinstance(function, BuiltinFunctionType | _lru_cache_wrapper) or (
+            isinstance(function, type) and issubclass(function, _SIZED)
+        )
+        if own and not in_c:
+            result: Callable[..., Any] = function
+            return result
+        return partial(self._in_c, function)
+
+    def _in_c(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        name, holder = getattr(function, "__name__", ""), getattr(function, "__self__", None)
+        self.steps += 1
+        if name in _ONE_STEP or (name == "pop" and not (isinstance(holder, list) and args)):
+            return function(*args, **kwargs)
+        if name == "insert" and isinstance(holder, list):
+            self.steps += len(holder) - args[0]
+            return function(*args)
+        self.steps += sum(map(_size, args))
+        if name in _ONLY_ARGUMENTS:
+            return function(*args, **kwargs)
+        self.steps += _size(holder)
+        return self.made(function(*args, **kwargs))
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, str | bytes):
+        return len(value) // WORD + 1
+    if isinstance(value, _SIZED):
+        return len(value)
+    return value.bit_length() // 64 if isinstance(value, int) else 0
+
+
+class _Counting(ast.NodeTransformer):
+    """Rewrites the functions of a module; what stands outside of them is done once."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        inside = ast.Module(node.body, [])
+        _Inside().generic_visit(inside)
+        node.body = [ast.Expr(_call("tick")), *inside.body]
+        return node
+
+
+class _Inside(ast.NodeTransformer):
+    """Rewrites the operations of a function."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        return _Counting().visit_FunctionDef(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
+        if node.value is not None:
+            node.value = self.visit(node.value)
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.For:
+        self.generic_visit(node)
+        node.iter = _call("each", node.iter)
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.While:
+        self.generic_visit(node)
+        node.body.insert(0, ast.Expr(_call("tick")))
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        self.generic_visit(node)
+        node.iter = _call("each", node.iter)
+        return node
+
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.YieldFrom:
+        self.generic_visit(node)
+        node.value = _call("each", node.value)
+        return node
+
+    def visit_Starred(self, node: ast.Starred) -> ast.Starred:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = _call("each", node.value)
+        return node
+
+    def visit_Dict(self, node: ast.Dict) -> ast.Dict:
+        self.generic_visit(node)
+        node.values = [
+            value if key is not None else _call("spread", value)
+            for key, value in zip(node.keys, node.values, strict=True)
+        ]
+        return node
+
+    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
+        self.generic_visit(node)
+        if node.arg is None:
+            node.value = _call("spread", node.value)
+        return node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                part.value = self.visit(part.value)
+        return _call("made", node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        return _call("made", node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign:
+        self.generic_visit(node)
+        if isinstance(node.target, ast.Name):
+            node.value = _call("added", ast.Name(node.target.id, ast.Load()), node.value)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        is_read = isinstance(node.ctx, ast.Load) and _is_slice(node)
+        return _call("made", node) if is_read else node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        self.generic_visit(node)
+        if any(_is_slice(target) for target in node.targets):
+            node.value = _call("made", node.value)
+        return node
+
+    def visit_Delete(self, node: ast.Delete) -> list[ast.stmt]:
+        self.generic_visit(node)
+        return [
+            ast.Expr(_call("delete", at.value, at.slice))
+            if isinstance(at, ast.Subscript) and not _is_slice(at)
+            else ast.Delete([at])
+            for at in node.targets
+        ]
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        name = _COMPARISONS.get(type(node.ops[0])) if len(node.ops) == 1 else None
+        return _call(name, node.left, node.comparators[0]) if name else node
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        if not (isinstance(node.func, ast.Name) and node.func.id == "super"):
+            node.func = _call("call", node.func)
+        return node
+
+
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.In: "contains",
+    ast.NotIn: "lacks",
+    ast.Eq: "equal",
+    ast.NotEq: "unequal",
+    ast.LtE: "within",
+}
+
+
+def _is_slice(node: ast.expr) -> bool:
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    function = ast.Attribute(ast.Name(_NAME, ast.Load()), name, ast.Load())
+    return ast.Call(function, list(args), [])
+
+
+def counting(source: str, file: str) -> Any:
+    """The code of this text, as it counts."""
+    tree = _Counting().visit(ast.parse(source, file))
+    return compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
+
+
+class _Loader(SourceFileLoader):
+    def __init__(self, name: str, path: str, meter: Meter) -> None:
+        super().__init__(name, path)
+        self._meter = meter
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        raise OSError(path)  # so nothing is read from the cache of the real modules, or put there
+
+    def source_to_code(self, data: Any, path: Any, **_: Any) -> Any:  # type: ignore[override]
+        return counting(bytes(data).decode(), str(path))
+
+    def exec_module(self, module: ModuleType) -> None:
+        setattr(module, _NAME, self._meter)
+        super().exec_module(module)
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name.split(".", maxsplit=1)[0] != PACKAGE:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(name, spec.loader.path, self._meter)
+        return spec
+
+
+class Copy:
+    """The second copy of the package, and its meter."""
+
+    def __init__(self) -> None:
+        self.meter = Meter()
+        self._modules: dict[str, ModuleType] = {}
+
+    def module(self, name: str) -> Any:
+        """A module of the copy, with those that it imports."""
+        with self._in_place():
+            return importlib.import_module(name)
+
+    @contextmanager
+    def _in_place(self) -> Iterator[None]:
+        """The copy's modules stand where the real ones do, which come back afterwards."""
+        real = _taken_out()
+        sys.modules.update(self._modules)
+        finder = _Finder(self.meter)
+        sys.meta_path.insert(0, finder)
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(finder)
+            self._modules = _taken_out()
+            sys.modules.update(real)
+
+    def forget(self) -> None:
+        """Empty the caches: what was asked before must not make the next question cheaper."""
+        for module in self._modules.values():
+            for value in vars(module).values():
+                if isinstance(value, _lru_cache_wrapper):
+                    value.cache_clear()
+
+
+def _taken_out() -> dict[str, ModuleType]:
+    names = [name for name in sys.modules if name.split(".")[0] == PACKAGE]
+    return {name: sys.modules.pop(name) for name in names}

@@ -1,0 +1,120 @@
+"""Twice the review, at most 2.2 times the work: in every list, map and text that a tenant writes.
+
+What is counted are steps (meter.py), so no other work on the machine can make this fail or pass.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.costs.court import Court
+from tests.costs.meter import Copy, Meter, counting
+from tests.costs.shapes import BOMBS, GUARD, MUTATE, VALIDATE, review, reviews
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZES = (40, 80, 160, 320)
+MOST_GROWTH = 2.2  # of n log n; a square has 4
+REVIEWS = list(reviews())
+
+
+class Scales:
+    """The counting copy of the endpoint."""
+
+    def __init__(self) -> None:
+        self._copy = Copy()
+        self._court = Court(self._copy.module)
+        for path in (MUTATE, VALIDATE, GUARD):  # what is made once is made now
+            self._court.answer(path, review(BOMBS["ldpath"](1)))
+
+    def steps(self, path: str, body: bytes) -> int:
+        """How many steps this review takes."""
+        self._copy.forget()
+        self._copy.meter.steps = 0
+        self._court.answer(path, body)
+        return self._copy.meter.steps
+
+
+@pytest.fixture(scope="module")
+def scales() -> Scales:
+    return Scales()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [pytest.param(path, body, id=f"{path} {name}") for name, path, body in REVIEWS],
+)
+def test_the_work_grows_no_faster_than_the_review(
+    scales: Scales, path: str, body: Callable[[int], bytes]
+) -> None:
+    seen = [scales.steps(path, body(size)) for size in SIZES]
+    growth = [after / before for before, after in itertools.pairwise(seen)]
+    assert max(growth) <= MOST_GROWTH, (growth, seen)
+
+
+def test_the_same_review_takes_the_same_steps(scales: Scales) -> None:
+    name, path, body = REVIEWS[0]
+    assert len({scales.steps(path, body(size)) for size in (40, 40)}) == 1, name
+
+
+QUADRATIC = {
+    "in a list": "[x for x in a if x in b]",
+    "not in the values of a map": "[x for x in a if x not in c.values()]",
+    "list.index": "[b.index(x) for x in b]",
+    "a list that is copied in each round": "[list(a) for x in a]",
+    "a slice in each round": "[a[1:] for x in a]",
+    "a text that is searched in each round": "[text.split('x') for x in a]",
+    "a text that is written in each round": "[f'{text} {x}' for x in a]",
+    "lists that are equal but for the end": "[x for x in a if a == [*a[:-1], -1]]",
+    "a map that is merged in each round": "[{**c} for x in a]",
+    "loops in one another": "[x for x in a for y in a]",
+}
+LINEAR = {
+    "in a set": "[x for x in a if x in s]",
+    "list.append": "[b.append(x) for x in a]",
+    "dict.get": "[c.get(x) for x in a]",
+    "one text of many": "''.join(str(x) for x in a)",
+    "sorted": "sorted(a)",
+    "two loops": "[x for x in a] + [y for y in a]",
+}
+REMOVAL = """
+def work(a):
+    while a:
+        del a[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "square"),
+    [
+        *(pytest.param(text, True, id=name) for name, text in QUADRATIC.items()),
+        *(pytest.param(text, False, id=name) for name, text in LINEAR.items()),
+    ],
+)
+def test_what_the_meter_sees(text: str, square: bool) -> None:  # noqa: FBT001  # a table
+    grown = _growth(
+        "def work(a):\n"
+        "    b, c, s, text = [-x for x in a], {x: x for x in a}, set(a), 'x' * 16 * len(a)\n"
+        f"    return {text}\n"
+    )
+    assert (grown > 3) is square
+    assert (grown <= MOST_GROWTH) is not square
+
+
+def test_the_meter_sees_removals_from_the_front() -> None:
+    assert _growth(REMOVAL) > 3
+
+
+def _growth(source: str) -> float:
+    meter, names = Meter(), dict[str, Any]()
+    exec(counting(source, "snippet"), {"__meter__": meter}, names)  # noqa: S102  # its purpose
+    seen = []
+    for size in (1000, 2000):
+        meter.steps = 0
+        names["work"](list(range(size)))
+        seen.append(meter.steps)
+    return seen[1] / seen[0]

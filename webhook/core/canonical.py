@@ -1,0 +1,17 @@
+"""One text for values that are equal: whether a value is among others takes no look at each."""
+
+from __future__ import annotations
+
+import json
+
+
+def canonical(value: object) -> str:
+    """The JSON of the value, its members sorted.
+
+    A key of a set is always a text here: Python hashes texts with a secret, but numbers so that
+    whoever writes them can make them all alike.
+    """
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    except RecursionError:  # deeper than anything that Kubernetes has: it equals nothing else
+        return f"at {id(value)}"
