@@ -24,14 +24,14 @@ def containers(pod: Raw) -> Iterator[Raw]:
         yield from (pod.get("spec") or {}).get(kind) or ()
 
 
-def extended_amounts(pod: Raw) -> Iterator[tuple[str, Raw, Raw]]:
-    """Names that are extended resources (`kubernetes.io/` in none), with limits and requests."""
+def extended_amounts(pod: Raw) -> Iterator[tuple[Raw, str, Raw, Raw]]:
+    """Containers with names of extended resources (`kubernetes.io/` in none), limits, requests."""
     for container in containers(pod):
         resources = container.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
         for name in {**limits, **requests}:
             if "/" in name and "kubernetes.io/" not in name:
-                yield name, limits, requests
+                yield container, name, limits, requests
 
 
 def is_label_value(value: object) -> bool:

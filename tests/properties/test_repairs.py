@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import jsonpatch
@@ -181,19 +182,25 @@ def p9_tolerations_are_those_of_gpus_of_the_settings_and_of_the_annotation(repai
 
 
 def the_api_server_takes_the_amounts(repair: Repair) -> None:
-    if repair.verdict.findings == ():
-        return
+    """An amount that stood under a name of today is left to the API server, right or wrong."""
     settings = repair.cx.settings
-    for name, limits, requests in api_server.extended_amounts(repair.after):
-        if not settings.is_gpu(name):
-            continue
+    were = {id(each): was for each, was in both_containers(repair)}
+    for container, name, limits, requests in api_server.extended_amounts(repair.after):
         given_ = [each[name] for each in (limits, requests) if name in each]
-        if not all(api_server.is_amount(amount) for amount in given_):
+        of_today = [each[name] for each in sections(were[id(container)]) if name in each]
+        is_new = any(amount not in of_today for amount in given_)
+        if not settings.is_gpu(name) or not is_new or not all(map(api_server.is_amount, given_)):
             continue
         assert name in limits, "a request without a limit"
         values = {quantity.parse(amount) for amount in given_}
         assert len(values) == 1, "a request that is not the limit"
         assert all(value is not None and quantity.is_whole(value) for value in values)
+
+
+def both_containers(repair: Repair) -> Iterator[tuple[Raw, Raw]]:
+    return zip(
+        api_server.containers(repair.after), api_server.containers(repair.before), strict=True
+    )
 
 
 def no_legacy_name_is_left_with_an_amount(repair: Repair) -> None:
@@ -204,28 +211,27 @@ def no_legacy_name_is_left_with_an_amount(repair: Repair) -> None:
 
 
 def no_gpu_is_added_or_lost(repair: Repair) -> None:
-    """The limit decides, else the request; any GPU name of today wins over the legacy one."""
+    """The larger amount counts; slices and shared GPUs win over the legacy name."""
     settings = repair.cx.settings
-    for old, new in zip(
-        api_server.containers(repair.before), api_server.containers(repair.after), strict=True
-    ):
-        before, after = amounts(old), amounts(new)
-        for name in {*before, *after}:
-            if settings.is_gpu(name) and name != settings.gpu_resource:
-                assert after.get(name) == before.get(name)
-        expected = before.get(settings.gpu_resource)
-        # Where the two differ for another name of today, either amount is a reason not to add ours.
-        today = [
-            count
-            for section in sections(old)
-            for name, count in amounts({"resources": {"limits": section}}).items()
-            if settings.is_gpu(name)
+    for new, old in both_containers(repair):
+        gpus = {name for name in declared(old) if settings.is_gpu(name)}
+        legacy = set(settings.legacy_resources) & declared(old)
+        written = [each[name] for each in sections(old) for name in each if name in gpus | legacy]
+        if not all(map(api_server.is_amount, written)):
+            continue
+        others = gpus - {settings.gpu_resource}
+        assert [largest(new, {name}) for name in others] == [
+            largest(old, {name}) for name in others
         ]
-        if not any(today) and settings.gpu_resource not in declared(old):
-            counts = [before.get(name) for name in settings.legacy_resources]
-            expected = next((count for count in counts if count), expected)
-        if expected is not None and len(set(settings.legacy_resources) & declared(old)) < 2:
-            assert (after.get(settings.gpu_resource) or 0) == expected
+        whole, asked = largest(old, {settings.gpu_resource}), largest(old, legacy)
+        expected = whole if not whole and largest(old, others) else max(whole, asked)
+        assert largest(new, {settings.gpu_resource}) in (expected, quantity.whole(expected))
+
+
+def largest(container: Raw, names: set[str]) -> Fraction:
+    """The largest amount under any of the names."""
+    found = [quantity.parse(s[name]) for s in sections(container) for name in names if name in s]
+    return max((each for each in found if each is not None), default=Fraction(0))
 
 
 def an_invalid_label_value_is_never_emitted(repair: Repair) -> None:
@@ -477,14 +483,3 @@ def sections(container: Raw) -> Iterator[Raw]:
 
 def declared(container: Raw) -> set[str]:
     return {name for section in sections(container) for name in section}
-
-
-def amounts(container: Raw) -> dict[str, int | None]:
-    """Whole devices by name; None for what is no amount. The limit goes before the request."""
-    found: dict[str, int | None] = {}
-    for section in sections(container):
-        for name, raw in section.items():
-            value = quantity.parse(raw)
-            good = value is not None and value >= 0
-            found.setdefault(name, quantity.whole(value) if good and value is not None else None)
-    return found

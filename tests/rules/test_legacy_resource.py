@@ -17,8 +17,9 @@ from tests.rules.pods import (
     legacy_pod,
     pod,
 )
-from webhook.core.edits import Remove, Rename
+from webhook.core.edits import Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
+from webhook.core.limit_ranger import ANNOTATION
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
 from webhook.rules import legacy_resource as rule
@@ -52,6 +53,15 @@ def beside(*sections: Path, legacy: str, counts: str, name: str = LEGACY) -> Fin
         "delete the former"
     )
     return repaired(sections[0] / name, message, edits(Remove, *sections, name=name))
+
+
+def larger(legacy: str, other: str, *sections: Path) -> Finding:
+    message = (
+        f"container cuda asks for {legacy} {LEGACY} beside {other}: the larger amount counts; "
+        f"write {GPU}: {legacy}"
+    )
+    changes = [(Set(each / GPU, legacy), Remove(each / LEGACY)) for each in sections]
+    return repaired(sections[0] / LEGACY, message, tuple(e for pair in changes for e in pair))
 
 
 ZERO = f"container cuda asks for 0 {LEGACY}: no GPU; delete the line"
@@ -121,8 +131,8 @@ ZERO = f"container cuda asks for 0 {LEGACY}: no GPU; delete the line"
         pytest.param(
             {LEGACY: "0"},
             {LEGACY: "1"},
-            [repaired(LIMITS / LEGACY, ZERO, edits(Remove, LIMITS, REQUESTS))],
-            id="zero limit, positive request: kubelets gave devices by limit, so none",
+            [renamed(LIMITS, REQUESTS, amount="1")],
+            id="zero limit, positive request: both renamed, GPU104 makes them equal",
         ),
         pytest.param(
             {LEGACY: "1", GPU: "1"},
@@ -139,14 +149,54 @@ ZERO = f"container cuda asks for 0 {LEGACY}: no GPU; delete the line"
         pytest.param(
             {LEGACY: "1"},
             {GPU: "2", LEGACY: "1"},
-            [beside(LIMITS, REQUESTS, legacy="1", counts=f"2 {GPU}")],
+            [
+                repaired(
+                    LIMITS / LEGACY,
+                    beside(LIMITS, legacy="1", counts=f"2 {GPU}").message,
+                    (
+                        Set(LIMITS / GPU, "2"),
+                        Remove(LIMITS / LEGACY),
+                        Remove(REQUESTS / LEGACY),
+                    ),
+                )
+            ],
             id="today's name in the request only: it still wins",
         ),
         pytest.param(
             {LEGACY: "2", GPU: "0"},
             None,
-            [beside(LIMITS, legacy="2", counts=f"0 {GPU}")],
-            id="today's name with zero: it wins too, and the warning says so",
+            [larger("2", f"0 {GPU}", LIMITS)],
+            id="today's name with zero: zero never wins",
+        ),
+        pytest.param(
+            {LEGACY: "2", GPU: "1"},
+            {LEGACY: "2", GPU: "1"},
+            [larger("2", f"1 {GPU}", LIMITS, REQUESTS)],
+            id="fewer under today's name: never less than was asked for",
+        ),
+        pytest.param(
+            {LEGACY: "2"},
+            {GPU: "1"},
+            [
+                repaired(
+                    LIMITS / LEGACY,
+                    larger("2", f"1 {GPU}", LIMITS).message,
+                    (Rename(LIMITS / LEGACY, GPU), Set(REQUESTS / GPU, "2")),
+                )
+            ],
+            id="fewer under today's name in the other section",
+        ),
+        pytest.param(
+            {LEGACY: "1", GPU: "many"},
+            None,
+            [beside(LIMITS, legacy="1", counts=f"many {GPU}")],
+            id="an amount of today that nobody can read: it may be any",
+        ),
+        pytest.param(
+            {LEGACY: "many", GPU: "1"},
+            None,
+            [beside(LIMITS, legacy="many", counts=f"1 {GPU}")],
+            id="a legacy one that nobody can read beside it",
         ),
         pytest.param(
             {LEGACY: "1", SHARED: "1"},
@@ -248,11 +298,10 @@ def test_further_legacy_names_and_another_target() -> None:
             LIMITS / OPAQUE, message.format(OPAQUE, SHARED), (Rename(LIMITS / OPAQUE, SHARED),)
         )
     ]
+    larger_one = f"container cuda asks for {OPAQUE}, which no node offers; write {SHARED}: 2"
     assert found(rule, pod(container({OPAQUE: "2", LEGACY: "1"})), cx) == [
-        repaired(
-            LIMITS / LEGACY, message.format(LEGACY, SHARED), (Rename(LIMITS / LEGACY, SHARED),)
-        ),
-        beside(LIMITS, legacy="2", counts=f"1 {LEGACY}", name=OPAQUE),
+        repaired(LIMITS / OPAQUE, larger_one, (Rename(LIMITS / OPAQUE, SHARED),)),
+        beside(LIMITS, legacy="1", counts=f"2 {OPAQUE}"),
     ]
 
 
@@ -281,3 +330,218 @@ def test_what_the_container_asks_for_besides_stays() -> None:
         "limits": {"cpu": "2", GPU: "1"},
         "requests": {"memory": "1Gi", GPU: "1"},
     }
+
+
+# What LimitRanger says that it set, in its own words (1.36).
+BOTH = "LimitRanger plugin set: {0} request for container cuda; {0} limit for container cuda"
+OF_GPU, OF_LEGACY = BOTH.format(GPU), BOTH.format(LEGACY)
+
+
+def limited(obj: Any, text: Any) -> Any:
+    obj["metadata"]["annotations"] = {ANNOTATION: text}
+    return obj
+
+
+def asking(amounts: dict[str, Any], text: Any = None) -> Any:
+    """A pod as a webhook gets it: the API server has copied limits to requests."""
+    made = pod(container(dict(amounts), dict(amounts)))
+    return made if text is None else limited(made, text)
+
+
+def sent(obj: Any, *names: str) -> Any:
+    """The same, with managedFields that say under which names its author asked."""
+    resources: Any = {f"f:{s}": {f"f:{name}": {} for name in names} for s in ("limits", "requests")}
+    fields = {'k:{"name":"cuda"}': {"f:name": {}, "f:resources": resources}}
+    obj["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {"f:containers": fields}}}]
+    return obj
+
+
+def amounts_of(obj: Any) -> dict[str, Any]:
+    resources = obj["spec"]["containers"][0]["resources"]
+    assert resources["limits"] == resources["requests"]
+    limits: dict[str, Any] = resources["limits"]
+    return limits
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        pytest.param(
+            asking({LEGACY: "2", GPU: "0"}, OF_GPU), {GPU: "2"}, id="a default of 0 never counts"
+        ),
+        pytest.param(
+            asking({LEGACY: "2", GPU: "0"}), {GPU: "2"}, id="nor does it without the annotation"
+        ),
+        pytest.param(
+            asking({LEGACY: "2", GPU: "0"}, OF_LEGACY),
+            {GPU: "2"},
+            id="nor where the annotation says it of the wrong name",
+        ),
+        pytest.param(asking({LEGACY: "2", GPU: "0"}, "{"), {GPU: "2"}, id="nor beside nonsense"),
+        pytest.param(asking({LEGACY: "2", GPU: "0"}, 7), {GPU: "2"}, id="nor beside a number"),
+        pytest.param(
+            asking({LEGACY: "2", GPU: "1"}, OF_GPU), {GPU: "2"}, id="a default below: the author's"
+        ),
+        pytest.param(
+            asking({LEGACY: "2", GPU: "4"}, OF_GPU), {GPU: "2"}, id="a default above: the author's"
+        ),
+        pytest.param(
+            asking({LEGACY: "2", GPU: "4"}), {GPU: "4"}, id="above, and nobody says whose: larger"
+        ),
+        pytest.param(
+            asking({LEGACY: "2", SLICE: "1"}, BOTH.format(SLICE)),
+            {GPU: "2", SLICE: "0"},
+            id="the default of a slice: whole GPUs, and LimitRanger must not add it again",
+        ),
+        pytest.param(
+            asking({LEGACY: "2", SHARED: "1", GPU: "0"}, BOTH.format(f"{GPU}, {SHARED}")),
+            {GPU: "2", SHARED: "0"},
+            id="several defaults",
+        ),
+        pytest.param(
+            asking({GPU: "2", LEGACY: "4"}, OF_LEGACY),
+            {GPU: "2", LEGACY: "0"},
+            id="the legacy name is the default: 0, since a max refuses a pod without it",
+        ),
+        pytest.param(
+            asking({GPU: "2", LEGACY: "1"}, OF_LEGACY),
+            {GPU: "2"},
+            id="the same, below: it goes, since a max of 1 is to hold",
+        ),
+        pytest.param(
+            asking({GPU: "2", LEGACY: "0"}, OF_LEGACY),
+            {GPU: "2", LEGACY: "0"},
+            id="the same, 0 already: untouched",
+        ),
+        pytest.param(
+            asking({LEGACY: "0", "cpu": "1"}, OF_LEGACY),
+            {LEGACY: "0", "cpu": "1"},
+            id="the default alone, 0: untouched, a max would refuse the pod without it",
+        ),
+        pytest.param(
+            asking({SLICE: "2", LEGACY: "1"}, OF_LEGACY),
+            {SLICE: "2"},
+            id="the author's slices beside a legacy default",
+        ),
+        pytest.param(
+            asking({LEGACY: "1"}, OF_LEGACY), {GPU: "1"}, id="nothing but a legacy default: a GPU"
+        ),
+        pytest.param(
+            asking({LEGACY: "2", GPU: "1"}, BOTH.format(f"{LEGACY}, {GPU}")),
+            {GPU: "2"},
+            id="both are defaults: the larger one",
+        ),
+        pytest.param(
+            asking({LEGACY: "0", GPU: "1"}, OF_GPU),
+            {GPU: "1"},
+            id="the author's zero beside a positive default: zero never counts",
+        ),
+        pytest.param(
+            asking({GPU: "0", LEGACY: "1"}, OF_LEGACY),
+            {GPU: "1"},
+            id="the same the other way round",
+        ),
+        pytest.param(
+            sent(asking({LEGACY: "2", GPU: "1"}, OF_LEGACY), LEGACY, GPU),
+            {GPU: "2"},
+            id="forged: the author sent both names, so the larger one counts",
+        ),
+        pytest.param(
+            sent(asking({LEGACY: "2", GPU: "4"}, BOTH.format("cpu")), LEGACY),
+            {GPU: "2"},
+            id="two LimitRanges: only one is named, but the author sent one name alone",
+        ),
+        pytest.param(
+            sent(asking({LEGACY: "2", SLICE: "1"}), LEGACY),
+            {GPU: "2", SLICE: "0"},
+            id="no annotation: the author sent one name alone",
+        ),
+        pytest.param(
+            sent(asking({GPU: "2", LEGACY: "4"}, OF_LEGACY), LEGACY),
+            {GPU: "2", LEGACY: "0"},
+            id="the second round: LimitRanger added anew what a webhook had renamed",
+        ),
+        pytest.param(
+            sent(asking({LEGACY: "0"}), "cpu"),
+            {LEGACY: "0"},
+            id="a default of 0, and only managedFields tell",
+        ),
+        pytest.param(
+            limited(asking({LEGACY: "2", GPU: "0"}), f"{OF_GPU}; x for container cuda; y"),
+            {GPU: "2"},
+            id="parts that LimitRanger never writes",
+        ),
+    ],
+)
+def test_what_the_author_wrote_wins(obj: Any, expected: dict[str, str]) -> None:
+    found(rule, obj)
+    assert amounts_of(obj) == expected
+
+
+def test_each_container_for_itself() -> None:
+    text = (
+        f"LimitRanger plugin set: cpu, {GPU} request for container cuda; {GPU} limit for container "
+        f"cuda; {LEGACY} request for init container cuda; {LEGACY} limit for init container cuda"
+    )
+    amounts = {LEGACY: "2", GPU: "4"}
+    obj = limited(
+        pod(container(amounts, amounts), initContainers=[container({**amounts}, {**amounts})]), text
+    )
+    found(rule, obj)
+    assert amounts_of(obj) == {GPU: "2"}
+    init = obj["spec"]["initContainers"][0]["resources"]
+    assert init["limits"] == init["requests"] == {GPU: "4"}
+
+
+def test_each_section_for_itself() -> None:
+    obj = pod(container({LEGACY: "1", GPU: "1"}, {LEGACY: "2", GPU: "1"}))
+    text = f"LimitRanger plugin set: {GPU} request for container cuda; {LEGACY}, {GPU} limit for "
+    found(rule, limited(obj, f"{text}container cuda"))
+    assert amounts_of(obj) == {GPU: "2"}
+
+
+def test_a_limit_that_a_limit_range_added_to_a_request() -> None:
+    obj = pod(container({LEGACY: "1"}, {LEGACY: "2"}))
+    found(rule, limited(obj, f"LimitRanger plugin set: {LEGACY} limit for container cuda"))
+    assert amounts_of(obj) == {GPU: "2"}
+
+
+def test_managed_fields_that_say_nothing() -> None:
+    odd: list[Any] = [None, {"f:spec": 3}, {"f:spec": {"f:containers": {"k:[": {}, "k:3": 0}}}]
+    for fields in odd:
+        obj = asking({LEGACY: "2", GPU: "4"}, OF_GPU)
+        obj["metadata"]["managedFields"] = [{"fieldsV1": fields}, "x"]
+        found(rule, obj)
+        assert amounts_of(obj) == {GPU: "2"}
+
+
+@pytest.mark.parametrize(
+    ("amounts", "text", "expected"),
+    [
+        pytest.param(
+            {LEGACY: "2", GPU: "1"}, OF_GPU, "max is below 2", id="above the default: a max, maybe"
+        ),
+        pytest.param({LEGACY: "2", GPU: "0"}, OF_GPU, "max is below 2", id="above a default of 0"),
+        pytest.param({LEGACY: "1", GPU: "2"}, OF_GPU, "min is above 1", id="below: a min, maybe"),
+        pytest.param({LEGACY: "2", GPU: "2"}, OF_GPU, "", id="the default itself"),
+        pytest.param({LEGACY: "2", GPU: "1"}, None, "", id="the author's: no LimitRange"),
+        pytest.param(
+            {GPU: "2", LEGACY: "1"},
+            OF_LEGACY,
+            "will refuse the pod if that is the LimitRange's max",
+            id="a legacy default below",
+        ),
+        pytest.param(
+            {GPU: "2", LEGACY: "4"},
+            OF_LEGACY,
+            "refuses if the LimitRange has a min",
+            id="a legacy default above",
+        ),
+    ],
+)
+def test_what_the_limit_range_may_refuse_is_said(
+    amounts: dict[str, str], text: str | None, expected: str
+) -> None:
+    said = " ".join(each.message for each in found(rule, asking(amounts, text)))
+    assert expected in said
+    assert ("refuse" in said) is bool(expected)

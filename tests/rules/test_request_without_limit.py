@@ -1,67 +1,82 @@
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.rules.pods import GPU, LEGACY, LIMITS, REQUESTS, SPEC, container, found, pod
+from tests.rules.pods import GPU, LEGACY, LIMITS, REQUESTS, SPEC, container, pod
 from webhook.core.edits import Set
+from webhook.core.engine import run
 from webhook.core.findings import Finding
+from webhook.core.rule import Context
+from webhook.rules import legacy_resource, unequal_amounts
 from webhook.rules import request_without_limit as rule
 
 SLICE = "nvidia.com/mig-1g.5gb"
 
-repaired = partial(Finding, rule.CODE)
+
+def found(obj: Any) -> list[Finding]:
+    """What the rule says of what the legacy name has become."""
+    rules = (unequal_amounts, legacy_resource, rule)
+    verdict = run(rules, obj, Context())
+    assert run(rules, obj, Context()).patch == []
+    return [each for each in verdict.findings if each.code == rule.CODE]
 
 
-def limited(request: Any, name: str = GPU) -> Finding:
+def limited(request: Any, section: Any = REQUESTS, limits: Any = LIMITS) -> Finding:
     message = (
-        f"container cuda requests {request} {name} without a limit, so old kubelets gave it no "
-        f"device: write limits: {name}: {request}"
+        f"container cuda requests {request} {GPU} without a limit, so old kubelets gave it no "
+        f"device: write limits: {GPU}: {request}"
     )
-    return repaired(REQUESTS / name, message, (Set(LIMITS / name, request),))
+    return Finding(rule.CODE, section / GPU, message, (Set(limits / GPU, request),))
 
 
 @pytest.mark.parametrize(
     ("limits", "requests", "expected"),
     [
-        pytest.param({GPU: "1"}, None, [], id="limit only: untouched"),
-        pytest.param({GPU: "1"}, {GPU: "1"}, [], id="both: untouched"),
-        pytest.param({GPU: "2"}, {GPU: "1"}, [], id="both that differ: GPU104's"),
+        pytest.param({LEGACY: "1"}, None, [], id="limit only: untouched"),
+        pytest.param({LEGACY: "1"}, {LEGACY: "1"}, [], id="both: untouched"),
+        pytest.param({LEGACY: "2"}, {LEGACY: "1"}, [], id="both that differ: GPU104's"),
         pytest.param(
-            {GPU: "1"}, {GPU: "1", "cpu": "1"}, [], id="other resources need no limit: untouched"
+            {LEGACY: "1"},
+            {LEGACY: "1", "cpu": "1"},
+            [],
+            id="other resources need no limit: untouched",
         ),
-        pytest.param(
-            None, {LEGACY: "1"}, [], id="the legacy name: it is renamed first, by another rule"
-        ),
-        pytest.param(None, {GPU: "one"}, [], id="no quantity: the API server says so"),
-        pytest.param(None, {GPU: "-1"}, [], id="negative: the API server says so"),
+        pytest.param(None, {GPU: "1"}, [], id="a name of today: the API server says so"),
+        pytest.param(None, {SLICE: "1"}, [], id="slices too"),
         pytest.param(
             None,
-            {GPU: 1, "cpu": "100m"},
+            {GPU: "2", LEGACY: "1"},
+            [],
+            id="a name of today that counts alone: the API server says so",
+        ),
+        pytest.param(
+            None, {GPU: "2", LEGACY: "0"}, [], id="a name of today beside a legacy zero: the same"
+        ),
+        pytest.param({GPU: "2"}, {LEGACY: "1"}, [], id="another name counts: GPU101 drops it"),
+        pytest.param(None, {LEGACY: "one"}, [], id="no quantity: GPU101 says so"),
+        pytest.param(None, {LEGACY: "-1"}, [], id="negative: GPU101 says so"),
+        pytest.param(None, {LEGACY: "0"}, [], id="zero: no GPU, GPU101 drops it"),
+        pytest.param(
+            None,
+            {LEGACY: 1, "cpu": "100m"},
             [limited(1)],
             id="request only, without any limits (pattern 2): the limit is set",
         ),
-        pytest.param({"cpu": "1"}, {GPU: "2"}, [limited("2")], id="limits of other resources"),
+        pytest.param({"cpu": "1"}, {LEGACY: "2"}, [limited("2")], id="limits of other resources"),
         pytest.param(
-            None,
-            {GPU: "0"},
-            [limited("0")],
-            id="zero too: the API server wants the limit all the same",
+            None, {LEGACY: "2", GPU: "1"}, [limited("2")], id="it counts beside a name of today"
         ),
-        pytest.param(None, {SLICE: "1"}, [limited("1", SLICE)], id="slices too"),
+        pytest.param({GPU: "0"}, {LEGACY: "2"}, [], id="GPU101 has written over a limit of 0"),
     ],
 )
 def test_request_without_limit(limits: Any, requests: Any, expected: list[Finding]) -> None:
     # The second container keeps the pod in scope where the first asks for nothing.
-    assert found(rule, pod(container(limits, requests), container({GPU: "1"}))) == expected
+    assert found(pod(container(limits, requests), container({GPU: "1"}))) == expected
 
 
 def test_init_containers_too() -> None:
     init = SPEC / "initContainers" / 0 / "resources"
-    obj = pod(container({GPU: "1"}), initContainers=[container(None, {GPU: "1"})])
-    expected = repaired(
-        init / "requests" / GPU, limited("1").message, (Set(init / "limits" / GPU, "1"),)
-    )
-    assert found(rule, obj) == [expected]
+    obj = pod(container({GPU: "1"}), initContainers=[container(None, {LEGACY: "1"})])
+    assert found(obj) == [limited("1", init / "requests", init / "limits")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.counting import counted
 from webhook.core.draft import Draft
 from webhook.core.exceptions import claim
 from webhook.core.findings import Safety, Severity, Verdict
@@ -41,7 +42,9 @@ def run(  # noqa: PLR0913  # each says something else about the run
     pod = Pod(obj, at)
     if not every_pod and not pod.is_in_scope(cx.settings):
         return Verdict((), obj, [], draft=draft)
-    cx = replace(cx, stuck=pod.asks_under_legacy_name(cx.settings))
+    stuck = pod.asks_under_legacy_name(cx.settings)
+    legacy = (container.at for container, _ in counted(pod, cx.settings))
+    cx = replace(cx, stuck=stuck, legacy=frozenset(legacy) if stuck else frozenset())
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     for rule in rules:

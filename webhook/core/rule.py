@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from webhook.core.findings import Finding
     from webhook.core.nodes import Inventory
     from webhook.core.pod import Pod
+    from webhook.core.pointer import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,9 @@ class Context:
     """All that a rule knows besides the pod.
 
     `inventory` is None where nothing is known of the cluster's nodes. `stuck` says that the pod,
-    as it came, asks for GPUs under a legacy name and so can never run unrepaired: the engine works
-    it out before the first rule, since the rules then rename what it is read from. `fresh` says
+    as it came, asks for GPUs under a legacy name and so can never run unrepaired, and `legacy` in
+    which containers such an amount counts: the engine works it out before the first rule, since the
+    rules then rename what it is read from. `fresh` says
     that the inventory is not behind the cluster, `template` that the pod is one that a workload
     will make, `workload` is that workload itself, and `workload_gpus` what all its pods ask for
     together. `today` is the day in UTC. `at_rest` says that what is judged is a manifest, which the
@@ -35,6 +37,7 @@ class Context:
     inventory: Inventory | None = None
     namespace: str = ""
     stuck: bool = False
+    legacy: frozenset[Path] = frozenset()  # where the containers are
     modes: Modes = field(default_factory=Modes)
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     today: date | None = None

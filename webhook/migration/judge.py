@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     Held = Callable[[str, Path], bool]  # of a code, and the place of a finding
 
 # What is said of the amounts of one container; nothing else is known of a bare `resources`.
-_AMOUNTS = (legacy_resource, unequal_amounts, fractional_amount, request_without_limit)
+_AMOUNTS = (unequal_amounts, fractional_amount, legacy_resource, request_without_limit)
 # What is about the object itself, and not about its pods.
 OF_OBJECTS = frozenset(
     rule.CODE

@@ -67,9 +67,9 @@ MANIFEST: tuple[ObjectRule, ...] = (
 
 RULES: tuple[Rule, ...] = (
     queued_template,  # first: it looks at the template as the queue will see it
-    legacy_resource,  # before the others, which look for the name of today
-    unequal_amounts,  # before rounding: it copies the limit as it is written
+    unequal_amounts,  # before rounding: it copies an amount as it is written
     fractional_amount,  # before the limit is copied, so that the copy is whole
+    legacy_resource,  # after these, which look for the legacy name, and before all others
     request_without_limit,
     model_label,  # before the annotation, which is joined to spec.affinity in the words of today
     affinity_annotation,

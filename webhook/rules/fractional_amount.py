@@ -1,10 +1,11 @@
-"""Finds containers that ask for a fraction of a GPU.
+"""Finds containers that ask for a fraction of a GPU under a name of Kubernetes 1.3-1.10.
 
 Why: the legacy name took fractions and the scheduler and kubelet rounded them up, so `500m` meant
 one device. For `nvidia.com/gpu` a fraction is refused: "must be an integer".
 
 Does: rounds up to whole devices, as `Quantity.Value()` did. Whole amounts stay as they are written
-(`1000m` and `1k` are whole).
+(`1000m` and `1k` are whole). A fraction that is written under a name of today is left to the API
+server, which says what is wrong with it.
 
 Safety: safe, with a warning: the container gets, as it always did, whole GPUs.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.core import quantity
+from webhook.core.counting import counted
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
 from webhook.core.pod import SECTIONS
@@ -29,28 +31,24 @@ CODE = "GPU102"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    for container in pod.containers:
-        for name in {**container.limits, **container.requests}:
-            if not cx.settings.is_gpu(name):
-                continue
-            rounded = {
-                section: str(quantity.whole(amount))
-                for section in SECTIONS
-                if (amount := quantity.parse(container.section(section).get(name))) is not None
-                and not quantity.is_whole(amount)
-                and amount > 0
-            }
-            if rounded:
-                yield _finding(container, name, rounded)
+    for container, counts in counted(pod, cx.settings):
+        rounded = {
+            section: str(quantity.whole(amount))
+            for section in SECTIONS
+            if (amount := quantity.parse(container.section(section).get(counts.name))) is not None
+            and not quantity.is_whole(amount)
+        }
+        if rounded:
+            yield _finding(container, counts.name, rounded, cx.settings.gpu_resource)
 
 
-def _finding(container: Container, name: str, rounded: dict[str, str]) -> Finding:
+def _finding(container: Container, name: str, rounded: dict[str, str], today: str) -> Finding:
     """One finding for limit and request, which the API server has made the same."""
     places = {container.section_at(section) / name: whole for section, whole in rounded.items()}
     section, whole = next(iter(rounded.items()))
     message = (
         f"container {container.name} asks for {container.section(section)[name]} {name}: GPUs are "
-        f"whole, so it gets {whole}; write {name}: {whole}"
+        f"whole, so it gets {whole}; write {today}: {whole}"
     )
     edits = tuple(Set(place, whole) for place, whole in places.items())
     return Finding(CODE, next(iter(places)), message, edits)

@@ -4,9 +4,17 @@ Why: no node offers `alpha.kubernetes.io/nvidia-gpu` since 1.11. The API server 
 a word, and the pod stays Pending for ever: "Insufficient alpha.kubernetes.io/nvidia-gpu".
 
 Does: renames the key to `nvidia.com/gpu` in limits and requests and keeps the amount as written.
-An amount of 0 meant no GPU, so the key goes (where limit and request differ, the limit decides:
-kubelets gave devices by limit). Where a container asks under a name of today as well, that one wins
-and the legacy name goes; the two are never added up, since a LimitRange may have added one of them.
+An amount of 0 meant no GPU, so the key goes. Where a container asks under several names, one of
+them counts, and they are never added up:
+
+- What the author wrote counts, not what a LimitRange added beside it (its default, or its max). The
+  annotation `kubernetes.io/limit-ranger` and managedFields say which is which.
+- Of two amounts of whole GPUs the larger one counts. MIG slices and shared GPUs that the author
+  wrote beside the legacy name count instead of it.
+- 0 counts only where there is no other amount.
+
+The names that do not count go. One that LimitRanger added would be added again, so it stays with an
+amount of 0, which a max allows. Where the LimitRange may refuse the repaired pod a warning says so.
 
 Safety: safe. An amount that is no quantity, or is negative, is left for a person.
 """
@@ -16,54 +24,46 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.core import quantity
-from webhook.core.edits import Remove, Rename
+from webhook.core.counting import asked_by, has_legacy_name, is_amount
+from webhook.core.edits import Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
+from webhook.core.limit_ranger import Origins
 from webhook.core.pod import SECTIONS, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from fractions import Fraction
 
+    from webhook.core.counting import Amount, Asked
     from webhook.core.edits import Edit
     from webhook.core.pod import Container, Pod
     from webhook.core.rule import Context
-    from webhook.core.settings import Settings
 
 NAME = "legacy-resource"
 CODE = "GPU101"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    origins: Origins | None = None
     for container in pod.containers:
-        counts = _asked_today(container, cx.settings)
-        for name in _legacy_names(container, cx.settings):
-            finding = _finding(container, name, cx.settings.gpu_resource, counts)
-            if any(isinstance(edit, Rename) for edit in finding.edits):
-                counts = f"{_amounts(container, name)} {name}"
-            yield finding
+        if has_legacy_name(container, cx.settings):
+            origins = origins or Origins.of(pod)
+            asked = asked_by(container, cx.settings, origins)
+            yield from _of_container(container, asked, cx.settings.gpu_resource)
     yield from _pod_level(pod, cx)
 
 
-def _legacy_names(container: Container, settings: Settings) -> list[str]:
-    """The legacy names in this container. Those that are no amount of GPUs come last.
-
-    What they stand beside is known then, as it would be if the pod were repaired once more.
-    """
-    named = [
-        name
-        for name in settings.legacy_resources
-        if name in container.limits or name in container.requests
-    ]
-    if len(named) <= 1:
-        return named
-    return sorted(named, key=lambda name: _amount(container, name) is None)
-
-
-def _amount(container: Container, name: str) -> Fraction | None:
-    """How much is asked for: the limit, or else the request; None for what is no amount."""
-    section = container.limits if name in container.limits else container.requests
-    amount = quantity.parse(section[name])
-    return None if amount is None or amount.numerator < 0 else amount
+def _of_container(container: Container, asked: Asked, today: str) -> Iterator[Finding]:
+    counts = asked.counts
+    if counts is None:
+        for name in asked.legacy:
+            yield from _none(container, name, asked)
+        return
+    if counts.name in asked.legacy:
+        yield _renamed(container, counts, asked, today)
+        yield from _refusal(container, counts, asked, today)
+    for name in asked.legacy:
+        if name != counts.name:
+            yield from _beside(container, name, counts, asked, today)
 
 
 def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -78,41 +78,138 @@ def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
                 yield Finding(CODE, at, message, severity=Severity.PERSON)
 
 
-def _asked_today(container: Container, settings: Settings) -> str:
-    """The amount and name of today that this container asks for already; empty if there is none.
+def _none(container: Container, name: str, asked: Asked) -> Iterator[Finding]:
+    """A legacy name in a container that asks for no GPU at all."""
+    where = _sections(container, name)
+    at = container.section_at(where[0]) / name
+    raw = container.section(where[0])[name]
+    if not is_amount(container, name):
+        message = (
+            f"container {container.name} asks for {str(raw)[:40]!r} {name}, which is no amount of "
+            "GPUs: mend it"
+        )
+        yield Finding(CODE, at, message, severity=Severity.PERSON)
+    elif not _is_default(name, asked):  # LimitRanger would put it back, or miss it
+        message = f"container {container.name} asks for 0 {name}: no GPU; delete the line"
+        edits = tuple(Remove(container.section_at(section) / name) for section in where)
+        yield Finding(CODE, at, message, edits)
 
-    Any GPU name counts, not only the target: a LimitRange may put the legacy name beside a slice.
-    """
-    names = {*container.limits, *container.requests}.difference(settings.legacy_resources)
-    if not names:
-        return ""
-    asked = names & {*container.gpus(settings), settings.gpu_resource}
-    return ", ".join(f"{_amounts(container, name)} {name}" for name in sorted(asked))
+
+def _renamed(container: Container, counts: Amount, asked: Asked, today: str) -> Finding:
+    """The legacy name counts: it becomes today's, whatever stands there under today's name."""
+    slices = _added_slices(container, counts, asked, today)
+    edits = [
+        *_edits(container, counts, asked, today),
+        *(Set(container.section_at(s) / each, "0") for each in slices for s in SECTIONS),
+    ]
+    beside = [today] if _sections(container, today) else []
+    others = ", ".join(f"{_amounts(container, name)} {name}" for name in (*beside, *slices))
+    shown = counts.raw if quantity.is_whole(counts.value) else quantity.whole(counts.value)
+    message = f"container {container.name} asks for "
+    if slices or (beside and _is_default(today, asked)):
+        message += f"{shown} {counts.name}, and {others} of a LimitRange does not count"
+    elif beside:
+        message += f"{shown} {counts.name} beside {others}: the larger amount counts"
+    else:
+        message += f"{counts.name}, which no node offers"
+    at = container.section_at(_sections(container, counts.name)[0]) / counts.name
+    return Finding(CODE, at, f"{message}; write {today}: {shown}", tuple(edits))
+
+
+def _edits(container: Container, counts: Amount, asked: Asked, today: str) -> Iterator[Edit]:
+    for section in SECTIONS:
+        there, at = container.section(section), container.section_at(section)
+        added = counts.authored and (section, counts.name) in asked.defaults
+        raw = counts.raw if added else there.get(counts.name, counts.raw)
+        if today in there:
+            yield Set(at / today, raw)
+            if counts.name in there:
+                yield Remove(at / counts.name)
+        elif counts.name in there:
+            yield Rename(at / counts.name, today)
+            if added:
+                yield Set(at / today, raw)
+
+
+def _added_slices(container: Container, counts: Amount, asked: Asked, today: str) -> list[str]:
+    """Other GPUs of today that LimitRanger added to what the author asked for."""
+    added = {name for _, name in asked.defaults} - {today, *asked.legacy}
+    return sorted(
+        name
+        for name in added
+        if counts.authored
+        and any(quantity.parse(container.section(s)[name]) for s in _sections(container, name))
+    )
+
+
+def _refusal(container: Container, counts: Amount, asked: Asked, today: str) -> Iterator[Finding]:
+    """A LimitRange that knows today's name may refuse the amount, which nobody can read here."""
+    for section in _sections(container, today):
+        default = quantity.parse(container.section(section)[today])
+        if (section, today) in asked.defaults and default not in (None, counts.value):
+            bound = "max is below" if counts.value > (default or 0) else "min is above"
+            message = (
+                f"a LimitRange sets {container.section(section)[today]} {today} where nothing is "
+                f"asked for: if its {bound} {quantity.whole(counts.value)}, the API server will "
+                f"refuse this pod for container {container.name}"
+            )
+            yield Finding(
+                CODE, container.section_at(section) / today, message, severity=Severity.PERSON
+            )
+            return
+
+
+def _beside(
+    container: Container, name: str, counts: Amount, asked: Asked, today: str
+) -> Iterator[Finding]:
+    """A legacy name that does not count, since another does."""
+    where = _sections(container, name)
+    at = container.section_at(where[0]) / name
+    counting = f"{_amounts(container, counts.name)} {counts.name}"
+    if _is_default(name, asked):
+        yield from _added(container, name, counts, today)
+        return
+    edits: list[Edit] = []
+    for section in where:
+        if counts.name == today and today not in container.section(section):
+            edits.append(Set(container.section_at(section) / today, counts.raw))
+        edits.append(Remove(container.section_at(section) / name))
+    message = (
+        f"container {container.name} asks for {_amounts(container, name)} {name} beside "
+        f"{counting}, which counts alone: delete the former"
+    )
+    yield Finding(CODE, at, message, tuple(edits))
+
+
+def _added(container: Container, name: str, counts: Amount, today: str) -> Iterator[Finding]:
+    """A legacy name that LimitRanger added. Without it a max would refuse the pod; so may a min."""
+    where = _sections(container, name)
+    values = [quantity.parse(container.section(section)[name]) or 0 for section in where]
+    if not any(values):
+        return
+    within = counts.value <= max(values)
+    places = [container.section_at(section) / name for section in where]
+    edits = tuple(Set(at, "0") if within else Remove(at) for at in places)
+    outcome = (
+        "it is 0 now, which the API server refuses if the LimitRange has a min"
+        if within
+        else "the API server will refuse the pod if that is the LimitRange's max"
+    )
+    message = (
+        f"a LimitRange adds {_amounts(container, name)} {name} to container {container.name}, "
+        f"which asks for {counts.raw} {counts.name}: {outcome}; write {today} there instead"
+    )
+    yield Finding(CODE, places[0], message, edits)
+
+
+def _sections(container: Container, name: str) -> list[str]:
+    return [section for section in SECTIONS if name in container.section(section)]
+
+
+def _is_default(name: str, asked: Asked) -> bool:
+    return any((section, name) in asked.defaults for section in SECTIONS)
 
 
 def _amounts(container: Container, name: str) -> str:
-    sections = (container.limits, container.requests)
-    return ", ".join(sorted({str(section[name]) for section in sections if name in section}))
-
-
-def _finding(container: Container, name: str, new: str, counts: str) -> Finding:
-    where = [section for section in SECTIONS if name in container.section(section)]
-    raw = container.section(where[0])[name]
-    who = f"container {container.name}"
-    places = [container.section_at(section) / name for section in where]
-    at = places[0]
-    edits: tuple[Edit, ...] = tuple(map(Remove, places))
-    if counts:
-        asked = f"{_amounts(container, name)} {name}"
-        message = f"{who} asks for {asked} beside {counts}, which counts alone: delete the former"
-        return Finding(CODE, at, message, edits)
-    amount = _amount(container, name)
-    if amount is None:
-        message = f"{who} asks for {str(raw)[:40]!r} {name}, which is no amount of GPUs: mend it"
-        return Finding(CODE, at, message, severity=Severity.PERSON)
-    if amount == 0:
-        return Finding(CODE, at, f"{who} asks for 0 {name}: no GPU; delete the line", edits)
-    edits = tuple(Rename(place, new) for place in places)
-    shown = raw if quantity.is_whole(amount) else quantity.whole(amount)
-    message = f"{who} asks for {name}, which no node offers; write {new}: {shown}"
-    return Finding(CODE, at, message, edits)
+    written = {str(container.section(each)[name]) for each in _sections(container, name)}
+    return ", ".join(sorted(written))

@@ -1,10 +1,11 @@
-"""Finds containers that request GPUs but set no limit.
+"""Finds containers that request GPUs under a name of Kubernetes 1.3-1.10 but set no limit.
 
 Why: Kubernetes 1.3.3-1.7 accepted this for the legacy name (the scheduler reserved a GPU, and the
 kubelet, which looked at limits, gave no device). For `nvidia.com/gpu` it is refused: "Limit must be
 set for non overcommitable resources".
 
-Does: sets the limit to the request, which is what the author meant.
+Does: sets the limit to the request, which is what the author meant. A request that is written under
+a name of today is left to the API server, which says what is wrong with it.
 
 Safety: safe, with a warning: on an old cluster the container saw no GPU, now it does.
 """
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core import quantity
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
 
@@ -28,17 +28,16 @@ CODE = "GPU103"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    name = cx.settings.gpu_resource
     for container in pod.containers:
-        for name, request in container.requests.items():
-            if not cx.settings.is_gpu(name) or name in container.limits:
-                continue
-            amount = quantity.parse(request)
-            if amount is None or amount < 0:  # the API server refuses it in its own words
-                continue
-            message = (
-                f"container {container.name} requests {request} {name} without a limit, so old "
-                f"kubelets gave it no device: write limits: {name}: {request}"
-            )
-            at = container.section_at("requests") / name
-            limit = Set(container.section_at("limits") / name, request)
-            yield Finding(CODE, at, message, (limit,))
+        renamed = container.at in cx.legacy and name in container.requests
+        if not renamed or name in container.limits:
+            continue
+        request = container.requests[name]
+        message = (
+            f"container {container.name} requests {request} {name} without a limit, so old "
+            f"kubelets gave it no device: write limits: {name}: {request}"
+        )
+        at = container.section_at("requests") / name
+        limit = Set(container.section_at("limits") / name, request)
+        yield Finding(CODE, at, message, (limit,))

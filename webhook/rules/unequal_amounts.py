@@ -1,12 +1,13 @@
-"""Finds containers whose GPU request is not their GPU limit.
+"""Finds containers whose GPU request is not their GPU limit, under a name of Kubernetes 1.3-1.10.
 
 Why: Kubernetes 1.3-1.7 and today's API server for the legacy name accept a request below the limit;
 for `nvidia.com/gpu` it is refused: "must be equal to nvidia.com/gpu limit".
 
-Does: writes the limit into the request as well. Old kubelets gave devices by limit, so the limit is
-what the container really had.
+Does: writes the larger amount into both, so that nobody gets less than was asked for. Of an amount
+that a LimitRange added only the other one counts. Amounts that are written under a name of today
+are left to the API server, which says what is wrong with them.
 
-Safety: safe, with a warning: the scheduler counts more, or fewer, GPUs than before.
+Safety: safe, with a warning: the scheduler counts more GPUs than before.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.core import quantity
+from webhook.core.counting import counted
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
+from webhook.core.pod import SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,19 +31,20 @@ CODE = "GPU104"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    for container in pod.containers:
-        for name, request in container.requests.items():
-            if not cx.settings.is_gpu(name) or name not in container.limits:
-                continue
-            limit = container.limits[name]
-            if request == limit:
-                continue
-            asked, most = quantity.parse(request), quantity.parse(limit)
-            if asked is None or most is None or asked == most:
-                continue
-            at = container.section_at("requests") / name
-            message = (
-                f"container {container.name} requests {request} {name} but has a limit of {limit}: "
-                f"the limit counts; write {limit} in both"
-            )
-            yield Finding(CODE, at, message, (Set(at, limit),))
+    for container, counts in counted(pod, cx.settings):
+        name = counts.name
+        if not all(name in container.section(section) for section in SECTIONS):
+            continue
+        limit, request = container.limits[name], container.requests[name]
+        if quantity.parse(limit) == quantity.parse(request):
+            continue
+        message = (
+            f"container {container.name} requests {request} {name} but has a limit of {limit}: "
+            f"{counts.raw} counts; write {counts.raw} in both"
+        )
+        edits = tuple(
+            Set(container.section_at(section) / name, counts.raw)
+            for section in SECTIONS
+            if quantity.parse(container.section(section)[name]) != counts.value
+        )
+        yield Finding(CODE, container.section_at("requests") / name, message, edits)

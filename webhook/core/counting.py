@@ -1,0 +1,117 @@
+"""Which of the amounts of GPUs in a container counts.
+
+What its author wrote counts, under whatever name; what LimitRanger put beside it does not. Of two
+amounts of whole GPUs the larger one counts, so that nobody gets less than was asked for; amounts
+under several names are never added up. An amount of 0 counts only where there is no other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from webhook.core import quantity
+from webhook.core.limit_ranger import Origins
+from webhook.core.pod import SECTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.core.limit_ranger import Place
+    from webhook.core.pod import Container, Pod
+    from webhook.core.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What a container asks for under one name."""
+
+    name: str
+    raw: object  # as it is written
+    value: Fraction
+    authored: bool  # LimitRanger did not set it
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a container asks for under all names of GPUs."""
+
+    legacy: tuple[str, ...]  # the names of 1.3-1.10 in it
+    counts: Amount | None  # above 0; None if nothing is
+    defaults: frozenset[Place]  # set by LimitRanger
+
+
+def counted(pod: Pod, settings: Settings) -> Iterator[tuple[Container, Amount]]:
+    """The containers in which an amount under a legacy name counts."""
+    origins: Origins | None = None
+    for container in pod.containers:
+        if has_legacy_name(container, settings):
+            origins = origins or Origins.of(pod)
+            asked = asked_by(container, settings, origins)
+            if asked.counts is not None and asked.counts.name in asked.legacy:
+                yield container, asked.counts
+
+
+def has_legacy_name(container: Container, settings: Settings) -> bool:
+    """Whether a name of 1.3-1.10 stands in the container."""
+    return any(
+        name in container.limits or name in container.requests for name in settings.legacy_resources
+    )
+
+
+def asked_by(container: Container, settings: Settings, origins: Origins) -> Asked:
+    """What of this container counts."""
+    there = {**container.limits, **container.requests}
+    legacy = tuple(name for name in settings.legacy_resources if name in there)
+    today = sorted(
+        name
+        for name in there
+        if name not in settings.legacy_resources
+        and (settings.is_gpu(name) or name == settings.gpu_resource)
+    )
+    defaults = frozenset(origins.defaults(container, {*legacy, *today}))
+    old = [_amount(container, name, defaults) for name in legacy if is_amount(container, name)]
+    new = [_amount(container, name, defaults) for name in today]
+    amounts = [each for each in (*old, *new) if each.value.numerator > 0]
+    authored = [each for each in amounts if each.authored] or amounts
+    return Asked(legacy, _winner(authored, legacy, settings.gpu_resource), defaults)
+
+
+def is_amount(container: Container, name: str) -> bool:
+    """Whether all that is written under this name can be an amount of GPUs."""
+    return all(
+        _value(container.section(section)[name]) is not _UNREADABLE
+        for section in SECTIONS
+        if name in container.section(section)
+    )
+
+
+_UNREADABLE = Fraction(2**63)  # of a chart's placeholder, say: it may stand for any amount
+
+
+def _value(raw: object) -> Fraction:
+    value = quantity.parse(raw)
+    return _UNREADABLE if value is None or value.numerator < 0 else value
+
+
+def _amount(container: Container, name: str, defaults: frozenset[Place]) -> Amount:
+    """The larger one of limit and request; what the author wrote before what LimitRanger set."""
+    written = [
+        Amount(name, raw, _value(raw), (section, name) not in defaults)
+        for section in SECTIONS
+        if name in container.section(section)
+        for raw in [container.section(section)[name]]
+    ]
+    return max(written, key=lambda each: (each.value > 0, each.authored, each.value))
+
+
+def _winner(amounts: list[Amount], legacy: Sequence[str], target: str) -> Amount | None:
+    """Today's name, unless it is for fewer whole GPUs; the larger one of several legacy names."""
+    old = [each for each in amounts if each.name in legacy]
+    whole = [each for each in amounts if each.name == target and target not in legacy]
+    of_today = whole or [each for each in amounts if each.name not in legacy]
+    largest = max(old, key=lambda each: each.value, default=None)
+    if largest is None or not of_today:
+        return largest or next(iter(of_today), None)
+    return largest if whole and largest.value > whole[0].value else of_today[0]

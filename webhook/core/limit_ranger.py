@@ -1,0 +1,104 @@
+"""Who set an amount of a container: the author of the pod, or LimitRanger.
+
+LimitRanger runs before webhooks and puts the defaults of a LimitRange beside what the author wrote.
+A `max` without a default is a default, too. What it set it says in an annotation (1.36
+plugin/pkg/admission/limitranger/admission.go):
+
+    LimitRanger plugin set: nvidia.com/gpu request for container main; cpu, memory limit for init
+    container warm-up
+
+Of several LimitRanges only one is named there, and an author may write the annotation, too.
+managedFields name what came with the request (the API server has then copied limits to requests),
+so where they know the container they are asked as well. After a change by a webhook LimitRanger
+runs once more.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from webhook.core.pod import SECTIONS, as_items, as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from webhook.core.pod import Container, Pod, Raw
+
+ANNOTATION = "kubernetes.io/limit-ranger"
+
+_PREFIX = "LimitRanger plugin set: "
+_SECTION_NAMES = {"limit": "limits", "request": "requests"}
+_KINDS = {"container": "containers", "init container": "initContainers"}
+
+Place = tuple[str, str]  # a section, and a resource name in it
+_Containers = dict[tuple[str, str], set[Place]]  # by kind and name of the container
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """What LimitRanger says that it set, and what was sent, of each container."""
+
+    claimed: Mapping[tuple[str, str], Collection[Place]]
+    sent: Mapping[tuple[str, str], Collection[Place]]
+
+    @classmethod
+    def of(cls, pod: Pod) -> Origins:
+        return cls(_claimed(pod.annotations.get(ANNOTATION)), _sent(pod.metadata))
+
+    def defaults(self, container: Container, names: Collection[str]) -> set[Place]:
+        """The amounts under these names that the author of the pod did not write."""
+        there = {(s, name) for s in SECTIONS for name in container.section(s) if name in names}
+        key = (container.kind, container.name)
+        claimed = there & set(self.claimed.get(key, ()))
+        if key not in self.sent:
+            return claimed
+        sent = {place for place in self.sent[key] if place[1] in names}
+        if sent <= there - claimed:
+            return there - sent
+        # What was sent is missing, or is said to be set by LimitRanger. Either a webhook renamed
+        # it and LimitRanger ran once more, or the annotation is forged: then nothing was renamed.
+        return set() if {name for _, name in there} <= {name for _, name in sent} else claimed
+
+
+def _claimed(text: object) -> _Containers:
+    """What the annotation names; a part that LimitRanger would not write is passed over."""
+    found: _Containers = {}
+    if not isinstance(text, str) or not text.startswith(_PREFIX):
+        return found
+    for part in text[len(_PREFIX) :].split("; "):
+        what, _, whose = part.partition(" for ")
+        names, _, section = what.rpartition(" ")
+        kind, _, name = whose.rpartition(" ")
+        if section in _SECTION_NAMES and kind in _KINDS:
+            places = found.setdefault((_KINDS[kind], name), set())
+            places |= {(_SECTION_NAMES[section], each) for each in names.split(", ")}
+    return found
+
+
+def _sent(metadata: Raw) -> _Containers:
+    """What managedFields name, whoever manages it."""
+    found: _Containers = {}
+    for _, entry in as_items(metadata.get("managedFields")):
+        spec = as_map(as_map(entry.get("fieldsV1")).get("f:spec"))
+        for kind in _KINDS.values():
+            for key, fields in as_map(spec.get(f"f:{kind}")).items():
+                resources = as_map(as_map(fields).get("f:resources"))
+                places = found.setdefault((kind, _name_in(key)), set())
+                places.update(_places(resources))
+    return found
+
+
+def _places(resources: Raw) -> Iterator[Place]:
+    for section in SECTIONS:
+        for field in as_map(resources.get(f"f:{section}")):
+            yield section, field.removeprefix("f:")
+
+
+def _name_in(key: str) -> str:
+    """The container's name in a key such as `k:{"name":"main"}`; empty if there is none."""
+    try:
+        return str(as_map(json.loads(key.removeprefix("k:"))).get("name", ""))
+    except (ValueError, RecursionError):
+        return ""
