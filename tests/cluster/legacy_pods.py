@@ -118,10 +118,4 @@ CASES: dict[str, Case] = {
     "a host network": Case(pod(alpha(1), hostNetwork=True), ANY_GPU),
     "a node's name": Case(pod(alpha(1), nodeName="gpu-k80-1"), K80),
     "a modern limit without a toleration": Case(pod(modern(1)), ANY_GPU),
-    "a modern request without a limit": Case(
-        pod(container(requests={NVIDIA: 1})), ANY_GPU, without="Limit must be set"
-    ),
-    "a modern limit with half a GPU": Case(
-        pod(modern("500m")), ANY_GPU, without="must be an integer"
-    ),
 }
