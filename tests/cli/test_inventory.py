@@ -9,6 +9,7 @@ import re
 import select
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,7 @@ def test_json_has_every_class_and_the_sums(gpu_webhook: Command, tmp_path: Path)
         "model": A100,
         "declaredPool": None,
         "count": 6,
+        "joining": False,
         "gpus": {GPU: amount(48, 48, 35, 13, 8)},
         "taints": [{"key": GPU, "value": "", "effect": "NoSchedule", "notNow": False}],
         "labels": {"kubernetes.io/os": "linux", "nvidia.com/gpu.product": A100, "zone": "a"},
@@ -130,6 +132,40 @@ def test_a_declared_pool_is_named_and_not_summed_up(gpu_webhook: Command, tmp_pa
     assert pool["gpus"][GPU] == {**amount(32, 32, 0, 0, 8), "used": None, "free": None}
     assert found["resources"][GPU]["total"] == 66
     assert found["nodes"] == 28
+
+
+def test_nodes_that_join_and_what_autoscalers_may_add_are_named(
+    gpu_webhook: Command, tmp_path: Path
+) -> None:
+    young = node("new")
+    young["metadata"]["creationTimestamp"] = datetime.now(UTC).isoformat()
+    typed = node("g5", "", {GPU: 4})
+    typed["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "g5.large"
+    types = {"key": "node.kubernetes.io/instance-type", "operator": "In"}
+    made = {"spec": {"requirements": [{**types, "values": ["g5.large", "p5.large"]}]}}
+    status = "nodeGroups:\n- name: big\n  maxSize: 3\n"
+    objects = [
+        young,
+        typed,
+        {"kind": "NodePool", "metadata": {"name": "spot"}, "spec": {"template": made}},
+        {
+            "kind": "ConfigMap",
+            "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
+            "data": {"status": status},
+        },
+    ]
+    said = [
+        "NodePool spot (Karpenter) may add g5.large with 4 nvidia.com/gpu.",
+        "NodePool spot (Karpenter) may add nodes with GPUs; which ones is not known.",
+        "node group big (cluster-autoscaler) may add nodes with GPUs; which ones is not known.",
+    ]
+    _, out, _ = gpu_webhook("inventory", write(tmp_path, objects))
+    joined = "1 node joined a short while ago: GPUs and labels may still come (GPU301)."
+    assert [line for line in out.splitlines() if line in [joined, *said]] == [joined, *said]
+    _, out, _ = gpu_webhook("inventory", "--inventory=cluster.json", "-o", "json")
+    data = json.loads(out)
+    assert data["autoscalers"] == said
+    assert [each["joining"] for each in data["classes"]] == [False, True]
 
 
 def test_pods_that_are_not_listed_make_use_unknown(gpu_webhook: Command, tmp_path: Path) -> None:

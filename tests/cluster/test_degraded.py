@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from tests.cluster.controlplane import ControlPlane
 
-GOOD = "policy:\n  rules: {GPU301: enforce}\n"
+# The nodes of these tests are new, and would be given time.
+GOOD = "policy:\n  rules: {GPU301: enforce}\ncapacity: {joiningMinutes: 0, rememberedHours: 0}\n"
 USABLE, UP = "gpu_webhook_inventory_usable", "gpu_webhook_watcher_up"
 RELOADED = "gpu_webhook_settings_last_reload_successful"
 SILENT_SECONDS = 30

@@ -104,8 +104,13 @@ def settled(watcher: WatcherProcess, cluster: OwnPlane, tmp_path: Path) -> Watch
 
 
 def all_watch(watcher: WatcherProcess) -> bool:
-    """Whether it watches all that this API server has: device classes are of 1.34 and later."""
+    """Whether it watches all that this API server has: device classes are of 1.34 and later.
+
+    NodePools are Karpenter's, and there are none of that.
+    """
     states = {name: each["state"] for name, each in watcher.status().get("kinds", {}).items()}
+    if states.pop("nodepools", "absent") != "absent":
+        return False
     if states.get("deviceclasses") == "absent" and build.minor(build.RELEASE) < 34:
         del states["deviceclasses"]
     return bool(states) and set(states.values()) == {"watching"}
@@ -355,33 +360,96 @@ def test_f6_nodes_that_flap(
 def test_the_rights_it_is_given_are_enough_and_none_is_spare(
     cluster: OwnPlane, tmp_path: Path
 ) -> None:
-    """As a user with list and watch of the five kinds; without one of them that one is unknown."""
+    """As a user with the shipped role; without a right, what it is for is unknown."""
     identity = cluster.authority.client("just-the-watcher")
     kubeconfig = cluster._write_kubeconfig("just-the-watcher", identity)
     client = cluster.client
     (tmp_path / "all").mkdir()
-    grant(cluster, ["nodes", "pods", "namespaces", "runtimeclasses", "deviceclasses"])
+    grant(cluster)
     with WatcherProcess(tmp_path / "all", kubeconfig) as allowed:
         allowed.until_equal(client, tmp_path)
         until(lambda: all_watch(allowed), "all watches")
         assert [each for each in allowed.lines() if each["level"] == "warning"] == []
 
     (tmp_path / "few").mkdir()
-    grant(cluster, ["nodes", "pods", "namespaces", "runtimeclasses"])
+    grant(cluster, without=("deviceclasses", "configmaps"))
     with WatcherProcess(tmp_path / "few", kubeconfig) as limited:
         limited.until_equal(client, tmp_path)
         until(lambda: limited.kind("deviceclasses")["state"] == "refused", "it says so")
         until(lambda: limited.status()["as_of"] > 0, "the rest is known to be true")
         warned = [each for each in limited.lines() if each["level"] == "warning"]
-        assert [each["message"] for each in warned] == [
-            "deviceclasses are unknown: we may not list them"
-        ]
+        assert {each["message"] for each in warned} == {
+            "deviceclasses are unknown: we may not list them",
+            "configmaps are unknown: we may not list them",
+        }
 
 
-def grant(cluster: OwnPlane, plurals: list[str]) -> None:
+NODE_POOLS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "nodepools.karpenter.sh"},
+    "spec": {
+        "group": "karpenter.sh",
+        "names": {"kind": "NodePool", "plural": "nodepools", "singular": "nodepool"},
+        "scope": "Cluster",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def test_hints_of_autoscalers_are_read_with_the_shipped_role(
+    cluster: OwnPlane, tmp_path: Path
+) -> None:
+    kubeconfig = cluster._write_kubeconfig(
+        "just-the-watcher", cluster.authority.client("just-the-watcher")
+    )
+    pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "spot"}}
+    status = {"name": "cluster-autoscaler-status", "namespace": "kube-system"}
+    grows = {"status": "nodeGroups:\n- name: large\n  health:\n    maxSize: 3\n"}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": status, "data": grows}
+    grant(cluster)
+    cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(NODE_POOLS))
+    cluster.kubectl("wait", "--for=condition=Established", "crd/nodepools.karpenter.sh")
+    cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([pool, config_map]))
+    nodes.add(cluster.client, [nodes.gpu_node("any", 1)])
+    try:
+        with WatcherProcess(tmp_path, kubeconfig) as running:
+
+            def hints() -> list[str] | None:
+                inventory = running.reader.refresh()
+                return (inventory and [words for words, _ in inventory.index.hints]) or None
+
+            assert until(hints, "a snapshot") == [
+                "NodePool spot (Karpenter)",
+                "node group large (cluster-autoscaler)",
+            ]
+            assert [each for each in running.lines() if each["level"] == "warning"] == []
+    finally:
+        cluster.kubectl("delete", "crd", "nodepools.karpenter.sh")
+        cluster.kubectl("delete", "configmap", "-n", "kube-system", status["name"])
+        cluster.client.delete("Node", "any")
+
+
+def grant(cluster: OwnPlane, without: tuple[str, ...] = ()) -> None:
+    """Give the rights of the shipped role, less those for some resources."""
+    file = ROOT / "manifests" / "base" / "cluster-role.yaml"
+    shipped = next(each for each in yaml.safe_load_all(file.read_text()) if "rules" in each)
     rules = [
-        {"apiGroups": ["", "node.k8s.io", "resource.k8s.io"], "resources": plurals}
-        | {"verbs": ["list", "watch"]}
+        {**rule, "resources": left}
+        for rule in shipped["rules"]
+        if (left := [each for each in rule["resources"] if each not in without])
     ]
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"} | {
         "metadata": {"name": "just-the-watcher"},

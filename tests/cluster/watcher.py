@@ -14,7 +14,7 @@ import orjson
 from tests.cluster.client import until
 from tests.cluster.controlplane import ProgramDied
 from tests.cluster.webhook import ROOT
-from webhook.core.settings import Settings
+from webhook.core.settings import Capacity, Settings
 from webhook.inventory.loop import kinds
 from webhook.inventory.project import key_of
 from webhook.inventory.publish import Publisher, Snapshot, parse
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     Facts = dict[str, Any]
 
 _START = 30.0
+# What is listed just now knows nothing of yesterday, and not when it was asked.
+PLAIN = "capacity: {rememberedHours: 0, joiningMinutes: 0}\n"
 
 
 class WatcherProcess:
@@ -39,12 +41,14 @@ class WatcherProcess:
         self.snapshot = folder / "snapshot"
         self.log_file = folder / "watch.log"
         self.reader = Snapshot(self.snapshot)
+        settings = folder / "watch.yaml"
+        settings.write_text(PLAIN)
         self._command = [
             str(Path(sys.executable).parent / "gpu-webhook"),
             "watch",
             f"--snapshot={self.snapshot}",
             f"--kubeconfig={kubeconfig}",
-            *arguments,
+            *(arguments or [f"--config={settings}"]),
         ]
 
     def __enter__(self) -> Self:
@@ -92,7 +96,7 @@ class WatcherProcess:
         """All that the published snapshot says; nothing if there is none."""
         self.check()
         try:
-            return facts(parse((self.snapshot / "inventory").read_bytes())[1])
+            return facts(parse((self.snapshot / "inventory").read_bytes()).inventory)
         except FileNotFoundError:
             return None
 
@@ -122,15 +126,17 @@ def facts(inventory: Inventory) -> Facts:
 
 def listed(client: Client, folder: Path, settings: Settings | None = None) -> Facts:
     """What lists made just now say, without a watch."""
-    store, settings = Store(), settings or Settings()
+    plain = Capacity(remembered_hours=0, joining_minutes=0)
+    settings = settings or Settings(capacity=plain)
+    store = Store(settings.capacity)
     for kind in kinds(store, settings, None):
-        answer = client.request("GET", kind.paths[0])
+        answer = client.request("GET", kind.paths[0], query=kind.query)
         for item in answer.body["items"] if answer.ok else ():
             kind.kept.put(key_of(item), kind.project(item), 0.0)
     fresh = folder / "fresh"
     fresh.mkdir(exist_ok=True)
     Publisher(fresh, settings).publish(store, 0.0)
-    return facts(parse((fresh / "inventory").read_bytes())[1])
+    return facts(parse((fresh / "inventory").read_bytes()).inventory)
 
 
 def kubeconfig_of(cluster: ControlPlane, port: int, folder: Path) -> Path:

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-EMPTY = ("nodes", "pods", "namespaces", "runtimeclasses", "deviceclasses")
+EMPTY = (
+    "nodes",
+    "pods",
+    "namespaces",
+    "runtimeclasses",
+    "deviceclasses",
+    "nodepools",
+    "configmaps",
+)
 DEVICE_CLASSES = "/apis/resource.k8s.io/{}/deviceclasses"
 
 

@@ -189,6 +189,13 @@ def test_a_node_that_has_just_joined(node: Node, *, joins: bool) -> None:
     assert store.nodes.version > version, "so it is published, though no event came"
 
 
+def test_no_node_joins_where_the_settings_say_so() -> None:
+    store = Store(Capacity(joining_minutes=0))
+    store.nodes.put("new", Node("new", {}, created=NOW), NOW)
+    store.nodes.recall(store.nodes.facts.values(), store.nodes.memory.as_data())
+    assert not [each for each in store.counted(NOW) if each.joining]
+
+
 def test_a_node_that_is_old_or_does_not_say_so_has_settled() -> None:
     store = Store()
     store.nodes.put("old", Node("old", {}, created=NOW - 901), NOW)

@@ -137,6 +137,35 @@ def test_what_may_not_be_read_is_unknown_and_said_once(api: ApiServer, tmp_path:
         assert running.lines()[0]["message"] == "pods are unknown: we may not list them"
 
 
+def test_hints_of_autoscalers_are_read_and_a_right_that_is_taken_away_stops_nothing(
+    api: ApiServer, tmp_path: Path
+) -> None:
+    status = "nodeGroups:\n- name: big\n  health: {}\n- name: more\n  maxSize: 2\n"
+    config_map = {"metadata": {"namespace": "kube-system"}, "data": {"status": status}}
+    api.put("nodes", "n", node())
+    api.put("nodepools", "spot", {"spec": {"limits": {"nvidia.com/gpu": "8"}}})
+    api.put("configmaps", "cluster-autoscaler-status", config_map)
+    with watching(api, tmp_path) as running:
+        inventory = until(running.reader.refresh, "a snapshot")
+        assert [words for words, _ in inventory.index.hints] == [
+            "NodePool spot (Karpenter)",
+            "node group more (cluster-autoscaler)",
+        ]
+        asked = [query for _, path, query in api.asked if path.endswith("/configmaps")]
+        assert {each["fieldSelector"] for each in asked} == {
+            "metadata.name=cluster-autoscaler-status"
+        }
+        until(lambda: running.state("nodepools").state == "watching", "a watch")
+        path = "/apis/karpenter.sh/v1/nodepools"
+        api.say(path, 403)
+        api.say_to_watches(path, b'{"type":"ERROR","object":{"code":403}}\n')
+        api.tell("nodepools", "ERROR", {"code": 403})
+        until(lambda: running.state("nodepools").state == "refused", "the refusal")
+        assert not running.state("nodepools").listed, "its age holds nothing up"
+        lines = [each["message"] for each in running.lines()]
+        assert lines == ["nodepools are unknown: we may not list them"]
+
+
 def test_without_nodes_nothing_is_published(api: ApiServer, tmp_path: Path) -> None:
     api.say("/api/v1/nodes", 403)
     with watching(api, tmp_path) as running:

@@ -6,16 +6,19 @@ import contextlib
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from webhook.cli import knowledge
 from webhook.cli.progress import progress as bars
 from webhook.core.errors import InputError
+from webhook.inventory.autoscalers import STATUS
 from webhook.inventory.census import Census, totals
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from webhook.core.settings import Settings
     from webhook.inventory.census import Amount, Row
@@ -32,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from webhook.cli.watch import audit_of
 
     settings = knowledge.settings(args)
-    census = Census(settings, audit_of(settings))
+    census = Census(settings, audit_of(settings), time.time())
     with bars() as progress:
         if not args.inventory:
             unknown = _from_cluster(args, census, progress)
@@ -80,6 +83,11 @@ def _from_cluster(args: argparse.Namespace, census: Census, progress: Progress) 
         _tell(census, "Node", client, listing.NODES, progress)
         with contextlib.suppress(clients.Refused):  # older clusters serve none, or not to us
             _tell(census, "DeviceClass", client, listing.DEVICE_CLASSES, progress)
+        with contextlib.suppress(clients.Refused):
+            _tell(census, "NodePool", client, listing.NODE_POOLS, progress)
+        with contextlib.suppress(clients.Refused):
+            one = {"fieldSelector": f"metadata.name={STATUS.rpartition('/')[2]}"}
+            _tell(census, "ConfigMap", client, listing.CONFIG_MAPS, progress, one)
     except clients.Refused as refused:
         raise InputError(
             f"nodes: the API server said {refused}. Ask for the right to list nodes, or show what "
@@ -100,10 +108,17 @@ def _from_cluster(args: argparse.Namespace, census: Census, progress: Progress) 
     return ""
 
 
-def _tell(census: Census, kind: str, client: Client, path: str, progress: Progress) -> None:
+def _tell(
+    census: Census,
+    kind: str,
+    client: Client,
+    path: str,
+    progress: Progress,
+    query: Mapping[str, str] | None = None,
+) -> None:
     from webhook.inventory import listing
 
-    for position, obj in enumerate(listing.objects(client, path, progress)):
+    for position, obj in enumerate(listing.objects(client, path, progress, query)):
         census.tell(kind, obj, position)
 
 
@@ -140,6 +155,7 @@ def _data(census: Census) -> dict[str, Any]:
         "resources": {name: _amount(each) for name, each in totals(there).items()},
         "classes": [_class(row, census.settings) for row in rows],
         "servedByDra": sorted(census.served_by_dra),
+        "autoscalers": census.may_add(),
         "leakGuard": {
             "pods": census.exposed_pods if census.pods_known else None,
             "by": census.exposures if census.pods_known else {},
@@ -152,6 +168,7 @@ def _class(row: Row, settings: Settings) -> dict[str, Any]:
         "model": row.model or None,
         "declaredPool": row.pool or None,
         "count": row.count,
+        "joining": row.joining,
         "gpus": {name: _amount(each) for name, each in row.gpus.items()},
         "taints": [
             {

@@ -257,6 +257,11 @@ def _notes(census: Census, unknown: str, shown: list[Row]) -> Iterator[Text]:
         yield Text("Taints in parentheses say `not now`: they do not count against a pod.")
     if any(row.pool for row in shown):
         yield Text("Declared pools count as if their nodes were there; they are not in the sums.")
+    if census.joining:
+        nodes = _count(census.joining, "node")
+        yield Text(f"{nodes} joined a short while ago: GPUs and labels may still come (GPU301).")
+    for words in census.may_add():
+        yield Text(words)
     served = sorted(resources & census.served_by_dra)
     if served:
         yield Text(f"DRA serves {', '.join(served)} too: no pod that asks for it is denied.")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core import quantity
 from webhook.core.pod import as_map
-from webhook.inventory import project
+from webhook.inventory import autoscalers, project
 from webhook.inventory.store import Store
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Row:
     count: int
     gpus: Mapping[str, Amount]
     pool: str = ""  # the pool of the settings that declares these nodes
+    joining: bool = False  # they may still get GPUs and labels
 
     @property
     def has_gpus(self) -> bool:
@@ -48,7 +50,9 @@ class Row:
 class Census:
     """Is told objects as the API server gives them; then answers."""
 
-    def __init__(self, settings: Settings, audit: Audit) -> None:
+    def __init__(self, settings: Settings, audit: Audit, now: float = inf) -> None:
+        """Nodes are as old as they are `now`."""
+        self._now = now
         self.settings = settings
         self.pods_known = False  # whether what pods hold is known; whoever tells says so
         self._audit = audit
@@ -61,12 +65,16 @@ class Census:
         match kind:
             case "Node":
                 node = project.node(raw, self.settings)
-                self._store.nodes.put(key, node, 0)
+                self._store.nodes.put(key, node, self._now)
                 self._capacity[node.name] = self._offered(raw)
             case "Pod":
                 self._store.pods.put(key, project.pod(raw, self.settings, self._audit), 0)
             case "DeviceClass":
                 self._store.device_classes.put(key, project.device_class(raw), 0)
+            case "NodePool":
+                self._store.node_pools.put(key, autoscalers.node_pool(raw), 0)
+            case "ConfigMap" if key == autoscalers.STATUS:
+                self._store.node_groups.put(key, autoscalers.groups(raw), 0)
 
     def _offered(self, raw: dict[str, Any]) -> dict[str, int]:
         capacity = as_map(as_map(raw.get("status")).get("capacity"))
@@ -94,9 +102,22 @@ class Census:
 
     def rows(self) -> list[Row]:
         """All classes of nodes, by model, and the declared pools at the end."""
-        rows = [self._row(each) for each in self._store.classes(0)]
+        rows = [self._row(each) for each in self._classes if not each.may_come]
         rows.sort(key=_by_model)
         return [*rows, *(self._declared(pool) for pool in self.settings.capacity.pools)]
+
+    @property
+    def joining(self) -> int:
+        """How many nodes may still get GPUs and labels that they lack."""
+        return sum(each.count for each in self._classes if each.open_gpus and not each.may_come)
+
+    def may_add(self) -> list[str]:
+        """What autoscalers say that they can add, in words."""
+        return [autoscalers.in_words(each) for each in self._classes if each.may_come]
+
+    @property
+    def _classes(self) -> tuple[NodeClass, ...]:
+        return self._store.classes(self._now)
 
     def _row(self, each: NodeClass) -> Row:
         nothing: dict[str, int] = {}
@@ -110,6 +131,7 @@ class Census:
             each.nodes,
             each.count,
             {name: self._amount(name, each.gpus.get(name, 0), capacities, held) for name in names},
+            joining=each.open_gpus,
         )
 
     def _amount(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PAGE = 500
 NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
 DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
+CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 
 _GONE = 410
 _ATTEMPTS = 3

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from webhook.core.pod import as_map
-from webhook.inventory import project
+from webhook.inventory import autoscalers, project
 from webhook.inventory.client import Fault, Refused
 
 if TYPE_CHECKING:
@@ -51,7 +51,17 @@ _FORBIDDEN = 403
 _NOT_FOUND = 404
 
 
-NAMES = ("nodes", "pods", "namespaces", "runtimeclasses", "deviceclasses")
+NAMES = (
+    "nodes",
+    "pods",
+    "namespaces",
+    "runtimeclasses",
+    "deviceclasses",
+    "nodepools",
+    "configmaps",
+)
+_HINTS = ("nodepools", "configmaps")  # a help where they can be read
+_NAMESPACE, _, _STATUS = autoscalers.STATUS.partition("/")
 
 
 @dataclass(frozen=True)
@@ -62,12 +72,14 @@ class Kind:
     paths: tuple[str, ...]
     kept: Kept[Any]
     project: Callable[[dict[str, Any]], Any]
+    query: Mapping[str, str] = field(default_factory=dict)  # which objects
 
 
 def kinds(store: Store, settings: Settings, audit: project.Audit | None) -> tuple[Kind, ...]:
     """All that is watched. RBAC must allow list and watch of these; manifests/ says so too."""
     keys = project.namespace_keys(settings)
     dra = tuple(f"/apis/resource.k8s.io/{v}/deviceclasses" for v in ("v1", "v1beta2", "v1beta1"))
+    karpenter = tuple(f"/apis/karpenter.sh/{v}/nodepools" for v in ("v1", "v1beta1"))
     return (
         Kind("nodes", ("/api/v1/nodes",), store.nodes, lambda o: project.node(o, settings)),
         Kind("pods", ("/api/v1/pods",), store.pods, lambda o: project.pod(o, settings, audit)),
@@ -84,6 +96,14 @@ def kinds(store: Store, settings: Settings, audit: project.Audit | None) -> tupl
             project.key_of,
         ),
         Kind("deviceclasses", dra, store.device_classes, project.device_class),
+        Kind("nodepools", karpenter, store.node_pools, autoscalers.node_pool),
+        Kind(
+            "configmaps",
+            (f"/api/v1/namespaces/{_NAMESPACE}/configmaps",),
+            store.node_groups,
+            autoscalers.groups,
+            {"fieldSelector": f"metadata.name={_STATUS}"},
+        ),
     )
 
 
@@ -158,7 +178,9 @@ class Loop(threading.Thread):
             self.state.faults += 1
         elif refused.status == _NOT_FOUND and self.state.state == "watching":
             self._version = ""  # an upgrade took the version away; another may be there
-        elif refused.status == _FORBIDDEN and not self.state.listed:
+        elif refused.status == _FORBIDDEN and (not self.state.listed or self.kind.name in _HINTS):
+            self._version = ""
+            self.state.listed = False  # what is known of it may be old: that must not count
             self._unknown(refused)
         else:
             self._fail(refused)
@@ -188,7 +210,8 @@ class Loop(threading.Thread):
         with self._watcher.telling(self):
             kept.begin()
         while True:
-            query = {"limit": str(PAGE)} | ({"continue": token} if token else {})
+            query = {**self.kind.query, "limit": str(PAGE)}
+            query |= {"continue": token} if token else {}
             page = _parsed(self._watcher.client.get(path, query))
             items, metadata = page.get("items"), as_map(page.get("metadata"))
             version = str(metadata.get("resourceVersion") or "")
@@ -233,6 +256,7 @@ class Loop(threading.Thread):
     def _watch(self) -> None:
         seconds = random.randint(*WATCH_SECONDS)  # noqa: S311 - so that not all end at once
         query = {
+            **self.kind.query,
             "watch": "true",
             "resourceVersion": self._version,
             "allowWatchBookmarks": "true",

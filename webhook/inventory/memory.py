@@ -18,7 +18,7 @@ from webhook.core.nodes import NodeClass
 from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.core.nodes import Node
 
@@ -116,6 +116,8 @@ class Memory:
         self._lost: dict[str, Lost] = {}
         self._gone: dict[Shape, tuple[float, int]] = {}  # until when, and of how many nodes
         self._merged: set[str] = set()  # labels that told too many shapes apart
+        self._groups: set[str] = set()  # of an autoscaler, of which a node is there
+        self._left: dict[str, float] = {}  # those of which the last node went away, and until when
         self._next = inf  # when there may be something to forget
 
     def changed(self, before: Node | None, after: Node | None, now: float) -> None:
@@ -170,11 +172,15 @@ class Memory:
         self._gone = left
         if not left:
             self._merged.clear()
+        groups = {name: until for name, until in self._left.items() if until > now}
+        changed = changed or len(groups) < len(self._left)
+        self._left = groups
         self._next = min(self._ends(), default=inf)
         return changed
 
     def _ends(self) -> Iterator[float]:
         yield from (until for until, _ in self._gone.values())
+        yield from self._left.values()
         for lost in self._lost.values():
             for kept in (lost.gpus, lost.labels):
                 yield from (until for values in kept.values() for until in values.values())
@@ -194,6 +200,15 @@ class Memory:
         for shape, (_, count) in sorted(self._gone.items(), key=repr):
             yield shape.as_class(count)
 
+    def groups(self, there: set[str], now: float) -> set[str]:
+        """The groups of an autoscaler whose nodes are known, if these have any now."""
+        until = now + self._seconds
+        self._left |= dict.fromkeys(self._groups - there, until)
+        self._left = {name: until for name, until in self._left.items() if name not in there}
+        self._groups = there
+        self._next = min(self._next, until)
+        return there | {name for name, until in self._left.items() if until > now}
+
     # --- to another life of the watcher
 
     def as_data(self) -> dict[str, Any]:
@@ -212,6 +227,7 @@ class Memory:
                 for shape, (until, count) in self._gone.items()
             ],
             "merged": sorted(self._merged),
+            "groups": [sorted(self._groups), self._left],
         }
 
     def recall(self, data: Mapping[str, Any]) -> None:
@@ -231,6 +247,9 @@ class Memory:
             )
             self._gone[shape] = (until, count)
         self._merged.update(data["merged"])
+        there, left = data["groups"]
+        self._groups.update(there)
+        self._left.update(_until(left.items()))
         self._next = 0.0
 
 
@@ -248,5 +267,5 @@ def _taint_data(taints: tuple[Taint, ...]) -> list[list[str]]:
     return [[each.key, each.value, each.effect] for each in taints]
 
 
-def _until(pairs: list[tuple[Any, float]]) -> Until:
+def _until(pairs: Iterable[tuple[Any, float]]) -> Until:
     return {value: float(until) for value, until in pairs}

@@ -1,8 +1,9 @@
 """An inventory from a file: what `kubectl get nodes -o yaml|json` prints.
 
-The list may hold Pods (what they hold is not free), Namespaces (their labels), RuntimeClasses and
-DeviceClasses (names that DRA serves) too, so `kubectl get nodes,namespaces,runtimeclasses -o yaml`
-is as good, and with `kubectl get pods -A -o yaml` behind it as a second document, better.
+The list may hold Pods (what they hold is not free), Namespaces (their labels), RuntimeClasses,
+DeviceClasses (names that DRA serves), NodePools and cluster-autoscaler's ConfigMap too, so
+`kubectl get nodes,namespaces,runtimeclasses -o yaml` is as good, and with
+`kubectl get pods -A -o yaml` behind it as a second document, better.
 Other kinds are passed over.
 """
 
@@ -20,7 +21,7 @@ from webhook import files
 from webhook.core.errors import InputError
 from webhook.core.pod import as_items, as_map
 from webhook.core.settings import Settings
-from webhook.inventory import project
+from webhook.inventory import autoscalers, project
 from webhook.inventory.publish import declared
 from webhook.inventory.store import Store
 
@@ -117,3 +118,7 @@ def _tell(store: Store, obj: dict[str, Any], settings: Settings, position: str, 
             store.runtime_classes.put(key, key, 0)
         case "DeviceClass":
             store.device_classes.put(key, project.device_class(obj), 0)
+        case "NodePool":
+            store.node_pools.put(key, autoscalers.node_pool(obj), 0)
+        case "ConfigMap" if key == autoscalers.STATUS:
+            store.node_groups.put(key, autoscalers.groups(obj), 0)

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from webhook.core.nodes import Inventory, Node, NodeClass, group
 from webhook.core.settings import Capacity
+from webhook.inventory import autoscalers
 from webhook.inventory.joining import joining
 from webhook.inventory.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from webhook.inventory.autoscalers import Group, NodePool
     from webhook.inventory.project import Amounts, NamespaceFacts, PodFacts
 
 F = TypeVar("F")
@@ -84,7 +86,7 @@ class Nodes(Kept[Node]):
 
     def _note_age(self, key: str, node: Node, now: float) -> None:
         until = node.created + self._joining_seconds
-        if node.created and until > now:
+        if self._joining_seconds and node.created and until > now:
             self._young[key] = until
 
     def forget(self, now: float) -> None:
@@ -181,19 +183,37 @@ class Store:
         self.namespaces: Kept[NamespaceFacts] = Kept()
         self.runtime_classes: Kept[str] = Kept()
         self.device_classes: Kept[tuple[str, ...]] = Kept()
+        self.node_pools: Kept[NodePool] = Kept()
+        self.node_groups: Kept[tuple[Group, ...]] = Kept()
         self._classes: tuple[NodeClass, ...] = ()
-        self._grouped = -1
+        self._grouped: tuple[int, ...] = ()
 
     def classes(self, now: float) -> tuple[NodeClass, ...]:
         """The nodes in classes, without what pods hold; grouped anew only if nodes changed.
 
-        Those that went away are at the end.
+        Those that went away or may come are at the end.
         """
         self.nodes.forget(now)
-        if self._grouped != self.nodes.version:
-            self._classes = (*group(self.nodes.counted()), *self.nodes.memory.gone())
-            self._grouped = self.nodes.version
+        kinds = (self.nodes, self.node_pools, self.node_groups)
+        versions = tuple(each.version for each in kinds)
+        if self._grouped != versions:
+            self._classes = self._with_others(group(self.counted(now)), now)
+            self._grouped = versions
         return self._classes
+
+    def _with_others(self, there: tuple[NodeClass, ...], now: float) -> tuple[NodeClass, ...]:
+        """The nodes that are there, those that went away, and those that autoscalers may add."""
+        known = (*there, *self.nodes.memory.gone())
+        types = autoscalers.known_types(known)
+        pools = sorted(self.node_pools.facts.values(), key=lambda each: each.name)
+        told = [each for groups in self.node_groups.facts.values() for each in groups]
+        with_nodes = autoscalers.with_nodes(told, self.nodes.facts.values()) if told else set()
+        shapes = self.nodes.memory.groups(with_nodes, now)
+        return (
+            *known,
+            *(each for pool in pools for each in pool.classes(types)),
+            *(each.as_class() for each in told if each.grows and each.name not in shapes),
+        )
 
     def holding(self, now: float) -> tuple[NodeClass, ...]:
         """The classes again, with what pods hold, but without names, labels and taints."""
@@ -206,6 +226,8 @@ class Store:
                 held=tuple(self.pods.held.get(name, nothing) for name in each.nodes),
                 most=each.most,
                 gone=each.gone,
+                declared=each.declared,
+                hint=each.hint,
             )
             for each in self.classes(now)
         )
@@ -213,7 +235,14 @@ class Store:
     @property
     def shape(self) -> tuple[int, ...]:
         """Changes whenever anything but what pods hold does."""
-        kinds = (self.nodes, self.namespaces, self.runtime_classes, self.device_classes)
+        kinds = (
+            self.nodes,
+            self.namespaces,
+            self.runtime_classes,
+            self.device_classes,
+            self.node_pools,
+            self.node_groups,
+        )
         return tuple(each.version for each in kinds)
 
     def inventory(self, now: float) -> Inventory:
@@ -223,7 +252,7 @@ class Store:
             for node in self.counted(now)
         )
         return Inventory(
-            (*group(with_held), *self.nodes.memory.gone()),
+            self._with_others(group(with_held), now),
             self.namespace_labels(),
             frozenset(self.runtime_classes.facts),
             self.served_by_dra(),
@@ -242,7 +271,11 @@ class Store:
     def counted(self, now: float) -> list[Node]:
         """The nodes as they count."""
         self.nodes.forget(now)
-        return list(self.nodes.counted())
+        pools = [each for each in self.node_pools.facts.values() if each.startup]
+        nodes = self.nodes.counted()
+        if not pools:
+            return list(nodes)
+        return [replace(node, taints=autoscalers.started(node, pools)) for node in nodes]
 
     def served_by_dra(self) -> frozenset[str]:
         """Resource names that a device class serves."""

@@ -1,0 +1,243 @@
+"""What autoscalers may add, and how that counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.core.nodes import Node, NodeClass
+from webhook.core.settings import Taint
+from webhook.inventory import autoscalers
+from webhook.inventory.autoscalers import Group
+from webhook.inventory.store import Store
+
+Raw = dict[str, Any]
+
+GPU = "nvidia.com/gpu"
+TYPE, POOL = "node.kubernetes.io/instance-type", "karpenter.sh/nodepool"
+CATEGORY = "karpenter.k8s.aws/instance-category"
+NOW, DAY = 1000.0, 24 * 3600.0
+
+
+def needs(key: str, operator: str, *values: str) -> Raw:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+def pool(*requirements: Raw, limits: Raw | None = None, **made: Any) -> Raw:
+    spec = {"requirements": list(requirements), **made}
+    template = {"metadata": {"labels": {"team": "ml"}}, "spec": spec}
+    return {
+        "metadata": {"name": "spot"},
+        "spec": {"template": template, **({"limits": limits} if limits else {})},
+    }
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pool(limits={GPU: "0", "cpu": "100"}), id="its limit of GPUs is zero"),
+        pytest.param(pool(needs(CATEGORY, "In", "c", "m", "r")), id="the usual categories of AWS"),
+        pytest.param(
+            pool(needs("eks.amazonaws.com/instance-category", "In", "c")), id="of EKS Auto Mode"
+        ),
+        pytest.param(pool(needs("karpenter.k8s.aws/instance-family", "In", "m5")), id="families"),
+        pytest.param(
+            pool(needs("karpenter.k8s.aws/instance-gpu-count", "DoesNotExist")), id="no GPU count"
+        ),
+        pytest.param(pool(needs("karpenter.azure.com/sku-family", "In", "D")), id="of Azure"),
+    ],
+)
+def test_a_node_pool_without_gpus_is_nothing(raw: Raw) -> None:
+    assert autoscalers.node_pool(raw) is None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pool(limits={GPU: "8"}), id="some GPUs"),
+        pytest.param(pool(needs(CATEGORY, "In", "c", "g")), id="a category with GPUs among others"),
+        pytest.param(pool(needs(CATEGORY, "NotIn", "t")), id="all but one category"),
+        pytest.param(pool(needs("karpenter.k8s.aws/instance-family", "In", "p5en")), id="a family"),
+        pytest.param(pool(needs("karpenter.azure.com/sku-family", "In", "N")), id="of Azure"),
+        pytest.param(pool(needs("example.com/instance-category", "In", "c")), id="another label"),
+        pytest.param(
+            pool(needs("karpenter.k8s.aws/instance-gpu-count", "Exists")), id="any GPU count"
+        ),
+        pytest.param({"metadata": {"name": "spot"}, "spec": "odd"}, id="nothing that can be read"),
+        pytest.param(pool(limits={GPU: "many"}), id="a limit that cannot be read"),
+    ],
+)
+def test_a_node_pool_that_may_have_gpus_is_kept(raw: Raw) -> None:
+    assert autoscalers.node_pool(raw) is not None
+
+
+def store_of(*pools: Raw, nodes: tuple[Node, ...] = ()) -> Store:
+    store = Store()
+    for raw in pools:
+        store.node_pools.put(raw["metadata"]["name"], autoscalers.node_pool(raw), NOW)
+    for node in nodes:
+        store.nodes.put(node.name, node, NOW)
+    return store
+
+
+def may_come(store: Store, now: float = NOW) -> list[NodeClass]:
+    return [each for each in store.classes(now) if each.declared or each.hint]
+
+
+def test_what_a_node_pool_says_of_its_nodes_is_known_and_the_rest_is_not() -> None:
+    raw = pool(
+        needs("topology.kubernetes.io/zone", "In", "a", "b"),
+        needs("kubernetes.io/arch", "In", "amd64"),
+        needs("kubernetes.io/arch", "In", "amd64", "arm64"),
+        needs("karpenter.k8s.aws/instance-generation", "Gt", "4"),
+        taints=[{"key": GPU, "effect": "NoSchedule"}],
+        startupTaints=[{"key": "example.com/loads", "effect": "NoSchedule"}],
+    )
+    assert may_come(store_of(raw)) == [
+        NodeClass(
+            {POOL: "spot", "kubernetes.io/arch": "amd64", "team": "ml"},
+            (Taint(GPU),),
+            former=({"topology.kubernetes.io/zone": ("a", "b")},),
+            open_labels=True,
+            open_gpus=True,
+            hint="NodePool spot (Karpenter)",
+        )
+    ]
+
+
+def test_instance_types_that_nodes_have_shown_count_like_a_declared_pool() -> None:
+    nodes = (
+        Node("a", {TYPE: "g5.large"}, (), {GPU: 1}),
+        Node("b", {TYPE: "g5.large"}, (), {GPU: 0}, most={GPU: 4}),
+        Node("c", {TYPE: "m5.large"}),
+    )
+    store = store_of(pool(needs(TYPE, "In", "g5.large", "m5.large")), nodes=nodes)
+    (known,) = may_come(store)
+    assert (known.declared, known.hint, known.gpus) == (1, "", {GPU: 4})
+    assert known.labels == {POOL: "spot", "team": "ml", TYPE: "g5.large"}
+    assert known.open_labels
+    assert not known.open_gpus
+    store.nodes.drop("a", NOW + 1)
+    store.nodes.drop("b", NOW + 1)
+    assert may_come(store, NOW + 2) == [known], "the type is remembered"
+    (unknown,) = may_come(store, NOW + 2 * DAY)
+    assert (unknown.hint, unknown.former) == ("NodePool spot (Karpenter)", ({TYPE: ("g5.large",)},))
+
+
+def test_one_instance_type_that_is_known_to_have_no_gpus_adds_nothing() -> None:
+    nodes = (Node("c", {TYPE: "m5.large"}),)
+    assert may_come(store_of(pool(needs(TYPE, "In", "m5.large")), nodes=nodes)) == []
+
+
+def test_the_start_up_taints_of_a_node_pool_do_not_count_on_its_nodes() -> None:
+    raw = pool(startupTaints=[{"key": "example.com/loads", "effect": "NoSchedule"}])
+    taints = (Taint("example.com/loads"), Taint("x"))
+    nodes = (Node("a", {POOL: "spot"}, taints, {GPU: 1}), Node("b", {}, taints, {GPU: 1}))
+    found = {each.name: each.taints for each in store_of(raw, nodes=nodes).counted(NOW)}
+    assert found == {"a": (Taint("x"),), "b": taints}
+
+
+TEXT = """Cluster-autoscaler status at 2021-01-08 04:04:55.644106199 +0000 UTC:
+Cluster-wide:
+  Health:      Healthy (ready=2 unready=0 registered=2 longUnregistered=0)
+               LastProbeTime:      2021-01-08 04:04:55.643676127 +0000 UTC m=+6684.06
+  ScaleUp:     NoActivity (ready=2 registered=2)
+
+NodeGroups:
+  Name:        https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/gke-a-b-1f-grp
+  Health:      Healthy (ready=2 unready=0 cloudProviderTarget=2 (minSize=1, maxSize=3))
+               LastProbeTime:      2021-01-08 04:04:55.643676127 +0000 UTC m=+6684.06
+  ScaleUp:     NoActivity (ready=2 cloudProviderTarget=2)
+
+  Name:        full
+  Health:      Healthy (ready=2 unready=0 cloudProviderTarget=3 (minSize=1, maxSize=3))
+"""
+YAML = """time: 2026-01-08 04:04:55.644106199 +0000 UTC
+autoscalerStatus: Running
+clusterWide:
+  health:
+    status: Healthy
+    nodeCounts: {registered: {total: 3}}
+nodeGroups:
+- health:
+    lastProbeTime: "2026-01-08T04:04:55Z"
+    maxSize: 3
+    minSize: 1
+    nodeCounts:
+      registered:
+        ready: 2
+    cloudProviderTarget: 2
+    status: Healthy
+  name: first
+  scaleUp:
+    status: NoActivity
+- name: "full"
+  health:
+    cloudProviderTarget: 3
+    maxSize: 3
+- name: at-zero
+  health:
+    maxSize: 1
+- health: {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param(TEXT, {"gke-a-b-1f-grp": True, "full": False}, id="the text of before 1.30"),
+        pytest.param(YAML, {"first": True, "full": False, "at-zero": True}, id="the YAML of today"),
+        pytest.param("nodeGroups: []\n", {}, id="no groups"),
+        pytest.param("Initializing", {}, id="nothing yet"),
+        pytest.param(None, {}, id="no status"),
+        pytest.param("x" * 2**21, {}, id="more than a ConfigMap can hold"),
+        pytest.param("nodeGroups:\n" + "- " * 10**5, {}, id="something odd"),
+        pytest.param(
+            "nodeGroups:\n- name: a\n  maxSize: many\n", {"a": True}, id="no number: it may grow"
+        ),
+    ],
+)
+def test_the_groups_of_cluster_autoscaler(status: str | None, expected: dict[str, bool]) -> None:
+    found = autoscalers.groups({"data": {"status": status}})
+    assert {each.title: each.grows for each in found} == expected
+
+
+UUID = "0123abcd-0123-4567-89ab-0123456789ab"
+
+
+@pytest.mark.parametrize(
+    ("name", "node", "known"),
+    [
+        pytest.param("x/gke-c-gpu-1f2e-grp", Node("gke-c-gpu-1f2e-x7", {}), True, id="GKE"),
+        pytest.param("x/gke-c-gpu-1f2e-grp", Node("gke-c-gpu-9999-x7", {}), False, id="another"),
+        pytest.param("aks-gpu-123-vmss", Node("aks-gpu-123-vmss00000a", {}), True, id="AKS"),
+        pytest.param(
+            f"eks-gpu-{UUID}", Node("ip-1", {"eks.amazonaws.com/nodegroup": "gpu"}), True, id="EKS"
+        ),
+        pytest.param(
+            f"eks-my-gpu-{UUID}",
+            Node("ip-1", {"eks.amazonaws.com/nodegroup": "gpu"}),
+            False,
+            id="another group of EKS",
+        ),
+        pytest.param("MachineDeployment/ns/gpu", Node("gpu-abc-12", {}), True, id="Cluster API"),
+        pytest.param("gpu", Node("gpu-large-abc", {}), False, id="the name of a longer group"),
+        pytest.param("my-asg", Node("ip-1", {}), False, id="a name that tells nothing"),
+    ],
+)
+def test_a_group_that_can_grow_is_a_hint_unless_its_nodes_are_known(
+    name: str, node: Node, *, known: bool
+) -> None:
+    store = Store()
+    groups = (Group(name, grows=True), Group("full", grows=False), Group("gpu-large", grows=False))
+    store.node_groups.put("kube-system/cluster-autoscaler-status", groups, NOW)
+    title = name.rpartition("/")[2]
+    hint = f"node group {title} (cluster-autoscaler)"
+    expected = NodeClass({}, open_labels=True, open_gpus=True, hint=hint)
+    assert may_come(store) == [expected]
+    store.nodes.put(node.name, node, NOW)
+    assert may_come(store) == ([] if known else [expected])
+    store.nodes.drop(node.name, NOW + 1)
+    assert may_come(store, NOW + DAY) == ([] if known else [expected]), "remembered for a day"
+    assert may_come(store, NOW + 2 * DAY) == [expected]

@@ -1,0 +1,225 @@
+"""What autoscalers say that they can add: Karpenter's NodePools, and cluster-autoscaler's groups.
+
+A hint only: who reads it must not deny a pod that may run on a node which is not there yet. Where
+it is certain what a group adds, as when its instance types are known from nodes, that counts like a
+pool of the settings. Where it is not, the group may add a node with any GPUs. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from webhook.core import quantity
+from webhook.core.nodes import NodeClass
+from webhook.core.pod import as_items, as_map
+from webhook.core.settings import Taint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from webhook.core.nodes import Node
+
+    Raw = dict[str, Any]
+
+STATUS = "kube-system/cluster-autoscaler-status"  # the ConfigMap
+_POOL = "karpenter.sh/nodepool"
+_TYPE = "node.kubernetes.io/instance-type"
+_EKS_GROUP = "eks.amazonaws.com/nodegroup"
+_GPU = "nvidia.com/gpu"
+# Of labels that Karpenter's providers (AWS, EKS Auto Mode, Azure) give by instance type: the last
+# part of the key, and what values of types with NVIDIA GPUs look like.
+_SORTS = {
+    "instance-category": r"[gp]",
+    "instance-family": r"[gp]\d.*",
+    "sku-family": r"[nN].*",
+    "instance-gpu-count": r"0*[1-9]\d*",
+    "sku-gpu-count": r"0*[1-9]\d*",
+}
+_PROVIDERS = ("karpenter.k8s.aws/", "eks.amazonaws.com/", "karpenter.azure.com/")
+# cluster-autoscaler before 1.30 wrote text, later ones write YAML.
+_OLD_GROUP = re.compile(
+    r"^[ \t]*Name:[ \t]*(\S+)\s+Health:.*?"
+    r"cloudProviderTarget=(\d+) \(minSize=\d+, maxSize=(\d+)\)",
+    re.MULTILINE,
+)
+# Read by the line: a YAML parser is slow, and no parser of ours should read what others write.
+_ITEM = re.compile(r"^[ \t]*- ", re.MULTILINE)
+_MEMBER = re.compile(
+    r"^[ \t]*(name|cloudProviderTarget|maxSize):[ \t]*[\"']?([^\s\"']+)", re.MULTILINE
+)
+_LONGEST = 1 << 20  # characters: a ConfigMap has no more
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """What Karpenter may add: labels, or the values that labels may have, and taints that stay."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    values: tuple[tuple[str, tuple[str, ...]], ...]
+    taints: tuple[Taint, ...]
+    startup: frozenset[str]  # keys of taints that go away
+
+    def classes(self, types: Mapping[str, Mapping[str, int]]) -> Iterator[NodeClass]:
+        """The nodes that it may add; `types` are the GPUs of the instance types that are known."""
+        labels, values = dict(self.labels), dict(self.values)
+        named = (labels[_TYPE],) if _TYPE in labels else values.pop(_TYPE, ())
+        labels.pop(_TYPE, None)
+        for each in named:
+            if any(types.get(each, {}).values()):
+                yield NodeClass(
+                    {**labels, _TYPE: each},
+                    self.taints,
+                    types[each],
+                    declared=1,
+                    former=(values,),
+                    open_labels=True,
+                )
+        unknown = tuple(each for each in named if each not in types)
+        if unknown or not named:
+            yield NodeClass(
+                labels,
+                self.taints,
+                former=({**values, _TYPE: unknown} if unknown else values,),
+                open_labels=True,
+                open_gpus=True,
+                hint=f"NodePool {self.name} (Karpenter)",
+            )
+
+
+def node_pool(raw: Raw) -> NodePool | None:
+    """What is kept of a NodePool; None if its nodes have no GPUs."""
+    spec, name = as_map(raw.get("spec")), str(as_map(raw.get("metadata")).get("name", ""))
+    template = as_map(spec.get("template"))
+    made = as_map(template.get("spec"))
+    allowed: dict[str, set[str]] = {}
+    for _, each in as_items(made.get("requirements")):
+        key, values = str(each.get("key")), _texts(each.get("values"))
+        if _excludes_gpus(key, str(each.get("operator")), values):
+            return None
+        if each.get("operator") == "In":
+            allowed[key] = allowed.get(key, values) & values
+    if quantity.parse(as_map(spec.get("limits")).get(_GPU, "1")) == 0:
+        return None
+    for key, value in as_map(as_map(template.get("metadata")).get("labels")).items():
+        allowed[key] = {str(value)}
+    allowed[_POOL] = {name}
+    single = {key: min(values) for key, values in allowed.items() if len(values) == 1}
+    return NodePool(
+        name,
+        tuple(sorted(single.items())),
+        tuple(sorted((k, tuple(sorted(v))) for k, v in allowed.items() if k not in single)),
+        tuple(_taint(each) for _, each in as_items(made.get("taints"))),
+        frozenset(str(each.get("key")) for _, each in as_items(made.get("startupTaints"))),
+    )
+
+
+def _texts(values: object) -> set[str]:
+    return {str(each) for each in values} if isinstance(values, list) else set()
+
+
+def _taint(raw: Raw) -> Taint:
+    return Taint(str(raw.get("key", "")), str(raw.get("value") or ""), str(raw.get("effect", "")))
+
+
+def _excludes_gpus(key: str, operator: str, values: set[str]) -> bool:
+    """Whether the requirement leaves no instance type with NVIDIA GPUs."""
+    provider, _, sort = key.rpartition("/")
+    if f"{provider}/" not in _PROVIDERS or sort not in _SORTS:
+        return False
+    if operator == "DoesNotExist":
+        return sort.endswith("gpu-count")
+    return operator == "In" and not any(re.fullmatch(_SORTS[sort], value) for value in values)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A node group of cluster-autoscaler."""
+
+    name: str
+    grows: bool  # it has not its largest size
+
+    @property
+    def title(self) -> str:
+        """The name without the address that some clouds put before it."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def begins(self) -> str:
+        """How the names of its nodes begin on GKE, AKS and with Cluster API."""
+        title = self.title
+        return title if title.endswith("-vmss") else f"{title.removesuffix('-grp')}-"
+
+    def as_class(self) -> NodeClass:
+        """Any node: nothing is known of what it adds."""
+        hint = f"node group {self.title} (cluster-autoscaler)"
+        return NodeClass({}, open_labels=True, open_gpus=True, hint=hint)
+
+
+def groups(config_map: Raw) -> tuple[Group, ...]:
+    """The groups that the ConfigMap cluster-autoscaler-status tells of."""
+    status = as_map(config_map.get("data")).get("status")
+    if not isinstance(status, str) or len(status) > _LONGEST:
+        return ()
+    old = _OLD_GROUP.findall(status)
+    if old:
+        return tuple(Group(name, int(target) < int(most)) for name, target, most in old)
+    items = _ITEM.split(status.partition("nodeGroups:")[2])
+    return tuple(group for group in map(_group, items) if group is not None)
+
+
+def _group(text: str) -> Group | None:
+    """One item of the list; a number that is 0 is left out."""
+    found = {match[1]: match[2] for match in _MEMBER.finditer(text)}
+    if "name" not in found:
+        return None
+    target, most = (found.get(key, "0") for key in ("cloudProviderTarget", "maxSize"))
+    numbers = target.isdecimal() and most.isdecimal()
+    return Group(found["name"], not numbers or int(target) < int(most))
+
+
+def with_nodes(told: Iterable[Group], nodes: Iterable[Node]) -> set[str]:
+    """The names of the groups of which a node is there, so that it is known what they add."""
+    told, found = sorted(told, key=lambda each: -len(each.begins)), set[str]()
+    managed = set[str]()
+    for node in nodes:
+        # The longest name: a node of `gpu-large` is none of `gpu`.
+        group = next((each for each in told if node.name.startswith(each.begins)), None)
+        if group is not None:
+            found.add(group.name)
+        managed.add(node.labels.get(_EKS_GROUP, ""))
+    for each in told:
+        match = re.fullmatch(rf"eks-(.+)-{_UUID}", each.title)
+        if match and match[1] in managed:
+            found.add(each.name)
+    return found
+
+
+def known_types(classes: Iterable[NodeClass]) -> dict[str, dict[str, int]]:
+    """The GPUs of each instance type: the most that any of its nodes has shown."""
+    found: dict[str, dict[str, int]] = {}
+    for each in classes:
+        name = each.labels.get(_TYPE, "")
+        if name and not each.open_gpus:
+            gpus = found.setdefault(name, {})
+            for resource, amount in each.counted.items():
+                gpus[resource] = max(amount, gpus.get(resource, 0))
+    return found
+
+
+def started(node: Node, pools: Iterable[NodePool]) -> tuple[Taint, ...]:
+    """The taints of the node without those that its NodePool says go away."""
+    name = node.labels.get(_POOL)
+    startup = {key for pool in pools if pool.name == name for key in pool.startup}
+    return tuple(taint for taint in node.taints if taint.key not in startup)
+
+
+def in_words(each: NodeClass) -> str:
+    """What an autoscaler may add."""
+    if each.hint:
+        return f"{each.hint} may add nodes with GPUs; which ones is not known."
+    gpus = " and ".join(f"{amount} {name}" for name, amount in sorted(each.gpus.items()))
+    return f"NodePool {each.labels[_POOL]} (Karpenter) may add {each.labels[_TYPE]} with {gpus}."
