@@ -400,7 +400,16 @@ def _create(cluster: ControlPlane, custom: CustomKind, namespace: str, spec: Jso
         pytest.param(pod(alpha()), False, id="a legacy GPU: no amount of a node's"),
         pytest.param(pod(nodeSelector={MODEL: "K80"}), False, id="a label alone"),
         pytest.param(pod(), False, id="nothing"),
-        pytest.param(pod(modern(), os={"name": "windows"}), False, id="Windows"),
+        pytest.param(pod(modern(), os={"name": "windows"}), True, id="Windows: a limit counts it"),
+        pytest.param(
+            pod(
+                modern(),
+                annotations={"kubernetes.io/config.mirror": "a", "kubernetes.io/config.hash": "a"},
+                nodeName="gpu-1",
+            ),
+            True,
+            id="a mirror pod that no kubelet makes",
+        ),
     ],
 )
 def test_pods(
