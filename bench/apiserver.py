@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import orjson
 import yaml
 
-from bench.generator import BENCH, Target, call, program
+from bench.generator import BENCH, REVIEWS, Target, call, program
 from bench.processes import running
 from bench.server import OURS, gpu_webhook_command, wait_until_it_answers
 from bench.windows import Window
@@ -67,7 +67,7 @@ def _serve_ours(cluster: ControlPlane, stack: ExitStack) -> None:
     log = cluster.folder / "gpu-webhook.log"
     process = stack.enter_context(running(gpu_webhook_command(port, pair), log))
     url = f"https://127.0.0.1:{port}/mutate?timeout=3s"
-    review = Target(url, cluster.authority.bundle, BENCH / "review.json", "patch")
+    review = Target(url, cluster.authority.bundle, REVIEWS, "patch")
     wait_until_it_answers(process, review, log)
     # The policy that it is compared with judges nothing either.
     stack.enter_context(registered(cluster, port, cluster.authority.bundle, (REPAIR,)))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.cluster.certificates import KeyPair
 
 BENCH = Path(__file__).parent
+REVIEWS = BENCH / "reviews.jsonl.gz"  # what kube-apiserver sent (record.py)
 WARMUP = 0.5  # seconds before each measurement, not measured
 _SLACK = 30.0  # seconds that a generator may take beyond what it was told
 

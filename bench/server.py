@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.generator import BENCH, Target, WrongAnswers, call, program
+from bench.generator import REVIEWS, Target, WrongAnswers, call, program
 from bench.processes import cpu_seconds, on_core, running, two_cores
 from bench.windows import Window
 from tests.cluster.certificates import Authority
@@ -75,7 +75,7 @@ def _both() -> Iterator[dict[str, _Server]]:
                 process = stack.enter_context(running(commands[name], log, {"GOMAXPROCS": "1"}))
             # The path and query are those that the shipped configuration makes.
             url = f"https://127.0.0.1:{port}/mutate?timeout=3s"
-            target = Target(url, authority.bundle, BENCH / "review.json", "patch")
+            target = Target(url, authority.bundle, REVIEWS, "patch")
             wait_until_it_answers(process, target, log)
             servers[name] = _Server(target, process.pid)
         yield servers

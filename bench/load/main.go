@@ -7,6 +7,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -19,22 +20,26 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
-// The places in the body file that become another value in each call, of the same length.
+// The places in a body that become another value in each call, of the same length.
 const (
-	uidPlace  = "00000000-0000-4000-8000-000000000000"
-	namePlace = "bench-000000000000"
+	uidPlace    = "00000000-0000-4000-8000-000000000000"
+	namePlace   = "bench-000000000000"
+	accessPlace = "kube-api-access-00000" // the ServiceAccount plugin draws five characters for each pod
 )
+
+const drawn = "bcdfghjklmnpqrstvwxz2456789" // of which Kubernetes draws them
 
 type options struct {
 	target      *url.URL
 	connections int
 	warmup      time.Duration
 	length      time.Duration
-	body        []byte
+	bodies      [][]byte
 	tls         *tls.Config
 	verify      verifier
 }
@@ -59,7 +64,7 @@ func main() {
 	connections := flag.Int("connections", 1, "connections, each with one call at a time")
 	seconds := flag.Float64("seconds", 5, "how long to measure")
 	warmup := flag.Float64("warmup", 0.5, "seconds before that, not measured")
-	body := flag.String("body", "", "file to send; its uid and pod name change in each call")
+	body := flag.String("body", "", "file to send, or FILE.jsonl.gz with many that are sent in turn; uid, pod name and kube-api-access change in each call")
 	ca := flag.String("ca", "", "certificate authority of the server (PEM)")
 	cert := flag.String("cert", "", "client certificate (PEM)")
 	key := flag.String("key", "", "key of the client certificate (PEM)")
@@ -76,7 +81,7 @@ func main() {
 	if o.target, err = url.Parse(*target); err != nil || o.target.Host == "" {
 		log.Fatalf("--url %q is not a URL with a host", *target)
 	}
-	if o.body, err = os.ReadFile(*body); err != nil {
+	if o.bodies, err = read(*body); err != nil {
 		log.Fatal(err)
 	}
 	if o.tls, err = clientTLS(*ca, *cert, *key); err != nil {
@@ -88,6 +93,19 @@ func main() {
 	if err := json.NewEncoder(os.Stdout).Encode(run(o)); err != nil {
 		log.Fatal(err)
 	}
+}
+
+func read(name string) ([][]byte, error) {
+	packed, err := os.ReadFile(name)
+	if err != nil || !strings.HasSuffix(name, ".gz") {
+		return [][]byte{packed}, err
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	all, err := io.ReadAll(unpacked)
+	return bytes.Split(bytes.TrimSpace(all), []byte("\n")), err
 }
 
 func clientTLS(ca, cert, key string) (*tls.Config, error) {
@@ -156,10 +174,9 @@ type client struct {
 	o         options
 	id        int
 	calls     int
-	request   []byte
-	uidsAt    []int
-	namesAt   []int
+	requests  []request
 	uid, name []byte
+	access    []byte
 	conn      *tls.Conn
 	reader    *bufio.Reader
 	answer    bytes.Buffer
@@ -169,17 +186,28 @@ type client struct {
 	first     string
 }
 
+// A request is a body with its head, and where in it something changes in each call.
+type request struct {
+	bytes                     []byte
+	uidsAt, namesAt, accessAt []int
+	legacy                    bool // it has to be patched
+}
+
 func newClient(id int, o options) *client {
-	// The headers are those that kube-apiserver's own webhook client sends.
-	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: kube-apiserver-admission\r\n"+
-		"Content-Length: %d\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"+
-		"Accept-Encoding: gzip\r\n\r\n", o.target.RequestURI(), o.target.Host, len(o.body))
-	request := append([]byte(head), o.body...)
-	return &client{
-		o: o, id: id, request: request,
-		uidsAt: places(request, uidPlace), namesAt: places(request, namePlace),
-		uid: []byte(uidPlace), name: []byte(namePlace),
+	c := &client{o: o, id: id, uid: []byte(uidPlace), name: []byte(namePlace), access: []byte(accessPlace)}
+	for _, body := range o.bodies {
+		// The headers are those that kube-apiserver's own webhook client sends.
+		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: kube-apiserver-admission\r\n"+
+			"Content-Length: %d\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"+
+			"Accept-Encoding: gzip\r\n\r\n", o.target.RequestURI(), o.target.Host, len(body))
+		whole := append([]byte(head), body...)
+		c.requests = append(c.requests, request{
+			bytes:  whole,
+			uidsAt: places(whole, uidPlace), namesAt: places(whole, namePlace), accessAt: places(whole, accessPlace),
+			legacy: bytes.Contains(body, []byte(legacy)),
+		})
 	}
+	return c
 }
 
 func places(in []byte, what string) []int {
@@ -201,8 +229,8 @@ func (c *client) loop(start, end time.Time) {
 		if before.After(end) {
 			return
 		}
-		c.renew()
-		err := c.call(end.Add(10 * time.Second))
+		r := c.renew()
+		err := c.call(r, end.Add(10*time.Second))
 		after := time.Now()
 		switch {
 		case err != nil: // a failure in the warm-up is one, too
@@ -213,27 +241,37 @@ func (c *client) loop(start, end time.Time) {
 	}
 }
 
-// renew writes a fresh uid and pod name over the last ones.
-func (c *client) renew() {
+// renew takes the next body, and writes a fresh uid, pod name and access volume over the last ones.
+func (c *client) renew() request {
 	c.calls++
+	// Each connection begins elsewhere, so that no two send the same at the same time.
+	r := c.requests[(c.calls+c.id*len(c.requests)/c.o.connections)%len(c.requests)]
 	copy(c.uid[24:], fmt.Sprintf("%04x%08x", c.id, c.calls))
 	copy(c.name[6:], fmt.Sprintf("%04x%08x", c.id, c.calls))
-	for _, i := range c.uidsAt {
-		copy(c.request[i:], c.uid)
+	for i, at := len(c.access)-5, c.calls*c.o.connections+c.id; i < len(c.access); i++ {
+		c.access[i] = drawn[at%len(drawn)]
+		at /= len(drawn)
 	}
-	for _, i := range c.namesAt {
-		copy(c.request[i:], c.name)
+	overwrite(r.bytes, r.uidsAt, c.uid)
+	overwrite(r.bytes, r.namesAt, c.name)
+	overwrite(r.bytes, r.accessAt, c.access)
+	return r
+}
+
+func overwrite(in []byte, places []int, fresh []byte) {
+	for _, i := range places {
+		copy(in[i:], fresh)
 	}
 }
 
-func (c *client) call(deadline time.Time) error {
+func (c *client) call(r request, deadline time.Time) error {
 	if c.conn == nil {
 		if err := c.dial(deadline); err != nil {
 			return err
 		}
 	}
 	// As net/http's transport does, and so the API server: at most 4 KiB at a time.
-	for piece := range slices.Chunk(c.request, 4096) {
+	for piece := range slices.Chunk(r.bytes, 4096) {
 		if _, err := c.conn.Write(piece); err != nil {
 			c.hangUp()
 			return err
@@ -253,7 +291,7 @@ func (c *client) call(deadline time.Time) error {
 	if err != nil {
 		return err
 	}
-	return c.o.verify(answer.StatusCode, c.answer.Bytes(), string(c.uid), string(c.name))
+	return c.o.verify(answer.StatusCode, c.answer.Bytes(), string(c.uid), string(c.name), r.legacy)
 }
 
 func (c *client) dial(deadline time.Time) error {
