@@ -4,16 +4,25 @@ A pod is kept to its own nodes, so that all pods of a batch can be judged at onc
 nodes, in one of several ways: by a label in nodeSelector or in each affinity term, by the name or
 a label of one node, or by a resource name that only its own nodes offer. The last leaves its
 selectors free to match what they like.
+
+The scheduler sees the nodes as they are at last. What GPU301 sees is drawn, too: the very same,
+or nodes that lost devices or have a taint that goes, that join step by step, that went away for a
+while, or a pool at zero that the settings declare.
 """
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from tests.cluster.nodes import gpu_node
+from webhook.core.quantity import parse, whole
+from webhook.core.settings import Pool, Taint
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from random import Random
 
     from tests.cluster.client import Json
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
 OWN = "example.com/own"  # the label that keeps a pod to its nodes
 GPU, SHARED = "nvidia.com/gpu", "nvidia.com/gpu.shared"
 NAMES = (GPU, GPU, GPU, GPU, SHARED, "nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb.shared")
+NEW, NOW = "2026-01-01T00:00:00Z", 1767225660.0  # a minute later
 OVERHEAD = "overhead"  # the runtime class that adds a GPU, a selector and a toleration
 
 _VALUES: dict[str, tuple[str, ...]] = {
@@ -42,13 +52,42 @@ _TAINTS: dict[str, tuple[str, ...]] = {
 _PASSING = ("node.kubernetes.io/unreachable", "ToBeDeletedByClusterAutoscaler")
 
 
+# Agents take these away themselves, or they go with the node.
+_STARTUP = (
+    "node.cilium.io/agent-not-ready",
+    "ebs.csi.aws.com/agent-not-ready",
+    "efs.csi.aws.com/agent-not-ready",
+    "cni.istio.io/not-ready",
+    "node.cluster.x-k8s.io/uninitialized",
+    "cloud.google.com/impending-node-termination",
+    "karpenter.sh/disrupted",
+)
+_OVERFLOWS = ("9223372036854775808", "10E", "100E", "1e19", "9000P")
+
+
 @dataclass(frozen=True)
 class Drawn:
-    """One pod with its nodes. `passing` is True where what keeps it away may go by itself."""
+    """One pod with its nodes. `passing` is True where what keeps it away may go by itself.
+
+    `seen` are the nodes as GPU301 sees them, at one moment after another. It is `unsure` where it
+    cannot know for certain, as of a node that joins: then it may miss a pod that can never run.
+    """
 
     pod: Json
     nodes: tuple[Json, ...]
     passing: bool
+    kind: str
+    seen: tuple[tuple[Json, ...], ...]
+    pools: tuple[Pool, ...] = ()
+
+    @property
+    def unsure(self) -> bool:
+        return self.kind in _UNSURE
+
+
+_KINDS = ("as it is", "lost", "tainted", "joining", "gone", "pool")
+_WEIGHTS = (40, 20, 10, 10, 10, 10)
+_UNSURE = ("joining", "gone", "pool")
 
 
 def draw(random: Random, number: int, batch: str) -> Drawn:
@@ -59,7 +98,84 @@ def draw(random: Random, number: int, batch: str) -> Drawn:
         _node(random, f"n{number}-{position}", number, batch, own_name, passing=passing)
         for position in range(random.randint(1, 4))
     )
-    return Drawn(_pod(random, number, nodes, own_name), nodes, passing)
+    pod = _pod(random, number, nodes, own_name)
+    (kind,) = random.choices(_KINDS, _WEIGHTS)
+    if kind == "pool":
+        pools = tuple(_as_pool(random, node) for node in nodes)
+        return Drawn(pod, nodes, passing, kind, ((),), tuple(each for each in pools if each.gpus))
+    return Drawn(pod, nodes, passing, kind, tuple(_moments(random, kind, nodes)))
+
+
+def _moments(random: Random, kind: str, nodes: tuple[Json, ...]) -> Iterator[tuple[Json, ...]]:
+    """What a list of the nodes gives at one moment after another."""
+    match kind:
+        case "lost":
+            yield nodes
+            for _ in range(random.randint(1, 3)):  # some devices come back and others are lost
+                yield tuple(_with_losses(random, node) for node in nodes)
+        case "tainted":
+            yield tuple(_with_a_taint(random, node) for node in nodes)
+        case "joining":
+            yield tuple(_in_part(random, node) for node in nodes)
+        case "gone":
+            yield nodes
+            yield tuple(node for node in nodes if random.random() < 0.5)
+        case _:
+            yield nodes
+
+
+def _with_losses(random: Random, node: Json) -> Json:
+    """Devices that are not healthy, a plugin that is away, GPU labels that GFD has dropped."""
+    node = deepcopy(node)
+    amounts = dict(node["status"]["allocatable"])
+    for name in [each for each in amounts if each.startswith("nvidia.com/")]:
+        match random.randint(0, 3):
+            case 0:
+                amounts[name] = random.choice(("0", "1", "3"))
+            case 1:
+                del amounts[name]
+    capacity = node["status"]["capacity"] if random.random() < 0.5 else amounts
+    node["status"] |= {"allocatable": amounts, "capacity": capacity}
+    for key in ("nvidia.com/gpu.product", "gpu-memory"):
+        if random.random() < 0.2:
+            node["metadata"]["labels"].pop(key, None)
+    return node
+
+
+def _with_a_taint(random: Random, node: Json) -> Json:
+    taint = {"key": random.choice(_STARTUP), "effect": random.choice(_EFFECTS)}
+    return {**node, "spec": {**node["spec"], "taints": [*node["spec"]["taints"], taint]}}
+
+
+def _in_part(random: Random, node: Json) -> Json:
+    """A node that was made a minute ago: some labels and resources are still to come."""
+    node = _with_a_taint(random, node) if random.random() < 0.3 else deepcopy(node)
+    if random.random() < 0.3:
+        return node
+    labels = node["metadata"]["labels"]
+    amounts = node["status"]["allocatable"]
+    node["metadata"] |= {
+        "labels": {key: value for key, value in labels.items() if random.random() < 0.6},
+        "creationTimestamp": NEW,
+    }
+    shown = {key: value for key, value in amounts.items() if random.random() < 0.5}
+    node["status"] = {**node["status"], "capacity": shown, "allocatable": shown}
+    return node
+
+
+def _as_pool(random: Random, node: Json) -> Pool:
+    """The settings of a pool that has such nodes, with some of their labels."""
+    labels = {k: v for k, v in node["metadata"]["labels"].items() if random.random() < 0.6}
+    amounts = {
+        name: whole(parse(text) or Fraction(0))
+        for name, text in node["status"]["allocatable"].items()
+        if name.startswith("nvidia.com/")
+    }
+    taints = (
+        Taint(each["key"], each.get("value", ""), each["effect"]) for each in node["spec"]["taints"]
+    )
+    gpus = {name: amount for name, amount in amounts.items() if amount}
+    return Pool(node["metadata"]["name"], gpus, 1, labels, tuple(taints))
 
 
 def _node(
@@ -123,6 +239,8 @@ def _container(random: Random, name: str, names: tuple[str, ...]) -> Json:
     container: Json = {"name": name, "image": "example.com/image:1", "resources": {}}
     for _ in range(random.choice((0, 0, 0, 1, 1, 2))):
         _ask(container, random.choice(names), random.choice((0, 1, 1, 1, 1, 2, 2, 4)))
+    if random.random() < 0.01:
+        container["resources"] = {"limits": {random.choice(names): random.choice(_OVERFLOWS)}}
     return container
 
 

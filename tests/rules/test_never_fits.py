@@ -163,6 +163,17 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
             nine(os={"name": "windows"}), CX, [], id="for Windows, whose nodes have other rules"
         ),
         pytest.param(
+            pod(container({GPU: "10E"}), nodeSelector={"zone": "c"}, tolerations=TOLERATED),
+            CX,
+            [
+                denied(
+                    "asks for GPUs, but no node matches nodeSelector zone=c. Write a or b: 5 nodes "
+                    "have enough GPUs."
+                )
+            ],
+            id="its selector counts all the same",
+        ),
+        pytest.param(
             pod(container({GPU: "20000000000000000000"}), tolerations=TOLERATED),
             CX,
             [

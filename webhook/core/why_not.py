@@ -50,7 +50,9 @@ def why_unsure(amounts: Mapping[str, int], hints: Sequence[str]) -> str:
 
 
 def in_words(amounts: Mapping[str, int], longest: int = _LENGTHS[0]) -> str:
-    """`8 nvidia.com/gpu and 1 nvidia.com/gpu.shared`."""
+    """`8 nvidia.com/gpu and 1 nvidia.com/gpu.shared`; amounts that overflow are not there."""
+    if not amounts:
+        return "GPUs"
     return _listed([short(f"{amount} {name}", longest) for name, amount in sorted(amounts.items())])
 
 

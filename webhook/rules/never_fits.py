@@ -38,9 +38,9 @@ CODE = "GPU301"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    asked = fit.asked_of_the_scheduler(pod, cx)
-    if cx.inventory is None or not asked:
+    if cx.inventory is None or not fit.asked(pod, cx):
         return
+    asked = fit.asked_of_the_scheduler(pod, cx)
     index, capacity = cx.inventory.index, cx.settings.capacity
     fitting = fit.enough(asked, index) & fit.allowed(pod, index, capacity)
     if fitting & ~index.only_hinted:
