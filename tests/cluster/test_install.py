@@ -87,7 +87,11 @@ def test_the_commands_of_the_page_install_and_remove_it(cluster: ControlPlane, s
     assert "pod/probe created" in _probe(cluster)  # the namespace enforces `restricted`
     for command in OPERATE:
         run(command, cluster, shell)
+    for component in ("guard", "guard-refuse", "workload-repair"):
+        run(f"kubectl apply -k manifests/{component}", cluster, shell)
     run(remove.replace("kubectl delete -k", "kubectl delete --wait=false -k"), cluster, shell)
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        assert cluster.client.list(kind) == [], "it would call a Service that is gone"
 
 
 def _probe(cluster: ControlPlane) -> str:

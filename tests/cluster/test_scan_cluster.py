@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.cluster.client import until
-from tests.cluster.pods import alpha, container, named, pod
+from tests.cluster.pods import alpha, container, modern, named, pod
 from tests.cluster.workloads import made_by
 from webhook.cli.main import main
 from webhook.inventory import listing
@@ -62,6 +62,31 @@ def test_every_kind_is_found_once_and_what_it_made_is_left_out(
     }
     for path, findings in found(out).items():
         assert "GPU101" in {each["code"] for each in findings}, path
+
+
+def test_legacy_objects_are_counted_apart(
+    cluster: ControlPlane, namespace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An image that is gone, or a privileged container, is no word of Kubernetes 1.3-1.10."""
+    apply(cluster, namespace, made_by("StatefulSet", pod(alpha(1)), 0))
+    gone = pod(modern(image="gcr.io/google_containers/cuda-vector-add:v0.1"))
+    privileged = pod(modern(securityContext={"privileged": True}))
+    for name, what in (("gone", gone), ("privileged", privileged)):
+        made = made_by("Job", what, 0)
+        made["metadata"]["name"] = name
+        apply(cluster, namespace, made)
+    note = {"gpu-webhook.dev/repaired": "GPU101,GPU201"}
+    cluster.client.create(named(pod(modern(1), annotations=note), "by-a-program"), namespace)
+    cluster.client.create(named(pod(modern(1)), "modern"), namespace)
+    scan(cluster, "-n", namespace)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(
+        "1 of 5 objects are legacy; 2 more have other findings; "
+        "1 more came legacy and were repaired (gpu-webhook.dev/repaired)"
+    ), last
+    cluster.client.delete("StatefulSet", "statefulset-of-gpu-pods", namespace)
+    scan(cluster, "-n", namespace)
+    assert capsys.readouterr().out.splitlines()[-1].startswith("0 of 4 objects are legacy; 2 more")
 
 
 def test_pages_say_the_same(

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli import on_files
 from webhook.cli.progress import progress
 from webhook.core.errors import InputError
+from webhook.core.findings import is_legacy
 from webhook.core.pod import as_map
+from webhook.core.repaired import REPAIRED, codes_in
 from webhook.core.workloads import READY_MADE, custom_kinds
 from webhook.inventory import applied, client, objects
 from webhook.migration.results import FileResult, Report, Status
@@ -82,6 +84,7 @@ class Scan:
     plan: Plan
     seen: int = 0
     made: int = 0  # by controllers that are looked at themselves
+    repaired: int = 0  # pods that are modern now; whatever made them sends legacy ones
     _alike: dict[object, Told] = field(default_factory=dict)
 
     def told(self, tell: Progress) -> Iterator[Told]:
@@ -132,6 +135,8 @@ class Scan:
         if obj["kind"] == "Pod" and as_map(obj.get("status")).get("phase") in _FINISHED:
             return
         result = judged(obj, self.plan)
+        if _came_legacy(obj) and not any(is_legacy(each.code) for each in result.located):
+            self.repaired += 1
         if not (result.located or result.skipped or result.error):
             return
         top = owners.top(obj)
@@ -143,6 +148,12 @@ class Scan:
                 alike.others += 1
                 return
         yield told
+
+
+def _came_legacy(obj: Raw) -> bool:
+    """Whether a pod has our note that a legacy word was repaired in it."""
+    note = as_map(as_map(obj.get("metadata")).get("annotations")).get(REPAIRED)
+    return obj["kind"] == "Pod" and any(map(is_legacy, codes_in(note)))
 
 
 def judged(obj: Raw, plan: Plan) -> FileResult:
@@ -214,14 +225,24 @@ def _lines(told: list[Told], scan: Scan) -> Iterator[str]:
         for skipped in result.skipped:
             yield f"  skipped: {sentence(skipped.reason)}"
         yield ""
-    counts = Counter(found.status for each in told for found in each.result.located)
-    parts = [f"{counts[status]} {word}" for status, word in _WORDS.items() if counts[status]]
-    objects_found = sum(1 + each.others for each in told if each.result.located)
-    words = (
-        f"{objects_found:,} of {scan.seen:,} objects are legacy"
-        if parts
-        else (f"nothing found in {scan.seen:,} objects")
-    )
+    yield _summary(told, scan)
+
+
+def _summary(told: list[Told], scan: Scan) -> str:
+    """How many objects are legacy, apart from those that only something else was found of."""
+    found = [each for each in told if each.result.located]
+    legacy = [each for each in found if any(is_legacy(one.code) for one in each.result.located)]
+    of_objects, others = (sum(1 + each.others for each in which) for which in (legacy, found))
+    others -= of_objects
+    words = f"{of_objects:,} of {scan.seen:,} objects are legacy"
+    if not found:
+        words = f"nothing found in {scan.seen:,} objects"
+    elif others:
+        words += f"; {others:,} more have other findings"
+    if scan.repaired:
+        words += f"; {scan.repaired:,} more came legacy and were repaired ({REPAIRED})"
     if scan.made:
         words += f"; {scan.made:,} that others of them made are left out"
-    yield words + (f": {', '.join(parts)}" if parts else "")
+    counts = Counter(one.status for each in found for one in each.result.located)
+    parts = [f"{counts[status]} {word}" for status, word in _WORDS.items() if counts[status]]
+    return words + (f": {', '.join(parts)}" if parts else "")
