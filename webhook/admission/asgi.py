@@ -14,10 +14,11 @@ from io import BytesIO
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.admission.backlog import NEVER_LIGHT, Backlog, is_heavy, namespace_of
+from webhook.admission.backlog import Backlog, namespace_of
 from webhook.admission.bodies import Bodies, Crowded
 from webhook.admission.decide import MUTATE
 from webhook.admission.endpoint import LARGEST_BODY, refusal
+from webhook.admission.review import NEVER_LIGHT, is_heavy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping

@@ -18,25 +18,12 @@ if TYPE_CHECKING:
 
     from webhook.admission.endpoint import Answer
 
-# A light review takes at most some 10 ms, whatever is in it. It is short, or has few of the bytes
-# that stand between the things that rules look at: members, list items, entries of search paths.
-ALWAYS_LIGHT = 8 * 1024
-NEVER_LIGHT = 64 * 1024
-MOST_MARKS = 2000
 # What waits in each worker; beyond it the namespace with most bytes waiting gives up its oldest.
 MOST_WAITING = 256
 MOST_BYTES = 32 * 1024 * 1024
 
 _NAMESPACE = re.compile(rb'"namespace":"([^"\\]{1,253})"')
 _HEAD = 4096  # bytes in which an API server has named the namespace
-
-
-def is_heavy(body: bytes) -> bool:
-    """Whether a review could hold the event loop for longer than 10 ms."""
-    size = len(body)
-    if size <= ALWAYS_LIGHT:
-        return False
-    return size > NEVER_LIGHT or body.count(b",") + body.count(b":") > MOST_MARKS
 
 
 def namespace_of(body: bytes) -> bytes:

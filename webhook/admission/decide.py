@@ -11,9 +11,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission import response, subject, workloads
-from webhook.admission.review import dump
+from webhook.admission.review import dump, is_heavy
 from webhook.admission.verify import flaw
-from webhook.core.budget import SMALLEST_EXCESS, excess
+from webhook.core.budget import excess
 from webhook.core.engine import run
 from webhook.core.findings import Severity, is_legacy
 from webhook.core.modes import Mode, is_opted_out, modes_for
@@ -334,7 +334,7 @@ def _today() -> Any:
 
 def _excess(review: Review, obj: dict[str, Any]) -> str:
     """Why the object is too large to be judged, if it is."""
-    over = excess(obj) if len(review.body) > SMALLEST_EXCESS else ""
+    over = excess(obj) if is_heavy(review.body) else ""
     return f"{over}; make it smaller" if over else ""
 
 

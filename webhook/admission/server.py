@@ -28,7 +28,7 @@ from gunicorn.workers.gasgi import ASGIWorker
 
 from webhook.admission import heap
 from webhook.admission.asgi import BEGAN, REQUEST
-from webhook.admission.backlog import NEVER_LIGHT
+from webhook.admission.review import NEVER_LIGHT
 
 if TYPE_CHECKING:
     import ssl

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from webhook.core.pod import KINDS, SECTIONS
+
 MOST_ENTRIES = 100_000  # members of maps and items of lists, at all depths
+MOST_CONTAINERS = 5_000
+MOST_AMOUNTS = 5_000  # of resources, in limits and requests
 MOST_ANNOTATION_BYTES = 256 * 1024  # the API server's own limit (TotalAnnotationSizeLimitB)
-# No entry is shorter than two bytes of JSON ("1,"), so what is smaller need not be counted.
-SMALLEST_EXCESS = 2 * MOST_ENTRIES
 
 
 def excess(obj: dict[str, Any]) -> str:
@@ -21,28 +23,37 @@ def excess(obj: dict[str, Any]) -> str:
     The API server refuses an object with more than 256 KiB of annotations, but only after it has
     asked the webhooks that change objects. A template has annotations, too.
     """
-    entries, waiting = 0, list[Any]([obj])
+    entries = containers = amounts = 0
+    waiting = list[Any]([obj])
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
-            annotations = node.get("annotations")
-            if isinstance(annotations, dict) and _size(annotations) > MOST_ANNOTATION_BYTES:
-                return (
-                    f"its annotations have more than the {MOST_ANNOTATION_BYTES // 1024} KiB "
-                    "that Kubernetes allows"
-                )
+            if _bytes_of(node.get("annotations")) > MOST_ANNOTATION_BYTES:
+                return "its annotations have more than the 256 KiB that Kubernetes allows"
+            containers += sum(_length(node.get(kind)) for kind in KINDS)
+            amounts += sum(_length(node.get(section)) for section in SECTIONS)
             children = [value for key, value in node.items() if key != "managedFields"]
         else:
             children = node
         entries += len(children)
+        if containers > MOST_CONTAINERS:
+            return f"it has more than {MOST_CONTAINERS} containers"
+        if amounts > MOST_AMOUNTS:
+            return f"it has more than {MOST_AMOUNTS} limits and requests"
         if entries > MOST_ENTRIES:
             return f"it has more than {MOST_ENTRIES} fields and list items"
         waiting += [child for child in children if isinstance(child, dict | list)]
     return ""
 
 
-def _size(annotations: dict[str, Any]) -> int:
+def _length(value: object) -> int:
+    return len(value) if isinstance(value, dict | list) else 0
+
+
+def _bytes_of(annotations: object) -> int:
     """Bytes of all keys and values, as the API server counts them."""
+    if not isinstance(annotations, dict):
+        return 0
     return sum(
         len(key.encode("utf-8", "surrogatepass")) + len(value.encode("utf-8", "surrogatepass"))
         for key, value in annotations.items()
