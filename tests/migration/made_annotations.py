@@ -12,6 +12,10 @@ AFFINITY = "scheduler.alpha.kubernetes.io/affinity"
 TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 INIT_CONTAINERS = "pod.beta.kubernetes.io/init-containers"
 CRITICAL = "scheduler.alpha.kubernetes.io/critical-pod"
+HOSTNAME = "pod.beta.kubernetes.io/hostname"
+INITIALIZED = "pod.alpha.kubernetes.io/initialized"
+SECCOMP = "container.seccomp.security.alpha.kubernetes.io/main"
+SYSCTLS = "security.alpha.kubernetes.io/sysctls"
 
 # What `made` writes in each chart: JSON on one line.
 JSON = {
@@ -22,6 +26,10 @@ JSON = {
     TOLERATIONS: '[{"key":"a","operator":"Exists"}]',
     INIT_CONTAINERS: '[{"name":"init","image":"busybox"}]',
     CRITICAL: "true",
+    HOSTNAME: "worker",
+    INITIALIZED: "true",
+    SECCOMP: "runtime/default",
+    SYSCTLS: "kernel.shm_rmid_forced=1",
 }
 START = '{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":['
 ITEM = '{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]}]}'

@@ -376,3 +376,16 @@ def test_scope_all_legacy_takes_over_what_is_dead_on_a_pod_that_runs() -> None:
 def test_alpha_and_beta_of_an_exported_pod_are_both_reported() -> None:
     obj = pod(container({LEGACY: 1, GPU: 1}), annotations=dict.fromkeys(INIT, "[]"))
     assert [each.at for each in found(rule, obj)] == [ANNOTATIONS / key for key in INIT]
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        pytest.param("pod.beta.kubernetes.io/hostname", True, id="a pod's"),
+        pytest.param("container.seccomp.security.alpha.kubernetes.io/a", True, id="a container's"),
+        pytest.param("scheduler.alpha.kubernetes.io/affinity", False, id="that of another rule"),
+        pytest.param("example.com/hostname", False, id="somebody else's"),
+    ],
+)
+def test_which_annotations_are_dead(key: str, expected: bool) -> None:  # noqa: FBT001
+    assert rule.is_dead(key) is expected

@@ -14,6 +14,7 @@ from webhook.core.pointer import ROOT
 from webhook.migration import documents, habits, template_actions
 from webhook.migration.nodes import Map, Member, Scalar, entry_at, real
 from webhook.migration.open_places import said_indent
+from webhook.rules import dead_annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,7 @@ def _annotations(data: Any, at: Path) -> Iterator[Path]:
         for name, value in data.items():
             if name == "annotations" and isinstance(value, dict):
                 for key in value:
-                    if next(text_patterns.find(key), None) is not None:
+                    if dead_annotations.is_dead(key) or next(text_patterns.find(key), None):
                         yield at / name / key
             else:
                 yield from _annotations(value, at / name)

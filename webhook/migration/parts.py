@@ -28,7 +28,7 @@ from webhook.migration.results import Located, Replacement, Status
 from webhook.migration.spans import adds_lines, written
 from webhook.migration.splice import apply
 from webhook.migration.template_actions import Case, Kind, Rest
-from webhook.rules import dead_api_version, legacy_resource
+from webhook.rules import dead_annotations, dead_api_version, legacy_resource
 
 if TYPE_CHECKING:
     from webhook.core.pointer import Path
@@ -408,10 +408,12 @@ class _Part:
 
     def _say_hidden(self, at: Path, made: _Made) -> Located:
         start, end = made.document.place(at)
-        match = next(text_patterns.find(str(at[-1]), self.plan.settings))
-        message = f"{match.message}; the template makes a part of it, so a person must"
+        match = next(text_patterns.find(str(at[-1]), self.plan.settings), None)
+        what = match.message if match else f"the annotation {at[-1]} has no effect today"
+        code = match.code if match else dead_annotations.CODE
+        message = f"{what}; the template makes a part of it, so a person must"
         place = self.source.place(start, end)
-        return Located(match.code, message, Status.PERSON, place, self.masks.shown(at.dotted))
+        return Located(code, message, Status.PERSON, place, self.masks.shown(at.dotted))
 
 
 def _readable(views: list[_View]) -> tuple[bool, int]:

@@ -60,9 +60,14 @@ class _Reading:
 _NOTHING = _Reading("it is null; delete the line", ())  # a chart that erases an old value
 
 
+def is_dead(key: str) -> bool:
+    """Whether this annotation is one of those."""
+    return _reader(key) is not None
+
+
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for key, value in pod.annotations.items():
-        reader = _READERS.get(key) or (_container_seccomp if key.startswith(_SECCOMP) else None)
+        reader = _reader(key)
         if reader is None or (cx.at_rest and reader is _init_containers):
             continue  # init-containers-annotation has taken it over, or has said why not
         at = pod.annotation_at(key)
@@ -74,6 +79,10 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         else:
             message += f" and is {'taken over' if reading.edits else 'removed'}: {reading.cure}"
             yield Finding(CODE, at, message, (*reading.edits, Remove(at)))
+
+
+def _reader(key: str) -> Callable[[Pod, Context, str, str], _Reading] | None:
+    return _READERS.get(key) or (_container_seccomp if key.startswith(_SECCOMP) else None)
 
 
 def _field(at: Path, holder: Any, value: Any, field: str) -> _Reading:
