@@ -40,6 +40,18 @@ WAITS = "It waits until pods end."
         pytest.param(asks(9), CX, [], id="it never fits: another rule's"),
         pytest.param(asks(1, "cpu"), CX, [], id="it asks for no GPU"),
         pytest.param(
+            asks(9),
+            Context(inventory=Inventory((*group(NODES), NodeClass({}, (), {GPU: 16}, gone=1)))),
+            [],
+            id="only a node that went away would do: no pod holds it",
+        ),
+        pytest.param(
+            asks(9),
+            Context(inventory=Inventory(group([*NODES, Node("new", {}, joining=True)]))),
+            [],
+            id="a node that joins may have room",
+        ),
+        pytest.param(
             asks(5),
             CX,
             [

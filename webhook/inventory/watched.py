@@ -79,18 +79,25 @@ class _Sizes:
 
     def __init__(self, index: NodeIndex) -> None:
         self.all = index.size
-        self._with_gpus = index.count(index.with_gpus)
+        self._there = index.count(index.everything & ~index.may_come)
+        self._with_gpus = index.count(index.with_gpus & ~index.may_come)
         self._totals = dict(index.totals)
 
     def metrics(self) -> Iterator[Metric]:
         yield _gauge(
             "inventory_nodes",
-            "Nodes in the inventory; each pool that the settings declare is one of them.",
-            self.all,
+            "Nodes that are there.",
+            self._there,
         )
-        yield _gauge("inventory_gpu_nodes", "Nodes that offer GPUs.", self._with_gpus)
+        yield _gauge(
+            "inventory_gpu_nodes",
+            "Nodes that are there and have GPUs, or had some a while ago.",
+            self._with_gpus,
+        )
         offered = GaugeMetricFamily(
-            f"{_PREFIX}inventory_gpus", "GPUs that nodes offer, by resource.", labels=["resource"]
+            f"{_PREFIX}inventory_gpus",
+            "GPUs that nodes have, healthy or not, and declared pools may have, by resource.",
+            labels=["resource"],
         )
         held = GaugeMetricFamily(
             f"{_PREFIX}inventory_held_gpus",

@@ -36,7 +36,10 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         return
     index = cx.inventory.index
     fitting = fit.enough(asked, index) & fit.allowed(pod, index, cx.settings.capacity)
-    if not fitting or fitting & fit.enough_free(asked, index):
+    if fitting & fit.enough_free(asked, index):
+        return
+    fitting &= ~index.may_come  # nobody waits for pods on those
+    if not fitting:
         return
     message = (
         f"asks for {in_words(asked)}: {_full(asked, fitting, index)}. It waits until pods end."
