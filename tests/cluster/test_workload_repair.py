@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copy
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from tests.cluster.client import until
-from tests.cluster.pods import ALPHA, NVIDIA, alpha, pod
+from tests.cluster.pods import (
+    AFFINITY,
+    ALPHA,
+    MODEL,
+    NVIDIA,
+    PRODUCT,
+    alpha,
+    container,
+    expression,
+    pod,
+    required,
+)
+from tests.cluster.webhook import ROOT, WebhookServer
 from tests.cluster.workloads import made_by, serving
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.cluster.client import Json
     from tests.cluster.controlplane import ControlPlane
@@ -65,3 +83,311 @@ def test_applying_the_legacy_manifest_again_changes_nothing(
         assert each["metadata"]["annotations"][REPAIRED] == "GPU101,GPU201"
         assert REPAIRED not in each["spec"]["template"]["metadata"].get("annotations", {})
     assert repairing.calls(namespace, path="/mutate")
+
+
+RECORD = "gpu-webhook.dev/template-repair"
+EVERYTHING = pod(
+    container(
+        limits={ALPHA: 1, "memory": "1Gi"},
+        volumeMounts=[{"name": "driver", "mountPath": "/usr/lib/nvidia-375"}],
+        env=[{"name": "LD_LIBRARY_PATH", "value": "/usr/lib/nvidia-375:/opt/lib"}],
+    ),
+    annotations={AFFINITY: json.dumps(required(expression(MODEL, "In", "Tesla K80")))},
+    nodeSelector={"kubernetes.io/os": "linux", MODEL: "Tesla K80"},
+    affinity=required(expression("kubernetes.io/arch", "In", "amd64")),
+    tolerations=[{"key": "dedicated", "operator": "Exists"}],
+    volumes=[{"name": "driver", "hostPath": {"path": "/usr/lib/nvidia-375"}}],
+)
+ARCH = expression("kubernetes.io/arch", "In", "amd64")
+OTHER_K80, A100 = "Tesla-K80-12GB", "NVIDIA-A100-SXM4-80GB"
+
+
+@dataclass
+class Tenant:
+    """Somebody who applies manifests in a namespace, and looks at what became of them."""
+
+    cluster: ControlPlane
+    namespace: str
+    recorder: Recorder
+    side: tuple[str, ...] = ()
+
+    def apply(self, what: Json) -> Json:
+        done = self.run("apply", *self.side, "-f", "-", stdin=yaml.safe_dump(what))
+        assert done.returncode == 0, done.stderr
+        return self.live(what)
+
+    def run(self, *words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        return self.cluster.try_kubectl(f"--namespace={self.namespace}", *words, stdin=stdin)
+
+    def live(self, what: Json) -> Json:
+        return self.cluster.client.get(what["kind"], what["metadata"]["name"], self.namespace)
+
+    def has_nothing_to_apply(self, what: Json) -> bool:
+        done = self.run("diff", *self.side, "-f", "-", stdin=yaml.safe_dump(what))
+        assert done.returncode == 0, done.stdout + done.stderr
+        return True
+
+
+@pytest.fixture
+def tenant(
+    cluster: ControlPlane, namespace: str, repairing: Recorder, request: pytest.FixtureRequest
+) -> Tenant:
+    return Tenant(cluster, namespace, repairing, getattr(request, "param", ()))
+
+
+sides = pytest.mark.parametrize(
+    "tenant", [(), ("--server-side",)], ids=["client side", "server side"], indirect=True
+)
+
+
+def changed(what: Json, *places: object, to: object) -> Json:
+    """Give a copy of a workload with something else in the spec of its pods."""
+    copied = copy.deepcopy(what)
+    here: Any = copied["spec"]["template"]
+    for place in places[:-1]:
+        here = here[place]
+    if to is None:
+        del here[places[-1]]
+    else:
+        here[places[-1]] = to
+    return copied
+
+
+def of(workload: Json, *places: object) -> Any:
+    here: Any = workload["spec"]["template"]
+    for place in places:
+        here = here.get(place) if isinstance(here, dict) else here[place]
+    return here
+
+
+LIMITS = ("spec", "containers", 0, "resources", "limits")
+TERMS = (
+    "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms",
+)  # fmt: skip
+
+
+def models(workload: Json) -> list[list[str]]:
+    """Give the values of each requirement on the model."""
+    found = [
+        each["values"]
+        for term in of(workload, *TERMS)
+        for each in term["matchExpressions"]
+        if each["key"] == PRODUCT
+    ]
+    selector = of(workload, "spec", "nodeSelector") or {}
+    return found + ([[selector[PRODUCT]]] if PRODUCT in selector else [])
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"])
+@sides
+def test_everything_that_is_legacy_is_applied_again(kind: str, tenant: Tenant) -> None:
+    what = made_by(kind, EVERYTHING, 0)
+    first = tenant.apply(what)
+
+    assert tenant.has_nothing_to_apply(what)
+    second = tenant.apply(what)
+
+    assert first["metadata"]["generation"] == second["metadata"]["generation"]
+    assert first["metadata"]["annotations"][RECORD] == second["metadata"]["annotations"][RECORD]
+    assert RECORD not in (of(second, "metadata", "annotations") or {})
+    assert of(second, *LIMITS) == {NVIDIA: "1", "memory": "1Gi"}
+
+
+@sides
+def test_another_amount_is_honoured(tenant: Tenant) -> None:
+    what = made_by("Deployment", EVERYTHING, 0)
+    tenant.apply(what)
+    live = tenant.apply(changed(what, *LIMITS, ALPHA, to=2))
+    again = tenant.apply(changed(what, *LIMITS, ALPHA, to=2))
+    back = tenant.apply(what)
+
+    assert of(live, *LIMITS)[NVIDIA] == of(again, *LIMITS)[NVIDIA] == "2"
+    assert live["metadata"]["generation"] == again["metadata"]["generation"]
+    assert of(back, *LIMITS)[NVIDIA] == "1"
+
+
+@sides
+def test_another_model_takes_the_place_of_the_one_before(tenant: Tenant) -> None:
+    annotation = ("metadata", "annotations", AFFINITY)
+    k80, v100 = (
+        json.dumps(required(expression(MODEL, "In", each))) for each in ("Tesla K80", "Tesla V100")
+    )
+    what = made_by("Deployment", pod(alpha(), annotations={AFFINITY: k80}), 1)
+    assert models(tenant.apply(what)) == [["Tesla-K80"]]
+
+    live = tenant.apply(changed(what, *annotation, to=v100))
+
+    assert models(live) == [["Tesla-V100-SXM2-16GB"]]
+    assert AFFINITY not in (of(live, "metadata", "annotations") or {})
+    assert models(tenant.apply(what)) == [["Tesla-K80"]]
+
+
+@sides
+def test_so_it_does_beside_affinity_of_the_authors_own(tenant: Tenant) -> None:
+    annotation = ("metadata", "annotations", AFFINITY)
+    v100 = json.dumps(required(expression(MODEL, "In", "Tesla V100")))
+    what = changed(made_by("Deployment", EVERYTHING, 1), "spec", "nodeSelector", to=None)
+    assert models(tenant.apply(what)) == [["Tesla-K80"]]
+
+    live = tenant.apply(changed(what, *annotation, to=v100))
+
+    assert models(live) == [["Tesla-V100-SXM2-16GB"]]
+    assert ARCH in of(live, *TERMS)[0]["matchExpressions"]
+    assert AFFINITY not in (of(live, "metadata", "annotations") or {})
+
+
+@sides
+def test_another_model_in_node_selector_does_too(tenant: Tenant) -> None:
+    what = made_by("Deployment", pod(alpha(), nodeSelector={MODEL: "Tesla K80"}), 0)
+    tenant.apply(what)
+    live = tenant.apply(changed(what, "spec", "nodeSelector", MODEL, to="Tesla V100"))
+    gone = tenant.apply(changed(what, "spec", "nodeSelector", to=None))
+
+    assert of(live, "spec", "nodeSelector") == {PRODUCT: "Tesla-V100-SXM2-16GB"}
+    assert of(gone, "spec", "nodeSelector") is None
+
+
+@sides
+def test_what_the_author_says_in_words_of_today_stays(tenant: Tenant) -> None:
+    """He wrote our term himself, before and after the annotation went."""
+    same = required(ARCH, expression(PRODUCT, "In", "Tesla-K80"))
+    annotation = ("metadata", "annotations", AFFINITY)
+    what = changed(made_by("Deployment", EVERYTHING, 0), "spec", "affinity", to=same)
+    what = changed(what, "spec", "nodeSelector", to=None)
+    both = tenant.apply(what)
+    again = tenant.apply(what)
+    alone = tenant.apply(changed(what, *annotation, to=None))
+
+    assert models(both) == models(again) == models(alone) == [["Tesla-K80"]]
+    assert both["metadata"]["generation"] == again["metadata"]["generation"]
+
+
+@sides
+def test_another_manifest_line_changes_only_itself(tenant: Tenant) -> None:
+    what = made_by("Deployment", EVERYTHING, 0)
+    first = tenant.apply(what)
+    image = changed(what, "spec", "containers", 0, "image", to="example.com/image:2")
+    second = tenant.apply(image)
+
+    assert of(second, "spec", "containers", 0, "image") == "example.com/image:2"
+    rest = changed(second, "spec", "containers", 0, "image", to="example.com/image:1")
+    assert rest["spec"]["template"] == first["spec"]["template"]
+
+
+def test_commands_that_know_nothing_of_the_manifest_keep_the_repair(tenant: Tenant) -> None:
+    what = made_by("Deployment", EVERYTHING, 0)
+    first = tenant.apply(what)
+    name = f"deployment/{what['metadata']['name']}"
+
+    for words in (
+        ("scale", name, "--replicas=0"),
+        ("set", "image", name, "main=example.com/image:3"),
+        ("rollout", "restart", name),
+        ("set", "env", name, "X=1"),
+        ("rollout", "undo", name),
+        ("label", name, "a=b"),
+    ):
+        done = tenant.run(*words)
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+        live = tenant.live(what)
+        assert of(live, *LIMITS) == of(first, *LIMITS), words
+        assert of(live, "spec", "affinity") == of(first, "spec", "affinity"), words
+        assert of(live, "spec", "tolerations") == of(first, "spec", "tolerations"), words
+
+    assert of(tenant.apply(changed(what, *LIMITS, ALPHA, to=3)), *LIMITS)[NVIDIA] == "3"
+
+
+def test_a_manifest_that_replaces_the_object_is_repaired_as_before(tenant: Tenant) -> None:
+    what = made_by("Deployment", EVERYTHING, 0)
+    first = tenant.apply(what)
+    done = tenant.run("replace", "-f", "-", stdin=yaml.safe_dump(what))
+
+    live = tenant.live(what)
+    assert done.returncode == 0, done.stderr
+    assert live["spec"]["template"] == first["spec"]["template"]
+    assert live["metadata"]["annotations"][RECORD] == first["metadata"]["annotations"][RECORD]
+
+
+@sides
+def test_a_job_is_refused_only_where_its_words_change(tenant: Tenant) -> None:
+    what = made_by("Job", EVERYTHING, 1)
+    tenant.apply(what)
+    tenant.apply(what)
+    other = yaml.safe_dump(changed(what, *LIMITS, ALPHA, to=2))
+    refused = tenant.run("apply", *tenant.side, "-f", "-", stdin=other)
+
+    assert refused.returncode == 1
+    assert "field is immutable" in refused.stderr
+
+
+def test_a_cron_job_has_its_template_deeper(tenant: Tenant) -> None:
+    what = made_by("CronJob", EVERYTHING, 1)
+    first = tenant.apply(what)
+    second = tenant.apply(what)
+    at = what["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["resources"]
+    at["limits"][ALPHA] = 4
+    third = tenant.apply(what)
+
+    assert first["metadata"]["generation"] == second["metadata"]["generation"]
+    spec = third["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert spec["containers"][0]["resources"]["limits"][NVIDIA] == "4"
+
+
+@sides
+def test_a_record_that_somebody_forged_does_no_harm(tenant: Tenant) -> None:
+    what = made_by("Deployment", EVERYTHING, 0)
+    name = f"deployment/{what['metadata']['name']}"
+    first = tenant.apply(what)
+    for text in ("{", "[]", '{"/spec/template":{"/spec/affinity":[null,1],"x":7}}', "x" * 70000):
+        tenant.run("annotate", "--overwrite", name, f"{RECORD}={text}")
+        assert tenant.apply(what)["spec"]["template"] == first["spec"]["template"]
+
+
+@sides
+def test_a_model_that_more_nodes_have_rolls_nothing_out(tenant: Tenant, tmp_path: Path) -> None:
+    kinds = ("Deployment", "Job")
+    made = [made_by(kind, EVERYTHING, 0 if kind == "Deployment" else 1) for kind in kinds]
+    first = [tenant.apply(each) for each in made]
+
+    with other_inventory(tenant, tmp_path, joining=True):
+        second = [tenant.apply(each) for each in made]
+        assert all(tenant.has_nothing_to_apply(each) for each in made)
+        new = tenant.apply(changed(made[0], *LIMITS, ALPHA, to=2))
+
+    for before, after in zip(first, second, strict=True):
+        assert before["spec"]["template"] == after["spec"]["template"]
+        assert before["metadata"]["generation"] == after["metadata"]["generation"]
+    assert OTHER_K80 in models(new)[0]
+
+
+@sides
+def test_a_model_that_no_node_has_any_more_is_named_anew(tenant: Tenant, tmp_path: Path) -> None:
+    what = made_by("Deployment", pod(alpha(), nodeSelector={MODEL: "Tesla K80"}), 0)
+    tenant.apply(what)
+    with other_inventory(tenant, tmp_path, joining=False):
+        live = tenant.apply(what)
+
+    assert OTHER_K80 in json.dumps(live["spec"]["template"])
+
+
+@contextmanager
+def other_inventory(tenant: Tenant, folder: Path, *, joining: bool) -> Iterator[None]:
+    """Another server answers, which knows K80 nodes of another spelling: more, or instead."""
+    text = (ROOT / "examples" / "inventory.yaml").read_text()
+    items = yaml.safe_load(text)
+    k80 = next(each for each in items["items"] if each["metadata"]["name"] == "gpu-k80-1")
+    other = copy.deepcopy(k80)
+    other["metadata"] |= {"name": "gpu-k80-2"}
+    other["metadata"]["labels"] |= {PRODUCT: OTHER_K80, "kubernetes.io/hostname": "gpu-k80-2"}
+    items["items"] = [each for each in items["items"] if joining or each is not k80] + [other]
+    inventory = folder / "inventory.yaml"
+    inventory.write_text(yaml.safe_dump(items))
+    settings = folder / "settings.yaml"
+    settings.write_text(yaml.safe_dump({"workloads": {"repair": True}}))
+    arguments = [f"--config={settings}", f"--inventory={inventory}"]
+    with (
+        WebhookServer(folder, tenant.cluster.authority, arguments) as server,
+        tenant.recorder.passing_to(server),
+    ):
+        yield

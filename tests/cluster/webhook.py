@@ -238,6 +238,17 @@ class Recorder:
             calls = list(self._calls)
         return [call for call in calls if namespace in ("", call.is_about[0])]
 
+    @contextmanager
+    def passing_to(self, server: WebhookServer) -> Iterator[None]:
+        """Another server answers inside the block."""
+        before, self._server = self._server, server
+        self._local = threading.local()  # each thread opens a connection to it
+        try:
+            yield
+        finally:
+            self._server = before
+            self._local = threading.local()
+
     def slowest(self) -> float:
         return max((call.seconds for call in self.all_calls()), default=0.0)
 

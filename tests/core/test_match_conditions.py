@@ -14,7 +14,7 @@ from webhook.core.match_conditions import (
     workload_match_conditions,
     workload_rules,
 )
-from webhook.core.settings import CustomKind, Models, Settings, Workloads
+from webhook.core.settings import CustomKind, Models, Settings, Taint, Workloads
 
 
 def concerns_gpus(settings: Settings) -> str:
@@ -22,12 +22,26 @@ def concerns_gpus(settings: Settings) -> str:
     return conditions["concerns-gpus"]
 
 
-def test_there_are_three_conditions_with_names() -> None:
+def test_the_conditions_have_names() -> None:
     assert [each["name"] for each in match_conditions(Settings())] == [
         "is-no-mirror-pod",
         "is-no-windows-pod",
         "concerns-gpus",
+        "is-new-or-brings-legacy-words",
     ]
+
+
+def test_an_update_counts_where_it_brings_a_word_or_loses_a_toleration_of_ours() -> None:
+    settings = Settings(legacy_resources=("old/gpu",), taints=(Taint("team", "a", "NoSchedule"),))
+    expression = match_conditions(settings)[-1]["expression"]
+    new, *updates = expression.split("\n|| (")
+    assert new == 'request.operation == "CREATE"'
+    resource, *_, annotation, toleration = updates
+    assert "object.spec.containers" in resource
+    assert '"old/gpu"' in resource
+    assert '!(has(oldObject.metadata.annotations) && "scheduler.alpha' in annotation
+    assert 't.key in ["nvidia.com/gpu", "nvidia.com/gpu.shared", "team"]' in toleration
+    assert "!(has(object.spec.tolerations)" in toleration
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.admission import response, subject, workloads
 from webhook.admission.review import dump, is_heavy
 from webhook.admission.verify import flaw
+from webhook.core import again
 from webhook.core.budget import excess
 from webhook.core.engine import run
 from webhook.core.findings import Severity, is_legacy
@@ -71,10 +72,12 @@ class Decider:
     def mutate(self, review: Review) -> bytes:
         """Repair the pod if it is one of ours; anything else passes untouched.
 
-        Templates of workloads are repaired only if the settings say so.
+        Of an update only legacy words are translated (core/again.py). Templates of workloads are
+        repaired only if the settings say so.
         """
         began = perf_counter()
-        pod = subject.pod_of(review.request)
+        update = subject.updated_pod_of(review.request)
+        pod = subject.pod_of(review.request) if update is None else update[0]
         if pod is None:
             if self.settings.workloads.repair:
                 return self._workload(MUTATE, review, began)
@@ -84,7 +87,10 @@ class Decider:
             return self._passed(MUTATE, review, began)
         if over := _excess(review, pod):
             return self._unfinished(MUTATE, review, began, over)
-        verdict = self._in_the_end(pod, run(self.rules, pod, cx), cx)
+        if update is None:
+            verdict = self._in_the_end(pod, run(self.rules, pod, cx), cx)
+        else:
+            verdict = again.pod(*update, self.rules, cx)
         outcome = self._repaired(review, pod, began, verdict)
         return self._answer(MUTATE, review, pod, began, outcome)
 

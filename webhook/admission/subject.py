@@ -34,6 +34,15 @@ def made_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     return None if pod is None or (_is_mirror(pod) and _asked_by_node(request)) else pod
 
 
+def updated_pod_of(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The pod that is being changed, and the one that is stored; None if it is another request."""
+    if request.get("operation") != "UPDATE" or request.get("subResource"):
+        return None
+    pod = _for_linux(_pod(request)) if _is_about_a_pod(request) else None
+    stored = request.get("oldObject")
+    return (pod, stored) if pod is not None and isinstance(stored, dict) else None
+
+
 def debugged_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     """The pod that gets ephemeral containers, or None if it is another request."""
     if request.get("operation") != "UPDATE" or request.get("subResource") != _EPHEMERAL:

@@ -6,15 +6,22 @@ hears of them. Nothing is ever refused here, and dry runs are treated like any o
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission import subject
+from webhook.core import again, record
 from webhook.core.accounts import is_system
+from webhook.core.authors import Authors
+from webhook.core.draft import Draft
+from webhook.core.edits import Remove, Set
 from webhook.core.engine import run
+from webhook.core.errors import EditError
 from webhook.core.findings import Severity, Verdict
 from webhook.core.modes import Mode
 from webhook.core.pod import as_map, is_for_windows
+from webhook.core.pointer import ROOT
 from webhook.core.workloads import around, group_of, has_controller, template_changed, templates_of
 
 if TYPE_CHECKING:
@@ -28,11 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload object that somebody applied, and where its pod templates are."""
+    """A workload object that somebody applied, and where its pod templates are.
+
+    `old` is the object that is stored; there is none where it is new.
+    """
 
     obj: dict[str, Any]
     templates: tuple[Path, ...]
     namespace: str
+    old: dict[str, Any] | None = None
 
 
 def workload_of(request: dict[str, Any], settings: Settings) -> Workload | None:
@@ -53,7 +64,9 @@ def workload_of(request: dict[str, Any], settings: Settings) -> Workload | None:
         return None
     found = (at for at in templates_of(obj, settings) if not _is_for_windows(obj, at))
     templates = tuple(found)
-    return Workload(obj, templates, namespace) if templates else None
+    old = request.get("oldObject") if request.get("operation") == "UPDATE" else None
+    old = old if isinstance(old, dict) else None
+    return Workload(obj, templates, namespace, old) if templates else None
 
 
 def judge(
@@ -65,7 +78,7 @@ def judge(
     workload's object is written to on the way: it is of no further use. Several templates with
     the same fault are one finding.
     """
-    mended = repair(workload, rules, cx)
+    mended = repair(replace(workload, old=None), rules, cx)
     found, failed = list(mended.findings), list(mended.failed)
     inside = around(cx, workload.obj)
     for at in workload.templates:
@@ -79,19 +92,57 @@ def judge(
 def repair(workload: Workload, rules: Sequence[Rule], cx: Context) -> Verdict:
     """Repair all templates, in place; the patch is for all of them.
 
-    A template whose pods opt out by their label is left alone, as these pods would be.
+    A template whose pods opt out by their label is left alone, as these pods would be. What was
+    changed is noted in the metadata of the workload: the next update is taken apart by it.
     """
     inside = around(cx, workload.obj)
+    before = record.read(as_map((workload.old or workload.obj).get("metadata")))
+    stored = frozenset(templates_of(workload.old, cx.settings) if workload.old else ())
+    authors, may_change = Authors(workload.obj), not _is_fixed(workload.obj)
+    noted: record.Record = {}
+    repaired = False
     found: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     patch: list[dict[str, Any]] = []
     for at in workload.templates:
         if not subject.pod_is_opted_out(_template(workload.obj, at)):
-            verdict = run(rules, workload.obj, inside, at)
+            verdict, changed = again.template(
+                Draft(workload.obj),
+                at,
+                workload.old if at in stored else None,
+                rules,
+                inside,
+                noted=before.get(str(at), {}),
+                authors=authors,
+                may_change=may_change,
+            )
             found += verdict.findings
             failed += verdict.failed
             patch += verdict.patch
+            repaired = repaired or changed is not None
+            noted[str(at)] = before.get(str(at), {}) if changed is None else changed
+    if repaired:
+        patch += _note(workload.obj, noted)
     return Verdict(_once(found), workload.obj, patch, tuple(failed))
+
+
+def _note(obj: dict[str, Any], noted: record.Record) -> list[dict[str, Any]]:
+    """The patch that notes what was changed, if an author's word was: else nothing comes back."""
+    at = ROOT / "metadata" / "annotations" / record.ANNOTATION
+    annotations = as_map(as_map(obj.get("metadata")).get("annotations"))
+    text = record.written(noted, annotations)
+    draft = Draft(obj)
+    with suppress(EditError):  # metadata of a wrong type, which the API server refuses
+        if text:
+            draft.apply([Set(at, text)])
+        elif record.ANNOTATION in annotations:
+            draft.apply([Remove(at)])
+    return draft.patch()
+
+
+def _is_fixed(obj: dict[str, Any]) -> bool:
+    """Whether the API server refuses every change of this object's template."""
+    return obj.get("kind") == "Job" and group_of(obj) == "batch"
 
 
 def _is_news(request: dict[str, Any], settings: Settings) -> bool:

@@ -865,7 +865,7 @@ _WORKLOADS = Group(
             "Change templates too",
             Truth(),
             "Off, a workload that a person applies only gets warnings, and its pods are repaired: "
-            "whoever applies it from Git would fight a change.",
+            "see docs/gitops.md for what tools that apply from Git see of a change.",
             True,
             "repair",
         ),

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.accounts import SYSTEM_GROUPS, SYSTEM_PREFIXES, SYSTEM_USERS
-from webhook.core.legacy_names import AFFINITY_ANNOTATION
+from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
 from webhook.core.settings import Settings
 from webhook.core.workloads import TEMPLATES, custom_kinds, tokens
 
@@ -62,8 +63,15 @@ _IDENTIFIER = re.compile(r"(?!(in|true|false|null)$)[A-Za-z_][A-Za-z0-9_]*")  # 
 
 
 def match_conditions(settings: Settings) -> list[dict[str, str]]:
-    """The matchConditions of the entry for /mutate, for these settings."""
-    return [*_OF_PODS, {"name": "concerns-gpus", "expression": _concerns_gpus(settings, "object")}]
+    """The matchConditions of the entry for /mutate, for these settings.
+
+    An update reaches us only if something is to be translated, or put back, once more.
+    """
+    return [
+        *_OF_PODS,
+        {"name": "concerns-gpus", "expression": _concerns_gpus(settings, "object")},
+        {"name": "is-new-or-brings-legacy-words", "expression": _brings_legacy_words(settings)},
+    ]
 
 
 def pod_policy_match_conditions(settings: Settings) -> list[dict[str, str]]:
@@ -146,10 +154,41 @@ def _concerns_gpus(settings: Settings, pod: str) -> str:
     )
 
 
-def _names_resource(pod: str, names: Iterable[str]) -> str:
+def _brings_legacy_words(settings: Settings) -> str:
+    """Whether an update has what the repair of the stored pod took away, or lacks what it added.
+
+    All repairs but those of the tolerations are made only where a legacy resource is named.
+    """
+    there, gone = "object", "oldObject"
+    brought = [
+        f"({word(there)}\n  && !{word(gone)})"
+        for word in (partial(_names_resource, names=settings.legacy_resources), _in_tolerations)
+    ]
+    taints = (each.key for each in settings.taints)
+    names = (settings.gpu_resource, *settings.gpu_resources, *taints)
+    brought.append(f"({_tolerates(gone, names)}\n  && !{_tolerates(there, names)})")
+    return "\n|| ".join(['request.operation == "CREATE"', *brought])
+
+
+def _in_tolerations(pod: str) -> str:
+    return _in_map(f"{pod}.metadata", "annotations", TOLERATIONS_ANNOTATION)
+
+
+def _tolerates(pod: str, names: Iterable[str]) -> str:
+    tests = " || ".join(_named("t.key", names))
+    at = f"{pod}.spec.tolerations"
+    return f"(has({at}) && {at}.exists(t, has(t.key) && ({tests})))"
+
+
+def _named(value: str, names: Iterable[str]) -> list[str]:
     unique = sorted(set(names))
-    tests = [f"k in {_list(name for name in unique if not name.endswith('*'))}"]
-    tests += [f"k.startsWith({_text(name[:-1])})" for name in unique if name.endswith("*")]
+    tests = [f"{value} in {_list(name for name in unique if not name.endswith('*'))}"]
+    tests += [f"{value}.startsWith({_text(name[:-1])})" for name in unique if name.endswith("*")]
+    return tests
+
+
+def _names_resource(pod: str, names: Iterable[str]) -> str:
+    tests = _named("k", names)
     return (
         f"{_CONTAINERS.format(pod=pod)}.exists(c, has(c.resources) && (\n"
         f"  {_has_key('limits', tests)}\n  || {_has_key('requests', tests)}))"

@@ -339,7 +339,7 @@ class CustomKind:
 class Workloads:
     """Objects that hold a pod template."""
 
-    repair: bool = False  # change templates too: whoever applies them from Git would fight it
+    repair: bool = False  # change templates too, not only the pods
     kinds: tuple[CustomKind, ...] = ()
 
 

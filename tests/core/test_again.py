@@ -1,0 +1,577 @@
+"""What authors send again: merged as kubectl and the API server merge it, and told apart again."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from webhook.core import again, record
+from webhook.core.authors import Authors
+from webhook.core.draft import Draft
+from webhook.core.engine import run
+from webhook.core.modes import Mode, Modes
+from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.pointer import Path
+from webhook.core.rule import Context
+from webhook.core.settings import Drivers, Models, Settings, Taint
+from webhook.rules import RULES
+
+Raw = dict[str, Any]
+
+LEGACY, GPU = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
+MODEL, PRODUCT = "alpha.kubernetes.io/nvidia-gpu-name", "nvidia.com/gpu.product"
+AFFINITY = "scheduler.alpha.kubernetes.io/affinity"
+TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
+HOSTNAME = "pod.beta.kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+DRIVER = "/usr/lib/nvidia-375"
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+AT = Path(("spec", "template"))
+KEYS = {"containers": "name", "volumes": "name", "env": "name", "volumeMounts": "mountPath"}
+
+
+def nodes(*products: str, taints: tuple[Taint, ...] = ()) -> Context:
+    """Give a cluster with one GPU node of each product."""
+    classes = tuple(NodeClass({PRODUCT: each}, taints, {GPU: 8}) for each in products)
+    return Context(inventory=Inventory(classes))
+
+
+def container(limits: Raw | None = None, **more: Any) -> Raw:
+    return {"name": "c", "image": "i", "resources": {"limits": limits or {LEGACY: "1"}}, **more}
+
+
+def pod(*containers: Raw, annotations: Raw | None = None, **spec: Any) -> Raw:
+    metadata: Raw = {"annotations": annotations} if annotations else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": list(containers or [container()]), **spec},
+    }
+
+
+def terms(*requirements: tuple[str, str, list[str]]) -> Raw:
+    listed = [{"key": k, "operator": o, "values": v} for k, o, v in requirements]
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": listed}]}}}
+
+
+def model(*values: str) -> Raw:
+    return terms((MODEL, "In", list(values)))
+
+
+def in_annotation(affinity: Raw) -> Raw:
+    return {AFFINITY: json.dumps(affinity)}
+
+
+def merged(live: Any, sent: Any, name: str = "", *, whole: tuple[str, ...] = ()) -> Any:
+    """Merge a manifest into what is stored, as apply does: lists of named items by their names."""
+    if isinstance(live, dict) and isinstance(sent, dict) and name not in whole:
+        both = {k: merged(live[k], v, k, whole=whole) if k in live else v for k, v in sent.items()}
+        return copy.deepcopy({**live, **both})
+    if isinstance(live, list) and name in KEYS:
+        key = KEYS[name]
+        there = {each[key]: each for each in live}
+        items = [merged(there[e[key]], e, whole=whole) if e[key] in there else e for e in sent]
+        named = {each[key] for each in sent}
+        return copy.deepcopy([*items, *(each for each in live if each[key] not in named)])
+    return copy.deepcopy(sent)
+
+
+def client_side(live: Raw, manifest: Raw) -> Raw:
+    """Give what kubectl apply sends; both have what was applied in an annotation."""
+    sent: Raw = merged(live, manifest)
+    sent["metadata"].setdefault("annotations", {})[APPLIED] = json.dumps(manifest)
+    return sent
+
+
+def server_side(live: Raw, manifest: Raw) -> Raw:
+    sent: Raw = merged(live, manifest, whole=("nodeSelector",))
+    fields = {"f:spec": _fields(manifest["spec"])}
+    entry = {"manager": "kubectl", "operation": "Apply", "fieldsV1": fields}
+    sent["metadata"]["managedFields"] = [entry]
+    return sent
+
+
+def _fields(value: Any, name: str = "") -> Raw:
+    if isinstance(value, list) and name in KEYS:
+        key = KEYS[name]
+        named = {f'k:{{"{key}":"{each[key]}"}}': _fields(each) for each in value}
+        return {".": {}, **named}
+    if isinstance(value, dict) and name not in ("nodeSelector", REQUIRED):
+        return {f"f:{key}": _fields(each, key) for key, each in value.items()}
+    return {}
+
+
+tools = pytest.mark.parametrize("tool", [client_side, server_side])
+
+
+def stored(manifest: Raw, cx: Context, tool: Any = client_side) -> Raw:
+    """Give the pod that the first apply made."""
+    made: Raw = tool(copy.deepcopy(manifest), manifest)
+    run(RULES, made, cx)
+    made["spec"]["nodeName"] = "gpu-1"
+    made["spec"].setdefault("schedulerName", "default-scheduler")
+    return made
+
+
+def sent_again(manifest: Raw, live: Raw, cx: Context, tool: Any = client_side) -> Raw:
+    """Give the pod as it leaves us when the manifest is applied to the stored one."""
+    update: Raw = tool(live, manifest)
+    before = copy.deepcopy(update)
+    verdict = again.pod(update, copy.deepcopy(live), RULES, cx)
+    assert verdict.failed == ()
+    assert bool(verdict.patch) is (before != update)
+    return update
+
+
+K80 = nodes("Tesla-K80")
+EVERYTHING = pod(
+    container(
+        env=[
+            {"name": "LD_LIBRARY_PATH", "value": f"{DRIVER}:/opt"},
+            {"name": "PATH", "value": f"{DRIVER}/bin"},
+        ],
+        volumeMounts=[{"name": "d", "mountPath": DRIVER}, {"name": "e", "mountPath": "/e"}],
+    ),
+    annotations={
+        **in_annotation(model("Tesla K80")),
+        TOLERATIONS: '[{"key":"team","operator":"Exists"}]',
+        HOSTNAME: "train-0",
+        "scheduler.alpha.kubernetes.io/name": "default-scheduler",
+        "seccomp.security.alpha.kubernetes.io/pod": "docker/default",
+    },
+    nodeSelector={"disk": "ssd", MODEL: "Tesla K80"},
+    tolerations=[{"key": "x", "operator": "Exists"}],
+    volumes=[{"name": "d", "hostPath": {"path": DRIVER}}, {"name": "e", "emptyDir": {}}],
+)
+PODS = {
+    "one GPU": pod(),
+    "half a GPU": pod(container({LEGACY: "500m"})),
+    "no GPU": pod(container({LEGACY: "0", "memory": "1Gi"})),
+    "both names": pod(container({LEGACY: "2", GPU: "1"})),
+    "a model in nodeSelector": pod(nodeSelector={MODEL: "Tesla K80"}),
+    "beside affinity": pod(
+        nodeSelector={MODEL: "Tesla K80"}, affinity=terms(("zone", "In", ["a"]))
+    ),
+    "a model in the affinity": pod(affinity=model("Tesla K80")),
+    "not that model": pod(affinity=terms((MODEL, "NotIn", ["Tesla K80"]), ("zone", "In", ["a"]))),
+    "no known model": pod(nodeSelector={MODEL: "Riva 128"}),
+    "a preferred model": pod(
+        annotations=in_annotation(
+            {
+                "nodeAffinity": {
+                    PREFERRED: [
+                        {
+                            "weight": 1,
+                            "preference": {
+                                "matchExpressions": [
+                                    {"key": MODEL, "operator": "In", "values": ["Tesla K80"]}
+                                ]
+                            },
+                        }
+                    ]
+                }
+            }
+        )
+    ),
+    "affinity to pods": pod(
+        annotations=in_annotation(
+            {"podAffinity": {REQUIRED: [{"labelSelector": {}, "topologyKey": "zone"}]}}
+        )
+    ),
+    "everything": EVERYTHING,
+}
+pods = pytest.mark.parametrize("manifest", PODS.values(), ids=PODS)
+
+
+@pods
+@tools
+def test_the_same_pod_comes_to_what_is_stored(manifest: Raw, tool: Any) -> None:
+    live = stored(manifest, K80, tool)
+    assert sent_again(manifest, live, K80, tool)["spec"] == live["spec"]
+
+
+@pods
+@tools
+@pytest.mark.parametrize(
+    "now",
+    [
+        pytest.param(Context(), id="no inventory any more"),
+        pytest.param(nodes("Tesla-K80", "Tesla-K80-12GB"), id="more nodes of the model"),
+        pytest.param(nodes("Tesla-K80-12GB"), id="other nodes of the model"),
+        pytest.param(nodes("Tesla-T4"), id="no node of the model"),
+        pytest.param(nodes(), id="no node at all"),
+        pytest.param(
+            Context(inventory=Inventory((NodeClass({MODEL: "Tesla K80"}, (), {GPU: 1}),))),
+            id="nodes carry the legacy label",
+        ),
+        pytest.param(
+            replace(K80, settings=Settings(gpu_resource="nvidia.com/gpu.shared")),
+            id="another resource",
+        ),
+        pytest.param(
+            replace(K80, settings=Settings(models=Models(profile="gke"))), id="another label"
+        ),
+    ],
+)
+@pytest.mark.parametrize("then", [K80, Context()], ids=["inventory", "no inventory"])
+def test_so_it_does_where_cluster_or_settings_are_others(
+    manifest: Raw, tool: Any, now: Context, then: Context
+) -> None:
+    live = stored(manifest, then, tool)
+    assert sent_again(manifest, live, now, tool)["spec"] == live["spec"]
+
+
+@tools
+def test_what_the_repair_took_out_of_the_annotations_goes_again(tool: Any) -> None:
+    live = stored(EVERYTHING, K80, tool)
+    live["metadata"].setdefault("annotations", {})["gpu-webhook.dev/repaired"] = "GPU101"
+    kept = sent_again(EVERYTHING, live, K80, tool)["metadata"]["annotations"]
+    assert kept.keys() <= {APPLIED, "gpu-webhook.dev/repaired"}
+    assert kept == live["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "at", "expected"),
+    [
+        pytest.param(
+            pod(), pod(container({LEGACY: "2"})), ("resources", "limits"), {GPU: "2"},
+            id="more GPUs",
+        ),
+        pytest.param(
+            pod(), pod(container({LEGACY: "0"})), ("resources",), {}, id="no GPU"
+        ),
+    ],
+)  # fmt: skip
+@tools
+def test_another_amount_is_sent_in_words_of_today(
+    first: Raw, second: Raw, at: tuple[str, ...], expected: Any, tool: Any
+) -> None:
+    here = sent_again(second, stored(first, K80, tool), K80, tool)["spec"]["containers"][0]
+    for step in at:
+        here = here.get(step) if here else None
+    assert here == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(
+            pod(nodeSelector={MODEL: "K80"}), pod(nodeSelector={MODEL: "T4"}), id="nodeSelector"
+        ),
+        pytest.param(pod(affinity=model("K80")), pod(affinity=model("T4")), id="affinity"),
+        pytest.param(
+            pod(annotations=in_annotation(model("K80"))),
+            pod(annotations=in_annotation(model("T4"))),
+            id="annotation",
+        ),
+        pytest.param(
+            pod(annotations=in_annotation(model("K80"))),
+            pod(annotations=in_annotation(terms((MODEL, "NotIn", ["K80"])))),
+            id="another operator",
+        ),
+        pytest.param(
+            pod(annotations=in_annotation(terms(("zone", "In", ["a"])))),
+            pod(annotations=in_annotation(terms(("zone", "In", ["a", "b"])))),
+            id="a label that names no model",
+        ),
+        pytest.param(
+            pod(annotations={HOSTNAME: "a"}), pod(annotations={HOSTNAME: "b"}), id="hostname"
+        ),
+        pytest.param(
+            pod(annotations=in_annotation({"podAffinity": {REQUIRED: [{"topologyKey": "a"}]}})),
+            pod(annotations=in_annotation({"podAffinity": {REQUIRED: [{"topologyKey": "b"}]}})),
+            id="affinity to pods",
+        ),
+        pytest.param(
+            pod(annotations={TOLERATIONS: '[{"key":"a","operator":"Exists"}]'}),
+            pod(annotations={TOLERATIONS: '[{"key":"b","operator":"Exists"}]'}),
+            id="a toleration",
+        ),
+    ],
+)
+@tools
+def test_other_words_do_not_come_to_what_is_stored(first: Raw, second: Raw, tool: Any) -> None:
+    both = nodes("Tesla-K80", "Tesla-T4")
+    live = stored(first, both, tool)
+    now = sent_again(second, live, both, tool)
+    assert now["spec"] != live["spec"]
+    assert LEGACY not in json.dumps(now["spec"])
+    assert MODEL not in json.dumps(now["spec"])
+
+
+def test_a_toleration_that_the_author_took_away_is_not_put_back() -> None:
+    first = pod(
+        tolerations=[{"key": "x", "operator": "Exists"}, {"key": "y", "operator": "Exists"}]
+    )
+    second = pod(tolerations=[{"key": "x", "operator": "Exists"}])
+    live = stored(first, K80)
+    assert {"key": "y", "operator": "Exists"} not in sent_again(second, live, K80)["spec"][
+        "tolerations"
+    ]
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        pytest.param(nodes("Tesla-K80"), id="no node carries the taint any more"),
+        pytest.param(nodes("Tesla-K80", taints=(Taint(GPU, "", "NoSchedule"),)), id="as it was"),
+    ],
+)
+def test_tolerations_of_taints_of_gpu_nodes_are_put_back(now: Context) -> None:
+    team = Taint("team", "gpus", "NoSchedule")
+    tainted = nodes("Tesla-K80", taints=(team, Taint(GPU, "", "NoSchedule")))
+    settings = Settings(taints=(team,))
+    manifest = pod(container({GPU: "1"}), tolerations=[{"key": "x", "operator": "Exists"}])
+    live = stored(manifest, replace(tainted, settings=settings))
+    assert len(live["spec"]["tolerations"]) == 3
+    now = replace(now, settings=settings)
+    assert sent_again(manifest, live, now)["spec"] == live["spec"]
+
+
+def test_the_drivers_profile_is_put_back() -> None:
+    drivers = Settings(drivers=Drivers(profile="gke"))
+    manifest = pod(container(env=[{"name": "LD_LIBRARY_PATH", "value": "/opt"}]))
+    cx = replace(K80, settings=drivers)
+    live = stored(manifest, cx)
+    assert sent_again(manifest, live, cx)["spec"] == live["spec"]
+
+
+def test_a_pod_stored_under_a_legacy_name_stays() -> None:
+    live = pod(container({LEGACY: "1"}))
+    assert again.pod(copy.deepcopy(live), live, RULES, K80).patch == []
+    other = pod(container({LEGACY: "2"}), annotations=in_annotation(model("K80")))
+    assert again.pod(other, live, RULES, K80).patch == []
+
+
+def test_words_that_were_let_pass_are_let_pass_again() -> None:
+    """The annotation was left alone when the pod was made; the resource is new in the manifest."""
+    warned = replace(K80, modes=Modes(rules={"GPU106": Mode.WARN}))
+    manifest = pod(annotations=in_annotation(model("K80")))
+    live = stored(manifest, warned)
+    assert AFFINITY in live["metadata"]["annotations"]
+    now = sent_again(manifest, live, K80)
+    assert now["spec"] == live["spec"]
+    assert AFFINITY in now["metadata"]["annotations"]
+
+
+def test_an_update_without_words_is_let_through() -> None:
+    live = stored(EVERYTHING, K80)
+    update = copy.deepcopy(live)
+    update["spec"]["containers"][0]["image"] = "other"
+    assert again.pod(update, live, RULES, K80).patch == []
+
+
+def test_a_pod_that_names_very_many_models_is_translated_as_of_today() -> None:
+    many = [f"Tesla-K80-{n}GB" for n in range(300)]
+    manifest = pod(annotations=in_annotation(model("K80")))
+    cx = nodes(*many)
+    live = stored(manifest, cx)
+    assert sent_again(manifest, live, cx)["spec"] != {}
+
+
+# Templates
+
+
+def deployment(template: Raw, **metadata: Any) -> Raw:
+    metadata = {**metadata, "name": "train"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {"template": {key: template[key] for key in ("metadata", "spec")}},
+    }
+
+
+class Author:
+    """Applies manifests, one after the other; what is noted is kept as the webhook keeps it."""
+
+    def __init__(self, tool: Any, cx: Context = K80, *, may_change: bool = True) -> None:
+        self.tool, self.cx, self.may_change = tool, cx, may_change
+        self.live: Raw | None = None
+        self.noted: Any = {}
+
+    def applies(self, template: Raw) -> Raw:
+        manifest = deployment(template)
+        live = copy.deepcopy(manifest) if self.live is None else self.live
+        return self.sends(self.tool(live, manifest))
+
+    def sends(self, update: Raw) -> Raw:
+        before = copy.deepcopy(update)
+        verdict, made = again.template(
+            Draft(update),
+            AT,
+            copy.deepcopy(self.live),
+            RULES,
+            self.cx,
+            noted=self.noted,
+            authors=Authors(update),
+            may_change=self.may_change,
+        )
+        assert verdict.failed == ()
+        assert bool(verdict.patch) is (before != update)
+        if made is not None:
+            text = record.written({str(AT): made}, {})
+            self.noted = record.read({"annotations": {record.ANNOTATION: text}}).get(str(AT), {})
+        self.live = update
+        template: Raw = copy.deepcopy(update["spec"]["template"])
+        return template
+
+    def forgets(self) -> None:
+        self.noted = {}
+
+
+@pods
+@tools
+def test_the_same_template_comes_to_what_is_stored(manifest: Raw, tool: Any) -> None:
+    author = Author(tool)
+    first = author.applies(manifest)
+    noted = author.noted
+    assert author.applies(manifest) == first
+    assert author.noted == noted
+    assert author.applies(manifest) == first
+
+
+@pods
+@tools
+@pytest.mark.parametrize("may_change", [True, False], ids=["may change", "is fixed"])
+@pytest.mark.parametrize("is_noted", [True, False], ids=["noted", "not noted"])
+def test_so_it_does_where_more_nodes_have_the_model(
+    manifest: Raw, tool: Any, *, may_change: bool, is_noted: bool
+) -> None:
+    author = Author(tool, may_change=may_change)
+    first = author.applies(manifest)
+    if not is_noted:
+        author.forgets()
+    author.cx = nodes("Tesla-K80", "Tesla-K80-12GB")
+    assert author.applies(manifest) == first
+
+
+@pods
+@tools
+@pytest.mark.parametrize(
+    "now",
+    [
+        nodes("Tesla-K80-12GB"),
+        Context(),
+        replace(K80, settings=Settings(models=Models(profile="gke"), gpu_resource="x/gpu")),
+        replace(K80, modes=Modes(rules={"GPU106": Mode.WARN, "GPU105": Mode.OFF})),
+    ],
+    ids=["another spelling", "no inventory", "other settings", "other modes"],
+)
+def test_a_job_has_its_template_for_ever(manifest: Raw, tool: Any, now: Context) -> None:
+    author = Author(tool, may_change=False)
+    first = author.applies(manifest)
+    author.cx = now
+    assert author.applies(manifest) == first
+
+
+@tools
+def test_a_result_that_is_wrong_now_is_made_anew(tool: Any) -> None:
+    author = Author(tool)
+    author.applies(pod(nodeSelector={MODEL: "K80"}))
+    author.cx = nodes("Tesla-K80-12GB")
+    text = json.dumps(author.applies(pod(nodeSelector={MODEL: "K80"})))
+    assert "Tesla-K80-12GB" in text
+
+    author.cx = replace(K80, settings=Settings(gpu_resource="nvidia.com/gpu.shared"))
+    now = author.applies(pod(nodeSelector={MODEL: "K80"}))
+    assert now["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu.shared": "1"}
+
+
+@tools
+def test_a_label_of_other_settings_is_made_anew(tool: Any) -> None:
+    author = Author(tool)
+    author.applies(pod(nodeSelector={MODEL: "K80"}))
+    author.cx = Context(Settings(models=Models(profile="gke")))
+    text = json.dumps(author.applies(pod(nodeSelector={MODEL: "K80"})))
+    assert PRODUCT not in text
+    assert "nvidia-tesla-k80" in text
+
+
+@tools
+@pytest.mark.parametrize("is_noted", [True, False], ids=["noted", "not noted"])
+def test_amounts_and_models_follow_the_author(tool: Any, *, is_noted: bool) -> None:
+    author = Author(tool, nodes("Tesla-K80", "Tesla-T4"))
+    for amount, name in (("1", "K80"), ("2", "K80"), ("2", "T4"), ("1", "K80"), ("1", "T4")):
+        if not is_noted:
+            author.forgets()
+        annotated = in_annotation(model(name))
+        made = author.applies(pod(container({LEGACY: amount}), annotations=annotated))
+        assert made["spec"]["containers"][0]["resources"]["limits"] == {GPU: amount}
+        assert made["spec"]["affinity"] == terms((PRODUCT, "In", [f"Tesla-{name}"]))
+        assert not made["metadata"].get("annotations")
+
+
+@tools
+def test_terms_of_the_author_that_are_ours_too_stay(tool: Any) -> None:
+    ours = terms((PRODUCT, "In", ["Tesla-K80"]))
+    author = Author(tool)
+    author.applies(pod(annotations=in_annotation(model("K80"))))
+    both = author.applies(pod(annotations=in_annotation(model("K80")), affinity=ours))
+    alone = author.applies(pod(affinity=ours))
+    assert both["spec"]["affinity"] == alone["spec"]["affinity"] == ours
+
+
+@tools
+def test_words_that_are_brought_one_by_one_leave_other_repairs_alone(tool: Any) -> None:
+    """As `kubectl set resources` does, and other webhooks that add a container."""
+    author = Author(tool)
+    first = author.applies(EVERYTHING)
+    assert author.live is not None
+    update = copy.deepcopy(author.live)
+    spec = update["spec"]["template"]["spec"]
+    spec["containers"][0]["resources"]["limits"][LEGACY] = "3"
+    spec["containers"].append(container(name="late"))
+    made = author.sends(update)
+    assert made["spec"]["affinity"] == first["spec"]["affinity"]
+    limits = [each["resources"]["limits"] for each in made["spec"]["containers"]]
+    assert limits == [{GPU: "3"}, {GPU: "1"}]
+    assert author.applies(EVERYTHING)["spec"]["affinity"] == first["spec"]["affinity"]
+
+
+@tools
+def test_an_edit_by_hand_gives_way_to_the_manifest(tool: Any) -> None:
+    author = Author(tool)
+    first = author.applies(pod())
+    assert author.live is not None
+    update = copy.deepcopy(author.live)
+    update["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][GPU] = "4"
+    assert author.sends(update)["spec"]["containers"][0]["resources"]["limits"] == {GPU: "4"}
+    assert author.applies(pod()) == first
+
+
+def test_a_second_round_repairs_what_came_in_between() -> None:
+    """A webhook after us adds a container to a workload that is being made."""
+    author = Author(client_side)
+    manifest = deployment(EVERYTHING)
+    first = author.sends(client_side(manifest, manifest))
+    noted, update = author.noted, author.live
+    author.live = None  # nothing is stored yet
+    assert update is not None
+    update["spec"]["template"]["spec"]["containers"].append(container(name="late"))
+    second = author.sends(update)
+    assert second["spec"]["containers"][0] == first["spec"]["containers"][0]
+    assert second["spec"]["containers"][1]["resources"]["limits"] == {GPU: "1"}
+    assert noted.items() <= author.noted.items()
+
+
+@pytest.mark.parametrize(
+    "noted",
+    [
+        {("spec", "affinity"): (None, 1), ("x", "y"): ("x", "y"), ("x", "z"): (None, None)},
+        {("spec", "containers", "c", "image"): ("i", "evil")},
+        {("spec", "hostNetwork"): (None, True), ("spec", "hostname"): ("a", None)},
+    ],
+)
+@tools
+def test_a_forged_record_brings_nothing_in(noted: Any, tool: Any) -> None:
+    author = Author(tool)
+    first = author.applies(EVERYTHING)
+    author.noted = noted
+    assert author.applies(EVERYTHING) == first

@@ -1,0 +1,98 @@
+"""Who wrote what, as the API server and kubectl have noted it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from webhook.core.authors import APPLIED, Authors
+from webhook.core.pointer import ROOT, Path
+
+TEMPLATE = Path(("spec", "template"))
+GPU = "nvidia.com/gpu"
+RESOURCES = ("spec", "containers", "c", "resources")
+TERMS = ("spec", "affinity", "nodeAffinity", "required", "nodeSelectorTerms")
+
+FIELDS: dict[str, Any] = {
+    "f:spec": {
+        "f:containers": {
+            'k:{"name":"c"}': {
+                ".": {},
+                "f:resources": {"f:limits": {f"f:{GPU}": {}}},
+                "f:volumeMounts": {'k:{"mountPath":"/v"}': {".": {}, "f:name": {}}},
+            }
+        },
+        "f:affinity": {"f:nodeAffinity": {"f:required": {}}},
+        "f:nodeSelector": {},
+        "f:tolerations": {},
+        "f:volumes": {".": {}, 'k:{"name":"v"}': {".": {}, "f:emptyDir": {}}},
+    }
+}
+
+
+def managed(operation: str, fields: Any = FIELDS) -> dict[str, Any]:
+    entry = {"manager": "m", "operation": operation, "fieldsV1": fields}
+    return {"metadata": {"managedFields": [entry]}}
+
+
+@pytest.mark.parametrize(
+    ("key", "wrote"),
+    [
+        ((*RESOURCES, "limits", GPU), True),
+        ((*RESOURCES, "limits", "other"), False),
+        ((*RESOURCES, "requests", GPU), False),
+        (("spec", "containers", "other", "resources", "limits", GPU), False),
+        (("spec", "containers", "c", "volumeMounts", "/v"), True),
+        (("spec", "containers", "c", "env", "PATH"), False),
+        (("spec", "tolerations"), True),
+        (("spec", "volumes", "v"), True),
+        (("spec", "volumes", "w"), False),
+        (TERMS, True),
+        (("spec", "affinity", "podAffinity", "x"), False),
+        (("spec", "hostname"), False),
+    ],
+)
+@pytest.mark.parametrize("operation", ["Apply", "Update"])
+def test_fields_that_a_client_sets_are_its_own(
+    operation: str, key: tuple[str, ...], *, wrote: bool
+) -> None:
+    authors = Authors(managed(operation))
+    assert authors.wrote(ROOT, key) is wrote
+    assert authors.declared(ROOT, key) is (wrote and operation == "Apply")
+
+
+def test_labels_of_a_node_selector_that_was_not_applied_may_be_of_others() -> None:
+    key = ("spec", "nodeSelector", "a")
+    assert Authors(managed("Apply")).wrote(ROOT, key)
+    assert not Authors(managed("Update")).wrote(ROOT, key)
+    assert Authors(managed("Update")).wrote(ROOT, ("spec", "nodeSelector"))
+
+
+def test_fields_of_a_template_are_deeper() -> None:
+    authors = Authors(managed("Apply", {"f:spec": {"f:template": FIELDS}}))
+    assert authors.wrote(TEMPLATE, (*RESOURCES, "limits", GPU))
+    assert not authors.wrote(ROOT, (*RESOURCES, "limits", GPU))
+    assert not authors.wrote(Path(("spec", "tasks", 0, "template")), (*RESOURCES, "limits", GPU))
+
+
+def test_what_kubectl_applied_is_declared() -> None:
+    template = {"spec": {"containers": [{"name": "c", "resources": {"limits": {GPU: 1}}}]}}
+    manifest = json.dumps({"spec": {"template": template}})
+    authors = Authors({"metadata": {"annotations": {APPLIED: manifest}}})
+    assert authors.declared(TEMPLATE, (*RESOURCES, "limits", GPU))
+    assert authors.wrote(TEMPLATE, (*RESOURCES, "limits", GPU))
+    assert not authors.declared(TEMPLATE, (*RESOURCES, "limits", "other"))
+    assert not authors.declared(Path(("spec", "x", 0)), (*RESOURCES, "limits", GPU))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", "[" * 100_000, 7, None, '{"spec":[]}'])
+def test_what_nobody_can_read_declares_nothing(text: object) -> None:
+    authors = Authors({"metadata": {"annotations": {APPLIED: text}}})
+    assert not authors.declared(TEMPLATE, (*RESOURCES, "limits", GPU))
+
+
+@pytest.mark.parametrize("entries", [None, 7, [7], [{}], [{"fieldsV1": 7}]])
+def test_odd_managed_fields_name_nobody(entries: object) -> None:
+    assert not Authors({"metadata": {"managedFields": entries}}).wrote(ROOT, ("spec", "hostname"))

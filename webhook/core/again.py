@@ -1,0 +1,231 @@
+"""Pods and templates that are sent again by an author who still writes the legacy words.
+
+What a repair took away the author's tool brings back, and what it wrote the tool leaves in place.
+So an update is taken apart first: what the repair wrote goes, and the author's words are translated
+anew. If they come to what is stored, then what is stored is the answer.
+"""
+
+from __future__ import annotations
+
+import copy
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.authors import Authors
+from webhook.core.draft import Draft
+from webhook.core.engine import run
+from webhook.core.errors import EditError
+from webhook.core.findings import Verdict
+from webhook.core.leaves import Leaves, changes
+from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
+from webhook.core.pod import KINDS, Pod
+from webhook.core.pointer import ROOT
+from webhook.core.stored import agrees, as_it_was, is_still_right, model_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.core.edits import Edit
+    from webhook.core.leaves import Change, Key
+    from webhook.core.pointer import Path
+    from webhook.core.rule import Context, Rule
+    from webhook.core.settings import Settings
+
+    Raw = dict[str, Any]
+
+_LEGACY = "GPU1"  # the family of rules that translate legacy words
+_TOLERATIONS: Key = ("spec", "tolerations")
+_PLACEMENT = ("nodeSelector", "affinity")
+
+
+def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
+    """Translate the legacy words that this update of a pod brings, and nothing else.
+
+    Nearly nothing of a pod may change. If the words say what is stored, the stored spec is sent; if
+    not, the API server sees what they say today, and refuses it. A pod that is stored under a
+    legacy name was made while nobody repaired it, and stays as it is.
+    """
+    stored = Pod(old)
+    if stored.names_legacy_resource(cx.settings):
+        return Verdict((), obj, [])
+    as_then, then, draft = as_it_was(cx, stored), Leaves(old), Draft(obj)
+    at_work = _at_work(rules, old, as_then)
+    touched = _touched(obj, at_work, cx)
+    ours = _unwritten(Leaves(obj), then, touched, Authors(obj), cx.settings)
+    author, trial = _taken_apart(draft, ROOT, ours)
+    run(rules, trial, as_then)
+    verdict = run(at_work, obj, cx, draft=draft)
+    _keep_fields(Draft(trial), ours)
+    _keep_fields(draft, ours)
+    now, tried = Leaves(obj), Leaves(trial)
+    made = {**changes(author, now.values), **changes(author, tried.values), **ours}
+    keys = [key for key in {**made, _TOLERATIONS: None} if key[0] == "spec"]
+    if agrees(Pod(trial), stored, keys, (tried, then), as_then):
+        _restore(draft, ROOT, then, [*keys, *_placement(now), *_placement(then)])
+    return replace(verdict, patch=draft.patch())
+
+
+def template(  # noqa: PLR0913  # what is sent, what is stored, and what is known of both
+    draft: Draft,
+    at: Path,
+    old: Raw | None,
+    rules: Sequence[Rule],
+    cx: Context,
+    *,
+    noted: Mapping[Key, Change],
+    authors: Authors,
+    may_change: bool,
+) -> tuple[Verdict, dict[Key, Change] | None]:
+    """Repair the template at `at`, from what its author writes now.
+
+    `noted` is what the last repair changed, and `old` the object that is stored, or None. Gives
+    what this repair changed, or None if there was nothing to repair. Where the author writes what
+    was written then, the stored template stays: for as long as it is right, or always if it may
+    not change.
+    """
+    obj, then = draft.object, Leaves(old or {}, at if old else ROOT)
+    sent = Leaves(obj, at)
+    touched = _touched(Pod(obj, at).raw, rules, cx) | {
+        _unit(key)
+        for key, (before, _) in noted.items()
+        if before is not None and sent.values.get(key) == before
+    }
+    if not touched:
+        return run(rules, obj, cx, at, draft=draft), None
+    if noted:
+        ours = _noted(sent, then, touched, noted, authors)
+    else:
+        ours = _unwritten(sent, then, touched, authors, cx.settings)
+    author, trial = _taken_apart(draft, at, ours)
+    verdict = run(rules, obj, cx, at, draft=draft)
+    now = Leaves(obj, at)
+    kept = {key: change for key, change in noted.items() if _unit(key) not in touched}
+    noted = {key: change for key, change in noted.items() if key not in kept}
+    keys = [*{**noted, **changes(author, now.values), **ours}]
+    if old is not None:
+        stored = Pod(old, at)
+        if noted:
+            same = _are_the_words_of(then, noted, author, keys)
+        else:
+            as_then = as_it_was(cx, stored)
+            run(rules, trial, as_then)
+            same = agrees(Pod(trial), stored, keys, (Leaves(trial), then), as_then)
+            keys += [*_placement(now), *_placement(then)]
+        if same and (not may_change or is_still_right(Pod(obj, at), stored, cx)):
+            _restore(draft, at, then, keys)
+    made = changes(author, Leaves(obj, at).values)
+    return replace(verdict, patch=draft.patch()), {**kept, **made}
+
+
+def _apply(draft: Draft, edits: Iterable[Edit]) -> None:
+    """Make all of these edits or, in a pod whose members are of odd types, none."""
+    with suppress(EditError):
+        draft.apply(edits)
+
+
+def _touched(raw: Raw, rules: Sequence[Rule], cx: Context) -> set[Key]:
+    """The units of this pod, or template, that the rules would change."""
+    trial = copy.deepcopy(raw)
+    before = Leaves(raw)
+    run(rules, trial, cx)
+    return {_unit(key) for key in changes(before.values, Leaves(trial).values)}
+
+
+def _unit(key: Key) -> Key:
+    """The leaves that one repair changes together: legacy words, and what stands for them."""
+    if key[1] in KINDS and "resources" in key[3:4]:
+        return key[:4]
+    if key[1] in _PLACEMENT or key[-1] == AFFINITY_ANNOTATION:
+        return ("placement",)
+    if key == _TOLERATIONS or key[-1] == TOLERATIONS_ANNOTATION:
+        return _TOLERATIONS
+    if key[1] == "volumes" or "env" in key[3:4] or "volumeMounts" in key[3:4]:
+        return ("volumes",)
+    return ("fields",)
+
+
+def _noted(
+    sent: Leaves, then: Leaves, touched: set[Key], noted: Mapping[Key, Change], authors: Authors
+) -> dict[Key, Any]:
+    """What the last repair added, where this update brings the words for it and not the value."""
+    return {
+        key: value
+        for key, (before, after) in noted.items()
+        if before is None and _unit(key) in touched
+        if (value := sent.values.get(key)) is not None
+        if value in (after, then.values.get(key)) and not authors.declared(sent.at, key)
+    }
+
+
+def _unwritten(
+    sent: Leaves, then: Leaves, touched: set[Key], authors: Authors, settings: Settings
+) -> dict[Key, Any]:
+    """What is stored and no author wrote, where it would win over the words, or be joined to them.
+
+    Without a record it may be ours or another webhook's: then it has to come out again.
+    """
+    return {
+        key: value
+        for key, value in sent.values.items()
+        if _unit(key) in touched and then.values.get(key) == value
+        if _is_of_words(key, settings) and not authors.wrote(sent.at, key)
+    }
+
+
+def _is_of_words(key: Key, settings: Settings) -> bool:
+    match _unit(key):
+        case (_, _, _, "resources"):
+            return settings.is_gpu(key[-1])
+        case ("placement",):
+            return key[1] == "affinity" or key[-1] in model_labels(settings)
+        case ("fields",):
+            return key[0] == "spec"
+        case _:
+            return False
+
+
+def _taken_apart(draft: Draft, at: Path, ours: Iterable[Key]) -> tuple[dict[Key, Any], Raw]:
+    """Take out what is ours; the leaves that are then the author's, and a copy of the pod."""
+    leaves = Leaves(draft.object, at)
+    _apply(draft, leaves.edits_to(dict.fromkeys(ours)))
+    return Leaves(draft.object, at).copied(), copy.deepcopy(Pod(draft.object, at).raw)
+
+
+def _keep_fields(draft: Draft, ours: Mapping[Key, Any]) -> None:
+    """Put fields back that no word stands for any more: the API server sets some by itself."""
+    leaves = Leaves(draft.object)
+    fields = {k: value for k, value in ours.items() if _unit(k) == ("fields",)}
+    _apply(draft, leaves.edits_to({k: v for k, v in fields.items() if k not in leaves.values}))
+
+
+def _at_work(rules: Sequence[Rule], old: Raw, cx: Context) -> list[Rule]:
+    """The rules on legacy words, without those that let what they would change be stored."""
+    legacy = [rule for rule in rules if rule.CODE.startswith(_LEGACY)]
+    wide = replace(cx, settings=replace(cx.settings, scope="all-legacy"))
+    found = run(legacy, copy.deepcopy(old), wide).findings
+    idle = {each.code for each in found if each.action == "repaired"}
+    return [rule for rule in legacy if rule.CODE not in idle]
+
+
+def _are_the_words_of(
+    then: Leaves, noted: Mapping[Key, Change], author: Mapping[Key, Any], keys: Iterable[Key]
+) -> bool:
+    """Whether the author writes at these leaves what was written before the last repair."""
+    for key in keys:
+        value = then.values.get(key)
+        before, after = noted.get(key, (value, value))
+        if author.get(key) != (before if value == after else value):
+            return False
+    return True
+
+
+def _placement(leaves: Leaves) -> list[Key]:
+    return [key for key in leaves.values if key[1] in _PLACEMENT]
+
+
+def _restore(draft: Draft, at: Path, then: Leaves, keys: Iterable[Key]) -> None:
+    """Give these leaves the values that are stored, and lists their order."""
+    wanted = {key: then.values.get(key) for key in keys}
+    _apply(draft, Leaves(draft.object, at).edits_to(wanted))
+    _apply(draft, Leaves(draft.object, at).ordered_as(then))

@@ -1,0 +1,115 @@
+"""What in an object somebody wrote, and what an admission webhook added.
+
+The API server notes which fields a client sets before webhooks see the object (managedFields), and
+kubectl keeps what it applied. What neither names was added on the way in. Both can be forged: they
+decide what is taken for the author's word in the author's own object, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.leaves import Leaves
+from webhook.core.pod import KINDS, as_items, as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.core.leaves import Key
+    from webhook.core.pointer import Path
+
+    Raw = dict[str, Any]
+
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_ITEMS = {
+    **dict.fromkeys(KINDS, "name"),
+    "volumes": "name",
+    "env": "name",
+    "volumeMounts": "mountPath",
+}
+
+
+class Authors:
+    """Who wrote what in an object, and so in the pod templates in it."""
+
+    __slots__ = ("_applied", "_declared", "_manifest", "_sent")
+
+    def __init__(self, obj: Raw) -> None:
+        metadata = as_map(obj.get("metadata"))
+        self._manifest = _manifest(as_map(metadata.get("annotations")).get(APPLIED))
+        entries = [entry for _, entry in as_items(metadata.get("managedFields"))]
+        self._applied, self._sent = (
+            _merged(
+                as_map(e.get("fieldsV1")) for e in entries if (e.get("operation") == "Apply") is by
+            )
+            for by in (True, False)
+        )
+        self._declared: dict[Path, frozenset[Key]] = {}
+
+    def declared(self, at: Path, key: Key) -> bool:
+        """Whether an applied manifest has this leaf of the pod, or template, at `at`."""
+        return self._is_in_manifest(at, key) or _owns(_fields(self._applied, at), key, applied=True)
+
+    def wrote(self, at: Path, key: Key) -> bool:
+        """Whether any author wrote this leaf, in whatever way."""
+        return self.declared(at, key) or _owns(_fields(self._sent, at), key, applied=False)
+
+    def _is_in_manifest(self, at: Path, key: Key) -> bool:
+        if at not in self._declared:
+            try:
+                self._declared[at] = frozenset(Leaves(self._manifest, at).values)
+            except (LookupError, TypeError):
+                self._declared[at] = frozenset()
+        return key in self._declared[at]
+
+
+def _manifest(text: object) -> Raw:
+    """What kubectl applied; an empty map if that cannot be read."""
+    try:
+        return as_map(json.loads(text)) if isinstance(text, str) else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _merged(all_fields: Iterable[Raw]) -> Raw:
+    """All fields that any of these name: whoever asks does so once, not of each."""
+    merged: Raw = {}
+    waiting = [(merged, fields) for fields in all_fields]
+    while waiting:
+        into, fields = waiting.pop()
+        for name, inside in fields.items():
+            if isinstance(inside, dict):
+                waiting.append((into.setdefault(name, {}), inside))
+    return merged
+
+
+def _fields(fields: Raw, at: Path) -> Raw:
+    for token in at:
+        fields = as_map(fields.get(f"f:{token}"))
+    return fields
+
+
+def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:
+    """Whether these fieldsV1 name the leaf, or a map around it that has one owner as a whole.
+
+    A nodeSelector is such a map, and others put labels into it, too, unless it was applied.
+    """
+    here, names = fields, list(key)
+    while names:
+        name = names.pop(0)
+        there = here.get(f"f:{name}")
+        if not isinstance(there, dict):
+            return False
+        here = there
+        if name in _ITEMS and names:
+            item = json.dumps(
+                {_ITEMS[name]: names.pop(0)}, separators=(",", ":"), ensure_ascii=False
+            )
+            there = here.get(f"k:{item}")
+            if not isinstance(there, dict):
+                return False
+            here = there
+        elif not here:
+            return applied or name != "nodeSelector" or not names
+    return True

@@ -1,0 +1,68 @@
+"""What a repair of templates wrote, and instead of what: kept in the workload's own metadata.
+
+Whoever may write the workload may write this too. So it is read as a hint: it names leaves of the
+template that may be ours, each with the value that it then must have, and brings in no value.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.pod import as_map
+from webhook.core.pointer import Path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.core.leaves import Change, Key
+
+    Record = dict[str, dict[Key, Change]]  # by the JSON Pointer of the template
+
+ANNOTATION = "gpu-webhook.dev/template-repair"
+LARGEST = 64 * 1024  # characters; a repair that needs more keeps no record
+_MOST = 256 * 1024  # bytes of all annotations of an object: the API server refuses more
+_PAIR = 2
+
+
+def read(metadata: Mapping[str, Any]) -> Record:
+    """The record in these metadata; an empty one if it is missing, or not of this shape."""
+    text = as_map(metadata.get("annotations")).get(ANNOTATION)
+    if not isinstance(text, str) or len(text) > LARGEST:
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return {
+        at: {
+            key: (pair[0], pair[1])
+            for pointer, pair in as_map(noted).items()
+            if len(key := _key(pointer)) > 1 and isinstance(pair, list) and len(pair) == _PAIR
+        }
+        for at, noted in as_map(found).items()
+    }
+
+
+def written(record: Record, annotations: Mapping[str, Any]) -> str:
+    """The record as text; empty if there is nothing to note, or no room for it among these."""
+    kept = {
+        at: {str(Path(key)): list(change) for key, change in noted.items()}
+        for at, noted in record.items()
+        if any(before is not None for before, _ in noted.values())  # else nothing comes back
+    }
+    if not kept:
+        return ""
+    text = json.dumps(kept, separators=(",", ":"), sort_keys=True)
+    others = sum(
+        len(str(part).encode("utf-8", "replace"))
+        for item in annotations.items()
+        if item[0] != ANNOTATION
+        for part in item
+    )
+    fits = len(text) <= LARGEST and len(ANNOTATION) + len(text) + others <= _MOST
+    return text if fits else ""
+
+
+def _key(pointer: str) -> Key:
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])

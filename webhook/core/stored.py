@@ -1,0 +1,193 @@
+"""Whether a pod that is stored says today what its author's legacy words say.
+
+The cluster, and the settings, may have changed since it was repaired. So the words are translated
+for the cluster that the stored pod speaks of: its nodes carry the models that the pod names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.pod import PREFERRED, REQUIRED, as_items, as_map
+from webhook.core.settings import MODEL_PROFILES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.core.leaves import Key, Leaves
+    from webhook.core.pod import Pod
+    from webhook.core.rule import Context
+    from webhook.core.settings import Settings
+
+    Raw = dict[str, Any]
+    Requirement = tuple[str, str, frozenset[str]]  # key, operator, values
+    Terms = list[tuple[Any, frozenset[Requirement]]]  # each with its weight
+    Split = tuple[set[Requirement], dict[tuple[str, str], set[str]]]
+
+_MOST_MODELS = 256
+_PLACEMENT = ("nodeSelector", "affinity")
+
+
+def as_it_was(cx: Context, stored: Pod) -> Context:
+    """The context in which the stored pod was repaired, as far as the pod itself tells."""
+    settings = cx.settings
+    named = {name for each in stored.containers for name in each.gpus(settings)}
+    if len(named) == 1:
+        settings = replace(settings, gpu_resource=named.pop())
+    key, values = _models(stored, settings)
+    if not values:
+        return replace(cx, settings=settings)
+    settings = replace(settings, models=replace(settings.models, label=key))
+    gpus = {settings.gpu_resource: 1}
+    known = cx.inventory if cx.inventory is not None else Inventory()
+    classes = tuple(
+        NodeClass({key: value}, tuple(known.taints), gpus)
+        for value in sorted(values)[:_MOST_MODELS]
+    )
+    inventory = replace(known, classes=classes, published=None)
+    return replace(cx, settings=settings, inventory=inventory)
+
+
+def agrees(
+    made: Pod, stored: Pod, at: Iterable[Key], leaves: tuple[Leaves, Leaves], cx: Context
+) -> bool:
+    """Whether what was made of the author's words says the same as the stored pod, at these leaves.
+
+    The stored pod may name fewer spellings of a model, and tolerate more taints of GPU nodes.
+    """
+    now, then = (each.values for each in leaves)
+    for key in at:
+        if key[1] in _PLACEMENT and key[2:3] not in (("podAffinity",), ("podAntiAffinity",)):
+            continue
+        if key == ("spec", "tolerations"):
+            if not _tolerated(now.get(key), then.get(key), cx.settings):
+                return False
+        elif now.get(key) != then.get(key):
+            return False
+    keys = model_labels(cx.settings)
+    return _says_no_more(_required(made), _required(stored), keys) and _says_no_more(
+        _preferred(made), _preferred(stored), keys
+    )
+
+
+def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
+    """Whether a template that was repaired from the same words may stay as it is.
+
+    Not if the settings name other resources or another label now, and not if none of the models
+    that it names is in the cluster while others that the words stand for are.
+    """
+    names = [
+        {name for c in pod.containers for name in c.gpus(cx.settings)} for pod in (made, stored)
+    ]
+    if names[0] != names[1]:
+        return False
+    wanted, held = (set(_values(pod, cx.settings.models.key)) for pod in (made, stored))
+    there = cx.inventory.values(cx.settings.models.key) if cx.inventory is not None else frozenset()
+    return bool(held & there) or not wanted & there if held else not wanted
+
+
+def model_labels(settings: Settings) -> frozenset[str]:
+    """The node labels that have named models, whatever the profile was."""
+    return frozenset({settings.models.key, *(each.label for each in MODEL_PROFILES.values())})
+
+
+def _models(stored: Pod, settings: Settings) -> tuple[str, set[str]]:
+    """The label under which the pod names models, the one of the settings first; its values."""
+    first = settings.models.key
+    for key in (first, *sorted(model_labels(settings) - {first})):
+        values = set(_values(stored, key))
+        if values:
+            return key, values
+    return first, set()
+
+
+def _values(pod: Pod, label: str) -> Iterator[str]:
+    for _, term in (*_required(pod), *_preferred(pod)):
+        for key, _, values in term:
+            if key == label:
+                yield from values
+
+
+def _required(pod: Pod) -> Terms:
+    """What each required term asks for, together with nodeSelector."""
+    selector = frozenset(
+        (key, "In", frozenset({str(value)})) for key, value in pod.node_selector.items()
+    )
+    terms = as_items(as_map(_node_affinity(pod).get(REQUIRED)).get("nodeSelectorTerms"))
+    return [(None, selector | _term(term)) for _, term in terms] or [(None, selector)]
+
+
+def _preferred(pod: Pod) -> Terms:
+    return [
+        (each.get("weight"), _term(as_map(each.get("preference"))))
+        for _, each in as_items(_node_affinity(pod).get(PREFERRED))
+    ]
+
+
+def _node_affinity(pod: Pod) -> Raw:
+    return as_map(pod.affinity.get("nodeAffinity"))
+
+
+def _term(term: Raw) -> frozenset[Requirement]:
+    return frozenset(
+        (f"{prefix}{each.get('key')}", str(each.get("operator")), _texts(each.get("values")))
+        for prefix, listed in (("", "matchExpressions"), ("field ", "matchFields"))
+        for _, each in as_items(term.get(listed))
+    )
+
+
+def _texts(values: object) -> frozenset[str]:
+    return frozenset(map(str, values)) if isinstance(values, list) else frozenset()
+
+
+def _says_no_more(made: Terms, stored: Terms, labels: frozenset[str]) -> bool:
+    """Whether the terms are the same, but for models that the stored ones do not name."""
+    return len(made) == len(stored) and all(
+        weight == other and _covers(_parted(now, labels), _parted(then, labels))
+        for (weight, now), (other, then) in zip(made, stored, strict=True)
+    )
+
+
+def _parted(term: frozenset[Requirement], labels: frozenset[str]) -> Split:
+    """The requirements on anything but models; and the models, by label and operator."""
+    models: dict[tuple[str, str], set[str]] = {}
+    others = set()
+    for key, operator, values in term:
+        if key in labels:
+            models.setdefault((key, operator), set()).update(values)
+        else:
+            others.add((key, operator, values))
+    return others, models
+
+
+def _covers(now: Split, then: Split) -> bool:
+    return (
+        now[0] == then[0]
+        and now[1].keys() == then[1].keys()
+        and all(now[1][each] >= values for each, values in then[1].items())
+    )
+
+
+def _tolerated(made: object, stored: object, settings: Settings) -> bool:
+    """Whether the stored pod tolerates what is tolerated now, and else only taints of GPU nodes."""
+    now, then = (Counter(_text(each) for _, each in as_items(listed)) for listed in (made, stored))
+    more = then - now
+    return not now - then and all(
+        _text(each) not in more or _is_of_gpus(each, settings) for _, each in as_items(stored)
+    )
+
+
+def _text(toleration: Raw) -> str:
+    return json.dumps(toleration, sort_keys=True)
+
+
+def _is_of_gpus(toleration: Raw, settings: Settings) -> bool:
+    """Whether this is a toleration that missing-toleration may add."""
+    taint = tuple(str(toleration.get(each, "")) for each in ("key", "value", "effect"))
+    return settings.is_gpu(taint[0]) or any(
+        taint == (each.key, each.value, each.effect) for each in settings.taints
+    )
