@@ -329,7 +329,10 @@ def test_deprecated_node_labels_are_written_as_todays(old: str, new: str) -> Non
     node = Section(
         {
             REQUIRED: {"nodeSelectorTerms": [term(requirement("In", "a", key=old), A), {}]},
-            PREFERRED: [{"preference": term({"key": old, "operator": "Exists"})}, {}],
+            PREFERRED: [
+                {"preference": term({"key": old, "operator": "Exists"}, {"operator": "Exists"})},
+                {},
+            ],
         }
     )
     pods = Section(
@@ -339,10 +342,13 @@ def test_deprecated_node_labels_are_written_as_todays(old: str, new: str) -> Non
         }
     )
     for section in (node, pods):
-        affinity.rename_labels(section, DEPRECATED_NODE_LABELS)
+        affinity.rename_labels(section, lambda key, _: dict(DEPRECATED_NODE_LABELS).get(key, key))
     assert node.value == {
         REQUIRED: {"nodeSelectorTerms": [term(requirement("In", "a", key=new), A), {}]},
-        PREFERRED: [{"preference": term({"key": new, "operator": "Exists"})}, {}],
+        PREFERRED: [
+            {"preference": term({"key": new, "operator": "Exists"}, {"operator": "Exists"})},
+            {},
+        ],
     }
     assert pods.value == {
         REQUIRED: [{"topologyKey": new}, {"labelSelector": term({"key": old})}],

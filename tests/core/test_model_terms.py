@@ -13,11 +13,12 @@ from webhook.core.rule import Context
 from webhook.core.settings import Models, Settings
 
 PRODUCT = "nvidia.com/gpu.product"
-P100S = ("Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")
+P100S = ("Tesla-P100-PCIE-12GB", "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")
 NODES = Inventory(
-    tuple(NodeClass({PRODUCT: each}, gpus={"g": 1}) for each in (*P100S, "Tesla-K80"))
+    tuple(NodeClass({PRODUCT: each}, gpus={"g": 1}) for each in (*P100S[1:], "Tesla-K80"))
 )
 CX = Context(inventory=NODES)
+CURE = "name the model as the nodes do"
 WHY = f"no node carries such a model under {PRODUCT}"
 
 
@@ -32,7 +33,12 @@ CHANGES = [
         on("In", "Tesla P100"), False, Change(Fate.CHANGE, PRODUCT, P100S), id="In: every variant"
     ),
     pytest.param(
-        on("NotIn", "Tesla P100"), False, Change(Fate.CHANGE, PRODUCT, P100S), id="NotIn: the same"
+        on("NotIn", "Tesla P100"),
+        False,
+        Change(
+            Fate.CHANGE, PRODUCT, tuple(sorted((*P100S, *(f"{each}-SHARED" for each in P100S))))
+        ),
+        id="NotIn: the same, and the shared ones",
     ),
     pytest.param(
         on("In", "Tesla P100", "Tesla-P100", "K80"),
@@ -41,23 +47,49 @@ CHANGES = [
         id="In: several models, each value once",
     ),
     pytest.param(
-        on("In", "Tesla K80", "M40", "M60"),
+        on("In", "Tesla K80", "M41", "M61"),
         False,
-        Change(Fate.CHANGE, PRODUCT, ("Tesla-K80",), ("M40", "M60"), WHY),
+        Change(Fate.CHANGE, PRODUCT, ("Tesla-K80",), ("M41", "M61"), WHY),
         id="In: an unmapped value beside a mapped one is dropped",
     ),
     pytest.param(
-        on("In", "Tesla M40", "Tesla_M40"),
+        on("In", "Tesla M41", "Tesla_M41"),
         False,
         Change(
             Fate.CHANGE,
             PRODUCT,
-            ("Tesla-M40", "Tesla_M40"),
-            ("Tesla M40", "Tesla_M40"),
+            ("Tesla-M41", "Tesla_M41"),
+            ("Tesla M41", "Tesla_M41"),
             WHY,
             waits=True,
         ),
         id="In: if nothing is mapped the sanitised forms make the pod wait",
+    ),
+    pytest.param(
+        on("In", "Tesla M60", "Voodoo", "Tesla M4"),
+        False,
+        Change(
+            Fate.CHANGE,
+            PRODUCT,
+            ("Tesla-M60", "Tesla-M4"),
+            ("Voodoo",),
+            WHY,
+            absent=("Tesla M60", "Tesla M4"),
+            absent_why=WHY,
+        ),
+        id="In: the pod waits for models that are known, though no node has them",
+    ),
+    pytest.param(
+        on("In", "Tesla M60", "Tesla K80"),
+        False,
+        Change(Fate.CHANGE, PRODUCT, ("Tesla-M60", "Tesla-K80")),
+        id="In: one of the models is there",
+    ),
+    pytest.param(
+        on("In", "Tesla M60"),
+        True,
+        Change(Fate.CHANGE, PRODUCT, ("Tesla-M60",)),
+        id="a preference for a model that a pool may have",
     ),
     pytest.param(
         on("In", "é", "()"),
@@ -66,21 +98,21 @@ CHANGES = [
         id="In: nothing is left of the values",
     ),
     pytest.param(
-        on("In", "M40"),
+        on("In", "M41"),
         True,
-        Change(Fate.NEVER, PRODUCT, None, ("M40",), WHY),
+        Change(Fate.NEVER, PRODUCT, None, ("M41",), WHY),
         id="a preference for what no node has goes",
     ),
     pytest.param(
-        on("NotIn", "M40"),
+        on("NotIn", "M41"),
         False,
-        Change(Fate.DROP, PRODUCT, None, ("M40",), WHY),
+        Change(Fate.DROP, PRODUCT, None, ("M41",), WHY),
         id="NotIn: what no node has is no exclusion",
     ),
     pytest.param(
-        on("NotIn", "M40"),
+        on("NotIn", "M41"),
         True,
-        Change(Fate.DROP, PRODUCT, None, ("M40",), WHY),
+        Change(Fate.DROP, PRODUCT, None, ("M41",), WHY),
         id="NotIn: also in a preference",
     ),
     pytest.param(
@@ -123,7 +155,7 @@ CARRIED = Context(
 @pytest.mark.parametrize(
     ("requirement", "expected"),
     [
-        pytest.param(on("In", "Tesla-K80", "M40"), Change(Fate.KEEP), id="it stays as it is"),
+        pytest.param(on("In", "Tesla-K80", "M41"), Change(Fate.KEEP), id="it stays as it is"),
         pytest.param(on("NotIn", "Tesla-K80"), Change(Fate.KEEP), id="NotIn too"),
         pytest.param(
             on("In", "Tesla-K80", "Tesla P100"),
@@ -155,28 +187,28 @@ TERMS = [
         {"matchExpressions": [ZONE, on("In", "K80")]}, False, Fate.CHANGE, [1], id="one changes"
     ),
     pytest.param(
-        {"matchExpressions": [on("NotIn", "M40")]},
+        {"matchExpressions": [on("NotIn", "M41")]},
         False,
         Fate.DROP,
         [0],
         id="all say nothing: the term is true of every node",
     ),
     pytest.param(
-        {"matchExpressions": [on("NotIn", "M40"), ZONE]},
+        {"matchExpressions": [on("NotIn", "M41"), ZONE]},
         False,
         Fate.CHANGE,
         [0],
         id="another requirement is left",
     ),
     pytest.param(
-        {"matchExpressions": [on("NotIn", "M40")], "matchFields": [{"key": "metadata.name"}]},
+        {"matchExpressions": [on("NotIn", "M41")], "matchFields": [{"key": "metadata.name"}]},
         False,
         Fate.CHANGE,
         [0],
         id="matchFields are left: a DaemonSet's pin",
     ),
     pytest.param(
-        {"matchExpressions": [ZONE, on("In", "M40"), on("NotIn", "M60")]},
+        {"matchExpressions": [ZONE, on("In", "M41"), on("NotIn", "M61")]},
         True,
         Fate.NEVER,
         [1, 2],
@@ -202,7 +234,7 @@ def test_what_becomes_of_a_term(
             id="values and key change, the rest stays",
         ),
         pytest.param(
-            {"matchExpressions": [on("NotIn", "M40"), ZONE], "matchFields": [1]},
+            {"matchExpressions": [on("NotIn", "M41"), ZONE], "matchFields": [1]},
             {"matchExpressions": [ZONE], "matchFields": [1]},
             id="a requirement that says nothing goes",
         ),
@@ -270,42 +302,90 @@ def test_whether_a_node_has_any_model(
 
 
 @pytest.mark.parametrize(
-    ("made", "text"),
+    ("made", "texts"),
     [
-        pytest.param(Change(Fate.CHANGE, PRODUCT, ("a",)), "", id="all is mapped: nothing"),
+        pytest.param(Change(Fate.CHANGE, PRODUCT, ("a",)), [], id="all is mapped: nothing"),
         pytest.param(
-            Change(Fate.CHANGE, PRODUCT, ("a",), ("M40",), "why"),
-            "'M40' stands for no GPU here and is dropped: why; name the model as the nodes do",
+            Change(Fate.CHANGE, PRODUCT, ("a",), absent=("M60", "M4"), absent_why="why"),
+            ["the pod waits for a node of the model 'M60' (and 1 more): why"],
+            id="what no node has now",
+        ),
+        pytest.param(
+            Change(Fate.CHANGE, PRODUCT, ("a",), ("M41",), "why"),
+            ["'M41' stands for no GPU here and is dropped: why; name the model as the nodes do"],
             id="a value beside others is dropped",
         ),
         pytest.param(
-            Change(Fate.CHANGE, PRODUCT, ("M-40",), ("M 40",), "why", waits=True),
-            "'M 40' stands for no GPU here, so the pod waits: why; name the model as the nodes do",
+            Change(Fate.CHANGE, PRODUCT, ("M-41",), ("M 41",), "why", waits=True),
+            [f"'M 41' stands for no GPU here, so the pod waits: why; {CURE}"],
             id="the only value makes the pod wait",
         ),
         pytest.param(
             Change(Fate.CHANGE, "", ("a",), ("a b",), "why"),
-            "'a b' is dropped: why; delete it",
+            ["'a b' is dropped: why; delete it"],
             id="what can be no value is dropped",
         ),
         pytest.param(
             Change(Fate.DROP, PRODUCT, None, ("a", "b", "c", "d"), "why"),
-            "'a' (and 3 more) stands for no GPU here and is dropped: why; "
-            "name the model as the nodes do",
+            [
+                f"'a' (and 3 more) stands for no GPU here and is dropped: why; {CURE}",
+            ],
             id="the first of many is named",
         ),
         pytest.param(
             Change(Fate.NEVER, PRODUCT, None, ("x" * 50,), "why"),
-            f"{'x' * 40!r} stands for no GPU here and is dropped: why; "
-            "name the model as the nodes do",
+            [
+                f"{'x' * 40!r} stands for no GPU here and is dropped: why; {CURE}",
+            ],
             id="a long one is cut",
         ),
         pytest.param(
             Change(Fate.NEVER, PRODUCT, None, ("a\nb",), "why"),
-            "'a\\nb' stands for no GPU here and is dropped: why; name the model as the nodes do",
+            ["'a\\nb' stands for no GPU here and is dropped: why; name the model as the nodes do"],
             id="a line end is shown as such",
         ),
     ],
 )
-def test_what_a_person_is_told(made: Change, text: str) -> None:
-    assert describe(made) == text
+def test_what_a_person_is_told(made: Change, texts: list[str]) -> None:
+    assert list(describe(made)) == texts
+
+
+BETA_ZONE, ZONE_OF_TODAY = (
+    "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/zone",
+)
+OF_TODAY = Inventory((NodeClass({ZONE_OF_TODAY: "a"}),))
+
+
+@pytest.mark.parametrize(
+    ("requirement", "inventory", "today"),
+    [
+        pytest.param(on("In", "a", key=BETA_ZONE), OF_TODAY, True, id="nodes have today's alone"),
+        pytest.param(on("In", "b", key=BETA_ZONE), OF_TODAY, False, id="no node has the value"),
+        pytest.param(
+            {"key": BETA_ZONE, "operator": "Exists"}, OF_TODAY, True, id="any value will do"
+        ),
+        pytest.param(
+            {"key": BETA_ZONE, "operator": "Exists"}, Inventory(), False, id="nodes have neither"
+        ),
+        pytest.param(
+            on("In", "a", key=BETA_ZONE),
+            Inventory((NodeClass({ZONE_OF_TODAY: "a", BETA_ZONE: "a"}),)),
+            False,
+            id="nodes have both: it can run",
+        ),
+        pytest.param(on("In", "a", key=BETA_ZONE), None, False, id="nothing is known of nodes"),
+        pytest.param(on("In", "a", key=ZONE_OF_TODAY), OF_TODAY, False, id="today's label"),
+        pytest.param({"key": 7, "operator": "Exists"}, OF_TODAY, False, id="no label at all"),
+    ],
+)
+def test_a_label_that_was_beta_once(
+    requirement: dict[str, Any], inventory: Inventory | None, *, today: bool
+) -> None:
+    renamed = Change(Fate.CHANGE, ZONE_OF_TODAY, was=BETA_ZONE)
+    cx = Context(inventory=inventory, stuck=True)
+    made = change(requirement, cx, preferred=False)
+    assert made == (renamed if today else Change(Fate.KEEP))
+    assert change(requirement, cx, preferred=True) == Change(Fate.KEEP)
+    can_run = Context(inventory=inventory)
+    assert change(requirement, can_run, preferred=False) == Change(Fate.KEEP)

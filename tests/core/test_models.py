@@ -116,31 +116,96 @@ def cluster(*products: str) -> Inventory:
     return Inventory(tuple(NodeClass({PRODUCT: each}, gpus={"g": 1}) for each in products))
 
 
-P100S = ("Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")
+P100S = ("Tesla-P100-PCIE-12GB", "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")
+NEW_P100 = "NVIDIA-Tesla-P100-NVL-24GB"
+ABSENT = f"no node carries such a model under {PRODUCT}"
+
+
+def only_as(part: str, setting: str) -> str:
+    return f"nodes have it only as {part}: set models.{setting} to true to take that"
 
 
 @pytest.mark.parametrize(
-    ("legacy", "inventory", "values"),
+    ("legacy", "inventory", "expected"),
     [
-        pytest.param("Tesla P100", cluster(*P100S, "Tesla-K80"), P100S, id="all its variants"),
-        pytest.param("Tesla P100", cluster("Tesla-P100-SXM2-16GB"), P100S[1:], id="those there"),
-        pytest.param("tesla_k80", cluster("Tesla-K80"), ("Tesla-K80",), id="another spelling"),
-        pytest.param("Tesla K80", cluster("tesla-k80"), ("tesla-k80",), id="the node's spelling"),
-        pytest.param("Tesla M40", cluster("Tesla-K80"), (), id="no such node"),
         pytest.param(
-            "K80", cluster("K80", "", "K80 x"), ("K80",), id="what is no value is left out"
+            "Tesla P100",
+            cluster(P100S[1], "Tesla-K80"),
+            Match(P100S),
+            id="what nodes carry, and what the table knows: a pool may be at zero",
         ),
-        pytest.param("K80", cluster("K80-SHARED"), (), id="a shared one is not meant"),
+        pytest.param(
+            "Tesla P100", cluster(NEW_P100), Match((NEW_P100, *P100S)), id="nodes know one more"
+        ),
+        pytest.param(
+            "tesla_k80", cluster("Tesla-K80"), Match(("Tesla-K80",)), id="another spelling"
+        ),
+        pytest.param(
+            "Tesla K80",
+            cluster("tesla-k80"),
+            Match(("Tesla-K80", "tesla-k80")),
+            id="the node's spelling beside the table's",
+        ),
+        pytest.param(
+            "Tesla M60",
+            cluster("Tesla-K80"),
+            Match(("Tesla-M60",), ABSENT),
+            id="no such node now: the table's",
+        ),
+        pytest.param(
+            "Voodoo 2", cluster("Tesla-K80"), Match((), ABSENT), id="a model that nobody knows"
+        ),
+        pytest.param(
+            "Voodoo 2", cluster("Voodoo-2"), Match(("Voodoo-2",)), id="that nodes alone know"
+        ),
+        pytest.param(
+            "K80",
+            cluster("K80", "", "K80 x"),
+            Match(("K80", "Tesla-K80")),
+            id="what is no value is left out",
+        ),
+        pytest.param(
+            "K80",
+            cluster("K80-SHARED"),
+            Match(("Tesla-K80",), only_as("K80-SHARED", "shared")),
+            id="only a shared one is there",
+        ),
+        pytest.param(
+            "A30",
+            cluster("NVIDIA-A30-MIG-1g.6gb"),
+            Match(("NVIDIA-A30",), only_as("NVIDIA-A30-MIG-1g.6gb", "mig")),
+            id="only slices are there",
+        ),
+        pytest.param(
+            "Voodoo 2",
+            cluster("Voodoo-2-SHARED"),
+            Match((), only_as("Voodoo-2-SHARED", "shared")),
+            id="only a shared one, of a model that the table does not know",
+        ),
     ],
 )
-def test_with_an_inventory_a_model_is_what_its_nodes_carry(
-    legacy: str, inventory: Inventory, values: tuple[str, ...]
+def test_with_an_inventory_a_model_is_what_nodes_carry_and_the_table_knows(
+    legacy: str, inventory: Inventory, expected: Match
 ) -> None:
-    found = match(legacy, GFD, inventory)
-    assert found.values == values
-    assert not found.carried
-    assert bool(found.why) is not bool(values)
-    assert match(legacy, GFD, inventory) == found  # from memory
+    assert match(legacy, GFD, inventory) == expected
+    assert match(legacy, GFD, inventory) == expected  # from memory
+
+
+@pytest.mark.parametrize(
+    ("inventory", "values"),
+    [
+        pytest.param(
+            cluster("Tesla-K80-SHARED", "Tesla-K80-MIG-1g.5gb"),
+            ("Tesla-K80", "Tesla-K80-MIG-1g.5gb", "Tesla-K80-SHARED"),
+            id="what nodes carry",
+        ),
+        pytest.param(None, ("Tesla-K80", "Tesla-K80-SHARED"), id="the table"),
+    ],
+)
+def test_who_wants_none_of_a_model_wants_no_part_of_it(
+    inventory: Inventory | None, values: tuple[str, ...]
+) -> None:
+    assert match("K80", GFD, inventory, parts=True) == Match(values)
 
 
 @pytest.mark.parametrize("profile", ["gfd", "gke", "eks", "karpenter", "aks"])
@@ -195,8 +260,8 @@ def test_an_inventory_that_knows_no_models_leaves_it_to_the_table(inventory: Inv
 
 def test_a_pool_scaled_to_zero_still_tells_its_models() -> None:
     empty_pool = Inventory((NodeClass({PRODUCT: "Tesla-K80-24GB"}),))
-    assert match("K80", GFD, empty_pool) == Match(("Tesla-K80-24GB",))
-    assert match("M40", GFD, empty_pool).why == f"no node carries such a model under {PRODUCT}"
+    assert match("K80", GFD, empty_pool) == Match(("Tesla-K80", "Tesla-K80-24GB"))
+    assert match("M60", GFD, empty_pool) == Match(("Tesla-M60",), ABSENT)
 
 
 def test_nodes_that_still_carry_the_legacy_label_keep_the_constraint() -> None:
@@ -261,7 +326,7 @@ def test_if_no_gpu_node_carries_the_label_the_profile_to_choose_is_named(
     inventory: Inventory, hint: str
 ) -> None:
     assert match("Tesla K80", GFD, inventory) == Match(
-        why=f"no GPU node carries the label {PRODUCT}{hint}"
+        ("Tesla-K80",), f"no GPU node carries the label {PRODUCT}{hint}"
     )
 
 
@@ -275,8 +340,8 @@ def test_if_no_gpu_node_carries_the_label_the_profile_to_choose_is_named(
             (("Tesla K80", ("Kepler", "K80-X")),),
             "Tesla K80",
             cluster("Kepler", "Tesla-K80"),
-            ("Kepler",),
-            id="over the spelling, as far as nodes carry it",
+            ("K80-X", "Kepler"),
+            id="over the spelling, and over what nodes carry",
         ),
         pytest.param(
             (("K80", ("Kepler",)),), "Tesla K80", None, ("Tesla-K80",), id="for that name only"
@@ -304,11 +369,13 @@ def test_the_users_values_are_the_last_word(
 
 def test_the_users_settings_for_shared_and_sliced_gpus_are_heeded() -> None:
     inventory = cluster("A100-SHARED", "A100-MIG-1g.5gb", "A100")
-    assert match("A100", GFD, inventory).values == ("A100",)
-    assert match("A100", Models(shared=True), cluster("A100-SHARED")).values == ("A100-SHARED",)
-    assert match("A100", Models(mig=True), cluster("A100-MIG-1g.5gb")).values == (
-        "A100-MIG-1g.5gb",
-    )
+    known = match("A100", GFD, None).values
+    assert match("A100", GFD, inventory) == Match(("A100", *known))
+    shared = match("A100", Models(shared=True), cluster("A100-SHARED"))
+    assert set(shared.values) == {"A100-SHARED", *known, *(f"{each}-SHARED" for each in known)}
+    assert not shared.why
+    sliced = match("A100", Models(mig=True), cluster("A100-MIG-1g.5gb"))
+    assert sliced == Match(("A100-MIG-1g.5gb", *known))
 
 
 def test_the_users_own_label_is_asked() -> None:
@@ -316,11 +383,13 @@ def test_the_users_own_label_is_asked() -> None:
     assert match("K80", Models(label="own/model"), inventory).values == ("Tesla-K80",)
 
 
-def test_machine_sizes_stand_for_models_where_nodes_have_them() -> None:
+def test_machine_sizes_stand_for_models() -> None:
     label = "node.kubernetes.io/instance-type"
     inventory = Inventory((NodeClass({label: "Standard_NC12"}, gpus={"g": 1}),))
-    assert match("K80", Models(profile="aks"), inventory).values == ("Standard_NC12",)
-    assert match("V100", Models(profile="aks"), inventory).values == ()
+    sizes = match("K80", Models(profile="aks"), inventory)
+    assert "Standard_NC12" in sizes.values
+    assert not sizes.why
+    assert match("V100", Models(profile="aks"), inventory).why
 
 
 def test_a_text_that_is_too_long_for_a_model_is_none() -> None:

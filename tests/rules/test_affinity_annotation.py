@@ -19,6 +19,7 @@ from tests.rules.pods import (
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.engine import run
 from webhook.core.findings import Finding, Severity
+from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pointer import Path
 from webhook.core.rule import Context
 from webhook.core.settings import Affinity, Settings
@@ -512,18 +513,90 @@ def test_an_empty_list_of_namespaces(meaning: Any, note: str, more: Any) -> None
     ]
 
 
-def test_deprecated_labels_stay_unless_the_settings_rename_them() -> None:
-    old = node(term("beta.kubernetes.io/arch", "amd64"))
-    new = node(term("kubernetes.io/arch", "amd64"))
-    assert found(rule, said(old)) == [moved(Set(NODE, old["nodeAffinity"]))]
-    cx = Context(Settings(affinity=Affinity(rename_deprecated_labels=True)))
+BETA_ZONE, ZONE_OF_TODAY = (
+    "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/zone",
+)
+MASTER = "node-role.kubernetes.io/master"
+
+
+def carrying(*labels: dict[str, str]) -> Context:
+    return Context(inventory=Inventory(tuple(NodeClass(each) for each in labels)))
+
+
+@pytest.mark.parametrize(
+    ("cx", "requirement", "key"),
+    [
+        pytest.param(Context(), (BETA_ZONE, "a"), ZONE_OF_TODAY, id="nothing is known of nodes"),
+        pytest.param(
+            carrying({ZONE_OF_TODAY: "a"}), (BETA_ZONE, "a"), ZONE_OF_TODAY, id="today's alone"
+        ),
+        pytest.param(
+            carrying({ZONE_OF_TODAY: "a", BETA_ZONE: "a"}),
+            (BETA_ZONE, "a"),
+            ZONE_OF_TODAY,
+            id="both",
+        ),
+        pytest.param(carrying({}), (BETA_ZONE, "a"), ZONE_OF_TODAY, id="neither"),
+        pytest.param(
+            carrying({BETA_ZONE: "a"}), (BETA_ZONE, "a"), BETA_ZONE, id="the old one alone"
+        ),
+        pytest.param(
+            carrying({BETA_ZONE: "a"}),
+            (BETA_ZONE, "b"),
+            BETA_ZONE,
+            id="the old one alone, with another value",
+        ),
+        pytest.param(
+            carrying({BETA_ZONE: "a"}, {ZONE_OF_TODAY: "b"}),
+            (BETA_ZONE, "a"),
+            BETA_ZONE,
+            id="the old one alone where it has that value",
+        ),
+        pytest.param(Context(), ("beta.kubernetes.io/os", "linux"), "kubernetes.io/os", id="os"),
+        pytest.param(Context(), (MASTER, "a"), MASTER, id="a role only where the settings say so"),
+        pytest.param(
+            Context(Settings(affinity=Affinity(rename_deprecated_labels=True))),
+            (MASTER, "a"),
+            "node-role.kubernetes.io/control-plane",
+            id="and there it is",
+        ),
+        pytest.param(
+            Context(
+                Settings(affinity=Affinity(rename_deprecated_labels=True)),
+                carrying({BETA_ZONE: "a"}).inventory,
+            ),
+            (BETA_ZONE, "a"),
+            ZONE_OF_TODAY,
+            id="where the settings say so nodes are not asked",
+        ),
+    ],
+)
+def test_labels_that_were_beta_become_todays(
+    cx: Context, requirement: tuple[str, str], key: str
+) -> None:
+    old, new = node(term(*requirement)), node(term(key, requirement[1]))
     assert found(rule, said(old), cx) == [moved(Set(NODE, new["nodeAffinity"]))]
+
+
+@pytest.mark.parametrize(
+    ("cx", "key"),
+    [
+        pytest.param(Context(), ZONE_OF_TODAY, id="nothing is known of nodes"),
+        pytest.param(carrying({BETA_ZONE: "a"}), BETA_ZONE, id="nodes carry the old one alone"),
+    ],
+)
+def test_a_topology_key_that_was_beta(cx: Context, key: str) -> None:
+    obj = said({"podAntiAffinity": {REQUIRED: [{**NEAR, "topologyKey": BETA_ZONE}]}})
+    expected = moved(Set(ANTI, {REQUIRED: [{**NEAR, "topologyKey": key}]}))
+    assert found(rule, obj, cx) == [expected]
 
 
 def models(*values: str, operator: str = "In") -> dict[str, Any]:
     return term(LABEL, *values, operator=operator)
 
 
+P100S = ("Tesla-P100-PCIE-12GB", "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")
 INVENTORY = gpu_nodes({PRODUCT: "Tesla-K80"}, {PRODUCT: "Tesla-P100-PCIE-16GB"})
 ABSENT = f"no node carries such a model under {PRODUCT}; name the model as the nodes do"
 WAITS = reported(AT, f"'GTX' stands for no GPU here, so the pod waits: {ABSENT}")
@@ -535,7 +608,7 @@ DROPPED = reported(AT, f"'GTX' stands for no GPU here and is dropped: {ABSENT}")
     [
         pytest.param(
             {REQUIRED: terms(models("Tesla K80", "Tesla P100"))},
-            {REQUIRED: terms(term(PRODUCT, "Tesla-K80", "Tesla-P100-PCIE-16GB"))},
+            {REQUIRED: terms(term(PRODUCT, "Tesla-K80", *P100S))},
             [],
             id="the guide's models, as the nodes name them",
         ),
@@ -544,6 +617,18 @@ DROPPED = reported(AT, f"'GTX' stands for no GPU here and is dropped: {ABSENT}")
             {REQUIRED: terms(term(PRODUCT, "Tesla-K80"))},
             [],
             id="several spellings of one model (pattern 18)",
+        ),
+        pytest.param(
+            {REQUIRED: terms(models("Tesla M60"))},
+            {REQUIRED: terms(term(PRODUCT, "Tesla-M60"))},
+            [
+                reported(
+                    AT,
+                    "the pod waits for a node of the model 'Tesla M60': no node carries such a "
+                    f"model under {PRODUCT}",
+                )
+            ],
+            id="a model that no node has now: the table's values",
         ),
         pytest.param(
             {REQUIRED: terms(models("GTX"))},

@@ -35,6 +35,9 @@ NODES = gpu_nodes(
 )
 
 
+P100S = ("Tesla-P100-PCIE-12GB", "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")
+
+
 def on(inventory: Inventory | None = NODES, **models: Any) -> Context:
     return Context(Settings(models=Models(**models)), inventory)
 
@@ -75,6 +78,13 @@ def waits(value: str, why: str = ABSENT) -> str:
     return f"{value!r} stands for no GPU here, so the pod waits: {why}; {cure}"
 
 
+SHARED_ALONE = "nodes have it only as Tesla-T4-SHARED: set models.shared to true to take that"
+
+
+def absent(value: str, why: str = ABSENT) -> str:
+    return f"the pod waits for a node of the model {value!r}: {why}"
+
+
 def dropped(value: str, why: str = ABSENT) -> str:
     return f"{value!r} stands for no GPU here and is dropped: {why}; name the model as the nodes do"
 
@@ -113,10 +123,10 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
             [
                 repaired(
                     SELECTOR / LABEL,
-                    named("Tesla-P100-PCIE-16GB, Tesla-P100-SXM2-16GB"),
+                    named(", ".join(P100S)),
                     (
                         Remove(SELECTOR / LABEL),
-                        Set(TERMS, [term(PRODUCT, "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")]),
+                        Set(TERMS, [term(PRODUCT, *P100S)]),
                     ),
                 )
             ],
@@ -127,19 +137,17 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
             [
                 repaired(
                     SELECTOR / LABEL,
-                    named("Tesla-P100-PCIE-16GB, Tesla-P100-SXM2-16GB"),
+                    named(", ".join(P100S)),
                     (
                         Remove(SELECTOR / LABEL),
                         Set(
                             TERMS,
                             [
-                                PIN | term(PRODUCT, "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"),
+                                PIN | term(PRODUCT, *P100S),
                                 {
                                     "matchExpressions": [
                                         *ZONE["matchExpressions"],
-                                        *term(
-                                            PRODUCT, "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"
-                                        )["matchExpressions"],
+                                        *term(PRODUCT, *P100S)["matchExpressions"],
                                     ]
                                 },
                             ],
@@ -151,8 +159,41 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
         ),
         pytest.param(
             {"nodeSelector": {LABEL: "GTX-1080"}},
-            [reported(SELECTOR / LABEL, waits("GTX-1080"), (Rename(SELECTOR / LABEL, PRODUCT),))],
-            id="nodeSelector, a model that no node has (a Ti is another): the pod waits",
+            [
+                repaired(
+                    SELECTOR / LABEL,
+                    named("GeForce-GTX-1080, NVIDIA-GeForce-GTX-1080"),
+                    (
+                        Remove(SELECTOR / LABEL),
+                        Set(TERMS, [term(PRODUCT, "GeForce-GTX-1080", "NVIDIA-GeForce-GTX-1080")]),
+                    ),
+                ),
+                reported(SELECTOR, absent("GTX-1080")),
+            ],
+            id="nodeSelector, a model that no node has now (a Ti is another): the table's values",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "Tesla-M60"}},
+            [
+                repaired(
+                    SELECTOR / LABEL, named("Tesla-M60"), (Rename(SELECTOR / LABEL, PRODUCT),)
+                ),
+                reported(SELECTOR, absent("Tesla-M60")),
+            ],
+            id="nodeSelector, a model of one value that no node has now",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "Tesla-T4"}},
+            [
+                repaired(SELECTOR / LABEL, named("Tesla-T4"), (Rename(SELECTOR / LABEL, PRODUCT),)),
+                reported(SELECTOR, absent("Tesla-T4", SHARED_ALONE)),
+            ],
+            id="nodeSelector, a model that is there only as shared GPUs",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "Voodoo-2"}},
+            [reported(SELECTOR / LABEL, waits("Voodoo-2"), (Rename(SELECTOR / LABEL, PRODUCT),))],
+            id="nodeSelector, a model that nobody knows: the pod waits",
         ),
         pytest.param(
             {"nodeSelector": {LABEL: "Tesla-K80", PRODUCT: "Tesla-K80"}},
@@ -175,12 +216,12 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
             [
                 repaired(
                     TERMS / 0,
-                    named("Tesla-K80, Tesla-P100-PCIE-16GB, Tesla-P100-SXM2-16GB"),
+                    named("Tesla-K80, Tesla-P100-PCIE-12GB, Tesla-P100-PCIE-16GB, ..."),
                     (
                         Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),
                         Set(
                             TERMS / 0 / "matchExpressions" / 0 / "values",
-                            ["Tesla-K80", "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"],
+                            ["Tesla-K80", *P100S],
                         ),
                     ),
                 )
@@ -200,6 +241,21 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
                 ),
             ],
             id="required In, unmapped: sanitised as GFD does, so the pod waits",
+        ),
+        pytest.param(
+            {"affinity": required(models("Tesla M60"))},
+            [
+                repaired(
+                    TERMS / 0,
+                    named("Tesla-M60"),
+                    (
+                        Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),
+                        Set(TERMS / 0 / "matchExpressions" / 0 / "values", ["Tesla-M60"]),
+                    ),
+                ),
+                reported(TERMS / 0, absent("Tesla M60")),
+            ],
+            id="required In, a model that no node has now: the table's values",
         ),
         pytest.param(
             {"affinity": required(models("GTX", "Tesla K80", "Foo"))},
@@ -242,10 +298,13 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
             [
                 repaired(
                     TERMS / 0,
-                    named("Tesla-K80"),
+                    named("Tesla-K80, Tesla-K80-SHARED"),
                     (
                         Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),
-                        Set(TERMS / 0 / "matchExpressions" / 0 / "values", ["Tesla-K80"]),
+                        Set(
+                            TERMS / 0 / "matchExpressions" / 0 / "values",
+                            ["Tesla-K80", "Tesla-K80-SHARED"],
+                        ),
                     ),
                 ),
                 reported(TERMS / 0, dropped("GTX")),
@@ -322,10 +381,10 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
             [
                 repaired(
                     SELECTOR / LABEL,
-                    named("Tesla-P100-PCIE-16GB, Tesla-P100-SXM2-16GB"),
+                    named(", ".join(P100S)),
                     (
                         Remove(SELECTOR / LABEL),
-                        Set(TERMS, [term(PRODUCT, "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")]),
+                        Set(TERMS, [term(PRODUCT, *P100S)]),
                     ),
                 ),
                 reported(TERMS / 1, dropped("GTX")),
@@ -340,7 +399,7 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
             [
                 repaired(
                     SELECTOR / LABEL,
-                    named("Tesla-P100-PCIE-16GB, Tesla-P100-SXM2-16GB"),
+                    named(", ".join(P100S)),
                     (
                         Remove(SELECTOR / LABEL),
                         Set(
@@ -349,9 +408,7 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
                                 {
                                     "matchExpressions": [
                                         *term(PRODUCT, "Tesla-K80")["matchExpressions"],
-                                        *term(
-                                            PRODUCT, "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"
-                                        )["matchExpressions"],
+                                        *term(PRODUCT, *P100S)["matchExpressions"],
                                     ]
                                 }
                             ],
@@ -388,22 +445,25 @@ def wanted(value: str, cx: Context) -> list[str]:
     ("value", "real", "expected"),
     [
         pytest.param(
-            "Tesla K80", ["NVIDIA-Tesla-K80"], ["NVIDIA-Tesla-K80"], id="a leading NVIDIA"
+            "Tesla K80",
+            ["NVIDIA-Tesla-K80"],
+            ["NVIDIA-Tesla-K80", "Tesla-K80"],
+            id="a leading NVIDIA",
         ),
         pytest.param("NVIDIA Tesla K80", ["Tesla-K80"], ["Tesla-K80"], id="a leading NVIDIA once"),
         pytest.param("K80", ["Tesla-K80"], ["Tesla-K80"], id="a brand that only the node names"),
-        pytest.param(
-            "Tesla A100", ["NVIDIA-A100-NVL"], ["NVIDIA-A100-NVL"], id="only the pod names"
-        ),
+        pytest.param("Tesla A9", ["NVIDIA-A9-NVL"], ["NVIDIA-A9-NVL"], id="only the pod names"),
         pytest.param("Quadro P4", ["Tesla-P4"], ["Quadro-P4"], id="two brands: another card"),
-        pytest.param("GTX 1080", ["GeForce-GTX-1080-Ti"], ["GTX-1080"], id="a Ti is another card"),
+        pytest.param("GTX 1090", ["GeForce-GTX-1090-Ti"], ["GTX-1090"], id="a Ti is another card"),
         pytest.param(
-            "P100", ["Tesla-P100-HBM2e-16GB"], ["Tesla-P100-HBM2e-16GB"], id="memory words"
+            "P101", ["Tesla-P101-HBM2e-16GB"], ["Tesla-P101-HBM2e-16GB"], id="memory words"
         ),
         pytest.param("Tesla P1", ["Tesla-P100"], ["Tesla-P1"], id="a beginning is not the word"),
         pytest.param("Tesla K80", ["Tesla-K80-SHARED"], ["Tesla-K80"], id="shared only by setting"),
-        pytest.param("A100", ["A100-MIG-1g.5gb"], ["A100"], id="sliced only by setting"),
-        pytest.param("Tesla  K80 ", ["TESLA_K80"], ["TESLA_K80"], id="blanks and case"),
+        pytest.param("A9", ["A9-MIG-1g.5gb"], ["A9"], id="sliced only by setting"),
+        pytest.param(
+            "Tesla  K80 ", ["TESLA_K80"], ["TESLA_K80", "Tesla-K80"], id="blanks and case"
+        ),
         pytest.param("(((", ["Tesla-K80"], ["unknown"], id="nothing is left of it"),
         pytest.param("x" * 99, ["Tesla-K80"], ["x" * 63], id="63 characters at most"),
         pytest.param("Tesla K80", [], ["Tesla-K80"], id="no GPU node now: the table of models"),
@@ -416,9 +476,10 @@ def test_which_values_a_model_stands_for(value: str, real: list[str], expected: 
 
 def test_shared_and_sliced_gpus_stand_for_the_model_by_setting() -> None:
     assert wanted("Tesla T4", on()) == ["Tesla-T4"]
-    assert wanted("Tesla T4", on(shared=True)) == ["Tesla-T4-SHARED"]
-    assert wanted("A100 SXM4 40GB", on()) == ["A100-SXM4-40GB"]
-    assert wanted("A100", on(mig=True)) == ["NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"]
+    assert wanted("Tesla T4", on(shared=True)) == ["Tesla-T4", "Tesla-T4-SHARED"]
+    assert wanted("A100 SXM4 40GB", on()) == ["NVIDIA-A100-SXM4-40GB"]
+    sliced = ["NVIDIA-A100-SXM4-40GB", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"]
+    assert wanted("A100 SXM4 40GB", on(mig=True)) == sliced
 
 
 @pytest.mark.parametrize(
@@ -472,7 +533,7 @@ SIZE = "node.kubernetes.io/instance-type"
         pytest.param({SIZE: "p2.xlarge"}, "", id="nothing that any profile knows"),
     ],
 )
-def test_a_wrong_profile_makes_every_model_unknown_and_is_named(
+def test_a_wrong_profile_makes_every_pod_wait_and_is_named(
     labels: dict[str, str], hint: str
 ) -> None:
     why = f"no GPU node carries the label {PRODUCT}{hint}"
@@ -480,7 +541,8 @@ def test_a_wrong_profile_makes_every_model_unknown_and_is_named(
     edits = (Set(place / "key", PRODUCT), Set(place / "values", ["Tesla-K80"]))
     obj = legacy_pod(affinity=required(models("Tesla K80")))
     assert found(rule, obj, on(gpu_nodes(labels))) == [
-        reported(TERMS / 0, waits("Tesla K80", why), edits)
+        repaired(TERMS / 0, named("Tesla-K80"), edits),
+        reported(TERMS / 0, absent("Tesla K80", why)),
     ]
     obj = legacy_pod(affinity=required(models(operator="Exists")))
     assert found(rule, obj, on(gpu_nodes(labels))) == [
@@ -571,3 +633,93 @@ def test_a_label_of_the_settings_may_be_the_legacy_one() -> None:
     """Some clusters go on labelling their nodes as in 2017."""
     assert found(rule, legacy_pod(nodeSelector={LABEL: "Tesla-K80"}), on(None, label=LABEL)) == []
     assert today("tesla_k80", on(None, label=LABEL)) == {LABEL: "Tesla-K80"}
+
+
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+BETA_TYPE = "beta.kubernetes.io/instance-type"
+TYPE, TODAYS_ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
+ZONED = gpu_nodes({PRODUCT: "Tesla-K80", TODAYS_ZONE: "a", TYPE: "p2.xlarge"})
+
+
+def gone(was: str, key: str) -> str:
+    return f"no node carries the label {was} any more; write {key}"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected", "texts"),
+    [
+        pytest.param(
+            {"nodeSelector": {BETA_ZONE: "a", "disk": "ssd"}},
+            {"nodeSelector": {TODAYS_ZONE: "a", "disk": "ssd"}},
+            [gone(BETA_ZONE, TODAYS_ZONE)],
+            id="nodeSelector",
+        ),
+        pytest.param(
+            {"nodeSelector": {BETA_ZONE: "a", TODAYS_ZONE: "a"}},
+            {"nodeSelector": {TODAYS_ZONE: "a"}},
+            [gone(BETA_ZONE, TODAYS_ZONE)],
+            id="nodeSelector, both say the same",
+        ),
+        pytest.param(
+            {"nodeSelector": {BETA_ZONE: "a", TODAYS_ZONE: "b"}},
+            {"nodeSelector": {BETA_ZONE: "a", TODAYS_ZONE: "b"}},
+            [],
+            id="nodeSelector, they disagree: no node was ever meant",
+        ),
+        pytest.param(
+            {"nodeSelector": {BETA_ZONE: "c"}},
+            {"nodeSelector": {BETA_ZONE: "c"}},
+            [],
+            id="nodeSelector, a zone that no node is in",
+        ),
+        pytest.param(
+            {"affinity": required(term(BETA_ZONE, "a"))},
+            {"affinity": required(term(TODAYS_ZONE, "a"))},
+            [gone(BETA_ZONE, TODAYS_ZONE)],
+            id="a required term",
+        ),
+        pytest.param(
+            {
+                "nodeSelector": {LABEL: "Tesla-K80", BETA_TYPE: "p2.xlarge"},
+                "affinity": required(
+                    {
+                        "matchExpressions": [
+                            *term(BETA_ZONE, "a")["matchExpressions"],
+                            *models("Tesla K80")["matchExpressions"],
+                        ]
+                    }
+                ),
+            },
+            {
+                "nodeSelector": {PRODUCT: "Tesla-K80", TYPE: "p2.xlarge"},
+                "affinity": required(
+                    {
+                        "matchExpressions": [
+                            *term(TODAYS_ZONE, "a")["matchExpressions"],
+                            *term(PRODUCT, "Tesla-K80")["matchExpressions"],
+                        ]
+                    }
+                ),
+            },
+            [
+                named("Tesla-K80"),
+                gone(BETA_TYPE, TYPE),
+                f"{named('Tesla-K80')} (and 1 more)",
+            ],
+            id="beside models",
+        ),
+        pytest.param(
+            {"affinity": preferred(term(BETA_ZONE, "a"))},
+            {"affinity": preferred(term(BETA_ZONE, "a"))},
+            [],
+            id="a preference keeps no pod from running: it stays",
+        ),
+    ],
+)
+def test_labels_that_were_beta_once(spec: Any, expected: Any, texts: list[str]) -> None:
+    obj = legacy_pod(**spec)
+    said = [each.message for each in found(rule, obj, on(ZONED))]
+    assert {key: obj["spec"][key] for key in spec} == expected
+    assert sorted(said) == sorted(texts)
+    modern = modern_pod(nodeSelector={BETA_ZONE: "a"}, affinity=required(term(BETA_ZONE, "a")))
+    assert found(rule, modern, on(ZONED)) == []

@@ -323,8 +323,9 @@ _AFFINITY = Group(
             "renameDeprecatedLabels",
             "Rename deprecated node labels",
             Truth(),
-            "In the affinity annotation: failure-domain.beta.kubernetes.io/zone becomes "
-            "topology.kubernetes.io/zone, and so on.",
+            "In the affinity annotation, whatever nodes carry: failure-domain.beta.kubernetes.io/"
+            "zone becomes topology.kubernetes.io/zone, and so on. Without it that is so unless "
+            "nodes carry the old label alone, and node-role.kubernetes.io/master stays.",
             True,
             "rename_deprecated_labels",
         ),

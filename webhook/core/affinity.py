@@ -148,15 +148,15 @@ def terms_of_no_pods(section: Section) -> None:
         section.notes.append("a preferred term has no podAffinityTerm, so it was about no pod")
 
 
-def rename_labels(section: Section, names: Sequence[tuple[str, str]]) -> None:
-    """Write deprecated node label keys as today's."""
-    today = dict(names)
+def rename_labels(section: Section, today_of: Callable[[str, Sequence[str]], str]) -> None:
+    """Write node label keys as `today_of` them and the values that are asked for says."""
     for term in (*node_terms(section.value), *pod_terms(section.value)):
-        if term.get("topologyKey") in today:
-            term["topologyKey"] = today[term["topologyKey"]]
+        if "topologyKey" in term:
+            term["topologyKey"] = today_of(term["topologyKey"], ())
         for requirement in term.get("matchExpressions", ()):
-            if requirement.get("key") in today:
-                requirement["key"] = today[requirement["key"]]
+            if "key" in requirement:
+                values = requirement.get("values", ())
+                requirement["key"] = today_of(requirement["key"], values)
 
 
 def node_terms(value: Raw) -> list[Raw]:

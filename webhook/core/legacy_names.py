@@ -1,7 +1,7 @@
 """Data: the names of 1.3-1.10, and the spellings of GPU models on the nodes of today.
 
-The lists are used where no inventory tells which values the nodes really carry; `In` may name
-values that no node has. The settings add to them (`models.values`).
+The lists stand beside the values that nodes really carry, since a pool may be at zero; `In` may
+name values that no node has. The settings add to them (`models.values`).
 """
 
 from __future__ import annotations
@@ -94,11 +94,14 @@ AKS_SIZES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 # Node labels that became others; the old ones are deprecated (k/k pkg/api/node/util.go).
-DEPRECATED_NODE_LABELS: tuple[tuple[str, str], ...] = (
+BETA_NODE_LABELS: tuple[tuple[str, str], ...] = (
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
     ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
     ("beta.kubernetes.io/os", "kubernetes.io/os"),
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+)
+DEPRECATED_NODE_LABELS: tuple[tuple[str, str], ...] = (
+    *BETA_NODE_LABELS,
     ("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"),
 )

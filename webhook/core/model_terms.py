@@ -1,16 +1,16 @@
-"""What becomes of node selector requirements on the legacy model label."""
+"""What becomes of node selector requirements on labels that nodes no longer carry."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import labels, models
+from webhook.core import labels, models, node_labels
 from webhook.core.pod import as_items, as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from webhook.core.rule import Context
 
@@ -28,7 +28,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A requirement on the legacy label, in today's words."""
+    """A requirement on the legacy model label, or on another label of then, in today's words."""
 
     fate: Fate
     key: str = ""
@@ -36,6 +36,9 @@ class Change:
     unmapped: tuple[str, ...] = ()  # legacy values without a value of today
     why: str = ""  # why the first of them has none
     waits: bool = False  # no node can have what is asked for, so the pod waits
+    absent: tuple[str, ...] = ()  # legacy values that no node has now, if there is no other
+    absent_why: str = ""
+    was: str = ""  # the label, if it is not that of models
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +57,49 @@ _KEEP = Change(Fate.KEEP)
 
 def change(requirement: Mapping[str, Any], cx: Context, *, preferred: bool) -> Change:
     """What becomes of one requirement."""
-    if requirement.get("key") != cx.settings.models.legacy_label:
-        return _KEEP
-    key = cx.settings.models.key
     operator = requirement.get("operator")
     listed = requirement.get("values")
     values = [value for value in listed or () if isinstance(value, str)]
+    if requirement.get("key") != cx.settings.models.legacy_label:
+        return _KEEP if preferred else _of_another_label(requirement.get("key"), values, cx)
+    key = cx.settings.models.key
     if operator not in ("In", "NotIn") or not values:  # without values it is refused as it is
         return _presence(operator, cx, preferred=preferred)
-    matches = {value: models.match(value, cx.settings.models, cx.inventory) for value in values}
+    excluded = operator == "NotIn"  # a shared or sliced GPU is one of that model, too
+    matches = {
+        value: models.match(value, cx.settings.models, cx.inventory, parts=excluded)
+        for value in values
+    }
     if any(match.carried for match in matches.values()):
         return _carried(values)
     today = tuple(dict.fromkeys(real for match in matches.values() for real in match.values))
     unmapped = tuple(value for value, match in matches.items() if not match.values)
     why = matches[unmapped[0]].why if unmapped else ""
     if today:
-        return Change(Fate.CHANGE, key, today, unmapped, why)
-    if operator == "NotIn":
+        made = Change(Fate.CHANGE, key, today, unmapped, why)
+        return made if excluded or preferred else _with_absent(made, matches)
+    if excluded:
         return Change(Fate.DROP, key, None, unmapped, why)
     if preferred:
         return Change(Fate.NEVER, key, None, unmapped, why)
     waiting = tuple(dict.fromkeys(labels.sanitised(value) for value in values))
     return Change(Fate.CHANGE, key, waiting, unmapped, why, waits=True)
+
+
+def _with_absent(made: Change, matches: Mapping[str, models.Match]) -> Change:
+    """The same, with the models that are known though no node has them, if there is no other."""
+    known = {value: match for value, match in matches.items() if match.values}
+    if not all(match.why for match in known.values()):
+        return made
+    return replace(made, absent=tuple(known), absent_why=next(iter(known.values())).why)
+
+
+def _of_another_label(key: object, values: list[str], cx: Context) -> Change:
+    """Zone, region and such: a pod that cannot run is given today's label where nodes have it."""
+    if not isinstance(key, str) or not cx.may_constrain:
+        return _KEEP
+    today = node_labels.gone(key, values, cx.inventory)
+    return Change(Fate.CHANGE, today, was=key) if today else _KEEP
 
 
 def _presence(operator: object, cx: Context, *, preferred: bool) -> Change:
@@ -129,18 +153,24 @@ def rewritten(term: Raw, made: TermChange) -> Raw:
     return {**as_map(term), "matchExpressions": expressions}
 
 
-def describe(made: Change) -> str:
-    """One clause on values that stand for nothing today, and the cure; empty if all do."""
+def describe(made: Change) -> Iterator[str]:
+    """What is to be said of values that no node has, each with the cure."""
+    if made.absent:
+        yield f"the pod waits for a node of the model {_names(made.absent)}: {made.absent_why}"
     if not made.unmapped:
-        return ""
-    names = repr(made.unmapped[0][:40])
-    if len(made.unmapped) > 1:
-        names += f" (and {len(made.unmapped) - 1} more)"
+        return
+    names = _names(made.unmapped)
     if made.waits:
-        return f"{names} stands for no GPU here, so the pod waits: {made.why}; {_CURE}"
-    if made.fate is Fate.CHANGE and not made.key:
-        return f"{names} is dropped: {made.why}; delete it"
-    return f"{names} stands for no GPU here and is dropped: {made.why}; {_CURE}"
+        yield f"{names} stands for no GPU here, so the pod waits: {made.why}; {_CURE}"
+    elif made.fate is Fate.CHANGE and not made.key:
+        yield f"{names} is dropped: {made.why}; delete it"
+    else:
+        yield f"{names} stands for no GPU here and is dropped: {made.why}; {_CURE}"
+
+
+def _names(values: tuple[str, ...]) -> str:
+    more = f" (and {len(values) - 1} more)" if len(values) > 1 else ""
+    return f"{values[0][:40]!r}{more}"
 
 
 _CURE = "name the model as the nodes do"

@@ -3,12 +3,15 @@
 Spelling: blanks, dashes, underscores and case do not count; a leading `NVIDIA` does not, nor a
 brand word that only one side has. A real name may go on with words for form factor or memory
 (`Tesla P100` is `Tesla-P100-PCIE-16GB`), but with nothing else (`GTX 1080` is not `GTX-1080-Ti`).
+
+A model stands for what nodes carry now, and for what the table of known models says of it: its pool
+may be at zero, or GPU Feature Discovery about to write the label anew.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -35,7 +38,8 @@ _MIG = re.compile(r"-mig-[0-9]+g\.[0-9]+gb.*?(?=-shared$|$)")
 class Match:
     """What a legacy value stands for.
 
-    `values` are today's label values, sorted; empty if there are none, and then `why` says why.
+    `values` are today's label values, sorted; empty if nobody knows the model. `why` says why no
+    node has it now; it is empty if one has, or if the table knows it and nothing is known of nodes.
     `carried` means that nodes still carry the legacy label with this very value.
     """
 
@@ -84,20 +88,48 @@ def _whole_gpu(real: str, *, shared: bool, mig: bool) -> str:
     return name.removesuffix("-shared") if shared else name
 
 
-def match(legacy: str, models: Models, inventory: Inventory | None) -> Match:
-    """What this legacy value stands for on this cluster, or by the table if none is known."""
+def match(
+    legacy: str, models: Models, inventory: Inventory | None, *, parts: bool = False
+) -> Match:
+    """What this legacy value stands for; with `parts`, shared and sliced GPUs are meant, too."""
     if inventory is not None and legacy in inventory.values(models.legacy_label):
         return Match(carried=True)
+    meant = replace(models, shared=True, mig=True) if parts else models
+    known = _by_name(legacy, meant, _table(models.profile, meant.shared))
     if inventory is None or not (inventory.has_gpus or inventory.values(models.key)):
         # Pools that scale from zero show no GPU node now: such an inventory knows no models.
-        values = _by_name(legacy, models, MODEL_PROFILES[models.profile].values)
-        return Match(values, "" if values else "the table of known models has no such model")
-    missing = missing_label(models, inventory)
-    if missing:
-        return Match(why=missing)
-    real = inventory.values(models.key)
-    known = tuple(v for v in _by_name(legacy, models, real) if v in real)
-    return Match(known, "" if known else f"no node carries such a model under {models.key}")
+        return Match(known, "" if known else "the table of known models has no such model")
+    here = inventory.values(models.key)
+    values = tuple(sorted({*known, *_by_name(legacy, meant, here)}))
+    if any(value in here for value in values):
+        return Match(values)
+    return Match(
+        values,
+        missing_label(models, inventory)
+        or _parts_alone(legacy, models, here)
+        or f"no node carries such a model under {models.key}",
+    )
+
+
+@lru_cache(maxsize=16)
+def _table(profile: str, shared: bool) -> tuple[str, ...]:  # noqa: FBT001
+    """The shipped values; shared GPUs are marked by GPU Feature Discovery alone."""
+    values = MODEL_PROFILES[profile].values
+    if shared and profile == "gfd":
+        return (*values, *(f"{value}-SHARED" for value in values))
+    return values
+
+
+def _parts_alone(legacy: str, models: Models, here: frozenset[str]) -> str:
+    """Says that nodes have this model, but only shared or in slices."""
+    for setting, meant in (
+        ("shared", replace(models, shared=True)),
+        ("mig", replace(models, mig=True)),
+    ):
+        parts = [value for value in _by_name(legacy, meant, here) if value in here]
+        if parts:
+            return f"nodes have it only as {parts[0]}: set models.{setting} to true to take that"
+    return ""
 
 
 def missing_label(models: Models, inventory: Inventory | None) -> str:

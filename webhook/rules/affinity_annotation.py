@@ -8,8 +8,10 @@ Does: writes it as spec.affinity and removes the annotation. It is read as the o
 win over the annotation's; required node affinity of both sides is joined by AND, so that a
 DaemonSet pod stays pinned to its node; preferred terms are added. GPU model names on
 `alpha.kubernetes.io/nvidia-gpu-name` become the values of today's nodes (see GPU105). An empty
-topologyKey of a preferred anti-affinity term becomes `kubernetes.io/hostname`. `namespaces: []`
-means the pod's own namespace (`affinity.emptyNamespaces: all` for manifests of 1.3-1.5).
+topologyKey of a preferred anti-affinity term becomes `kubernetes.io/hostname`. The beta labels of
+zone, region, arch, os and instance type become today's, unless nodes carry the old ones alone.
+`namespaces: []` means the pod's own namespace (`affinity.emptyNamespaces: all` for manifests of
+1.3-1.5).
 
 What never had an effect stays behind in the annotation for a person, or goes with it where unsafe
 edits are wanted (`--unsafe`): `requiredDuringSchedulingRequiredDuringExecution`, which was in the
@@ -25,9 +27,10 @@ Safety: safe.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import affinity, go_json
+from webhook.core import affinity, go_json, node_labels
 from webhook.core.canonical import canonical
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
@@ -36,7 +39,7 @@ from webhook.core.model_terms import Fate, describe, rewritten, term_change
 from webhook.core.pod import PREFERRED, REQUIRED, as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from webhook.core.affinity import Section
     from webhook.core.edits import Edit
@@ -120,12 +123,20 @@ def _prepare(name: str, section: Section, cx: Context) -> list[str]:
         affinity.empty_topology_key(section)
     affinity.drop_empty(section)
     affinity.empty_namespaces(section, cx.settings.affinity.empty_namespaces)
-    if cx.settings.affinity.rename_deprecated_labels:
-        affinity.rename_labels(section, DEPRECATED_NODE_LABELS)
+    affinity.rename_labels(section, partial(_label_of_today, cx))
     if name == "nodeAffinity":
         notes = _translate_models(section.value, cx)
     section.why = next(affinity.mistakes(name, section.value), "")
     return notes
+
+
+def _label_of_today(cx: Context, key: str, values: Sequence[str]) -> str:
+    if cx.settings.affinity.rename_deprecated_labels:
+        return _TODAY.get(key, key)
+    return node_labels.today_of(key, values, cx.inventory)
+
+
+_TODAY = dict(DEPRECATED_NODE_LABELS)
 
 
 def _translate_models(value: Raw, cx: Context) -> list[str]:
@@ -134,7 +145,7 @@ def _translate_models(value: Raw, cx: Context) -> list[str]:
         selector = value[REQUIRED]
         made = [(term, term_change(term, cx, preferred=False)) for term in _terms(selector)]
         notes += [
-            text for _, each in made for c in each.requirements.values() if (text := describe(c))
+            text for _, each in made for c in each.requirements.values() for text in describe(c)
         ]
         if any(each.fate is Fate.DROP for _, each in made):
             del value[REQUIRED]  # one of its terms is true of every node
@@ -144,7 +155,7 @@ def _translate_models(value: Raw, cx: Context) -> list[str]:
     for preferred in value.get(PREFERRED, ()):
         term = preferred.get("preference", {})
         each = term_change(term, cx, preferred=True)
-        notes += [text for c in each.requirements.values() if (text := describe(c))]
+        notes += [text for c in each.requirements.values() for text in describe(c)]
         if each.fate is Fate.CHANGE:
             kept.append({**preferred, "preference": rewritten(term, each)})
         elif each.fate is Fate.KEEP:

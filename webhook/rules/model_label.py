@@ -3,16 +3,21 @@
 Why: kubelets of today may not set that label, so no node carries it and the pod stays Pending.
 
 Does: in nodeSelector and spec.affinity the key becomes the label of today
-(`nvidia.com/gpu.product`, or that of the profile for GKE, AKS, EKS or Karpenter), and the value
-those that the cluster's nodes really carry for this model. Blanks, dashes, underscores and case are
-one spelling; `Tesla P100` is `Tesla-P100-PCIE-16GB` and `Tesla-P100-SXM2-16GB`, but `GTX 1080` is
-not `GTX-1080-Ti`. Without an inventory the known spellings of the model are named. Several values
-in nodeSelector become one required `In`.
+(`nvidia.com/gpu.product`, or that of the profile for GKE, AKS, EKS or Karpenter), and the value all
+that stand for this model: those that the cluster's nodes carry now, and those that the table of
+known models names, since a pool may be at zero. Blanks, dashes, underscores and case are one
+spelling; `Tesla P100` is `Tesla-P100-PCIE-16GB` and `Tesla-P100-SXM2-16GB`, but `GTX 1080` is not
+`GTX-1080-Ti`. Several values in nodeSelector become one required `In`. Where no node has the model
+now, or has it only shared or in slices (`models.shared`, `models.mig`), a warning says so. `NotIn`
+excludes shared and sliced GPUs of the model, too.
 
-A model that stands for nothing here is still asked for in a required `In` or in nodeSelector, so
-that the pod waits instead of landing on another model; beside other models, in `NotIn` and in
-preferences it is dropped. If nodes still carry the old label with that value, the constraint stays
-as it is. A pod that already asks for `nvidia.com/gpu` is only warned.
+A model that nobody knows is still asked for in a required `In` or in nodeSelector, so that the pod
+waits instead of landing on another model; beside other models, in `NotIn` and in preferences it is
+dropped. If nodes still carry the old label with that value, the constraint stays as it is. A pod
+that already asks for `nvidia.com/gpu` is only warned.
+
+Zone, region, arch, os and instance type, which were beta labels once, become today's where a legacy
+pod asks for what nodes carry under today's label alone.
 
 Safety: safe.
 """
@@ -22,7 +27,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import affinity, models
+from webhook.core import affinity, models, node_labels
 from webhook.core.edits import Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.labels import sanitised
@@ -48,7 +53,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     node_affinity = as_map(pod.affinity.get("nodeAffinity"))
     required = list(_required(node_affinity, at, cx))
     preferred = list(_preferred(node_affinity, at, cx))
-    finding, join = _node_selector(pod, cx)
+    finding, join, notes = _node_selector(pod, cx)
     if not cx.may_constrain:
         if finding is not None or required or preferred:
             message = (
@@ -63,6 +68,9 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         if finding is not None:
             yield finding
         yield from _required_findings(required, at, cx)
+    for note in notes:
+        yield Finding(CODE, pod.spec_at / "nodeSelector", note, severity=Severity.PERSON)
+    yield from _other_selectors(pod, cx)
     for place, made in preferred:
         goes = made.fate in (Fate.NEVER, Fate.DROP)
         edits = (Remove(place.parent),) if goes else _requirement_edits(place, made)
@@ -70,32 +78,49 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         yield from _findings(place, message, edits, made)
 
 
-def _node_selector(pod: Pod, cx: Context) -> tuple[Finding | None, Raw | None]:
-    """What becomes of the label in nodeSelector, and the term to join by AND if it leaves there."""
+def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
+    """Zone, region and such in nodeSelector."""
+    at = pod.spec_at / "nodeSelector"
+    for key, value in pod.node_selector.items():
+        today = node_labels.gone(key, (str(value),), cx.inventory)
+        if today and pod.node_selector.get(today) in (None, value):
+            edit = Remove(at / key) if today in pod.node_selector else Rename(at / key, today)
+            yield Finding(CODE, at / key, _GONE.format(key, today), (edit,))
+
+
+def _node_selector(pod: Pod, cx: Context) -> tuple[Finding | None, Raw | None, list[str]]:
+    """What becomes of the label in nodeSelector, and the term to join by AND if it leaves there.
+
+    The texts are what else is to be said.
+    """
     legacy, key = cx.settings.models.legacy_label, cx.settings.models.key
     if legacy not in pod.node_selector:
-        return None, None
+        return None, None, []
     at = pod.spec_at / "nodeSelector"
     value = str(pod.node_selector[legacy])
     match = models.match(value, cx.settings.models, cx.inventory)
     if match.carried or (key == legacy and value in match.values):
-        return None, None
+        return None, None, []
     today = match.values or (sanitised(value),)
     severity = Severity.REPAIR if match.values else Severity.PERSON
+    notes: list[str] = []
     if match.values:
         message = f"no node carries the label {legacy} any more; write {key}: {_listed(today)}"
+        absent = (value,) if match.why else ()
+        notes = list(describe(Change(Fate.CHANGE, key, absent=absent, absent_why=match.why)))
     else:
-        message = describe(Change(Fate.CHANGE, key, today, (value,), match.why, waits=True))
+        unknown = Change(Fate.CHANGE, key, today, (value,), match.why, waits=True)
+        (message,) = describe(unknown)
     other = pod.node_selector.get(key) if key != legacy else None
     if other in today:
-        return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), None
+        return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), None, notes
     if len(today) > 1 or other is not None:
         join = {"matchExpressions": [{"key": key, "operator": "In", "values": list(today)}]}
-        return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), join
+        return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), join, notes
     edits: tuple[Edit, ...] = (Rename(at / legacy, key),) if key != legacy else ()
     if today[0] != pod.node_selector[legacy]:
         edits = (*edits, Set(at / key, today[0]))
-    return Finding(CODE, at / legacy, message, edits, severity), None
+    return Finding(CODE, at / legacy, message, edits, severity), None, notes
 
 
 def _joined(
@@ -129,8 +154,8 @@ def _joined(
     edits = (*finding.edits, Set(at / "nodeSelectorTerms", joined))
     yield replace(finding, edits=edits)
     for place, made in required:
-        for note in (describe(change) for change in made.requirements.values()):
-            if note:
+        for change in made.requirements.values():
+            for note in describe(change):
                 yield Finding(CODE, place, note, severity=Severity.PERSON)
 
 
@@ -180,8 +205,8 @@ def _requirement_edits(place: Path, made: TermChange) -> tuple[Edit, ...]:
 def _findings(
     place: Path, message: str, edits: tuple[Edit, ...], made: TermChange
 ) -> Iterator[Finding]:
-    changes = made.requirements.values()
-    notes = [note for change in changes if (note := describe(change))]
+    changes = sorted(made.requirements.values(), key=lambda change: not change.waits)
+    notes = [note for change in changes for note in describe(change)]
     if any(change.waits for change in changes):  # to write what no node carries is no cure
         yield Finding(CODE, place, notes.pop(0), edits, Severity.PERSON)
     else:
@@ -197,13 +222,18 @@ _DROPPED = (
 
 def _message(made: TermChange, cx: Context) -> str:
     changes = made.requirements.values()
-    if not any(change.key for change in changes):  # nodes carry the label and the value
+    texts = [_GONE.format(change.was, change.key) for change in changes if change.was]
+    of_models = [change for change in changes if change.key and not change.was]
+    if of_models:
+        today = [value for change in of_models for value in change.values or ()]
+        text = _GONE.format(cx.settings.models.legacy_label, cx.settings.models.key)
+        texts.insert(0, f"{text}{f': {_listed(today)}' if today else ''}")
+    if not texts:  # nodes carry the label and the value
         return "a value that can be no label value is dropped; delete it"
-    today = [value for change in changes for value in change.values or () if change.key]
-    return (
-        f"no node carries the label {cx.settings.models.legacy_label} any more; "
-        f"write {cx.settings.models.key}{f': {_listed(today)}' if today else ''}"
-    )
+    return f"{texts[0]} (and {len(texts) - 1} more)" if len(texts) > 1 else texts[0]
+
+
+_GONE = "no node carries the label {} any more; write {}"
 
 
 def _listed(values: Sequence[str]) -> str:
