@@ -128,13 +128,18 @@ def test_several_documents_come_out_as_several(gpu_webhook: Command) -> None:
     assert [each["kind"] for each in yaml.safe_load_all(printed)] == ["Service", "Pod"]
 
 
-def test_values_of_the_inventory_are_used(gpu_webhook: Command) -> None:
+def test_values_of_the_inventory_are_used(gpu_webhook: Command, tmp_path: Path) -> None:
     file = str(EXAMPLES / "affinity-annotation.yaml")
-    known = gpu_webhook("review", "-f", file, "--inventory", str(EXAMPLES / "inventory.yaml"))
+    product = "NVIDIA-Tesla-P100-NVL-24GB"
+    metadata = {"name": "n", "labels": {"nvidia.com/gpu.product": product}}
+    node = {"kind": "Node", "metadata": metadata, "status": {"allocatable": {TODAY: "4"}}}
+    tmp_path.joinpath("nodes.json").write_text(json.dumps(node))
+    known = gpu_webhook("review", "-f", file, "--inventory=nodes.json")
     unknown = gpu_webhook("review", "-f", file)
 
-    assert "Tesla-P100-PCIE-16GB" in known.out
-    assert "Tesla-P100-SXM2-16GB" not in known.out
+    assert product in known.out
+    assert product not in unknown.out
+    assert "Tesla-P100-SXM2-16GB" in known.out
     assert "Tesla-P100-SXM2-16GB" in unknown.out
 
 
