@@ -249,6 +249,31 @@ def test_another_model_in_node_selector_does_too(tenant: Tenant) -> None:
 
 
 @sides
+def test_words_that_the_author_takes_away_are_gone(tenant: Tenant) -> None:
+    """The tool finds nothing to take away in what is stored, and still it is another manifest."""
+    what = made_by("Deployment", EVERYTHING, 0)
+    tenant.apply(what)
+    what = changed(what, "metadata", "annotations", AFFINITY, to=None)
+    what = changed(what, "spec", "nodeSelector", MODEL, to=None)
+    no_model = tenant.apply(what)
+    no_gpu = tenant.apply(changed(what, *LIMITS, ALPHA, to=None))
+
+    assert models(no_model) == []
+    assert of(no_model, "spec", "nodeSelector") == {"kubernetes.io/os": "linux"}
+    assert of(no_gpu, *LIMITS) == {"memory": "1Gi"}
+
+
+@sides
+def test_words_of_today_in_their_place_stay(tenant: Tenant) -> None:
+    what = made_by("Deployment", pod(alpha(), nodeSelector={MODEL: "Tesla K80"}), 0)
+    first = tenant.apply(what)
+    what = changed(what, *LIMITS, to={NVIDIA: 1})
+    second = tenant.apply(changed(what, "spec", "nodeSelector", to={PRODUCT: "Tesla-K80"}))
+
+    assert first["spec"]["template"] == second["spec"]["template"]
+
+
+@sides
 def test_what_the_author_says_in_words_of_today_stays(tenant: Tenant) -> None:
     """He wrote our term himself, before and after the annotation went."""
     same = required(ARCH, expression(PRODUCT, "In", "Tesla-K80"))

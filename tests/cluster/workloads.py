@@ -106,7 +106,9 @@ def serving(cluster: ControlPlane, folder: Path, given: Json) -> Iterator[Record
         if settings.workloads.repair:
             mutating = f"{_REGISTRATION}/mutatingwebhookconfigurations/gpu-webhook"
             [of_pods] = cluster.client.demand("GET", mutating).body["webhooks"]
-            _replace(cluster, mutating, [of_pods, of_pods | made])
+            conditions = workload_match_conditions(settings, repaired=True)
+            of_templates = of_pods | made | {"matchConditions": conditions}
+            _replace(cluster, mutating, [of_pods, of_templates])
         yield recorder
 
 

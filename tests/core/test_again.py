@@ -411,6 +411,7 @@ class Author:
             self.cx,
             noted=self.noted,
             authors=Authors(update),
+            before=Authors(self.live or {}),
             may_change=self.may_change,
         )
         assert verdict.failed == ()
@@ -544,6 +545,38 @@ def test_an_edit_by_hand_gives_way_to_the_manifest(tool: Any) -> None:
     update["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][GPU] = "4"
     assert author.sends(update)["spec"]["containers"][0]["resources"]["limits"] == {GPU: "4"}
     assert author.applies(pod()) == first
+
+
+@tools
+def test_words_that_the_author_takes_away_are_gone(tool: Any) -> None:
+    """Though the tool finds nothing to take away in what is stored."""
+    author = Author(tool)
+    first = author.applies(
+        pod(container({LEGACY: "1", "memory": "1Gi"}), annotations=in_annotation(model("K80")))
+    )
+    assert "affinity" in first["spec"]
+    no_model = author.applies(pod(container({LEGACY: "1", "memory": "1Gi"})))
+    assert "affinity" not in no_model["spec"]
+    no_gpu = author.applies(pod(container({"memory": "1Gi"})))
+    assert no_gpu["spec"]["containers"][0]["resources"]["limits"] == {"memory": "1Gi"}
+
+
+@tools
+def test_words_of_today_in_their_place_stay(tool: Any) -> None:
+    author = Author(tool)
+    author.applies(pod(annotations=in_annotation(model("K80"))))
+    today = terms((PRODUCT, "In", ["Tesla-K80"]))
+    made = author.applies(pod(container({GPU: "1"}), affinity=today))
+    assert made["spec"]["containers"][0]["resources"]["limits"] == {GPU: "1"}
+    assert made["spec"]["affinity"] == today
+
+
+def test_a_manifest_that_says_nothing_of_before_takes_nothing_away() -> None:
+    """As `kubectl replace` sends it: the object is no longer one that is applied."""
+    author = Author(client_side)
+    first = author.applies(pod())
+    today = deployment(pod(container({GPU: "1"})))
+    assert author.sends(today)["spec"]["containers"] == first["spec"]["containers"]
 
 
 def test_a_second_round_repairs_what_came_in_between() -> None:

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from webhook.core.authors import APPLIED, Authors
+from webhook.core.pod import REQUIRED
 from webhook.core.pointer import ROOT, Path
 
 TEMPLATE = Path(("spec", "template"))
 GPU = "nvidia.com/gpu"
 RESOURCES = ("spec", "containers", "c", "resources")
-TERMS = ("spec", "affinity", "nodeAffinity", "required", "nodeSelectorTerms")
+TERMS = ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
 
 FIELDS: dict[str, Any] = {
     "f:spec": {
@@ -24,8 +25,9 @@ FIELDS: dict[str, Any] = {
                 "f:volumeMounts": {'k:{"mountPath":"/v"}': {".": {}, "f:name": {}}},
             }
         },
-        "f:affinity": {"f:nodeAffinity": {"f:required": {}}},
+        "f:affinity": {"f:nodeAffinity": {f"f:{REQUIRED}": {}}},
         "f:nodeSelector": {},
+        "f:securityContext": {},
         "f:tolerations": {},
         "f:volumes": {".": {}, 'k:{"name":"v"}': {".": {}, "f:emptyDir": {}}},
     }
@@ -52,6 +54,7 @@ def managed(operation: str, fields: Any = FIELDS) -> dict[str, Any]:
         (TERMS, True),
         (("spec", "affinity", "podAffinity", "x"), False),
         (("spec", "hostname"), False),
+        (("spec", "securityContext", "sysctls"), False),
     ],
 )
 @pytest.mark.parametrize("operation", ["Apply", "Update"])
@@ -68,6 +71,14 @@ def test_labels_of_a_node_selector_that_was_not_applied_may_be_of_others() -> No
     assert Authors(managed("Apply")).wrote(ROOT, key)
     assert not Authors(managed("Update")).wrote(ROOT, key)
     assert Authors(managed("Update")).wrote(ROOT, ("spec", "nodeSelector"))
+
+
+def test_what_is_applied_is_said_by_the_manifest_alone() -> None:
+    """What its client sent has the defaults of the API server in it, too."""
+    sent = managed("Update")
+    sent["metadata"]["annotations"] = {APPLIED: '{"spec":{"hostname":"h"}}'}
+    assert Authors(sent).wrote(ROOT, ("spec", "hostname"))
+    assert not Authors(sent).wrote(ROOT, (*RESOURCES, "limits", GPU))
 
 
 def test_fields_of_a_template_are_deeper() -> None:
@@ -93,6 +104,8 @@ def test_what_nobody_can_read_declares_nothing(text: object) -> None:
     assert not authors.declared(TEMPLATE, (*RESOURCES, "limits", GPU))
 
 
-@pytest.mark.parametrize("entries", [None, 7, [7], [{}], [{"fieldsV1": 7}]])
+@pytest.mark.parametrize(
+    "entries", [None, 7, [7], [{}], [{"fieldsV1": 7}], [{"fieldsV1": {"f:spec": 7}}]]
+)
 def test_odd_managed_fields_name_nobody(entries: object) -> None:
     assert not Authors({"metadata": {"managedFields": entries}}).wrote(ROOT, ("spec", "hostname"))

@@ -187,6 +187,15 @@ def test_workloads_have_the_conditions_of_the_pods_that_they_make() -> None:
     assert of_a_pod.replace(annotations, there) in conditions["concerns-gpus"]
 
 
+def test_where_templates_are_repaired_another_manifest_is_news_too() -> None:
+    plain = named(workload_match_conditions(Settings()))
+    repaired = named(workload_match_conditions(Settings(), repaired=True))
+    more = repaired["has-a-new-template"].removeprefix(plain["has-a-new-template"])
+    assert '"gpu-webhook.dev/template-repair" in oldObject.metadata.annotations' in more
+    assert more.endswith("&& object.metadata != oldObject.metadata)")
+    assert {**repaired, "has-a-new-template": ""} == {**plain, "has-a-new-template": ""}
+
+
 @pytest.mark.parametrize(
     ("kind", "at"),
     [

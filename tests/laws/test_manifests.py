@@ -41,7 +41,7 @@ def test_the_repair_of_templates_has_the_same_objects_as_the_warnings() -> None:
     file = ROOT / "manifests" / "workload-repair" / "webhook.yaml"
     (entry,) = yaml.safe_load(file.read_text())["webhooks"]
 
-    assert entry["matchConditions"] == workload_match_conditions(Settings())
+    assert entry["matchConditions"] == workload_match_conditions(Settings(), repaired=True)
     assert entry["rules"] == workload_rules(Settings())
     assert entry["clientConfig"]["service"]["path"] == "/mutate"
     assert entry["failurePolicy"] == "Ignore"

@@ -506,6 +506,18 @@ def test_a_limit_that_a_limit_range_added_to_a_request() -> None:
     assert amounts_of(obj) == {GPU: "2"}
 
 
+@pytest.mark.parametrize(("amount", "left"), [("0", {}), ("2", {GPU: "2"})])
+def test_of_a_server_side_apply_managed_fields_name_the_limit_alone(
+    amount: str, left: dict[str, str]
+) -> None:
+    obj = sent(asking({LEGACY: amount, "memory": "1Gi"}), LEGACY)
+    [entry] = obj["metadata"]["managedFields"]
+    [fields] = entry["fieldsV1"]["f:spec"]["f:containers"].values()
+    del fields["f:resources"]["f:requests"]
+    found(rule, obj)
+    assert amounts_of(obj) == {"memory": "1Gi"} | left
+
+
 def test_managed_fields_that_say_nothing() -> None:
     odd: list[Any] = [None, {"f:spec": 3}, {"f:spec": {"f:containers": {"k:[": {}, "k:3": 0}}}]
     for fields in odd:

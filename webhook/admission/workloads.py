@@ -98,7 +98,8 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context) -> Verdict:
     inside = around(cx, workload.obj)
     before = record.read(as_map((workload.old or workload.obj).get("metadata")))
     stored = frozenset(templates_of(workload.old, cx.settings) if workload.old else ())
-    authors, may_change = Authors(workload.obj), not _is_fixed(workload.obj)
+    authors, authors_before = Authors(workload.obj), Authors(workload.old or {})
+    may_change = not _is_fixed(workload.obj)
     noted: record.Record = {}
     repaired = False
     found: list[Finding] = []
@@ -114,6 +115,7 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context) -> Verdict:
                 inside,
                 noted=before.get(str(at), {}),
                 authors=authors,
+                before=authors_before,
                 may_change=may_change,
             )
             found += verdict.findings
@@ -151,9 +153,19 @@ def _is_news(request: dict[str, Any], settings: Settings) -> bool:
             return True
         case "UPDATE":
             old = as_map(request.get("oldObject"))
-            return template_changed(old, request["object"], settings)
+            return template_changed(old, request["object"], settings) or _may_drop_words(
+                as_map(old.get("metadata")), as_map(request["object"].get("metadata"))
+            )
         case _:
             return False
+
+
+def _may_drop_words(old: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether another manifest may be applied now, though what is stored stays as it is.
+
+    A tool that takes a legacy word away finds nothing to take away in a template that was repaired.
+    """
+    return record.ANNOTATION in as_map(old.get("annotations")) and old != now
 
 
 def _is_of_system(user: dict[str, Any]) -> bool:

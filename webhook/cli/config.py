@@ -45,6 +45,10 @@ def _match_conditions(args: argparse.Namespace) -> int:
             "rules": made.workload_rules(settings),
             "matchConditions": made.workload_match_conditions(settings),
         },
+        "workload-repair.gpu-webhook.dev": {
+            "rules": made.workload_rules(settings),
+            "matchConditions": made.workload_match_conditions(settings, repaired=True),
+        },
     }
     sys.stdout.write(as_yaml(entries))
     return 0

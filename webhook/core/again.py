@@ -75,11 +75,13 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
     *,
     noted: Mapping[Key, Change],
     authors: Authors,
+    before: Authors,
     may_change: bool,
 ) -> tuple[Verdict, dict[Key, Change] | None]:
     """Repair the template at `at`, from what its author writes now.
 
-    `noted` is what the last repair changed, and `old` the object that is stored, or None. Gives
+    `noted` is what the last repair changed, and `old` the object that is stored, or None; `authors`
+    are those of the object, and `before` those of the one that is stored. Gives
     what this repair changed, or None if there was nothing to repair. Where the author writes what
     was written then, the stored template stays: for as long as it is right, or always if it may
     not change.
@@ -88,8 +90,9 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
     sent = Leaves(obj, at)
     touched = _touched(Pod(obj, at).raw, rules, cx) | {
         _unit(key)
-        for key, (before, _) in noted.items()
-        if before is not None and sent.values.get(key) == before
+        for key, (word, _) in noted.items()
+        if word is not None
+        if sent.values.get(key) == word or authors.dropped(at, key, before)
     }
     if not touched:
         return run(rules, obj, cx, at, draft=draft), None

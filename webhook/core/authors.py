@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.leaves import Leaves
-from webhook.core.pod import KINDS, as_items, as_map
+from webhook.core.pod import KINDS, REQUIRED, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,8 +52,22 @@ class Authors:
         return self._is_in_manifest(at, key) or _owns(_fields(self._applied, at), key, applied=True)
 
     def wrote(self, at: Path, key: Key) -> bool:
-        """Whether any author wrote this leaf, in whatever way."""
-        return self.declared(at, key) or _owns(_fields(self._sent, at), key, applied=False)
+        """Whether an author wrote this leaf.
+
+        Of an object that is applied its manifest says so. Of any other one what was sent does,
+        which has the defaults of the API server in it, too.
+        """
+        if self._manifest or self._applied:
+            return self.declared(at, key)
+        return _owns(_fields(self._sent, at), key, applied=False)
+
+    def dropped(self, at: Path, key: Key, before: Authors) -> bool:
+        """Whether the manifest that is applied had this leaf the last time, and has no more."""
+        if self.declared(at, key):
+            return False
+        if self._manifest and before._is_in_manifest(at, key):
+            return True
+        return bool(self._applied) and _owns(_fields(before._applied, at), key, applied=True)
 
     def _is_in_manifest(self, at: Path, key: Key) -> bool:
         if at not in self._declared:
@@ -93,7 +107,8 @@ def _fields(fields: Raw, at: Path) -> Raw:
 def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:
     """Whether these fieldsV1 name the leaf, or a map around it that has one owner as a whole.
 
-    A nodeSelector is such a map, and others put labels into it, too, unless it was applied.
+    Required node affinity is such a map, and nodeSelector; but others put labels into that, too,
+    unless it was applied.
     """
     here, names = fields, list(key)
     while names:
@@ -111,5 +126,5 @@ def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:
                 return False
             here = there
         elif not here:
-            return applied or name != "nodeSelector" or not names
+            return not names or name == REQUIRED or (applied and name == "nodeSelector")
     return True

@@ -8,9 +8,9 @@ plugin/pkg/admission/limitranger/admission.go):
     container warm-up
 
 Of several LimitRanges only one is named there, and an author may write the annotation, too.
-managedFields name what came with the request (the API server has then copied limits to requests),
-so where they know the container they are asked as well. After a change by a webhook LimitRanger
-runs once more.
+managedFields name what came with the request (for most clients after the API server has copied
+limits to requests), so where they know the container they are asked as well. After a change by a
+webhook LimitRanger runs once more.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ class Origins:
         if key not in self.sent:
             return claimed
         sent = {place for place in self.sent[key] if place[1] in names}
+        # Of a server-side apply they name the limit alone, though the request is its copy.
+        sent |= {("requests", name) for section, name in sent if section == "limits"} & there
         if sent <= there - claimed:
             return there - sent
         # What was sent is missing, or is said to be set by LimitRanger. Either a webhook renamed

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.accounts import SYSTEM_GROUPS, SYSTEM_PREFIXES, SYSTEM_USERS
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
+from webhook.core.record import ANNOTATION
 from webhook.core.settings import Settings
 from webhook.core.workloads import TEMPLATES, custom_kinds, tokens
 
@@ -107,9 +108,17 @@ def workload_rules(settings: Settings) -> list[dict[str, Any]]:
     ]
 
 
-def workload_match_conditions(settings: Settings) -> list[dict[str, str]]:
-    """The matchConditions of the entry for workloads; what they let through is judged once more."""
+def workload_match_conditions(
+    settings: Settings, *, repaired: bool = False
+) -> list[dict[str, str]]:
+    """The matchConditions of the entry for workloads; what they let through is judged once more.
+
+    Where templates are `repaired`, an author may take a word away that is not stored any more.
+    """
     kinds = custom_kinds(settings)
+    news = _has_new_template(kinds)
+    if repaired:
+        news += "\n|| " + _may_drop_words()
     return [
         {"name": "asked-by-no-part-of-the-system", "expression": _asked_by_a_person()},
         {
@@ -117,7 +126,7 @@ def workload_match_conditions(settings: Settings) -> list[dict[str, str]]:
             "expression": "!has(object.metadata.ownerReferences)\n"
             "|| !object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller)",
         },
-        {"name": "has-a-new-template", "expression": _has_new_template(kinds)},
+        {"name": "has-a-new-template", "expression": news},
         {"name": "concerns-gpus", "expression": _template_concerns_gpus(settings, kinds)},
     ]
 
@@ -260,6 +269,11 @@ def _has_new_template(kinds: tuple[CustomKind, ...]) -> str:
     for at, test in _built_in_places():
         cases.append((test, f"object.{at} != oldObject.{at}"))
     return f'request.operation == "CREATE"\n|| {_first(cases, "false")}'
+
+
+def _may_drop_words() -> str:
+    noted = _in_map("oldObject.metadata", "annotations", ANNOTATION)
+    return f"({noted}\n  && object.metadata != oldObject.metadata)"
 
 
 def _template_concerns_gpus(settings: Settings, kinds: tuple[CustomKind, ...]) -> str:
