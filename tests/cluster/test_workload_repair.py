@@ -210,15 +210,15 @@ def test_another_amount_is_honoured(tenant: Tenant) -> None:
 @sides
 def test_another_model_takes_the_place_of_the_one_before(tenant: Tenant) -> None:
     annotation = ("metadata", "annotations", AFFINITY)
-    k80, v100 = (
-        json.dumps(required(expression(MODEL, "In", each))) for each in ("Tesla K80", "Tesla V100")
+    k80, t4 = (
+        json.dumps(required(expression(MODEL, "In", each))) for each in ("Tesla K80", "Tesla T4")
     )
     what = made_by("Deployment", pod(alpha(), annotations={AFFINITY: k80}), 1)
     assert models(tenant.apply(what)) == [["Tesla-K80"]]
 
-    live = tenant.apply(changed(what, *annotation, to=v100))
+    live = tenant.apply(changed(what, *annotation, to=t4))
 
-    assert models(live) == [["Tesla-V100-SXM2-16GB"]]
+    assert models(live) == [["Tesla-T4"]]
     assert AFFINITY not in (of(live, "metadata", "annotations") or {})
     assert models(tenant.apply(what)) == [["Tesla-K80"]]
 
@@ -226,13 +226,13 @@ def test_another_model_takes_the_place_of_the_one_before(tenant: Tenant) -> None
 @sides
 def test_so_it_does_beside_affinity_of_the_authors_own(tenant: Tenant) -> None:
     annotation = ("metadata", "annotations", AFFINITY)
-    v100 = json.dumps(required(expression(MODEL, "In", "Tesla V100")))
+    t4 = json.dumps(required(expression(MODEL, "In", "Tesla T4")))
     what = changed(made_by("Deployment", EVERYTHING, 1), "spec", "nodeSelector", to=None)
     assert models(tenant.apply(what)) == [["Tesla-K80"]]
 
-    live = tenant.apply(changed(what, *annotation, to=v100))
+    live = tenant.apply(changed(what, *annotation, to=t4))
 
-    assert models(live) == [["Tesla-V100-SXM2-16GB"]]
+    assert models(live) == [["Tesla-T4"]]
     assert ARCH in of(live, *TERMS)[0]["matchExpressions"]
     assert AFFINITY not in (of(live, "metadata", "annotations") or {})
 
@@ -241,10 +241,10 @@ def test_so_it_does_beside_affinity_of_the_authors_own(tenant: Tenant) -> None:
 def test_another_model_in_node_selector_does_too(tenant: Tenant) -> None:
     what = made_by("Deployment", pod(alpha(), nodeSelector={MODEL: "Tesla K80"}), 0)
     tenant.apply(what)
-    live = tenant.apply(changed(what, "spec", "nodeSelector", MODEL, to="Tesla V100"))
+    live = tenant.apply(changed(what, "spec", "nodeSelector", MODEL, to="Tesla T4"))
     gone = tenant.apply(changed(what, "spec", "nodeSelector", to=None))
 
-    assert of(live, "spec", "nodeSelector") == {PRODUCT: "Tesla-V100-SXM2-16GB"}
+    assert of(live, "spec", "nodeSelector") == {PRODUCT: "Tesla-T4"}
     assert of(gone, "spec", "nodeSelector") is None
 
 
