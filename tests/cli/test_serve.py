@@ -84,6 +84,24 @@ def start_in_vain(folder: Path, *flags: str) -> str:
         pytest.param(["--dev", "--inventory=x.crt"], "x.crt", "", id="an inventory of nonsense"),
         pytest.param(["--dev", "--config=no.yaml"], "no.yaml", "", id="no settings"),
         pytest.param(["--dev", "--config=x.crt"], "x.crt", "", id="settings of nonsense"),
+        pytest.param(
+            ["--dev", "--config=/dev/zero"], "no regular file", "name a file", id="endless settings"
+        ),
+        pytest.param(
+            ["--dev", "--client-name=a"], "--client-name", "--client-ca", id="a name without a CA"
+        ),
+        pytest.param(
+            ["--dev", "--bind=127.0.0.1:0", "--client-ca=no.crt"],
+            "--client-ca no.crt: no such file",
+            "PEM",
+            id="no client CA",
+        ),
+        pytest.param(
+            ["--dev", "--bind=127.0.0.1:0", "--client-ca=x.crt"],
+            "--client-ca x.crt: no CA in PEM",
+            "PEM",
+            id="a client CA of nonsense",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_said_in_one_line(

@@ -37,12 +37,18 @@ LINGER_SECONDS = 1.0  # what a refused client may still send before the connecti
 LINGER_BYTES = 2 * LARGEST_BODY  # else it meets a reset and never reads why
 MOST_PIECES = 8192  # one-byte chunks cost more to take apart than any honest body does
 DIRECT = frozenset({"/mutate", "/validate", "/guard", "/guard/refuse"})
-TOO_MANY = 429
+FORBIDDEN, TOO_LARGE, TOO_MANY = 403, 413, 429
 _BAD = 400  # from here on, what the client frames is not trusted: the connection ends
 
 # Put into the scope by our own server (admission/server.py); another ASGI server leaves them out.
 REQUEST = "gpu-webhook.request"  # the server's request; `must_close` ends the connection
+STRANGER = "gpu-webhook.stranger"  # True: the client shows no certificate that is asked for
 BEGAN = "gpu-webhook.began"  # time.monotonic() when the head of the request was read
+
+
+_NO_STRANGERS = (
+    "client certificate: none that may ask here. Give the API server one: docs/access.md"
+)
 
 
 class Head(NamedTuple):
@@ -104,7 +110,7 @@ class AdmissionApp:
             {"type": "http.response.start", "status": reply.status, "headers": reply.headers}
         )
         await send({"type": "http.response.body", "body": reply.body})
-        if reply.status == 413:  # noqa: PLR2004
+        if reply.status in {FORBIDDEN, TOO_LARGE}:
             await _linger(receive)
 
     def answer_at_once(self, request: Any, body: bytes, began: float) -> Reply | None:
@@ -118,6 +124,8 @@ class AdmissionApp:
         return _reply(answer) if answer.status < _BAD else None
 
     async def _reply(self, scope: Scope, receive: Receive) -> Reply:
+        if scope.get(STRANGER) and scope["path"] in DIRECT:
+            raise _Refused(FORBIDDEN, _NO_STRANGERS)
         began = scope.get(BEGAN) or monotonic()
         patience = seconds_of(scope["query_string"])
         head = _head(scope["headers"])

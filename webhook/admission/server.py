@@ -27,12 +27,12 @@ from gunicorn.glogging import Logger
 from gunicorn.workers.gasgi import ASGIWorker
 
 from webhook.admission import heap
-from webhook.admission.asgi import BEGAN, REQUEST
+from webhook.admission.asgi import BEGAN, DIRECT, REQUEST, STRANGER
 from webhook.admission.review import NEVER_LIGHT
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from webhook.admission.asgi import AdmissionApp
 
@@ -51,6 +51,7 @@ LISTEN_ON_SECONDS = 1.0  # after the signal: the cluster learns of it a little l
 AT_ONCE = NEVER_LIGHT  # bytes of a body; larger ones take their turn
 MOST_CONNECTIONS = 1000  # in each worker, of 40 to 200 KiB; an API server keeps 25 that are idle
 TRIM_EVERY = 100  # connections that were closed
+STRANGERS_SECONDS = 60  # between two lines about calls that were refused
 SWITCH_SECONDS = 0.0005  # so long the event loop waits for the thread of the heavy reviews
 NOT_IMPLEMENTED = 501
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
@@ -74,6 +75,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         super().connection_made(transport)
+        self._is_known = self.worker.app.server.knows(transport.get_extra_info("peercert"))
         self._keepalive_handle = self.worker.loop.call_later(FIRST_SECONDS, self._keepalive_timeout)
         self.worker.admit(self)
 
@@ -168,6 +170,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
             or receiver.buffered > AT_ONCE
             or request.should_close()
             or self.worker.leaving
+            or not self._is_known
             or self._write_timer is not None
         ):
             return False
@@ -211,6 +214,9 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         scope: dict[str, Any] = super()._build_http_scope(request, sockname, peername)
         scope[REQUEST] = request
         scope[BEGAN] = self._began
+        if not self._is_known and scope["path"] in DIRECT:
+            scope[STRANGER] = True
+            self.worker.strangers += 1
         return scope
 
     def _will_close(self, request: Any, response_requires_close: bool) -> bool:  # noqa: FBT001
@@ -249,6 +255,8 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self.connections: set[Protocol] = set()
         self.leaving = False
+        self.strangers = 0  # calls without a client certificate that may ask, not told of so far
+        self._told_strangers = float("-inf")  # when
         self._is_short = False  # of file descriptors
         self._closed = 0  # connections, since the heap was trimmed
 
@@ -268,6 +276,15 @@ class Worker(ASGIWorker):  # type: ignore[misc]
             self._closed = 0
             heap.trim()
         self._watch_files()
+        self._tell_strangers()
+
+    def _tell_strangers(self) -> None:
+        """Say it at most once a minute: the API server may be among them."""
+        now = time.monotonic()
+        if self.strangers and now - self._told_strangers >= STRANGERS_SECONDS:
+            text = "%s calls without a client certificate that may ask (--client-ca) were refused"
+            self.log.warning(text, self.strangers)
+            self._told_strangers, self.strangers = now, 0
 
     def _watch_files(self) -> None:
         """Say once that no connection can be taken any more: libuv closes such ones silently."""
@@ -404,7 +421,7 @@ class ServerLog(Logger):  # type: ignore[misc]
 class Server(BaseApplication):  # type: ignore[misc]
     """The endpoint on one listening socket, in so many processes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what the process is given, each by name
         self,
         make_app: Callable[[Server], AdmissionApp],
         *,
@@ -412,6 +429,7 @@ class Server(BaseApplication):  # type: ignore[misc]
         workers: int,
         context: ssl.SSLContext,
         ended: Callable[[int], None] = lambda _: None,
+        knows: Callable[[Mapping[str, Any] | None], bool] = lambda _: True,
     ) -> None:
         """`ended` is told the process number of each worker that ends.
 
@@ -420,6 +438,7 @@ class Server(BaseApplication):  # type: ignore[misc]
         self.make_app = make_app
         self.refresh: Callable[[], None] = lambda: None
         self._ended = ended
+        self.knows = knows  # whether a client with this certificate, or none, may ask
         self.draining = False
         self._context = context
         self._listener = listener

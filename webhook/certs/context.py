@@ -18,11 +18,12 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cryptography import x509
 
 from webhook import files
+from webhook.certs.clients import Clients
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 DAY = 86_400.0
 SOON = 30 * DAY
+EVERYBODY = Clients()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +73,24 @@ class ServingContext:
         key_file: Path,
         report: Report,
         clock: Callable[[], float] = time.time,
+        clients: Clients = EVERYBODY,
     ) -> None:
         """Load the pair, or raise InputError. One that has expired is better than none."""
+        self._clients = clients
         self._cert_file = cert_file
         self._key_file = key_file
         self._report = report
         self._clock = clock
         self._stamp = self._read_stamp()
+        self._clients_stamp = self._read_clients_stamp()
+        self._clients_fault = ""  # why the CA file that is there now is not used
         self._fault = ""  # why the files that are there now are not served
         self._waits = False  # for its time to come, or for that of the one in service to be over
         self._told = 0.0  # when the end was last told
-        self.context = new_context()
-        pair = read_pair(cert_file, key_file)
-        load_pair(self.context, pair, f"{cert_file} and {key_file}")
-        self.validity = validity_of(pair)
+        self._pair = read_pair(cert_file, key_file)
+        self.context = _Switch(ssl.PROTOCOL_TLS_SERVER)
+        self.context.current = self._whole()
+        self.validity = validity_of(self._pair)
 
     @property
     def is_good(self) -> bool:
@@ -92,18 +98,24 @@ class ServingContext:
         return not self._fault
 
     def refresh(self) -> None:
-        """Take over the files if they changed. Two stat() calls if they did not."""
+        """Take over the files if they changed. A stat() call each if they did not."""
         stamp = self._read_stamp()
         if stamp != self._stamp or self._waits:
             is_new = stamp != self._stamp
             self._stamp = stamp  # also if they are no good: each change is tried, and told, once
             self._take_over(is_new=is_new)
+        clients_stamp = self._read_clients_stamp()
+        if clients_stamp != self._clients_stamp:
+            self._clients_stamp = clients_stamp
+            self._take_over_clients()
         self._tell_end()
 
     def notes(self) -> list[str]:
         """What a person should know of it, though traffic may come."""
         now = self._clock()
         notes = [f"certificate: the new files are not used: {self._fault}"] if self._fault else []
+        if self._clients_fault:
+            notes.append(f"client CA: the new file is not used: {self._clients_fault}")
         if why := self.validity.why_not(now):
             notes.append(f"certificate: it {why}, and no API server accepts it")
         elif self.validity.ends_soon(now):
@@ -117,16 +129,34 @@ class ServingContext:
             validity, now = validity_of(pair), self._clock()
             why = validity.why_not(now)
             self._waits = bool(why) and self.validity.holds(now)
-            load_pair(None if self._waits else self.context, pair, named)
+            load_pair(None if self._waits else self.context.current, pair, named)
         except InputError as error:
             self._waits, self._fault = False, str(error)
         else:
             self._fault = f"{self._cert_file}: the certificate {why}" if self._waits else ""
         if not self._fault:
-            self.validity, self._told = validity, 0.0
+            self._pair, self.validity, self._told = pair, validity, 0.0
             self._report("info", f"{self._cert_file}: new certificate in service")
         elif is_new:
             self._report("error", f"{self._fault}; the last good certificate stays in service")
+
+    def _take_over_clients(self) -> None:
+        """Take the CAs that are in the file now, and no others."""
+        try:
+            self.context.current = self._whole()
+        except InputError as error:
+            self._clients_fault = str(error)
+            self._report("error", f"{error}; the CAs before stay in force")
+        else:
+            self._clients_fault = ""
+            self._report("info", f"{self._clients.ca_file}: new client CAs in force")
+
+    def _whole(self) -> ssl.SSLContext:
+        """A new context with the pair and the CAs of clients."""
+        context = new_context()
+        load_pair(context, self._pair, f"{self._cert_file} and {self._key_file}")
+        self._clients.trust(context)
+        return context
 
     def _tell_end(self) -> None:
         """Once a day as long as it matters."""
@@ -146,20 +176,36 @@ class ServingContext:
             self._report("warning", f"{self._cert_file}: the certificate in service {end}; {cure}")
 
     def _read_stamp(self) -> Stamp:
-        """What changes when a file is written, replaced, or (a Secret volume) linked elsewhere."""
-        stamp = []
-        for file in (self._cert_file, self._key_file):
-            try:
-                found = file.stat()
-            except OSError:
-                stamp.append((0, 0, 0))
-            else:
-                stamp.append((found.st_ino, found.st_mtime_ns, found.st_size))
-        return tuple(stamp)
+        return tuple(map(_stamp_of, (self._cert_file, self._key_file)))
+
+    def _read_clients_stamp(self) -> Stamp:
+        return (_stamp_of(self._clients.ca_file),) if self._clients.ca_file is not None else ()
+
+
+class _Switch(ssl.SSLContext):
+    """Takes each new connection with the context that is current.
+
+    A pair is put into a context that is in use; a CA can be added there, and never taken out again.
+    """
+
+    current: ssl.SSLContext
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        """As the base class."""
+        return self.current.wrap_bio(*args, **kwargs)
+
+
+def _stamp_of(file: Path) -> tuple[int, int, int]:
+    """What changes when a file is written, replaced, or (a Secret volume) linked elsewhere."""
+    try:
+        found = file.stat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def new_context() -> ssl.SSLContext:
-    """A server context without a certificate: TLS 1.2 or later, no client certificates."""
+    """A server context without a certificate: TLS 1.2 or later."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION

@@ -103,6 +103,20 @@ def _serve(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     flag(
         serve,
+        "--client-ca",
+        metavar="FILE",
+        help="CA, as PEM, whose client certificates may ask for decisions; read again when it "
+        "changes (default: anybody may ask)",
+    )
+    flag(
+        serve,
+        "--client-name",
+        metavar="NAME",
+        action="append",
+        help="a common name, DNS name or URI of such a certificate; may be repeated (default: any)",
+    )
+    flag(
+        serve,
         "--metrics-bind",
         metavar="ADDRESS:PORT",
         help="where to show metrics, over plain HTTP at /metrics (default: nowhere)",

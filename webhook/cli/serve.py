@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from webhook.admission.asgi import AdmissionApp
     from webhook.admission.server import Server
+    from webhook.certs.clients import Clients
     from webhook.cli.live import Live
     from webhook.telemetry.metrics import Metrics
     from webhook.telemetry.page import Page
@@ -42,6 +43,7 @@ class Address(NamedTuple):
 
 def run(args: argparse.Namespace) -> int:
     """Serve until told to stop. InputError says what is missing."""
+    from webhook.certs.clients import Clients
     from webhook.cli.live import Live, Sources, Speaker
     from webhook.core.match_conditions import missed_names
     from webhook.inventory.publish import Snapshot
@@ -54,6 +56,10 @@ def run(args: argparse.Namespace) -> int:
             "GPU_WEBHOOK_INVENTORY and GPU_WEBHOOK_SNAPSHOT are both set: nodes come from a file "
             "or from a watcher; unset one"
         )
+    if args.client_name and not args.client_ca:
+        raise InputError(
+            "--client-name: there is no --client-ca that says whose certificates count; give both"
+        )
     snapshot = Snapshot(args.snapshot) if args.snapshot else None
     sources = Sources(args.config or "", args.inventory or "", snapshot)
     settings, inventory = sources.read()
@@ -63,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
     listener = listen(address)
     page, metrics = _metrics(args)
     live = Live(sources, settings, inventory, log, Speaker(), metrics)
-    server = _server(live, listener, args.workers, (cert, key))
+    clients = Clients(Path(args.client_ca) if args.client_ca else None, args.client_name)
+    server = _server(live, listener, args.workers, (cert, key), clients)
     for name in missed_names(settings):
         log.write("warning", f"{name} is configured, but the shipped matchConditions miss it")
     port = listener.getsockname()[1]
@@ -116,7 +123,9 @@ def _certificates(args: argparse.Namespace, address: Address) -> tuple[Path, Pat
     return files.cert, files.key
 
 
-def _server(live: Live, listener: socket.socket, workers: int, pair: tuple[Path, Path]) -> Server:
+def _server(
+    live: Live, listener: socket.socket, workers: int, pair: tuple[Path, Path], clients: Clients
+) -> Server:
     from webhook.admission.app import create_app
     from webhook.admission.asgi import AdmissionApp
     from webhook.admission.endpoint import Endpoint
@@ -127,7 +136,7 @@ def _server(live: Live, listener: socket.socket, workers: int, pair: tuple[Path,
         if live.speaker.is_me():
             live.log.write(level, message)
 
-    serving = ServingContext(*pair, report)
+    serving = ServingContext(*pair, report, clients=clients)
 
     def make_app(server: Server) -> AdmissionApp:
         def not_ready() -> str:
@@ -151,6 +160,7 @@ def _server(live: Live, listener: socket.socket, workers: int, pair: tuple[Path,
         workers=workers,
         context=serving.context,
         ended=live.metrics.ended,
+        knows=clients.knows,
     )
 
 

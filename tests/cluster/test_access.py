@@ -1,0 +1,84 @@
+"""docs/access.md: an API server that shows a certificate is answered, another is not."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from tests.cluster.certificates import Authority
+from tests.cluster.controlplane import ControlPlane
+from tests.cluster.pods import ALPHA, NVIDIA, alpha, limits_of, named, pod
+from tests.cluster.webhook import ROOT, WebhookServer, failed_open, registered
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cluster.client import Json
+
+PAGE = (ROOT / "docs" / "access.md").read_text()
+ADMISSION, KUBECONFIG = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+FILE = "/etc/kubernetes/webhooks.kubeconfig"
+NAME = "kube-apiserver"
+
+
+def configured(folder: Path, authority: Authority, user: str, port: int) -> list[str]:
+    """The files of the page, for a webhook at a port of loopback, and the flag that names them."""
+    pair = authority.client(user)
+    config: Json = yaml.safe_load(KUBECONFIG)
+    config["users"][0]["name"] = f"127.0.0.1:{port}"
+    config["users"][0]["user"] = {
+        "client-certificate": str(pair.certificate),
+        "client-key": str(pair.key),
+    }
+    (folder / "webhooks.kubeconfig").write_text(yaml.safe_dump(config))
+    assert ADMISSION.count(FILE) == 2
+    admission = ADMISSION.replace(FILE, str(folder / "webhooks.kubeconfig"))
+    (folder / "admission.yaml").write_text(admission)
+    return [f"--admission-control-config-file={folder / 'admission.yaml'}"]
+
+
+@pytest.mark.slow
+def test_the_api_server_shows_its_certificate(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "pki")
+    flags = [f"--client-ca={authority.bundle}", f"--client-name={NAME}"]
+    server = WebhookServer(tmp_path, authority, flags)
+    known = configured(tmp_path, authority, NAME, server.port)
+    with (
+        server,
+        ControlPlane(apiserver_flags=known) as cluster,
+        registered(cluster, server.port, authority.bundle),
+    ):
+        before = failed_open(cluster.client)
+        made = cluster.client.create(named(pod(alpha(1)), "a"), "default", dry_run=True)
+        assert limits_of(made.body) == [{NVIDIA: "1"}]
+        assert failed_open(cluster.client) == before
+
+
+@pytest.mark.slow
+def test_an_api_server_of_another_name_is_refused(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "pki")
+    flags = [f"--client-ca={authority.bundle}", "--client-name=another"]
+    server = WebhookServer(tmp_path, authority, flags)
+    known = configured(tmp_path, authority, NAME, server.port)
+    with server, ControlPlane(apiserver_flags=known) as cluster:
+        with (
+            pytest.raises(TimeoutError, match="the webhook to be called"),
+            registered(cluster, server.port, authority.bundle),
+        ):
+            pass
+        made = cluster.client.create(named(pod(alpha(1)), "a"), "default", dry_run=True)
+        assert limits_of(made.body) == [{ALPHA: "1"}]
+        assert "without a client certificate that may ask" in server.log()
+
+
+def test_the_network_policy_is_accepted(cluster: ControlPlane) -> None:
+    cluster.make_namespace("gpu-webhook")
+    try:
+        component = ROOT / "manifests" / "network-policy"
+        said = cluster.kubectl("apply", "--dry-run=server", "-k", str(component))
+        assert "networkpolicy.networking.k8s.io/gpu-webhook created" in said
+    finally:
+        cluster.kubectl("delete", "namespace", "gpu-webhook")

@@ -1,0 +1,59 @@
+"""Client certificates: who may ask for decisions, where `serve --client-ca` says so.
+
+A certificate is asked for and not demanded: kubelets, which probe the same port, have none. So the
+handshake checks only what is shown, and the admission paths ask `knows()`.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, Any
+
+from webhook import files
+from webhook.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    Certificate = Mapping[str, Any]  # as ssl.SSLSocket.getpeercert() gives it
+
+
+class Clients:
+    """The CA file and the names. Without a CA file anybody may ask."""
+
+    def __init__(self, ca_file: Path | None = None, names: Sequence[str] = ()) -> None:
+        """`names`: common names, DNS names, addresses or URIs; none: any certificate of the CA."""
+        self.ca_file = ca_file
+        self._names = frozenset(names)
+
+    def trust(self, context: ssl.SSLContext) -> None:
+        """Have the context check the certificates that clients show; or raise InputError."""
+        if self.ca_file is None:
+            return
+        cure = "Name a PEM file with the CA of the API server's client certificate"
+        try:
+            text = files.read(self.ca_file, files.MIB).decode("ascii", "replace")
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(f"--client-ca {self.ca_file}: {reason}. {cure}") from error
+        try:
+            context.load_verify_locations(cadata=text)
+        except (ssl.SSLError, ValueError) as error:
+            raise InputError(f"--client-ca {self.ca_file}: no CA in PEM. {cure}") from error
+        context.verify_mode = ssl.CERT_OPTIONAL
+
+    def knows(self, certificate: Certificate | None) -> bool:
+        """Whether a client that shows this, or nothing, may ask for decisions."""
+        if self.ca_file is None:
+            return True
+        if not certificate:
+            return False
+        return not self._names or not self._names.isdisjoint(_names_of(certificate))
+
+
+def _names_of(certificate: Certificate) -> Iterator[str]:
+    """Common names and alternative names."""
+    for part in certificate.get("subject", ()):
+        yield from (value for kind, value in part if kind == "commonName")
+    yield from (value for _, value in certificate.get("subjectAltName", ()) if type(value) is str)
