@@ -151,7 +151,14 @@ NodeGroups:
   ScaleUp:     NoActivity (ready=2 cloudProviderTarget=2)
 
   Name:        full
-  Health:      Healthy (ready=2 unready=0 cloudProviderTarget=3 (minSize=1, maxSize=3))
+  Health:      Healthy (ready=3 unready=0 cloudProviderTarget=3 (minSize=1, maxSize=3))
+
+  Name:        on-its-way
+  Health:      Healthy (ready=0 unready=3 notStarted=0 longNotStarted=0 registered=0 \
+longUnregistered=0 cloudProviderTarget=3 (minSize=0, maxSize=3))
+
+  Name:        uncounted
+  Health:      Healthy (cloudProviderTarget=3 (minSize=1, maxSize=3))
 """
 YAML = """time: 2026-01-08 04:04:55.644106199 +0000 UTC
 autoscalerStatus: Running
@@ -176,6 +183,32 @@ nodeGroups:
   health:
     cloudProviderTarget: 3
     maxSize: 3
+    nodeCounts:
+      registered:
+        ready: 3
+        total: 3
+        unready:
+          resourceUnready: 0
+          total: 0
+- name: on-its-way
+  health:
+    cloudProviderTarget: 3
+    maxSize: 3
+    nodeCounts:
+      longUnregistered: 0
+      registered:
+        ready: 2
+        total: 3
+        unready:
+          resourceUnready: 0
+          total: 1
+      unregistered: 0
+- name: none-yet
+  health:
+    cloudProviderTarget: 1
+    maxSize: 1
+    nodeCounts:
+      registered: {}
 - name: at-zero
   health:
     maxSize: 1
@@ -186,8 +219,16 @@ nodeGroups:
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        pytest.param(TEXT, {"gke-a-b-1f-grp": True, "full": False}, id="the text of before 1.30"),
-        pytest.param(YAML, {"first": True, "full": False, "at-zero": True}, id="the YAML of today"),
+        pytest.param(
+            TEXT,
+            {"gke-a-b-1f-grp": True, "full": False, "on-its-way": True, "uncounted": True},
+            id="the text of before 1.30",
+        ),
+        pytest.param(
+            YAML,
+            {"first": True, "full": False, "on-its-way": True, "none-yet": True, "at-zero": True},
+            id="the YAML of today",
+        ),
         pytest.param("nodeGroups: []\n", {}, id="no groups"),
         pytest.param("Initializing", {}, id="nothing yet"),
         pytest.param(None, {}, id="no status"),

@@ -40,14 +40,15 @@ _SORTS = {
 _PROVIDERS = ("karpenter.k8s.aws/", "eks.amazonaws.com/", "karpenter.azure.com/")
 # cluster-autoscaler before 1.30 wrote text, later ones write YAML.
 _OLD_GROUP = re.compile(
-    r"^[ \t]*Name:[ \t]*(\S+)\s+Health:.*?"
+    r"^[ \t]*Name:[ \t]*(\S+)\s+Health:(.*?)"
     r"cloudProviderTarget=(\d+) \(minSize=\d+, maxSize=(\d+)\)",
     re.MULTILINE,
 )
+_OLD_READY = re.compile(r"\bready=(\d+)")
 # Read by the line: a YAML parser is slow, and no parser of ours should read what others write.
 _ITEM = re.compile(r"^[ \t]*- ", re.MULTILINE)
 _MEMBER = re.compile(
-    r"^[ \t]*(name|cloudProviderTarget|maxSize):[ \t]*[\"']?([^\s\"']+)", re.MULTILINE
+    r"^[ \t]*(name|cloudProviderTarget|maxSize|ready):[ \t]*[\"']?([^\s\"']+)", re.MULTILINE
 )
 _LONGEST = 1 << 20  # characters: a ConfigMap has no more
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -140,7 +141,7 @@ class Group:
     """A node group of cluster-autoscaler."""
 
     name: str
-    grows: bool  # it has not its largest size
+    grows: bool  # nodes may join it: it is below its largest size, or some are on their way
 
     @property
     def title(self) -> str:
@@ -166,7 +167,10 @@ def groups(config_map: Raw) -> tuple[Group, ...]:
         return ()
     old = _OLD_GROUP.findall(status)
     if old:
-        return tuple(Group(name, int(target) < int(most)) for name, target, most in old)
+        return tuple(
+            Group(name, _grows("".join(_OLD_READY.findall(counts)[:1]), target, most))
+            for name, counts, target, most in old
+        )
     items = _ITEM.split(status.partition("nodeGroups:")[2])
     return tuple(group for group in map(_group, items) if group is not None)
 
@@ -176,9 +180,15 @@ def _group(text: str) -> Group | None:
     found = {match[1]: match[2] for match in _MEMBER.finditer(text)}
     if "name" not in found:
         return None
-    target, most = (found.get(key, "0") for key in ("cloudProviderTarget", "maxSize"))
-    numbers = target.isdecimal() and most.isdecimal()
-    return Group(found["name"], not numbers or int(target) < int(most))
+    counts = (found.get(key, "0") for key in ("ready", "cloudProviderTarget", "maxSize"))
+    return Group(found["name"], _grows(*counts))
+
+
+def _grows(ready: str, target: str, most: str) -> bool:
+    """Whether nodes may join: also while fewer are ready than the cloud was asked for."""
+    if not (ready.isdecimal() and target.isdecimal() and most.isdecimal()):
+        return True  # nobody knows
+    return int(ready) < int(target) or int(target) < int(most)
 
 
 def with_nodes(told: Iterable[Group], nodes: Iterable[Node]) -> set[str]:
