@@ -45,7 +45,14 @@ def pool(*requirements: Raw, limits: Raw | None = None, **made: Any) -> Raw:
         pytest.param(
             pool(needs("karpenter.k8s.aws/instance-gpu-count", "DoesNotExist")), id="no GPU count"
         ),
+        pytest.param(
+            pool(needs("karpenter.k8s.aws/instance-family", "In", "u-6tb1", "u7i-12tb", "hpc7g")),
+            id="families with longer names",
+        ),
         pytest.param(pool(needs("karpenter.azure.com/sku-family", "In", "D")), id="of Azure"),
+        pytest.param(
+            pool(needs("karpenter.azure.com/sku-family", "In", "DC", "HB")), id="two of Azure"
+        ),
     ],
 )
 def test_a_node_pool_without_gpus_is_nothing(raw: Raw) -> None:
@@ -59,7 +66,29 @@ def test_a_node_pool_without_gpus_is_nothing(raw: Raw) -> None:
         pytest.param(pool(needs(CATEGORY, "In", "c", "g")), id="a category with GPUs among others"),
         pytest.param(pool(needs(CATEGORY, "NotIn", "t")), id="all but one category"),
         pytest.param(pool(needs("karpenter.k8s.aws/instance-family", "In", "p5en")), id="a family"),
+        pytest.param(
+            pool(needs("karpenter.k8s.aws/instance-family", "In", "gr6", "gr6f")), id="AWS's L4"
+        ),
+        pytest.param(pool(needs(CATEGORY, "In", "gr")), id="the category of AWS's L4"),
+        pytest.param(
+            pool(needs("eks.amazonaws.com/instance-family", "In", "c7i", "gr6")),
+            id="a family with GPUs behind one without",
+        ),
+        pytest.param(
+            pool(needs("karpenter.k8s.aws/instance-family", "In", "ml9")), id="an unknown family"
+        ),
+        pytest.param(pool(needs(CATEGORY, "In", "cg")), id="an unknown category"),
+        pytest.param(pool(needs(CATEGORY, "In")), id="no category at all"),
+        pytest.param(
+            pool(needs("karpenter.k8s.aws/instance-gpu-count", "In", "0")),
+            id="a share of a GPU may count as 0",
+        ),
         pytest.param(pool(needs("karpenter.azure.com/sku-family", "In", "N")), id="of Azure"),
+        pytest.param(pool(needs("karpenter.azure.com/sku-family", "In", "Q")), id="new of Azure"),
+        pytest.param(
+            pool(needs("karpenter.k8s.gcp/instance-family", "In", "n1")),
+            id="a GPU may be attached to GCP's n1",
+        ),
         pytest.param(pool(needs("example.com/instance-category", "In", "c")), id="another label"),
         pytest.param(
             pool(needs("karpenter.k8s.aws/instance-gpu-count", "Exists")), id="any GPU count"

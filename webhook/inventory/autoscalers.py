@@ -28,15 +28,17 @@ _POOL = "karpenter.sh/nodepool"
 _TYPE = "node.kubernetes.io/instance-type"
 _EKS_GROUP = "eks.amazonaws.com/nodegroup"
 _GPU = "nvidia.com/gpu"
+# Instance types that are known to have no GPU; of any other nothing is known (AWS's gr6 has L4).
+_AWS = r"(?:a|c|d|dl|f|h|hpc|i|im|inf|is|m|mac|r|t|trn|u|vt|x|z)"
+_AZURE = r"(?:A|B|D[CPS]?|E[BC]?|FX?|GS?|H[BCX]?|LS?|M)"
 # Of labels that Karpenter's providers (AWS, EKS Auto Mode, Azure) give by instance type: the last
-# part of the key, and what values of types with NVIDIA GPUs look like.
-_SORTS = {
-    "instance-category": r"[gp]",
-    "instance-family": r"[gp]\d.*",
-    "sku-family": r"[nN].*",
-    "instance-gpu-count": r"0*[1-9]\d*",
-    "sku-gpu-count": r"0*[1-9]\d*",
+# part of the key, and what values of types without GPUs look like.
+_WITHOUT = {
+    "instance-category": re.compile(_AWS),
+    "instance-family": re.compile(rf"{_AWS}[-\d].*"),
+    "sku-family": re.compile(_AZURE),
 }
+_COUNTS = ("instance-gpu-count", "sku-gpu-count")  # only types with GPUs have these labels
 _PROVIDERS = ("karpenter.k8s.aws/", "eks.amazonaws.com/", "karpenter.azure.com/")
 # cluster-autoscaler before 1.30 wrote text, later ones write YAML.
 _OLD_GROUP = re.compile(
@@ -127,13 +129,16 @@ def _taint(raw: Raw) -> Taint:
 
 
 def _excludes_gpus(key: str, operator: str, values: set[str]) -> bool:
-    """Whether the requirement leaves no instance type with NVIDIA GPUs."""
+    """Whether it is known that the requirement leaves no instance type with GPUs."""
     provider, _, sort = key.rpartition("/")
-    if f"{provider}/" not in _PROVIDERS or sort not in _SORTS:
+    if f"{provider}/" not in _PROVIDERS:
         return False
     if operator == "DoesNotExist":
-        return sort.endswith("gpu-count")
-    return operator == "In" and not any(re.fullmatch(_SORTS[sort], value) for value in values)
+        return sort in _COUNTS
+    without = _WITHOUT.get(sort)
+    if operator != "In" or without is None or not values:
+        return False
+    return all(without.fullmatch(value) for value in values)
 
 
 @dataclass(frozen=True, slots=True)
