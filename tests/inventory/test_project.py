@@ -160,8 +160,8 @@ def test_an_exposed_pod_is_kept_whether_it_holds_gpus_or_not() -> None:
     assert project.pod(pod("Failed"), SETTINGS, lambda _: ("variable",)) is None
 
 
-NAMESPACES: dict[str, tuple[dict[str, str], dict[str, str] | None]] = {
-    "labels that nothing depends on": ({"kubernetes.io/metadata.name": "x", "a": "b"}, None),
+NAMESPACES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "labels that nothing depends on": ({"kubernetes.io/metadata.name": "x", "a": "b"}, {}),
     "our own labels": ({"gpu-webhook.dev/guard": "enabled"}, {"gpu-webhook.dev/guard": "enabled"}),
     "Pod Security": (
         {"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "x"},
@@ -172,24 +172,23 @@ NAMESPACES: dict[str, tuple[dict[str, str], dict[str, str] | None]] = {
 
 
 @pytest.mark.parametrize(("labels", "expected"), NAMESPACES.values(), ids=NAMESPACES)
-def test_namespace(labels: dict[str, str], expected: dict[str, str] | None) -> None:
+def test_namespace(labels: dict[str, str], expected: dict[str, str]) -> None:
     raw = {"metadata": {"name": "x", "labels": labels}}
-    facts = project.namespace(raw, frozenset({"stage"}))
-    assert (facts.labels if facts is not None else None) == expected
+    assert project.namespace(raw, frozenset({"stage"})).labels == expected
 
 
 @pytest.mark.parametrize(
     ("annotations", "expected"),
     [
         pytest.param({WHITELIST: "[]"}, "[]", id="kept as it is written"),
-        pytest.param({"other": "x"}, None, id="no other annotation is"),
-        pytest.param({WHITELIST: ""}, None, id="an empty one is as good as none"),
-        pytest.param({WHITELIST: 3}, None, id="nor what is no text"),
+        pytest.param({"other": "x"}, "", id="no other annotation is"),
+        pytest.param({WHITELIST: ""}, "", id="an empty one is as good as none"),
+        pytest.param({WHITELIST: 3}, "", id="nor what is no text"),
     ],
 )
-def test_the_whitelist_of_tolerations(annotations: Any, expected: str | None) -> None:
+def test_the_whitelist_of_tolerations(annotations: Any, expected: str) -> None:
     facts = project.namespace({"metadata": {"annotations": annotations}}, frozenset())
-    assert (facts.whitelist if facts is not None else None) == expected
+    assert facts.whitelist == expected
 
 
 def test_the_settings_name_labels_in_overrides_exceptions_and_limits() -> None:

@@ -165,15 +165,14 @@ def _facts(node_name: str, gpus: Amounts, exposed: tuple[str, ...]) -> PodFacts:
     return PodFacts(node_name, gpus, exposed)
 
 
-def namespace(raw: Raw, keys: frozenset[str]) -> NamespaceFacts | None:
-    """What anything depends on; None if there is nothing: so says an unknown name too."""
+def namespace(raw: Raw, keys: frozenset[str]) -> NamespaceFacts:
+    """What anything depends on, be it only that the namespace is known to have nothing of it."""
     found = {
         intern(key): intern(value)
         for key, value in labels_of(as_map(raw.get("metadata")))
         if key in keys or key == _POD_SECURITY or key.startswith(_OURS)
     }
-    whitelist = whitelist_of(raw)
-    return NamespaceFacts(found, whitelist) if found or whitelist else None
+    return NamespaceFacts(found, whitelist_of(raw))
 
 
 def whitelist_of(raw: Raw) -> str:
