@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -225,3 +227,32 @@ KEYS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("raw", "expected"), KEYS.values(), ids=KEYS)
 def test_key(raw: dict[str, Any], expected: str) -> None:
     assert project.key_of(raw) == expected
+
+
+def _asks(number: int, names: int) -> dict[str, Any]:
+    limits = {f"nvidia.com/mig-{number}-{each}": "1" for each in range(names)}
+    container = {"name": "c", "resources": {"limits": limits}}
+    return {"spec": {"nodeName": "n", "containers": [container]}}
+
+
+def test_nothing_is_kept_of_pods_that_are_no_more() -> None:
+    """A tenant makes up names, a pod at a time; the facts of deleted pods must not stay."""
+    project.pod(_asks(0, 30), SETTINGS)
+    tracemalloc.start()
+    try:
+        for number in range(1, 101):
+            project.pod(_asks(number, 30), SETTINGS)
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 100_000
+
+
+def test_more_resources_than_any_node_has_hold_nothing() -> None:
+    found = project.pod(_asks(0, 32), SETTINGS)
+    assert found is not None
+    assert len(found.gpus) == 32
+    assert project.pod(_asks(0, 33), SETTINGS) is None
+    seen = project.pod(_asks(0, 33), SETTINGS, lambda _: ("variable",))
+    assert seen == PodFacts("", (), ("variable",))

@@ -281,7 +281,7 @@ class Loop(threading.Thread):
         self.state.events += 1
         if what in {"ADDED", "MODIFIED"}:
             with self._watcher.telling(self):
-                self._put(obj)
+                self._put(obj, new=what == "ADDED")
         elif what == "DELETED":
             with self._watcher.telling(self):
                 self.kind.kept.drop(project.key_of(obj), time.time())
@@ -290,7 +290,7 @@ class Loop(threading.Thread):
         self._version = version
         self._well()
 
-    def _put(self, obj: Any) -> None:
+    def _put(self, obj: Any, *, new: bool = True) -> None:
         """Take one object; one that cannot be read is as good as none."""
         key, fact, now = "", None, time.time()
         try:
@@ -302,7 +302,7 @@ class Loop(threading.Thread):
             self._watcher.lines.write("warning", what, object=key, reason=repr(error))
         if key:
             self.kind.kept.put(key, fact, now)
-            if self.kind.name == "pods":
+            if new and self.kind.name == "pods":  # it is repaired when it is made
                 self._watcher.events.look(obj, now)
 
     # --- how it goes
