@@ -78,7 +78,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         super().connection_made(transport)
         certificate = transport.get_extra_info("peercert")  # nothing, or one that was verified
         self._is_known = self.worker.app.server.knows(certificate)
-        self._is_proven = bool(certificate) and self._is_known
+        self.is_proven = bool(certificate) and self._is_known
         self._keepalive_handle = self.worker.loop.call_later(FIRST_SECONDS, self._keepalive_timeout)
         self.worker.admit(self)
 
@@ -150,8 +150,8 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         """
         if self._is_half_a_request:
             began = self._head_began if self._head_timer is not None else self._began
-            return self._is_proven, False, began
-        return self._is_proven, self._began > 0, self.idle_since
+            return self.is_proven, False, began
+        return self.is_proven, self._began > 0, self.idle_since
 
     def close_if_idle(self) -> None:
         """Close the connection unless it is, or was a moment ago, at work."""
@@ -332,8 +332,10 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         """Take one connection more; beyond the cap one that waits goes, or else this one."""
         self.connections.add(connection)
         if len(self.connections) > MOST_CONNECTIONS:
-            waiting = (each for each in self.connections if each.waits_for_client)
-            min(waiting, key=lambda each: each.worth, default=connection).close()
+            others = self.connections - {connection}  # it has had no time to send anything
+            waiting = (each for each in others if each.waits_for_client)
+            least = min(waiting, key=lambda each: each.worth, default=connection)
+            (connection if least.is_proven > connection.is_proven else least).close()
 
     def forget(self, connection: Protocol) -> None:
         """Count a connection that was closed."""
