@@ -628,3 +628,13 @@ def test_many_terms_are_held_against_few_others_one_by_one() -> None:
     terms = [term(each["matchExpressions"][0], C) for each in numbered(3000, "a")]
     assert and_join(terms, [term(C), term(A)]) == terms
     assert and_join([*terms, term(B)], [term(C), term(A)]) is None
+
+
+@pytest.mark.parametrize(
+    ("expressions", "terms"),
+    [pytest.param(199, 10, id="2,000 are written"), pytest.param(200, None, id="2,010 are not")],
+)
+def test_a_join_of_over_2000_expressions_is_not_made(expressions: int, terms: int | None) -> None:
+    long = term(*(requirement("In", f"a{number}") for number in range(expressions)))
+    joined = and_join([long], numbered(10, "b"))
+    assert (None if joined is None else len(joined)) == terms

@@ -320,6 +320,9 @@ SHAPES: dict[str, Callable[[int], Raw]] = {
     "nodeSelector beside a model": lambda n: pod(
         nodeSelector={MODEL: "Tesla-P100", **{f"k{i}": "v" for i in range(n)}}
     ),
+    "nodeSelector x required terms": lambda n: pod(
+        nodeSelector={f"k{i}": "v" for i in range(n)}, affinity=_required(_terms(n))
+    ),
     "a long model": lambda n: pod(nodeSelector={MODEL: "Tesla P100 " * 4 * n}),
     "required terms": lambda n: pod(affinity=_required(_terms(n))),
     "required terms of models": lambda n: pod(affinity=_required(_terms(n, MODEL, "m{}"))),
@@ -385,6 +388,46 @@ SHAPES: dict[str, Callable[[int], Raw]] = {
     "managed fields": lambda n: pod(
         metadata={"managedFields": [{"manager": f"m{i}"} for i in range(n)]}
     ),
+    "managed fields of containers": lambda n: pod(
+        *(container(f"c{i}") for i in range(n)),
+        metadata={
+            "managedFields": [
+                {
+                    "manager": "m",
+                    "operation": "Update",
+                    "fieldsV1": {
+                        "f:spec": {
+                            "f:containers": {
+                                f'k:{{"name":"c{i}"}}': {
+                                    "f:resources": {"f:limits": {f"f:{LEGACY}": {}}}
+                                }
+                                for i in range(n)
+                            }
+                        }
+                    },
+                }
+            ]
+        },
+    ),
+    "managers of one container": lambda n: pod(
+        metadata={
+            "managedFields": [
+                {
+                    "manager": f"m{i}",
+                    "operation": "Apply",
+                    "fieldsV1": {"f:spec": {"f:containers": {'k:{"name":"c"}': {"f:image": {}}}}},
+                }
+                for i in range(n)
+            ]
+        }
+    ),
+    "last applied": lambda n: pod(
+        annotations={
+            "kubectl.kubernetes.io/last-applied-configuration": json.dumps(
+                pod(*(container(f"c{i}") for i in range(n)))
+            )
+        }
+    ),
     "what the LimitRange set": lambda n: pod(
         annotations={
             "kubernetes.io/limit-ranger": "LimitRanger plugin set: "
@@ -428,7 +471,7 @@ SHAPES: dict[str, Callable[[int], Raw]] = {
         _required(_terms(n)), affinity=_required(_terms(n))
     ),
     "annotation: terms, joined to one": lambda n: _noted(
-        _required(_terms(n)), affinity=_required(_terms(1, "s{}"))
+        _required(_terms(n + 100)), affinity=_required(_terms(1, "s{}"))
     ),
     "annotation: equal terms": lambda n: _noted(
         _required(_terms(1) * n), affinity=_required(_terms(1, "s{}") * n)
@@ -563,8 +606,9 @@ def reviews() -> Iterator[tuple[str, str, Callable[[int], bytes]]]:
     for name, make in SHAPES.items():
         for path in (MUTATE, VALIDATE, GUARD):
             yield name, path, partial(_of_pod, make)
-        for path in (MUTATE, VALIDATE):
-            yield f"{name} (template)", path, partial(_of_template, make)
+        yield f"{name} (again)", MUTATE, partial(_of_pod_again, make)
+        yield f"{name} (template)", VALIDATE, partial(_of_template, make)
+        yield f"{name} (template, again)", MUTATE, partial(_of_template_again, make)
     for name, both in WORKLOADS.items():
         for path in (MUTATE, VALIDATE):
             yield name, path, partial(_of_workload, both)
@@ -572,6 +616,23 @@ def reviews() -> Iterator[tuple[str, str, Callable[[int], bytes]]]:
 
 def _of_pod(make: Callable[[int], Raw], n: int) -> bytes:
     return review(make(n))
+
+
+def _of_pod_again(make: Callable[[int], Raw], n: int) -> bytes:
+    made = make(n)
+    return review(made, _stored(made))
+
+
+def _of_template_again(make: Callable[[int], Raw], n: int) -> bytes:
+    made = make(n)
+    return review(deployment(made), deployment(_stored(made)))
+
+
+def _stored(made: Raw) -> Raw:
+    """The same under the name of today, as a repair may have left it."""
+    text = json.dumps(made).replace(f'"{LEGACY}"', f'"{MODERN}"')
+    stored: Raw = json.loads(text)
+    return stored
 
 
 def _of_template(make: Callable[[int], Raw], n: int) -> bytes:

@@ -368,6 +368,26 @@ def test_members_that_no_scheduler_read_are_dropped_and_named() -> None:
     ]
 
 
+def test_of_very_many_members_the_first_few_are_named() -> None:
+    value: dict[str, Any] = {f"unknown{number}": {} for number in range(5000)}
+    messages = [each.message for each in found(rule, said(value))]
+    assert len(messages) == 12
+    assert messages[9] == "no scheduler read 'unknown9' of the affinity annotation: delete it"
+    assert messages[10] == (
+        "no scheduler read 4990 more members like this of the affinity annotation: delete it"
+    )
+
+
+def test_of_very_many_models_that_stand_for_nothing_the_first_few_are_named() -> None:
+    made = [
+        {"matchExpressions": [{"key": LABEL, "operator": "In", "values": [f"none{number}"]}]}
+        for number in range(50)
+    ]
+    messages = [each.message for each in found(rule, said(node(*made)))]
+    assert len(messages) == 12
+    assert messages[10] == "40 more values of the affinity annotation like this"
+
+
 @pytest.mark.parametrize(
     ("there", "annotation", "edits"),
     [
@@ -459,7 +479,7 @@ def test_a_product_of_over_a_hundred_terms_is_left() -> None:
     eleven = [term("zone", f"z{number}") for number in range(11)]
     ten = [term("rack", f"r{number}") for number in range(10)]
     obj = said(node(*ten), affinity=node(*eleven))
-    why = "joined with spec.affinity it has over 100 terms"
+    why = "joined with spec.affinity it has over 100 terms or 2000 expressions"
     assert found(rule, obj) == [left("nodeAffinity", why)]
     obj = said(node(*ten), affinity=node(*eleven[:10]))
     found(rule, obj)

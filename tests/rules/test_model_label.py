@@ -616,7 +616,8 @@ def test_terms_that_are_too_many_already_leave_node_selector_alone() -> None:
         nodeSelector={LABEL: "Tesla-P100"}, affinity=required(*many, models("Tesla K80"))
     )
     message = (
-        "spec.affinity would have over 100 terms, so nodeSelector stays as it is and the pod "
+        "spec.affinity would have over 100 terms or 2000 expressions, so nodeSelector stays as it "
+        "is and the pod "
         f"waits: write {PRODUCT} into spec.affinity"
     )
     edits: tuple[Edit, ...] = (

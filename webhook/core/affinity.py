@@ -27,7 +27,10 @@ SECTIONS = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 
 # Commented out in every release: read by no scheduler, and still copied from example to example.
 NEVER_SHIPPED = "requiredDuringSchedulingRequiredDuringExecution"
-MOST_TERMS = 100  # of a cross product: beyond this nobody could read, or schedule, the result
+# Of a cross product: beyond this nobody could read, or schedule, the result.
+MOST_TERMS = 100
+MOST_EXPRESSIONS = 2000
+TOO_MANY = f"over {MOST_TERMS} terms or {MOST_EXPRESSIONS} expressions"
 _LARGEST_WEIGHT = 100
 _HOSTNAME = "kubernetes.io/hostname"
 
@@ -286,7 +289,8 @@ def and_join(terms: Sequence[Raw], others: Sequence[Raw]) -> list[Raw] | None:
 
     Terms are joined by OR, so appending would widen. Equal expressions stand once. A term that
     matches nothing (it is empty) goes on matching nothing. None if it takes over 100 terms, of
-    which a side that has more itself is taken as the sign: a product is not made to count it.
+    which a side that has more itself is taken as the sign, or over 2,000 expressions: a product
+    is not made to count it.
     """
     ours, theirs = _distinct(terms), _distinct(others)
     if _imply(ours, theirs):
@@ -294,13 +298,15 @@ def and_join(terms: Sequence[Raw], others: Sequence[Raw]) -> list[Raw] | None:
     if len(ours) > MOST_TERMS or len(theirs) > MOST_TERMS:
         return None
     joined: dict[tuple[str, ...], Raw] = {}
+    expressions = 0
     for term in ours:
         for other in [_NO_TERM] if _is_empty(term.raw) else theirs:
             more = {key: e for key, e in other.expressions.items() if key not in term.expressions}
             key = (term.rest, *term.order, *more)
             if key not in joined:
                 joined[key] = _both(term.raw, more.values())
-            if len(joined) > MOST_TERMS:
+                expressions += len(term.order) + len(more)
+            if len(joined) > MOST_TERMS or expressions > MOST_EXPRESSIONS:
                 return None
     return list(joined.values())
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
 
 def canonical(value: object) -> str:
     """The JSON of the value, its members sorted.
@@ -12,6 +14,6 @@ def canonical(value: object) -> str:
     whoever writes them can make them all alike.
     """
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+        return _ENCODER.encode(value)
     except RecursionError:  # deeper than anything that Kubernetes has: it equals nothing else
         return f"at {id(value)}"

@@ -7,6 +7,8 @@ import re
 LONGEST_VALUE = 63
 _LONGEST_PREFIX = 253
 
+_ODD = re.compile(r"[^A-Za-z0-9\-_. \t\n]")
+_BLANKS = re.compile(r"\s+")
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
@@ -57,6 +59,8 @@ def sanitised(text: str) -> str:
     internal/lm/resource.go), then what the API server would refuse at the ends; `unknown` if
     nothing is left.
     """
-    kept = re.sub(r"[^A-Za-z0-9\-_. \t\n]", "", text)
-    dashed = re.sub(r"\s+", "-", kept.strip())
+    if text and is_value(text):
+        return text
+    kept = _ODD.sub("", text)
+    dashed = _BLANKS.sub("-", kept.strip())
     return dashed.strip("-_.")[:LONGEST_VALUE].rstrip("-_.") or "unknown"

@@ -19,17 +19,17 @@ from webhook.core import labels
 from webhook.core.settings import MODEL_PROFILES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.core.nodes import Inventory
     from webhook.core.settings import Models
-
-    Values = tuple[str, ...] | frozenset[str]
 
 _BRANDS = ("tesla", "geforce", "quadro")
 _VARIANT = re.compile(
     r"pcie|sxm[0-9]?|nvl[0-9]*|nvlink|fhhl|oam|hbm[0-9]?e?|gddr[0-9]x?|[0-9]+gb", re.ASCII
 )
+_ODD = re.compile(r"[^a-z0-9\-_. \t]")
+_BETWEEN_WORDS = re.compile(r"[ \t_-]+")
 _LONGEST_NAME = 256  # pods may name anything, and many names are remembered
 _MIG = re.compile(r"-mig-[0-9]+g\.[0-9]+gb.*?(?=-shared$|$)")
 
@@ -55,8 +55,8 @@ def spelling(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _spelling(name: str) -> tuple[str, ...]:
-    kept = re.sub(r"[^a-z0-9\-_. \t]", "", name.lower())
-    words = tuple(word for word in re.split(r"[ \t_-]+", kept) if word)
+    kept = _ODD.sub("", name.lower())
+    words = tuple(word for word in _BETWEEN_WORDS.split(kept) if word)
     return words[1:] if words[:1] == ("nvidia",) else words
 
 
@@ -92,23 +92,51 @@ def match(
     legacy: str, models: Models, inventory: Inventory | None, *, parts: bool = False
 ) -> Match:
     """What this legacy value stands for; with `parts`, shared and sliced GPUs are meant, too."""
-    if inventory is not None and legacy in inventory.values(models.legacy_label):
+    if inventory is None:
+        known = _of_table(models, parts)
+    elif legacy in inventory.values(models.legacy_label):
         return Match(carried=True)
-    meant = replace(models, shared=True, mig=True) if parts else models
-    known = _by_name(legacy, meant, _table(models.profile, meant.shared))
-    if inventory is None or not (inventory.has_gpus or inventory.values(models.key)):
-        # Pools that scale from zero show no GPU node now: such an inventory knows no models.
-        return Match(known, "" if known else "the table of known models has no such model")
+    else:  # pods may name very many models: what all can stand for is worked out once
+        remembered = inventory.remembered
+        known = remembered.get((models, parts)) or _of_nodes(models, inventory, parts)
+        remembered[models, parts] = known
+    return known.matches.get(spelling(legacy), known.other)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meanings:
+    """What each spelling stands for, and what all others do not."""
+
+    matches: Mapping[tuple[str, ...], Match]
+    other: Match
+
+
+@lru_cache(maxsize=16)
+def _of_table(models: Models, parts: bool) -> _Meanings:  # noqa: FBT001
+    why = "the table of known models has no such model"
+    known = _by_spelling(models, _table(models.profile, models.shared or parts), parts=parts)
+    matches = {name: Match(values, "" if values else why) for name, values in known.items()}
+    return _Meanings(matches, Match(why=why))
+
+
+def _of_nodes(models: Models, inventory: Inventory, parts: bool) -> _Meanings:  # noqa: FBT001
     here = inventory.values(models.key)
-    values = tuple(sorted({*known, *_by_name(legacy, meant, here)}))
-    if any(value in here for value in values):
-        return Match(values)
-    return Match(
-        values,
-        missing_label(models, inventory)
-        or _parts_alone(legacy, models, here)
-        or f"no node carries such a model under {models.key}",
-    )
+    if not (inventory.has_gpus or here):
+        # Pools that scale from zero show no GPU node now: such an inventory knows no models.
+        return _of_table(models, parts)
+    known = _by_spelling(models, _table(models.profile, models.shared or parts), parts=parts)
+    found = _by_spelling(models, here, parts=parts)
+    alone = _parts_alone(models, here)
+    missing = missing_label(models, inventory)
+    none = f"no node carries such a model under {models.key}"
+    matches = {}
+    for name in known | found | alone:
+        values = tuple(sorted({*known.get(name, ()), *found.get(name, ())}))
+        if any(value in here for value in values):
+            matches[name] = Match(values)
+        else:
+            matches[name] = Match(values, missing or alone.get(name) or none)
+    return _Meanings(matches, Match(why=missing or none))
 
 
 @lru_cache(maxsize=16)
@@ -120,16 +148,19 @@ def _table(profile: str, shared: bool) -> tuple[str, ...]:  # noqa: FBT001
     return values
 
 
-def _parts_alone(legacy: str, models: Models, here: frozenset[str]) -> str:
-    """Says that nodes have this model, but only shared or in slices."""
+def _parts_alone(models: Models, here: frozenset[str]) -> dict[tuple[str, ...], str]:
+    """Says of which models nodes have shared GPUs or slices, by their spellings."""
+    said: dict[tuple[str, ...], str] = {}
     for setting, meant in (
         ("shared", replace(models, shared=True)),
         ("mig", replace(models, mig=True)),
     ):
-        parts = [value for value in _by_name(legacy, meant, here) if value in here]
-        if parts:
-            return f"nodes have it only as {parts[0]}: set models.{setting} to true to take that"
-    return ""
+        for name, values in _by_spelling(meant, here).items():
+            parts = [value for value in values if value in here]
+            if parts:
+                why = f"nodes have it only as {parts[0]}: set models.{setting} to true to take that"
+                said.setdefault(name, why)
+    return said
 
 
 def missing_label(models: Models, inventory: Inventory | None) -> str:
@@ -139,16 +170,14 @@ def missing_label(models: Models, inventory: Inventory | None) -> str:
     return f"no GPU node carries the label {models.key}{_other_profile(inventory)}"
 
 
-def _by_name(legacy: str, models: Models, real: Values) -> tuple[str, ...]:
-    return _meanings(models, real).get(spelling(legacy), ())
-
-
-@lru_cache(maxsize=16)
-def _meanings(models: Models, real: Values) -> Mapping[tuple[str, ...], tuple[str, ...]]:
-    """Which of the real values each spelling stands for: pods may name very many models."""
+def _by_spelling(
+    models: Models, real: Iterable[str], *, parts: bool = False
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Which of the real values, and of those in the settings, each spelling stands for."""
+    shared, mig = models.shared or parts, models.mig or parts
     found: dict[tuple[str, ...], set[str]] = {}
     for value in real:
-        for wanted in spellings_of(value, shared=models.shared, mig=models.mig):
+        for wanted in spellings_of(value, shared=shared, mig=mig):
             found.setdefault(wanted, set()).add(value)
     for name, values in MODEL_PROFILES[models.profile].named:
         for wanted in spellings_of(name):

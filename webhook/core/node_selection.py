@@ -60,23 +60,28 @@ def terms(pod: Pod) -> list[Raw] | None:
 
 def matching(term: Raw, index: NodeIndex) -> NodeSet:
     """The nodes that one term of a node affinity matches; an empty term matches none."""
-    found = 0
-    for position, each in enumerate(requirements(term, index)):
-        found = each.nodes if position == 0 else found & each.nodes
-    return found
+    found = None
+    for kind, key, operator, values in _asked(term):
+        nodes = _NODES_OF[kind](index, key, operator, values)
+        found = nodes if found is None else found & nodes
+    return found or 0
 
 
 def requirements(term: Raw, index: NodeIndex) -> Iterator[Constraint]:
     """Each requirement of a term; one that Kubernetes refuses matches no node."""
-    for kind, nodes_of in (("matchExpressions", _expression), ("matchFields", _field)):
+    for kind, key, operator, values in _asked(term):
+        words = f"node affinity {key} {operator}"
+        words += f" [{', '.join(values)}]" if values else ""
+        nodes = _NODES_OF[kind](index, key, operator, values)
+        labelled = operator == "In" and kind == "matchExpressions"
+        yield Constraint(words, nodes, key if labelled else "")
+
+
+def _asked(term: Raw) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Kind, key, operator and values of each requirement."""
+    for kind in _NODES_OF:
         for _, raw in as_items(term.get(kind)):
-            key, operator = str(raw.get("key") or ""), str(raw.get("operator") or "")
-            values = _values(raw)
-            words = f"node affinity {key} {operator}"
-            words += f" [{', '.join(values)}]" if values else ""
-            nodes = nodes_of(index, key, operator, values)
-            labelled = operator == "In" and kind == "matchExpressions"
-            yield Constraint(words, nodes, key if labelled else "")
+            yield kind, str(raw.get("key") or ""), str(raw.get("operator") or ""), _values(raw)
 
 
 def _values(raw: Raw) -> list[str]:
@@ -119,6 +124,9 @@ def _field(index: NodeIndex, key: str, operator: str, values: list[str]) -> Node
     if operator == "NotIn":
         return index.everything & ~found
     return index.may_come if key == _NAME and not found else found
+
+
+_NODES_OF = {"matchExpressions": _expression, "matchFields": _field}
 
 
 def tolerated(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:

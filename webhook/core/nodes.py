@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from webhook.core.node_index import OWN_NAMES, NodeIndex
 
@@ -156,7 +156,6 @@ class Inventory:
     runtime_classes: frozenset[str] = frozenset()
     served_by_dra: frozenset[str] = frozenset()  # resource names that a device class serves
     whitelists: Mapping[str, str] = field(default_factory=dict)  # of tolerations, by namespace
-    watched: bool = False  # `whitelists` names every namespace that is known; a file may leave some
     published: NodeIndex | None = None  # made elsewhere: the classes may then be left out
 
     @cached_property
@@ -180,11 +179,7 @@ class Inventory:
         """The label keys of nodes that offer GPUs."""
         return self.index.gpu_labels
 
-    def whitelist(self, namespace: str) -> str | None:
-        """The namespace's whitelist of tolerations, empty if it has none; None if unknown."""
-        return self.whitelists.get(namespace, None if self.watched else "")
-
-    @property
+    @cached_property
     def has_gpus(self) -> bool:
         """Whether a node that is there, or that the settings declare, has any."""
         return any(total.nodes for total in self.index.totals.values())
@@ -200,3 +195,8 @@ class Inventory:
         gpus = self.index.with_gpus | self.index.open_gpus
         found = {t for taints, nodes in self.index.taint_sets if nodes & gpus for t in taints}
         return tuple(sorted(found, key=str))
+
+    @cached_property
+    def remembered(self) -> dict[Any, Any]:
+        """What was worked out of this inventory: an entry for each of the settings at most."""
+        return {}

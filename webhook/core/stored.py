@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Split = tuple[set[Requirement], dict[tuple[str, str], set[str]]]
 
 _MOST_MODELS = 256
+_ANY: tuple[None, frozenset[Requirement]] = (None, frozenset())  # a term that asks for nothing
 _PLACEMENT = ("nodeSelector", "affinity")
 
 
@@ -69,9 +70,10 @@ def agrees(
         elif now.get(key) != then.get(key):
             return False
     keys = model_labels(cx.settings)
-    return _says_no_more(_required(made), _required(stored), keys) and _says_no_more(
-        _preferred(made), _preferred(stored), keys
-    )
+    selectors = _selector(made), _selector(stored)
+    return _says_no_more(
+        _required(made) or [_ANY], _required(stored) or [_ANY], keys, selectors
+    ) and _says_no_more(_preferred(made), _preferred(stored), keys)
 
 
 def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
@@ -106,19 +108,22 @@ def _models(stored: Pod, settings: Settings) -> tuple[str, set[str]]:
 
 
 def _values(pod: Pod, label: str) -> Iterator[str]:
-    for _, term in (*_required(pod), *_preferred(pod)):
+    selector = [(None, _selector(pod))]
+    for _, term in (*selector, *_required(pod), *_preferred(pod)):
         for key, _, values in term:
             if key == label:
                 yield from values
 
 
-def _required(pod: Pod) -> Terms:
-    """What each required term asks for, together with nodeSelector."""
-    selector = frozenset(
+def _selector(pod: Pod) -> frozenset[Requirement]:
+    return frozenset(
         (key, "In", frozenset({str(value)})) for key, value in pod.node_selector.items()
     )
+
+
+def _required(pod: Pod) -> Terms:
     terms = as_items(as_map(_node_affinity(pod).get(REQUIRED)).get("nodeSelectorTerms"))
-    return [(None, selector | _term(term)) for _, term in terms] or [(None, selector)]
+    return [(None, _term(term)) for _, term in terms]
 
 
 def _preferred(pod: Pod) -> Terms:
@@ -144,10 +149,22 @@ def _texts(values: object) -> frozenset[str]:
     return frozenset(map(str, values)) if isinstance(values, list) else frozenset()
 
 
-def _says_no_more(made: Terms, stored: Terms, labels: frozenset[str]) -> bool:
-    """Whether the terms are the same, but for models that the stored ones do not name."""
+def _says_no_more(
+    made: Terms,
+    stored: Terms,
+    labels: frozenset[str],
+    beside: tuple[frozenset[Requirement], frozenset[Requirement]] = (frozenset(), frozenset()),
+) -> bool:
+    """Whether the terms are the same, but for models that the stored ones do not name.
+
+    `beside` is what each term of the two sides asks for besides. What both sides have of it is left
+    out: it would be looked at once for each term. What one has, the other's terms must have.
+    """
+    both = beside[0] & beside[1]
+    only, only_then = beside[0] - both, beside[1] - both
     return len(made) == len(stored) and all(
-        weight == other and _covers(_parted(now, labels), _parted(then, labels))
+        weight == other
+        and _covers(_parted(only | now - both, labels), _parted(only_then | then - both, labels))
         for (weight, now), (other, then) in zip(made, stored, strict=True)
     )
 

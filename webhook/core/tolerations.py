@@ -32,7 +32,7 @@ class Tolerations:
     """
 
     def __init__(self, tolerations: Iterable[Mapping[str, Any]]) -> None:
-        self._same: set[str] = set()
+        self._same: set[tuple[str, ...]] = set()
         self._any: set[tuple[str, str]] = set()  # key and effect; either may be empty: all
         self._equal: set[tuple[str, str, str]] = set()  # and the value
         for each in tolerations:
@@ -60,8 +60,9 @@ class Tolerations:
         )
 
 
-def _fields(toleration: Mapping[str, Any]) -> str:
-    return canonical([toleration.get(field, "") for field in _FIELDS])
+def _fields(toleration: Mapping[str, Any]) -> tuple[str, ...]:
+    values = tuple([toleration.get(field, "") for field in _FIELDS])
+    return values if {*map(type, values)} == {str} else (canonical(values),)
 
 
 def _text(value: object) -> str:

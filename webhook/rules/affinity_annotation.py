@@ -17,10 +17,10 @@ What never had an effect stays behind in the annotation for a person, or goes wi
 edits are wanted (`--unsafe`): `requiredDuringSchedulingRequiredDuringExecution`, which was in the
 types and never implemented, and preferred anti-affinity without a podAffinityTerm.
 
-A part that is no JSON of that shape, that the API server would refuse, or that would need more than
-100 terms is not converted: the annotation stays, and the warning says why. On a pod that can run as
-it is, nothing is converted either: the annotation has had no effect for years, and reviving it
-could make the pod wait for ever.
+A part that is no JSON of that shape, that the API server would refuse, or that, joined to the spec,
+would need more than 100 terms or 2,000 expressions is not converted: the annotation stays, and the
+warning says why. On a pod that can run as it is, nothing is converted either: the annotation has
+had no effect for years, and reviving it could make the pod wait for ever.
 
 Safety: safe.
 """
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 NAME = "affinity-annotation"
 CODE = "GPU106"
 
+_MOST_NOTES = 10
+
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if AFFINITY_ANNOTATION not in pod.annotations:
@@ -72,10 +74,10 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         message = f"the affinity annotation is not converted: {mistake}; mend or delete it"
         yield Finding(CODE, at, message, severity=Severity.PERSON)
         return
-    for name in affinity.unknown_sections(text) if text else ():
-        yield Finding(
-            CODE, at, f"no scheduler read {name[:40]!r} of the affinity annotation: delete it"
-        )
+    unknown = affinity.unknown_sections(text) if text else []
+    for name in _few([repr(name[:40]) for name in unknown], "members"):
+        message = f"no scheduler read {name} of the affinity annotation: delete it"
+        yield Finding(CODE, at, message)
     yield from _convert(pod, cx, at, sections)
 
 
@@ -95,10 +97,10 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
             )
             yield Finding(CODE, at, message, severity=Severity.PERSON)
         else:
-            for note in notes:
+            for note in _few(notes, "values of the affinity annotation"):
                 yield Finding(CODE, at, note, severity=Severity.PERSON)
             severity = Severity.PERSON if left else Severity.REPAIR
-            for note in section.notes:
+            for note in _few(section.notes, "parts"):
                 message = f"affinity annotation: {note}; see that spec.affinity says what is meant"
                 yield Finding(CODE, at, message, severity=severity)
     gone = () if stays else (Remove(at),)
@@ -111,6 +113,14 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
     elif gone:
         message = "the affinity annotation adds nothing to spec.affinity: delete it"
         yield Finding(CODE, at, message, gone)
+
+
+def _few(notes: list[str], of_what: str) -> Iterator[str]:
+    """The first few of the notes, each once, and how many more there are: nobody reads them all."""
+    distinct = list(dict.fromkeys(notes))
+    yield from distinct[:_MOST_NOTES]
+    if len(distinct) > _MOST_NOTES:
+        yield f"{len(distinct) - _MOST_NOTES} more {of_what} like this"
 
 
 def _prepare(name: str, section: Section, cx: Context) -> list[str]:
@@ -189,7 +199,7 @@ def _edits(pod: Pod, name: str, section: Section) -> list[Edit]:
     if REQUIRED in value and required:
         joined = affinity.and_join(required, _terms(value[REQUIRED]))
         if joined is None:
-            section.why = f"joined with spec.affinity it has over {affinity.MOST_TERMS} terms"
+            section.why = f"joined with spec.affinity it has {affinity.TOO_MANY}"
             return []
         if joined != required:
             edits.append(Set(at / REQUIRED / "nodeSelectorTerms", joined))

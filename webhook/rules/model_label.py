@@ -145,7 +145,7 @@ def _joined(
     joined = affinity.and_join(terms, [join]) if terms else [join]
     if joined is None:
         message = (
-            f"spec.affinity would have over {affinity.MOST_TERMS} terms, so nodeSelector stays "
+            f"spec.affinity would have {affinity.TOO_MANY}, so nodeSelector stays "
             f"as it is and the pod waits: write {cx.settings.models.key} into spec.affinity"
         )
         yield Finding(CODE, at, message, severity=Severity.PERSON)

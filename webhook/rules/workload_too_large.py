@@ -28,13 +28,17 @@ CODE = "GPU305"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    together = fit.known(cx.workload_gpus, cx)
-    if cx.inventory is None or not together:
+    totals = cx.inventory.index.totals if cx.inventory is not None else {}
+    # Asked for each template: a look at each name of the workload would be one at each too many.
+    together = fit.known(
+        {name: cx.workload_gpus[name] for name in totals if name in cx.workload_gpus}, cx
+    )
+    if not together:
         return
-    each, totals = fit.asked(pod, cx), cx.inventory.index.totals
+    each = fit.asked(pod, cx)
     for name, amount in sorted(together.items()):
-        there = totals.get(name)
-        if there is not None and each.get(name, 0) <= there.total < amount:
+        there = totals[name]
+        if each.get(name, 0) <= there.total < amount:
             message = (
                 f"all pods of this workload together ask for {amount} {short(name)}; the whole "
                 f"cluster has {there.total} on {counted(there.nodes)}, so not all can run at once. "
