@@ -197,6 +197,31 @@ def test_a_toleration_that_was_held_is_not_said_to_be_done_once_the_name_is_of_t
     assert "not done here" in held[0].message
 
 
+BELOW_A_KEY = {
+    "at the left margin, with its own indent": "    env:\n{{ toYaml .Values.env | indent 4 }}\n",
+    "deeper than the key": "    env:\n{{ toYaml .Values.env | indent 6 }}\n",
+    "of the pod": "  volumes:\n{{ toYaml .Values.volumes | indent 4 }}\n",
+    "in a block scalar": '    args:\n    - |\n{{ "a" | indent 6 }}\n',
+    "in a block scalar with a remark": '    args:\n    - |-  # text\n{{ "a" | indent 6 }}\n',
+    "below a comment": "    env:\n# c\n{{ toYaml .Values.env | indent 4 }}\n",
+    "that trims": "    env:\n{{- toYaml .Values.env | nindent 4 }}\n",
+    "without a line end": "    env:\n{{ toYaml .Values.env | indent 4 }}",
+    "in an item": "    args:\n    -\n{{ toYaml .Values.x | indent 6 }}\n",
+    "of a quoted key": '    "env":\n{{ toYaml .Values.env | indent 4 }}\n',
+}
+
+
+@pytest.mark.parametrize("tail", BELOW_A_KEY.values(), ids=BELOW_A_KEY)
+def test_nothing_is_put_between_a_key_and_the_action_that_writes_its_value(tail: str) -> None:
+    text = pod(f"{OLD}: 1\n").replace(
+        "  tolerations:\n  - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}\n", ""
+    )
+    result = migrated(text + tail)
+    assert result.new_text == text.replace(OLD, NEW) + tail
+    held = [each.status for each in result.located if each.code == "GPU201"]
+    assert held == [Status.PERSON]
+
+
 def test_an_annotation_alone_under_a_condition_leaves_the_condition() -> None:
     text = WORKLOAD.replace("        checksum: {{ .sum }}\n", "        {{- if .a }}\n").replace(
         "    spec:\n      containers", "        {{- end }}\n    spec:\n      containers"

@@ -466,8 +466,12 @@ def _is_torn(template: Template, added: Replacement) -> bool:
         return False
     lines = added.text.lstrip("\r\n")
     behind = template.shown[added.end :].split("\n")
-    if lines != added.text:
-        behind = behind[1:]  # the rest of the line before it
+    before = template.shown[: added.end]
+    if lines != added.text:  # behind the line that it begins in
+        before += behind[0]
+        behind = behind[1:]
+    if _is_open(before) and _goes_on_with_action(behind):  # its value, at whatever indent
+        return True
     indent = len(lines) - len(lines.lstrip(" "))
     for line in behind:
         said = line.strip()
@@ -476,6 +480,25 @@ def _is_torn(template: Template, added: Replacement) -> bool:
             is_item = said.startswith("- ") and not lines.lstrip().startswith("- ")
             return follows > indent or (follows == indent and is_item)
     return False
+
+
+# The end of a line whose value is below it: a key, the head of a block scalar, an item.
+_OPEN = re.compile(r"(?:^|[\s\"'\w}])(?:[:-]|[:-][ \t]+[|>][-+\d]*)[ \t]*(?:#.*)?$")
+
+
+def _is_open(before: str) -> bool:
+    """Whether the last line that says something leaves its value to the lines below it."""
+    said = [
+        line for line in before.split("\n") if line.strip() and not line.lstrip().startswith("#")
+    ]
+    return bool(said) and _OPEN.search(said[-1].rstrip()) is not None
+
+
+def _goes_on_with_action(behind: list[str]) -> bool:
+    """Whether the next line that says something is written by an action alone."""
+    said = (line.strip() for line in behind)
+    following = next((line for line in said if line and not line.startswith("#")), "")
+    return bool(following) and not following.strip("@")
 
 
 def _said(data: Any) -> Any:
