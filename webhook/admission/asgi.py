@@ -89,7 +89,7 @@ class AdmissionApp:
         self._endpoint = endpoint
         self._wsgi = wsgi
         self._direct = direct
-        self._bodies = Bodies()
+        self.bodies = Bodies()
         self._backlog = Backlog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -156,7 +156,7 @@ class AdmissionApp:
                 body, more = await _piece(receive)
                 if not more:
                     return body
-                with self._bodies.reading(limit) as reader:
+                with self.bodies.reading(limit) as reader:
                     return await _rest(receive, body, reader.take)
         except TimeoutError:
             raise _Refused(408, f"body: not here after {seconds:g} s. Send it at once") from None

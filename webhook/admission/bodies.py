@@ -10,10 +10,13 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from webhook.admission.heap import HEAP
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOM = 32 * 1024 * 1024
+MANY = 2 * 1024 * 1024  # from here on a worker is crowded
 
 
 class Crowded(Exception):  # noqa: N818  # an answer, not an error
@@ -60,9 +63,16 @@ class Bodies:
         finally:
             self._forget(reader)
 
+    @property
+    def are_few(self) -> bool:
+        """Whether little is being read."""
+        return self._held <= MANY
+
     def make_room(self, size: int) -> None:
         """Hold so many bytes more."""
         self._held += size
+        if self._held > MANY:
+            HEAP.keep_large_blocks_apart(apart=True)
         while self._held > self._room:
             oldest = next(iter(self._readers))
             oldest.gave_up = True

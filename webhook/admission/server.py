@@ -26,8 +26,8 @@ from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.glogging import Logger
 from gunicorn.workers.gasgi import ASGIWorker
 
-from webhook.admission import heap
 from webhook.admission.asgi import BEGAN, DIRECT, REQUEST, STRANGER
+from webhook.admission.heap import HEAP
 from webhook.admission.review import NEVER_LIGHT
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ IDLE_SECONDS = 1.0  # so long a connection is unused before it is closed while d
 LISTEN_ON_SECONDS = 1.0  # after the signal: the cluster learns of it a little later
 AT_ONCE = NEVER_LIGHT  # bytes of a body; larger ones take their turn
 MOST_CONNECTIONS = 1000  # in each worker, of 40 to 200 KiB; an API server keeps 25 that are idle
+MANY_CONNECTIONS = 100  # from here on a worker is crowded
 TRIM_EVERY = 100  # connections that were closed
 STRANGERS_SECONDS = 60  # between two lines about calls that were refused
 SWITCH_SECONDS = 0.0005  # so long the event loop waits for the thread of the heavy reviews
@@ -261,8 +262,7 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         self._closed = 0  # connections, since the heap was trimmed
 
     def init_process(self) -> None:
-        """Leave what is loaded by now out of garbage collection, and take care of the heap."""
-        heap.keep_large_blocks_apart()
+        """Leave what is loaded by now out of garbage collection; requests leave no cycles."""
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()
@@ -272,9 +272,11 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         """Once a second, from the worker's main loop."""
         super().notify()
         self.app.server.refresh()
+        if len(self.connections) <= MANY_CONNECTIONS and self.asgi.bodies.are_few:
+            HEAP.keep_large_blocks_apart(apart=False)
         if self._closed >= TRIM_EVERY:
             self._closed = 0
-            heap.trim()
+            HEAP.trim()
         self._watch_files()
         self._tell_strangers()
 
@@ -305,6 +307,8 @@ class Worker(ASGIWorker):  # type: ignore[misc]
     def admit(self, connection: Protocol) -> None:
         """Take one connection more; beyond the cap an idle one goes, or else this one."""
         self.connections.add(connection)
+        if len(self.connections) > MANY_CONNECTIONS:
+            HEAP.keep_large_blocks_apart(apart=True)
         if len(self.connections) > MOST_CONNECTIONS:
             idle = (each for each in self.connections if each.is_idle)
             min(idle, key=lambda each: each.worth, default=connection).close()
