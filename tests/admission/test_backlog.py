@@ -18,6 +18,19 @@ from webhook.admission.review import dump, is_heavy
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+TEN = [
+    {
+        "name": f"c{number}",
+        "image": "example.com/image:1",
+        "env": [{"name": f"VARIABLE_{each}", "value": "x"} for each in range(20)],
+        "resources": {"limits": {"nvidia.com/gpu": 1}, "requests": {"cpu": "1", "memory": "1Gi"}},
+        "volumeMounts": [{"name": f"v{each}", "mountPath": f"/v{each}"} for each in range(5)],
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "imagePullPolicy": "IfNotPresent",
+    }
+    for number in range(10)
+]
 A, B, C = b"a", b"b", b"c"
 LONG = 30.0
 
@@ -75,6 +88,18 @@ def test_of_one_namespace_limits_are_judged_before_repairs() -> None:
         tasks = [bench.send(A, "repair"), bench.send(A, "limit", urgent=True), bench.send(B, "b")]
         await bench.finish(*tasks)
         assert bench.order == ["first", "limit", "b", "repair"]
+
+    run(scenario())
+
+
+def test_of_one_namespace_the_shortest_is_judged_first() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        await bench.begin()
+        sizes = {"large": 900, "small": 10, "middle": 50}
+        tasks = [bench.send(A, name, size=size, urgent=True) for name, size in sizes.items()]
+        await bench.finish(*tasks, bench.send(B, "b"), bench.send(A, "tiny repair", size=1))
+        assert bench.order == ["first", "small", "b", "middle", "large", "tiny repair"]
 
     run(scenario())
 
@@ -146,9 +171,10 @@ def test_an_error_is_its_senders() -> None:
     [
         pytest.param(b"x" * 65536, False, id="long, with nothing to look at"),
         pytest.param(b"x" * 65537, True, id="too long"),
-        pytest.param(b"," * 400, False, id="400 commas"),
-        pytest.param(b"," * 401, True, id="401 commas"),
+        pytest.param(b"," * 1200, False, id="1200 commas"),
+        pytest.param(b"," * 1201, True, id="1201 commas"),
         pytest.param(dump(review(gpu_pod())), False, id="a pod"),
+        pytest.param(dump(review(gpu_pod(containers=TEN))), False, id="ten ordinary containers"),
     ],
 )
 def test_what_is_heavy(body: bytes, heavy: bool) -> None:  # noqa: FBT001

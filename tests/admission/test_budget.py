@@ -13,7 +13,7 @@ from webhook.admission.review import dump, glance, parse
 from webhook.core.budget import MOST_ENTRIES
 
 OVER = f"it has more than {MOST_ENTRIES} fields and list items; make it smaller"
-LATE = "too many large objects of this namespace came at the same time; send it again"
+LATE = "too many large objects came at the same time; send it again"
 DENIED = "gpu-webhook: GPU304 is in force here and could not judge this pod: "
 UNSAFE = DENIED.replace("GPU304", "GPU303")
 PATHS = {"refuse": "/guard/refuse"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,6 +34,25 @@ def ask(server: Server, data: bytes, identity: KeyPair | None = None) -> Reply:
     ):
         connection.sendall(data)
         return server.read(connection)[0]
+
+
+@pytest.mark.slow
+def test_beyond_the_cap_who_shows_a_certificate_goes_last(tmp_path: Path) -> None:
+    ours = Authority(tmp_path / "ours")
+    flags = ("--dev", "--workers=1", "--client-ca", str(ours.bundle))
+    with serving(tmp_path, *flags) as server, ExitStack() as held:
+        trust, identity = server.trust(), ours.client(API_SERVER)
+        trust.load_cert_chain(identity.certificate, identity.key)
+        plain = held.enter_context(server.connect_plainly())
+        known = held.enter_context(trust.wrap_socket(plain, server_hostname="localhost"))
+        known.sendall(REQUEST)
+        assert server.read(known)[0].status == 200
+        for _ in range(1100):  # each of them is newer, and was idle for less time
+            stranger = held.enter_context(server.connect())
+            stranger.sendall(get("/healthz"))
+            assert server.read(stranger)[0].status == 200
+        known.sendall(REQUEST)
+        assert server.read(known)[0].status == 200
 
 
 def test_only_who_shows_a_certificate_may_ask(tmp_path: Path) -> None:

@@ -9,9 +9,23 @@ import pytest
 from webhook.core.budget import MOST_ANNOTATION_BYTES, MOST_ENTRIES, excess
 
 ANNOTATIONS = "its annotations have more than the 256 KiB that Kubernetes allows"
-ENTRIES = "it has more than 100000 fields and list items"
-AMOUNTS = {str(n): 1 for n in range(2500)}
+ENTRIES = "it has more than 32000 fields and list items"
+AMOUNTS = {str(n): 1 for n in range(1000)}
+CHOICES = "its affinity has more than 5000 terms, expressions and values"
 VARIABLE = {"name": "VARIABLE", "value": "x"}
+
+
+def terms(count: int, values: int, field: str = "matchExpressions") -> dict[str, Any]:
+    """A pod for nodes of any of these terms; each counts as one, and so does its expression."""
+    term = {field: [{"key": "k", "operator": "In", "values": ["v"] * values}]}
+    required = {"nodeSelectorTerms": [term] * count}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return {"spec": {"affinity": affinity}}
+
+
+def preferred(count: int) -> dict[str, Any]:
+    chosen = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}] * count}
+    return {"spec": {"affinity": {"nodeAffinity": chosen}}}
 
 
 def annotated(size: int, **more: Any) -> dict[str, Any]:
@@ -31,17 +45,26 @@ def annotated(size: int, **more: Any) -> dict[str, Any]:
             "",
             id="100 containers with 100 variables each",
         ),
-        pytest.param({"spec": {"containers": [{}] * 5000}}, "", id="5000 containers"),
+        pytest.param({"spec": {"containers": [{}] * 1000}}, "", id="1000 containers"),
         pytest.param(
-            {"spec": {"containers": [{}] * 4000, "initContainers": [{}] * 1001}},
-            "it has more than 5000 containers",
+            {"spec": {"containers": [{}] * 800, "initContainers": [{}] * 201}},
+            "it has more than 1000 containers",
             id="containers of all kinds",
         ),
-        pytest.param({"limits": AMOUNTS, "requests": AMOUNTS}, "", id="5000 amounts"),
+        pytest.param({"limits": AMOUNTS, "requests": AMOUNTS}, "", id="2000 amounts"),
         pytest.param(
             [{"limits": AMOUNTS}, {"requests": AMOUNTS}, {"requests": {"a": 1}}],
-            "it has more than 5000 limits and requests",
+            "it has more than 2000 limits and requests",
             id="amounts of all containers",
+        ),
+        pytest.param(terms(1000, 3), "", id="5000 terms, expressions and values"),
+        pytest.param(terms(1, 4999), CHOICES, id="too many values of one term"),
+        pytest.param(terms(1700, 1), CHOICES, id="too many terms of one value"),
+        pytest.param(terms(1700, 1, "matchFields"), CHOICES, id="too many terms of names of nodes"),
+        pytest.param(preferred(5000), "", id="5000 preferences"),
+        pytest.param(preferred(5001), CHOICES, id="too many preferences"),
+        pytest.param(
+            {"spec": {"template": terms(13_000, 1)}}, CHOICES, id="too many terms in a template"
         ),
         pytest.param({"containers": 1, "limits": "x", "requests": None}, "", id="other types"),
         pytest.param(

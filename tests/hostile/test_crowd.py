@@ -15,7 +15,7 @@ import pytest
 from tests.hostile.wire import LEGACY, gpu_pod, post, review, serving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from ssl import SSLSocket
 
     from tests.hostile.wire import Reply, Server
@@ -103,9 +103,50 @@ def test_beyond_the_cap_idle_connections_are_closed(server: Server) -> None:
     """1000 a worker; a new client finds room, since what was never used goes first."""
     with ExitStack() as held:
         sockets = [held.enter_context(server.connect()) for _ in range(2500)]
+        end = time.monotonic() + WAIT_SECONDS
+        while server.sockets() > 2300 and time.monotonic() < end:
+            time.sleep(0.1)  # a closed one waits for the goodbye of the other side
         assert server.sockets() <= 2300
         assert server.mutate(gpu_pod()).response["allowed"] is True
         assert len(sockets) == 2500
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of one worker, so of 1000 connections."""
+    with serving(tmp_path_factory.mktemp("narrow"), "--dev", "--workers=1") as server:
+        yield server
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("calls", "rest"),
+    [
+        pytest.param(0, b"", id="silence"),
+        pytest.param(0, b"POST /guard HTTP/1.1\r\nHost: a\r\n", id="half a head"),
+        pytest.param(0, REQUEST[:-100], id="half a body"),
+        pytest.param(1, b"POST /guard HTTP/1.1\r\nHost: a\r\n", id="a call, then half a head"),
+        pytest.param(1, REQUEST[:-100], id="a call, then half a body"),
+    ],
+)
+def test_beyond_the_cap_who_sends_whole_requests_stays(
+    narrow: Server, calls: int, rest: bytes
+) -> None:
+    """An API server keeps its connections; one that is closed under its call fails open."""
+    with ExitStack() as held:
+        good = [held.enter_context(narrow.connect()) for _ in range(20)]
+        for connection in good:
+            connection.sendall(REQUEST)
+            assert narrow.read(connection)[0].status == 200
+        for _ in range(1200):
+            crowd = held.enter_context(narrow.connect())
+            crowd.sendall(REQUEST * calls)
+            narrow.read(crowd, calls)
+            crowd.sendall(rest)
+        for connection in good:
+            connection.sendall(REQUEST)
+        replies = [narrow.read(connection)[0].status for connection in good]
+    assert replies == [200] * 20
 
 
 def heavy(namespace: str) -> dict[str, Any]:

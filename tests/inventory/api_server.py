@@ -189,6 +189,9 @@ class ApiServer:
 class _Server(http.server.ThreadingHTTPServer):
     request_queue_size = 64  # five connections at once overflow the usual queue of five
 
+    def handle_error(self, *_: object) -> None:
+        """A client that drops an answer is no fault of ours."""
+
 
 def _send(
     handler: http.server.BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]

@@ -6,15 +6,20 @@ from typing import Any
 
 import pytest
 
+from webhook.core.findings import Severity
 from webhook.core.nodes import Node, NodeClass
+from webhook.core.pod import Pod
+from webhook.core.rule import Context
 from webhook.core.settings import Taint
 from webhook.inventory import autoscalers
 from webhook.inventory.autoscalers import Group
 from webhook.inventory.store import Store
+from webhook.rules import never_fits
 
 Raw = dict[str, Any]
 
 GPU = "nvidia.com/gpu"
+MIG = "nvidia.com/mig-1g.5gb"
 TYPE, POOL = "node.kubernetes.io/instance-type", "karpenter.sh/nodepool"
 CATEGORY = "karpenter.k8s.aws/instance-category"
 NOW, DAY = 1000.0, 24 * 3600.0
@@ -142,21 +147,63 @@ def test_instance_types_that_nodes_have_shown_count_like_a_declared_pool() -> No
         Node("c", {TYPE: "m5.large"}),
     )
     store = store_of(pool(needs(TYPE, "In", "g5.large", "m5.large")), nodes=nodes)
-    (known,) = may_come(store)
+    known, more = may_come(store)
     assert (known.declared, known.hint, known.gpus) == (1, "", {GPU: 4})
     assert known.labels == {POOL: "spot", "team": "ml", TYPE: "g5.large"}
     assert known.open_labels
     assert not known.open_gpus
+    assert (more.hint, more.gpus, more.open_gpus) == ("NodePool spot (Karpenter)", {GPU: 4}, True)
+    assert more.former == ({TYPE: ("g5.large",)},), "it may have other names, too"
     store.nodes.drop("a", NOW + 1)
     store.nodes.drop("b", NOW + 1)
-    assert may_come(store, NOW + 2) == [known], "the type is remembered"
+    assert may_come(store, NOW + 2) == [known, more], "the type is remembered"
     (unknown,) = may_come(store, NOW + 2 * DAY)
     assert (unknown.hint, unknown.former) == ("NodePool spot (Karpenter)", ({TYPE: ("g5.large",)},))
 
 
-def test_one_instance_type_that_is_known_to_have_no_gpus_adds_nothing() -> None:
-    nodes = (Node("c", {TYPE: "m5.large"}),)
-    assert may_come(store_of(pool(needs(TYPE, "In", "m5.large")), nodes=nodes)) == []
+@pytest.mark.parametrize(
+    "name",
+    ["m5.large", "u-6tb1.112xlarge", "mac2-m1ultra.metal", "c7i.metal-24xl", "Standard_D4ps_v5"],
+)
+def test_an_instance_type_that_is_known_to_have_no_gpus_adds_nothing(name: str) -> None:
+    assert may_come(store_of(pool(needs(TYPE, "In", name)))) == []
+    assert may_come(store_of(pool(needs(TYPE, "In", name)), nodes=(Node("c", {TYPE: name}),))) == []
+
+
+SHARED = "nvidia.com/gpu.shared"
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "asked", "denied"),
+    [
+        pytest.param("p4d.24xlarge", {SHARED: 32}, {GPU: 8}, None, id="shared ones only"),
+        pytest.param("p4d.24xlarge", {SHARED: 32}, {SHARED: 33}, True, id="more than it showed"),
+        pytest.param("p4d.24xlarge", {SHARED: 32}, {SHARED: 32}, False, id="what it showed"),
+        pytest.param("p4d.24xlarge", {GPU: 0}, {GPU: 8}, None, id="a plugin that is away"),
+        pytest.param("p4d.24xlarge", {}, {GPU: 8}, None, id="a plugin that never ran"),
+        pytest.param("n1-standard-8", {}, {GPU: 1}, None, id="a type that may have GPUs"),
+        pytest.param("p4d.24xlarge", {GPU: 8}, {GPU: 9}, True, id="more than all of it"),
+        pytest.param("p4d.24xlarge", {GPU: 8}, {MIG: 1}, None, id="slices that it did not show"),
+        pytest.param(
+            "p4d.24xlarge", {GPU: 8}, {GPU: 9, MIG: 1}, True, id="slices and more than all of it"
+        ),
+        pytest.param("m5.large", {}, {GPU: 1}, True, id="a type without GPUs"),
+    ],
+)
+def test_names_that_an_instance_type_did_not_show_are_unsure(
+    name: str, gpus: dict[str, int], asked: dict[str, int], *, denied: bool | None
+) -> None:
+    """The node is there and taken: a pod that selects the NodePool needs another one."""
+    nodes = (Node("a", {TYPE: name}, (), gpus), Node("b", {}, (), {GPU: 1}))
+    inventory = store_of(pool(needs(TYPE, "In", name)), nodes=nodes).inventory(NOW)
+    limits = {resource: str(amount) for resource, amount in asked.items()}
+    spec = {
+        "nodeSelector": {POOL: "spot"},
+        "containers": [{"name": "c", "resources": {"limits": limits}}],
+    }
+    found = list(never_fits.check(Pod({"spec": spec}), Context(inventory=inventory)))
+    severities = [each.severity for each in found]
+    assert severities == ([] if denied is False else [Severity.DENY if denied else Severity.PERSON])
 
 
 def test_the_start_up_taints_of_a_node_pool_do_not_count_on_its_nodes() -> None:

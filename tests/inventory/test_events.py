@@ -145,6 +145,20 @@ def test_one_event_for_an_owner_and_codes(api: ApiServer, running: Running, tmp_
         pytest.param(pod(7), id="no text"),
         pytest.param(pod(annotations=None), id="no annotation"),
         pytest.param({"metadata": 7}, id="odd metadata"),
+        pytest.param(
+            pod(
+                ownerReferences=[{**JOB, "uid": "forged"}],
+                managedFields=[
+                    {
+                        "manager": "kubectl",
+                        "fieldsV1": {
+                            "f:metadata": {"f:annotations": {"f:gpu-webhook.dev/repaired": {}}}
+                        },
+                    }
+                ],
+            ),
+            id="whoever made the pod wrote the annotation",
+        ),
         pytest.param({}, id="no metadata"),
     ],
 )

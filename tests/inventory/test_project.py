@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -160,8 +162,8 @@ def test_an_exposed_pod_is_kept_whether_it_holds_gpus_or_not() -> None:
     assert project.pod(pod("Failed"), SETTINGS, lambda _: ("variable",)) is None
 
 
-NAMESPACES: dict[str, tuple[dict[str, str], dict[str, str] | None]] = {
-    "labels that nothing depends on": ({"kubernetes.io/metadata.name": "x", "a": "b"}, None),
+NAMESPACES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "labels that nothing depends on": ({"kubernetes.io/metadata.name": "x", "a": "b"}, {}),
     "our own labels": ({"gpu-webhook.dev/guard": "enabled"}, {"gpu-webhook.dev/guard": "enabled"}),
     "Pod Security": (
         {"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "x"},
@@ -172,24 +174,23 @@ NAMESPACES: dict[str, tuple[dict[str, str], dict[str, str] | None]] = {
 
 
 @pytest.mark.parametrize(("labels", "expected"), NAMESPACES.values(), ids=NAMESPACES)
-def test_namespace(labels: dict[str, str], expected: dict[str, str] | None) -> None:
+def test_namespace(labels: dict[str, str], expected: dict[str, str]) -> None:
     raw = {"metadata": {"name": "x", "labels": labels}}
-    facts = project.namespace(raw, frozenset({"stage"}))
-    assert (facts.labels if facts is not None else None) == expected
+    assert project.namespace(raw, frozenset({"stage"})).labels == expected
 
 
 @pytest.mark.parametrize(
     ("annotations", "expected"),
     [
         pytest.param({WHITELIST: "[]"}, "[]", id="kept as it is written"),
-        pytest.param({"other": "x"}, None, id="no other annotation is"),
-        pytest.param({WHITELIST: ""}, None, id="an empty one is as good as none"),
-        pytest.param({WHITELIST: 3}, None, id="nor what is no text"),
+        pytest.param({"other": "x"}, "", id="no other annotation is"),
+        pytest.param({WHITELIST: ""}, "", id="an empty one is as good as none"),
+        pytest.param({WHITELIST: 3}, "", id="nor what is no text"),
     ],
 )
-def test_the_whitelist_of_tolerations(annotations: Any, expected: str | None) -> None:
+def test_the_whitelist_of_tolerations(annotations: Any, expected: str) -> None:
     facts = project.namespace({"metadata": {"annotations": annotations}}, frozenset())
-    assert (facts.whitelist if facts is not None else None) == expected
+    assert facts.whitelist == expected
 
 
 def test_the_settings_name_labels_in_overrides_exceptions_and_limits() -> None:
@@ -226,3 +227,32 @@ KEYS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("raw", "expected"), KEYS.values(), ids=KEYS)
 def test_key(raw: dict[str, Any], expected: str) -> None:
     assert project.key_of(raw) == expected
+
+
+def _asks(number: int, names: int) -> dict[str, Any]:
+    limits = {f"nvidia.com/mig-{number}-{each}": "1" for each in range(names)}
+    container = {"name": "c", "resources": {"limits": limits}}
+    return {"spec": {"nodeName": "n", "containers": [container]}}
+
+
+def test_nothing_is_kept_of_pods_that_are_no_more() -> None:
+    """A tenant makes up names, a pod at a time; the facts of deleted pods must not stay."""
+    project.pod(_asks(0, 30), SETTINGS)
+    tracemalloc.start()
+    try:
+        for number in range(1, 101):
+            project.pod(_asks(number, 30), SETTINGS)
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 100_000
+
+
+def test_more_resources_than_any_node_has_hold_nothing() -> None:
+    found = project.pod(_asks(0, 32), SETTINGS)
+    assert found is not None
+    assert len(found.gpus) == 32
+    assert project.pod(_asks(0, 33), SETTINGS) is None
+    seen = project.pod(_asks(0, 33), SETTINGS, lambda _: ("variable",))
+    assert seen == PodFacts("", (), ("variable",))

@@ -79,6 +79,24 @@ def test_what_is_read_is_what_is_known(tmp_path: Path) -> None:
     assert found.index.named("n7").bit_count() == 1
 
 
+def test_namespaces_that_were_never_listed_are_unknown_and_those_of_a_file_are_not(
+    tmp_path: Path,
+) -> None:
+    store, publisher, reader = Store(), Publisher(tmp_path, SETTINGS), Snapshot(tmp_path)
+    publisher.publish(store, 0)
+    found = reader.refresh()
+    assert found is not None
+    assert found.whitelist("plain") is None
+    assert store.inventory(0).whitelist("plain") == ""
+    store.namespaces.put("plain", project.namespace({}, frozenset()), 1)
+    publisher.publish(store, 1)
+    found = reader.refresh()
+    assert found is not None
+    assert found.whitelist("plain") == ""
+    assert found.whitelist("other") is None
+    assert found.namespaces == {}
+
+
 def test_an_empty_cluster_goes_through_too(tmp_path: Path) -> None:
     assert Publisher(tmp_path, Settings()).publish(Store(), 0)
     found = Snapshot(tmp_path).refresh()

@@ -19,6 +19,7 @@ from webhook.core.errors import InputError
 from webhook.core.settings import Settings
 from webhook.inventory import loop as loops
 from webhook.inventory.client import Client, Fault, Refused, configuration
+from webhook.inventory.events import Events
 from webhook.inventory.publish import Snapshot
 from webhook.inventory.quiet import LINE_SECONDS, Lines
 from webhook.inventory.watch import Watcher
@@ -110,6 +111,34 @@ def test_lists_by_pages_and_follows_what_happens(api: ApiServer, tmp_path: Path)
         until(lambda: running.reader.status().as_of > 0, "a claim")
         assert len(api.lists("nodes")) == 1
     assert api.headers[0]["authorization"] == "Bearer secret"
+
+
+def test_large_pods_are_listed_by_smaller_pages(api: ApiServer, tmp_path: Path) -> None:
+    for number in range(12):
+        large = pod("team", 1)
+        large["metadata"]["annotations"] = {"a": "x" * 1_000_000}
+        api.put("pods", f"p{number}", large)
+    with watching(api, tmp_path) as running:
+        until(lambda: running.state("pods").listed, "a list")
+        assert running.watcher.store.pods.held == {"n": {GPU: 12}}
+        assert (running.state("pods").lists, running.state("pods").faults) == (1, 0)
+    asked = [each for _, path, each in api.asked if path == "/api/v1/pods" and "limit" in each]
+    assert int(asked[-1]["limit"]) <= 8, "twelve such pods are more than a page may have"
+
+
+def test_only_new_pods_are_looked_at_for_repairs(
+    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(Events, "look", lambda _, obj, __: seen.append(obj["metadata"]["name"]))
+    api.put("pods", "a", pod("team", 1))
+    with watching(api, tmp_path) as running:
+        until(lambda: running.state("pods").state == "watching", "a watch")
+        api.put("pods", "b", pod("team", 1))
+        api.put("pods", "a", pod("team", 2))
+        api.put("pods", "b", pod("team", 2))
+        until(lambda: running.state("pods").events == 3, "the events")
+    assert seen == ["a", "b"]
 
 
 def test_a_kind_that_is_not_served_is_none_and_an_older_version_will_do(
@@ -345,11 +374,11 @@ def test_a_loop_that_hangs_is_replaced(
     hangs, wait = threading.Event(), threading.Event()
     get = Client.get
 
-    def hanging(self: Client, path: str, query: dict[str, str]) -> bytes:
+    def hanging(self: Client, path: str, query: dict[str, str], most: int) -> bytes:
         if path == "/api/v1/nodes" and not hangs.is_set():
             hangs.set()
             wait.wait(30)
-        return get(self, path, query)
+        return get(self, path, query, most)
 
     monkeypatch.setattr(Client, "get", hanging)
     monkeypatch.setattr(loops, "STUCK_SECONDS", 1.0)

@@ -31,6 +31,7 @@ def notice(message: str) -> Finding:
 
 
 WAITS = "It waits until pods end."
+RETURN = "devices are not healthy, or their device plugin is away. It waits until they are back."
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,60 @@ WAITS = "It waits until pods end."
                 )
             ],
             id="of two names one is used up",
+        ),
+        pytest.param(
+            asks(8),
+            Context(inventory=Inventory(group([Node("x", {}, (), {GPU: 0}, most={GPU: 8})]))),
+            [
+                notice(
+                    "asks for 8 nvidia.com/gpu: the only node for it has too few now (0 free): "
+                    f"{RETURN}"
+                )
+            ],
+            id="its device plugin is away, and no pod has anything to do with it",
+        ),
+        pytest.param(
+            asks(8),
+            Context(
+                inventory=Inventory(
+                    group([Node(name, {}, (), {GPU: 7}, most={GPU: 8}) for name in "xy"])
+                )
+            ),
+            [
+                notice(
+                    "asks for 8 nvidia.com/gpu: all 2 nodes for it have too few now (the emptiest "
+                    f"has 7 free): {RETURN}"
+                )
+            ],
+            id="a device of each node is not healthy",
+        ),
+        pytest.param(
+            pod(container({GPU: "8", SLICE: "1"})),
+            Context(
+                inventory=Inventory(
+                    group([Node("x", {}, (), {GPU: 7}, most={GPU: 8}, joining=True)])
+                )
+            ),
+            [
+                notice(
+                    "asks for 8 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb: the only node for it "
+                    f"has too few now: {RETURN}"
+                )
+            ],
+            id="a node that joins, with one name to come",
+        ),
+        pytest.param(
+            pod(container({GPU: "8", SLICE: "1"})),
+            Context(
+                inventory=Inventory(group([Node("x", {}, (), {GPU: 7, SLICE: 1}, most={GPU: 8})]))
+            ),
+            [
+                notice(
+                    "asks for 8 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb: the only node for it "
+                    f"has too few now: {RETURN}"
+                )
+            ],
+            id="of two names one is not healthy",
         ),
         pytest.param(
             asks(5, tolerations=[{"operator": "Exists"}]), CX, [], id="it may use the empty node"

@@ -193,6 +193,22 @@ ZERO = f"container cuda asks for 0 {LEGACY}: no GPU; delete the line"
             id="an amount of today that nobody can read: it may be any",
         ),
         pytest.param(
+            {LEGACY: "2", GPU: "1"},
+            {LEGACY: "2", GPU: "2"},
+            [
+                repaired(
+                    LIMITS / LEGACY,
+                    beside(LIMITS, legacy="2", counts=f"1, 2 {GPU}").message,
+                    (
+                        Set(LIMITS / GPU, "2"),
+                        Remove(LIMITS / LEGACY),
+                        Remove(REQUESTS / LEGACY),
+                    ),
+                )
+            ],
+            id="applied again: the request is what the last repair made of both",
+        ),
+        pytest.param(
             {LEGACY: "many", GPU: "1"},
             None,
             [beside(LIMITS, legacy="many", counts=f"1 {GPU}")],
@@ -348,9 +364,9 @@ def asking(amounts: dict[str, Any], text: Any = None) -> Any:
     return made if text is None else limited(made, text)
 
 
-def sent(obj: Any, *names: str) -> Any:
+def sent(obj: Any, *names: str, sections: tuple[str, ...] = ("limits", "requests")) -> Any:
     """The same, with managedFields that say under which names its author asked."""
-    resources: Any = {f"f:{s}": {f"f:{name}": {} for name in names} for s in ("limits", "requests")}
+    resources: Any = {f"f:{s}": {f"f:{name}": {} for name in names} for s in sections}
     fields = {'k:{"name":"cuda"}': {"f:name": {}, "f:resources": resources}}
     obj["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {"f:containers": fields}}}]
     return obj
@@ -465,6 +481,11 @@ def amounts_of(obj: Any) -> dict[str, Any]:
             sent(asking({LEGACY: "0"}), "cpu"),
             {LEGACY: "0"},
             id="a default of 0, and only managedFields tell",
+        ),
+        pytest.param(
+            sent(asking({LEGACY: "1", GPU: "2"}), LEGACY, GPU, sections=("limits",)),
+            {GPU: "2"},
+            id="a server-side apply: the API server has copied what it does not manage",
         ),
         pytest.param(
             limited(asking({LEGACY: "2", GPU: "0"}), f"{OF_GPU}; x for container cuda; y"),

@@ -371,6 +371,25 @@ def test_a_whitelist_that_allows_it_changes_nothing() -> None:
     assert found(rule, modern_pod(), replace(cx, namespace="other")) == [tolerated(exists(GPU))]
 
 
+@pytest.mark.parametrize(
+    ("whitelists", "is_left_alone"),
+    [
+        pytest.param({}, True, id="namespaces may not be listed"),
+        pytest.param({"old": ""}, True, id="a namespace of which nothing was heard yet"),
+        pytest.param({"lab": ""}, False, id="a namespace without a whitelist"),
+        pytest.param({"lab": '[{"operator": "Exists"}]'}, False, id="one that allows it"),
+    ],
+)
+def test_where_the_whitelist_is_unknown_a_pod_of_today_is_left_alone(
+    whitelists: dict[str, str], *, is_left_alone: bool
+) -> None:
+    """The plugin PodTolerationRestriction might refuse it; a legacy pod is refused anyway."""
+    known = replace(nodes((GPU, TAINTED)), whitelists=whitelists, watched=True)
+    cx = Context(inventory=known, namespace="lab")
+    assert found(rule, modern_pod(), cx) == ([] if is_left_alone else [tolerated(exists(GPU))])
+    assert found(rule, legacy(GPU_ONE), cx) == [tolerated(exists(GPU))]
+
+
 def test_one_of_two_tolerations_is_forbidden() -> None:
     cx = whitelisted(f'[{{"key": "{GPU}", "operator": "Exists"}}]', nodes((SLICE, TAINTED)))
     first, second = found(rule, legacy(container({SLICE: "1"})), cx)

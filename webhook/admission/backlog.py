@@ -57,6 +57,7 @@ class Backlog:
         """What the work gives; None if it was not done within its time, or had to make room.
 
         Of one lane the urgent work is done first: a limit must be judged, a repair can be left out.
+        Then the shortest: so an ordinary pod does not wait for all large ones of its namespace.
         """
         job = _Job(lane, urgent, size, work, asyncio.get_running_loop().create_future())
         self._add(job)
@@ -95,7 +96,7 @@ class Backlog:
             return
         lane = next(iter(self._lanes))
         jobs = self._lanes[lane]
-        job = next((each for each in jobs if each.urgent), jobs[0])
+        job = min(jobs, key=lambda each: (not each.urgent, each.size))
         self._remove(job)
         if lane in self._lanes:
             self._lanes[lane] = self._lanes.pop(lane)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from webhook.telemetry.metrics import Decision, Metrics
 
 MUTATE, VALIDATE, GUARD, REFUSE = "/mutate", "/validate", "/guard", "/guard/refuse"
-_LATE = "too many large objects of this namespace came at the same time; send it again"
+_LATE = "too many large objects came at the same time; send it again"
 _MOST_NAMESPACES = 4096  # whose modes are remembered
 
 

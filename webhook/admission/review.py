@@ -25,11 +25,11 @@ _UID = re.compile(r"[A-Za-z0-9._:-]{1,128}")  # it is echoed: nothing in it may 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _DIGITS = bytes(ord("0") if chr(byte) in "0123456789" else ord(" ") for byte in range(256))
 _BEYOND_64_BITS = b"0" * 19
-# A light review holds the event loop for some 10 ms at most, whatever is in it: it is short, and
+# A light review holds the event loop for some 50 ms at most, whatever is in it: it is short, and
 # has few commas. None of the things that rules go through, but parts of a search path, comes
 # without one; the dearest, a container for the guard, takes 50 us.
 NEVER_LIGHT = 64 * 1024
-MOST_COMMAS = 400  # a pod of a controller has 100 to 400
+MOST_COMMAS = 1200  # a pod of ten containers, with defaults and managedFields, has 1,100
 _BEFORE_OBJECT = b',"object":'
 
 

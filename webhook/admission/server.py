@@ -71,12 +71,15 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Count the time until the first request as idle time too, and give it less of it."""
         self.idle_since = time.monotonic()
-        self._began = 0.0  # when the head of the last request was read
+        self._head_began = 0.0  # when the head of the last request began to come in
+        self._began = 0.0  # when it was read
         self._is_held_back = False
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         super().connection_made(transport)
-        self._is_known = self.worker.app.server.knows(transport.get_extra_info("peercert"))
+        certificate = transport.get_extra_info("peercert")  # nothing, or one that was verified
+        self._is_known = self.worker.app.server.knows(certificate)
+        self.is_proven = bool(certificate) and self._is_known
         self._keepalive_handle = self.worker.loop.call_later(FIRST_SECONDS, self._keepalive_timeout)
         self.worker.admit(self)
 
@@ -106,6 +109,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
     def _time_the_head(self) -> None:
         """Start the time of a head that has begun to come in."""
         if self._current_request is None and self._head_timer is None and not self._closed:
+            self._head_began = time.monotonic()
             self._head_timer = self.worker.loop.call_later(HEAD_SECONDS, self._keepalive_timeout)
 
     def pause_writing(self) -> None:
@@ -124,9 +128,31 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         return bool(self._awaiting_request) and self._head_timer is None
 
     @property
-    def worth(self) -> tuple[bool, float]:
-        """The least goes first: without a request so far, then what was unused for longest."""
-        return self._began > 0, self.idle_since
+    def waits_for_client(self) -> bool:
+        """Whether it has nothing to do: no request has begun, or the rest of one is missing."""
+        if self.transport.is_closing():
+            return False
+        return self._current_request is None or self._is_half_a_request
+
+    @property
+    def _is_half_a_request(self) -> bool:
+        if self._current_request is None:
+            return self._head_timer is not None
+        body = self._body_receiver
+        return body is not None and not body._complete  # noqa: SLF001
+
+    @property
+    def worth(self) -> tuple[bool, bool, float]:
+        """The least goes first.
+
+        An API server sends whole requests at once, and keeps its connections for the next. So half
+        a request and a connection without one so far go before what is idle; of each the oldest;
+        and whoever has shown a certificate that may ask goes last.
+        """
+        if self._is_half_a_request:
+            began = self._head_began if self._head_timer is not None else self._began
+            return self.is_proven, False, began
+        return self.is_proven, self._began > 0, self.idle_since
 
     def close_if_idle(self) -> None:
         """Close the connection unless it is, or was a moment ago, at work."""
@@ -305,13 +331,15 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         self._is_short = is_short
 
     def admit(self, connection: Protocol) -> None:
-        """Take one connection more; beyond the cap an idle one goes, or else this one."""
+        """Take one connection more; beyond the cap one that waits goes, or else this one."""
         self.connections.add(connection)
         if len(self.connections) > MANY_CONNECTIONS:
             HEAP.keep_large_blocks_apart(apart=True)
         if len(self.connections) > MOST_CONNECTIONS:
-            idle = (each for each in self.connections if each.is_idle)
-            min(idle, key=lambda each: each.worth, default=connection).close()
+            others = self.connections - {connection}  # it has had no time to send anything
+            waiting = (each for each in others if each.waits_for_client)
+            least = min(waiting, key=lambda each: each.worth, default=connection)
+            (connection if least.is_proven > connection.is_proven else least).close()
 
     def forget(self, connection: Protocol) -> None:
         """Count a connection that was closed."""

@@ -12,6 +12,7 @@ from webhook.core.findings import Safety, Severity, Verdict
 from webhook.core.modes import Mode
 from webhook.core.pod import Pod
 from webhook.core.pointer import ROOT
+from webhook.core.typed import is_typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,10 +34,11 @@ def run(  # noqa: PLR0913  # each says something else about the run
 ) -> Verdict:
     """Repair the pod at `at` in `obj` (a Pod, or whatever holds a pod template), in place.
 
-    A rule that raises changes nothing and is named in the verdict; the others go on. Only rules
-    whose mode is `enforce` change the pod, so the others see it as it came. Outside the scope of
-    the settings no rule is asked at all, unless the rules are for `every_pod`. Several runs may
-    share one draft of the object; the patch is then that of all of them.
+    A rule that raises changes nothing and is named in the verdict, unless the pod has types that no
+    API server sends; the others go on. Only rules whose mode is `enforce` change the pod, so the
+    others see it as it came. Outside the scope of the settings no rule is asked at all, unless the
+    rules are for `every_pod`. Several runs may share one draft of the object; the patch is then
+    that of all of them.
     """
     draft = Draft(obj) if draft is None else draft
     pod = Pod(obj, at)
@@ -62,7 +64,8 @@ def run(  # noqa: PLR0913  # each says something else about the run
                 draft.apply(edits)
                 pod = Pod(obj, at)
         except Exception as error:  # noqa: BLE001  # one broken rule must not stop the others
-            failed.append((rule.CODE, error))
+            if is_typed(pod.raw):  # else it is the pod that is broken
+                failed.append((rule.CODE, error))
         else:
             findings.extend(found)
     return Verdict(tuple(findings), obj, draft.patch(), tuple(failed), draft)

@@ -156,6 +156,7 @@ class Inventory:
     runtime_classes: frozenset[str] = frozenset()
     served_by_dra: frozenset[str] = frozenset()  # resource names that a device class serves
     whitelists: Mapping[str, str] = field(default_factory=dict)  # of tolerations, by namespace
+    watched: bool = False  # `whitelists` names every namespace that is known; a file may leave some
     published: NodeIndex | None = None  # made elsewhere: the classes may then be left out
 
     @cached_property
@@ -178,6 +179,10 @@ class Inventory:
     def gpu_labels(self) -> frozenset[str]:
         """The label keys of nodes that offer GPUs."""
         return self.index.gpu_labels
+
+    def whitelist(self, namespace: str) -> str | None:
+        """The namespace's whitelist of tolerations, empty if it has none; None if unknown."""
+        return self.whitelists.get(namespace, None if self.watched else "")
 
     @cached_property
     def has_gpus(self) -> bool:

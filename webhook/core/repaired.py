@@ -65,10 +65,11 @@ def _earlier(obj: Mapping[str, Any]) -> tuple[str, ...]:
     managedFields name what they wrote (KEP-555), and never what a webhook added: they are made
     before the first one is asked.
     """
-    return () if _was_sent(obj) else codes_in(_annotations(obj).get(REPAIRED))
+    return () if was_sent(obj) else codes_in(_annotations(obj).get(REPAIRED))
 
 
-def _was_sent(obj: Mapping[str, Any]) -> bool:
+def was_sent(obj: Mapping[str, Any]) -> bool:
+    """Whether somebody else wrote the annotation, as managedFields tell."""
     return any(
         f"f:{REPAIRED}" in as_map(as_map(fields.get("f:metadata")).get("f:annotations"))
         for _, entry in as_items(as_map(obj.get("metadata")).get("managedFields"))

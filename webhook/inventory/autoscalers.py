@@ -38,6 +38,10 @@ _WITHOUT = {
     "instance-family": re.compile(rf"{_AWS}[-\d].*"),
     "sku-family": re.compile(_AZURE),
 }
+_TYPES_WITHOUT = re.compile(
+    rf"{_AWS}[-\d][-a-z\d]*\.(?:nano|micro|small|medium|\d*x?large|metal[-\w]*)"
+    rf"|(?:Basic|Standard)_{_AZURE}\d.*"
+)
 _COUNTS = ("instance-gpu-count", "sku-gpu-count")  # only types with GPUs have these labels
 _PROVIDERS = ("karpenter.k8s.aws/", "eks.amazonaws.com/", "karpenter.azure.com/")
 # cluster-autoscaler before 1.30 wrote text, later ones write YAML.
@@ -67,12 +71,16 @@ class NodePool:
     startup: frozenset[str]  # keys of taints that go away
 
     def classes(self, types: Mapping[str, Mapping[str, int]]) -> Iterator[NodeClass]:
-        """The nodes that it may add; `types` are the GPUs of the instance types that are known."""
+        """The nodes that it may add; `types` are the GPUs of the instance types that are known.
+
+        What a type has shown is certain. It may have more names than its nodes have shown: theirs
+        may be shared ones only, or their device plugin may not run.
+        """
         labels, values = dict(self.labels), dict(self.values)
         named = (labels[_TYPE],) if _TYPE in labels else values.pop(_TYPE, ())
         labels.pop(_TYPE, None)
         for each in named:
-            if any(types.get(each, {}).values()):
+            if types.get(each):
                 yield NodeClass(
                     {**labels, _TYPE: each},
                     self.taints,
@@ -81,16 +89,28 @@ class NodePool:
                     former=(values,),
                     open_labels=True,
                 )
-        unknown = tuple(each for each in named if each not in types)
-        if unknown or not named:
+        for gpus, alike in _alike(named, types) if named else (((), ()),):
             yield NodeClass(
                 labels,
                 self.taints,
-                former=({**values, _TYPE: unknown} if unknown else values,),
+                dict(gpus),
+                former=({**values, _TYPE: alike} if alike else values,),
                 open_labels=True,
                 open_gpus=True,
                 hint=f"NodePool {self.name} (Karpenter)",
             )
+
+
+def _alike(
+    named: Iterable[str], types: Mapping[str, Mapping[str, int]]
+) -> Iterable[tuple[tuple[tuple[str, int], ...], tuple[str, ...]]]:
+    """The types that may have GPUs, by what they have shown."""
+    found: dict[tuple[tuple[str, int], ...], tuple[str, ...]] = {}
+    for each in named:
+        shown = tuple(sorted(types.get(each, {}).items()))
+        if shown or not _TYPES_WITHOUT.fullmatch(each):
+            found[shown] = (*found.get(shown, ()), each)
+    return found.items()
 
 
 def node_pool(raw: Raw) -> NodePool | None:
@@ -214,14 +234,15 @@ def with_nodes(told: Iterable[Group], nodes: Iterable[Node]) -> set[str]:
 
 
 def known_types(classes: Iterable[NodeClass]) -> dict[str, dict[str, int]]:
-    """The GPUs of each instance type: the most that any of its nodes has shown."""
+    """The GPUs that instance types have shown: the most that any node of the type has."""
     found: dict[str, dict[str, int]] = {}
     for each in classes:
         name = each.labels.get(_TYPE, "")
         if name and not each.open_gpus:
             gpus = found.setdefault(name, {})
             for resource, amount in each.counted.items():
-                gpus[resource] = max(amount, gpus.get(resource, 0))
+                if amount > 0:
+                    gpus[resource] = max(amount, gpus.get(resource, 0))
     return found
 
 

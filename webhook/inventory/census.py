@@ -112,8 +112,9 @@ class Census:
         return sum(each.count for each in self._classes if each.open_gpus and not each.may_come)
 
     def may_add(self) -> list[str]:
-        """What autoscalers say that they can add, in words."""
-        return [autoscalers.in_words(each) for each in self._classes if each.may_come]
+        """What autoscalers say that they can add, in words; shapes that are known only once."""
+        may_come = [each for each in self._classes if each.may_come]
+        return [autoscalers.in_words(each) for each in may_come if not (each.hint and each.gpus)]
 
     @property
     def _classes(self) -> tuple[NodeClass, ...]:

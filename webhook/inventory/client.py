@@ -36,6 +36,9 @@ CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 30.0  # the API server thinks about a list for a while, but sends it at once
 PAGE_SECONDS = 45.0  # for one page in all: a drip of bytes is no answer
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+# Bytes of one object. The API server takes bodies of 3 MiB, and in JSON it may write six characters
+# for one (`<` as \u003c).
+MOST_OF_ONE = 32 << 20
 _CHUNK = 1 << 16
 _QUOTED = 200  # characters of an answer that go into a message
 _JSON = "application/json"
@@ -49,6 +52,13 @@ class Fault(Exception):  # noqa: N818 - what happened
     def __init__(self, message: str, *, away: bool = False) -> None:
         super().__init__(message)
         self.away = away
+
+
+class TooLarge(Fault):
+    """More bytes than we have room for."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"the answer has more than {most} bytes")
 
 
 class Refused(Fault):
@@ -105,11 +115,19 @@ class Client:
         self._pool: urllib3.PoolManager = RESTClientObject(self._configuration).pool_manager
         accept_every_ca(self._pool)
 
-    def get(self, path: str, query: Mapping[str, str]) -> bytes:
-        """The whole answer."""
+    def get(self, path: str, query: Mapping[str, str], most: int | None = None) -> bytes:
+        """The whole answer; TooLarge as soon as it has more than so many bytes."""
         started = time.monotonic()
         response = self._send(path, query, SILENCE_SECONDS)
-        return b"".join(_chunks(response, started + PAGE_SECONDS))
+        most = MOST_OF_ONE if most is None else most
+        text, size = [], 0
+        for chunk in _chunks(response, started + PAGE_SECONDS):
+            text.append(chunk)
+            size += len(chunk)
+            if size > most:
+                response.close()
+                raise TooLarge(most)
+        return b"".join(text)
 
     def create(self, path: str, obj: Mapping[str, Any]) -> None:
         """Make an object; the answer tells nothing that we do not know."""
@@ -125,16 +143,20 @@ class Client:
         """
         started = time.monotonic()
         response = self._send(path, query, seconds)
-        begun: list[bytes] = []
+        begun, size = [b""], 0
         for chunk in _chunks(response, started + seconds):
             first, *others = chunk.split(b"\n")
             begun.append(first)
+            size += len(first)
             for piece in others:
                 line = b"".join(begun)
                 if line:
                     yield line
-                begun = [piece]
-        if any(begun):
+                begun, size = [piece], len(piece)
+            if size > MOST_OF_ONE:
+                response.close()
+                raise TooLarge(MOST_OF_ONE)
+        if size:
             raise Fault("the answer ended in the middle of a line")
 
     def _send(

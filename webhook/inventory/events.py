@@ -20,7 +20,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core.pod import as_map, controller_of
-from webhook.core.repaired import REPAIRED, codes_in
+from webhook.core.repaired import REPAIRED, codes_in, was_sent
 from webhook.inventory.client import Fault, Refused
 from webhook.inventory.quiet import Lines
 
@@ -71,7 +71,7 @@ class Events:
         if note is None or not self.settings.messages.events:
             return
         codes = tuple(code for code in codes_in(note) if code != _GUARD)
-        if not codes or not _is_young(pod, now):
+        if not codes or not _is_young(pod, now) or was_sent(pod):
             return
         event = event_of(pod, codes, self.settings.messages.help, now)
         if event.body["metadata"]["name"] not in self._told and self._may_send(event, now):

@@ -54,7 +54,7 @@ def _shows_gpus(node: Node) -> bool:
     )
 
 
-@lru_cache(maxsize=65536)  # all nodes have the same keys
+@lru_cache(maxsize=4096)  # all nodes have the same keys
 def _is_sign(text: str) -> bool:
     text = text.lower()
     return any(sign in text for sign in _SIGNS)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from webhook.core.pod import as_map
-from webhook.inventory.client import Fault, Refused
+from webhook.inventory.client import Refused
+from webhook.inventory.pages import pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int | None], None]  # what, how many, of how many if known
 
-PAGE = 500
 NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
 DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
@@ -46,22 +43,12 @@ def objects(
 def _pages(
     client: Client, path: str, progress: Progress, asked: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    what, token, done = path.rpartition("/")[2], "", 0
-    while True:
-        query = {**asked, "limit": str(PAGE)} | ({"continue": token} if token else {})
-        try:
-            page = orjson.loads(client.get(path, query))
-        except orjson.JSONDecodeError as error:
-            raise Fault(f"the answer is no JSON: {error}") from error
-        items, metadata = as_map(page).get("items"), as_map(as_map(page).get("metadata"))
-        if not isinstance(page, dict) or not isinstance(items, list | None):
-            raise Fault("the answer is no list")
-        for item in items or ():
-            if isinstance(item, dict):
-                yield item
-        done += len(items or ())
-        remaining = metadata.get("remainingItemCount")
+    what, done = path.rpartition("/")[2], 0
+    for page in pages(client, path, asked):
+        items = page["items"]
+        yield from (item for item in items if isinstance(item, dict))
+        done += len(items)
+        remaining = page["metadata"].get("remainingItemCount")
         progress(what, done, done + (remaining if isinstance(remaining, int) else 0))
-        token = str(metadata.get("continue") or "")
-        if not token:
-            return
+        page.clear()  # before the next one comes
+        del items

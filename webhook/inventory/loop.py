@@ -23,6 +23,7 @@ import orjson
 from webhook.core.pod import as_map
 from webhook.inventory import autoscalers, project
 from webhook.inventory.client import Fault, Refused
+from webhook.inventory.pages import pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from webhook.inventory.store import Kept, Store
     from webhook.inventory.watch import Watcher
 
-PAGE = 500
 WATCH_SECONDS = (40, 45)
 GRACE_SECONDS = 5
 LIST_SECONDS = 10.0  # between two lists of one kind
@@ -206,24 +206,18 @@ class Loop(threading.Thread):
 
     def _pages(self, path: str) -> str:
         """All pages of a list, each dropped before the next is asked for."""
-        kept, token = self.kind.kept, ""
+        kept, version = self.kind.kept, ""
         with self._watcher.telling(self):
             kept.begin()
-        while True:
-            query = {**self.kind.query, "limit": str(PAGE)}
-            query |= {"continue": token} if token else {}
-            page = _parsed(self._watcher.client.get(path, query))
-            items, metadata = page.get("items"), as_map(page.get("metadata"))
-            version = str(metadata.get("resourceVersion") or "")
-            if not (isinstance(items, list) or items is None) or not version:
+        for page in pages(self._watcher.client, path, self.kind.query):
+            version = str(page["metadata"].get("resourceVersion") or "")
+            if not version:
                 raise Fault("the answer is no list")
             with self._watcher.telling(self):
-                for item in items or ():
+                for item in page["items"]:
                     self._put(item)
-            del page, items
-            token = str(metadata.get("continue") or "")
-            if not token:
-                break
+            page.clear()  # before the next one comes
+            self.due = time.monotonic() + STUCK_SECONDS
         with self._watcher.telling(self):
             kept.end(time.time())
             self.state.listed = self.state.settled = True
@@ -287,7 +281,7 @@ class Loop(threading.Thread):
         self.state.events += 1
         if what in {"ADDED", "MODIFIED"}:
             with self._watcher.telling(self):
-                self._put(obj)
+                self._put(obj, new=what == "ADDED")
         elif what == "DELETED":
             with self._watcher.telling(self):
                 self.kind.kept.drop(project.key_of(obj), time.time())
@@ -296,7 +290,7 @@ class Loop(threading.Thread):
         self._version = version
         self._well()
 
-    def _put(self, obj: Any) -> None:
+    def _put(self, obj: Any, *, new: bool = True) -> None:
         """Take one object; one that cannot be read is as good as none."""
         key, fact, now = "", None, time.time()
         try:
@@ -308,7 +302,7 @@ class Loop(threading.Thread):
             self._watcher.lines.write("warning", what, object=key, reason=repr(error))
         if key:
             self.kind.kept.put(key, fact, now)
-            if self.kind.name == "pods":
+            if new and self.kind.name == "pods":  # it is repaired when it is made
                 self._watcher.events.look(obj, now)
 
     # --- how it goes

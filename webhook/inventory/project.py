@@ -33,6 +33,9 @@ _WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"  # of PodToler
 _FINISHED = ("Succeeded", "Failed")
 
 _MOST = 2**40  # devices of one node, or of one pod
+# Resource names of one pod. No node offers so many, so a pod that asks for more never runs; names
+# are free, and a tenant may make up thousands.
+_MOST_NAMES = 32
 
 Amounts = tuple[tuple[str, int], ...]
 
@@ -153,27 +156,30 @@ def pod(raw: Raw, settings: Settings, audit: Audit | None = None) -> PodFacts | 
     node_name = bound if isinstance(bound, str) else ""
     read = Pod(raw)
     asked = gpu_requests(read, settings) if node_name else {}
+    if len(asked) > _MOST_NAMES:
+        asked = {}
     gpus = tuple((name, _counted(amount)) for name, amount in sorted(asked.items()))
     exposed = tuple(audit(read)) if audit is not None else ()
     if not gpus and not exposed:
         return None
-    return _facts(node_name if gpus else "", gpus, exposed)
+    if len(gpus) == 1:  # what is remembered is bounded: the name is a tenant's, as the amount is
+        gpus = _one(gpus)
+    return PodFacts(node_name if gpus else "", gpus, exposed)
 
 
-@lru_cache(maxsize=65536)  # thousands of pods say the same: one a GPU of a node, mostly
-def _facts(node_name: str, gpus: Amounts, exposed: tuple[str, ...]) -> PodFacts:
-    return PodFacts(node_name, gpus, exposed)
+@lru_cache(maxsize=1024)  # thousands of pods say the same, mostly one GPU
+def _one(gpus: Amounts) -> Amounts:
+    return gpus
 
 
-def namespace(raw: Raw, keys: frozenset[str]) -> NamespaceFacts | None:
-    """What anything depends on; None if there is nothing: so says an unknown name too."""
+def namespace(raw: Raw, keys: frozenset[str]) -> NamespaceFacts:
+    """What anything depends on, be it only that the namespace is known to have nothing of it."""
     found = {
         intern(key): intern(value)
         for key, value in labels_of(as_map(raw.get("metadata")))
         if key in keys or key == _POD_SECURITY or key.startswith(_OURS)
     }
-    whitelist = whitelist_of(raw)
-    return NamespaceFacts(found, whitelist) if found or whitelist else None
+    return NamespaceFacts(found, whitelist_of(raw))
 
 
 def whitelist_of(raw: Raw) -> str:

@@ -74,6 +74,7 @@ class Publisher:
         self._names = b""
         self._memory = b""
         self._labels: list[tuple[str, bytes]] = []
+        self._classes: tuple[NodeClass, ...] | None = None  # that the index is made of
         self.stamp = ""
         self.size = 0
 
@@ -94,11 +95,11 @@ class Publisher:
         return True
 
     def _reshape(self, store: Store, now: float) -> None:
-        index = NodeIndex.of((*store.classes(now), *self._declared), dumps=_dumps)
-        self._labels = [(key, text.encode()) for key, text in sorted(index.labels.items())]
-        self._names = index.names.encode()
+        classes = store.classes(now)
+        if classes is not self._classes:  # namespaces come and go more often than nodes
+            self._classes = classes
+            self._reindex(NodeIndex.of((*classes, *self._declared), dumps=_dumps))
         self._memory = orjson.dumps(store.nodes.memory.as_data())
-        self._index = replace(index, labels={}, names="")
         self._lasting = orjson.dumps(
             {
                 "namespaces": store.namespace_labels(),
@@ -115,6 +116,11 @@ class Publisher:
         for key, text in self._labels:
             stamp.update(key.encode() + b"\0" + text)
         self.stamp = stamp.hexdigest()
+
+    def _reindex(self, index: NodeIndex) -> None:
+        self._labels = [(key, text.encode()) for key, text in sorted(index.labels.items())]
+        self._names = index.names.encode()
+        self._index = replace(index, labels={}, names="")
 
     def _write(self, index: bytes) -> None:
         labels = (text for _, text in self._labels)
@@ -209,6 +215,7 @@ def parse(data: bytes) -> Parsed:
         inventory = Inventory(
             namespaces=lasting["namespaces"],
             whitelists=lasting["whitelists"],
+            watched=True,
             runtime_classes=frozenset(lasting["runtimeClasses"]),
             served_by_dra=frozenset(lasting["servedByDra"]),
             published=NodeIndex.from_data(

@@ -264,9 +264,8 @@ class Store:
         return {name: facts.labels for name, facts in self.namespaces.facts.items() if facts.labels}
 
     def whitelists(self) -> dict[str, str]:
-        """The whitelists of tolerations, by namespace."""
-        facts = self.namespaces.facts.items()
-        return {name: each.whitelist for name, each in facts if each.whitelist}
+        """The whitelists of tolerations of all namespaces; empty where there is none."""
+        return {name: each.whitelist for name, each in self.namespaces.facts.items()}
 
     def counted(self, now: float) -> list[Node]:
         """The nodes as they count."""

@@ -5,6 +5,7 @@ knowing before anyone starts to look for a mistake.
 
 Does: says how many nodes could run the pod, and how many GPUs the emptiest of them has free, as
 far as the running pods are known. Pods with nodeName, for which nobody waits, are passed over.
+Where no pod holds any of them, devices are not healthy or their plugin is away, and it says so.
 
 Safety: a notice. The pod may run in the next minute: others end, or it preempts them.
 """
@@ -41,19 +42,23 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     fitting &= ~index.may_come  # nobody waits for pods on those
     if not fitting:
         return
-    message = (
-        f"asks for {in_words(asked)}: {_full(asked, fitting, index)}. It waits until pods end."
-    )
+    message = f"asks for {in_words(asked)}: {_full(asked, fitting, index)}"
     yield Finding(CODE, pod.spec_at, message, severity=Severity.NOTICE)
 
 
 def _full(asked: Mapping[str, int], fitting: NodeSet, index: NodeIndex) -> str:
-    """What is full; the number for one name only, as each name may have another emptiest node."""
+    """What is full, and what the pod waits for."""
     count = index.count(fitting)
-    nodes = "the only node for it is" if count == 1 else f"all {count} nodes for it are"
-    if len(asked) > 1:
-        return f"{nodes} full now"
-    ((name, amount),) = asked.items()
-    most = fit.most_on_one(fitting, amount, partial(index.free_at_least, name))
-    emptiest = f"{most} free" if count == 1 else f"the emptiest has {most} free"
-    return f"{nodes} full now ({emptiest})"
+    nodes, free = "the only node" if count == 1 else f"all {count} nodes", ""
+    if len(asked) == 1:  # each name may have another emptiest node
+        ((name, amount),) = asked.items()
+        most = fit.most_on_one(fitting, amount, partial(index.free_at_least, name))
+        free = f" ({most} free)" if count == 1 else f" (the emptiest has {most} free)"
+    if any(name in index.totals and index.totals[name].held for name in asked):
+        are = "is" if count == 1 else "are"
+        return f"{nodes} for it {are} full now{free}. It waits until pods end."
+    have = "has" if count == 1 else "have"
+    return (
+        f"{nodes} for it {have} too few now{free}: devices are not healthy, or their device plugin "
+        "is away. It waits until they are back."
+    )

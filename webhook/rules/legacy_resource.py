@@ -171,7 +171,9 @@ def _beside(
         return
     edits: list[Edit] = []
     for section in where:
-        if counts.name == today and today not in container.section(section):
+        # One of the two may have stood in this section alone.
+        written = container.section(section).get(today)
+        if counts.name == today and counts.raw != written:
             edits.append(Set(container.section_at(section) / today, counts.raw))
         edits.append(Remove(container.section_at(section) / name))
     message = (

@@ -14,7 +14,9 @@ Karpenter never are.
 
 In a namespace whose annotation `scheduler.alpha.kubernetes.io/tolerationsWhitelist` does not allow
 the toleration it is not added, since the plugin PodTolerationRestriction would refuse the pod. For
-a legacy pod a warning says so.
+a legacy pod a warning says so. A pod of today is left alone while the watcher does not know its
+namespace: it may not list namespaces, or this one is new. A whitelist in the API server's own
+configuration of PodTolerationRestriction cannot be seen: set `GPU201: off` (or `audit`) there.
 
 Safety: safe. A toleration lets a pod onto more nodes and never off one.
 """
@@ -50,10 +52,12 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     names = pod.gpus(cx.settings)
     if not names or (cx.inventory is None and not cx.stuck):
         return
+    whitelist = cx.inventory.whitelist(cx.namespace) if cx.inventory is not None else ""
+    if whitelist is None and not cx.stuck:
+        return  # it might be refused with what is added
     there = Tolerations(pod.tolerations())
     missing = [*_missing_exists(names, there, cx), *_missing_of_settings(there, cx)]
-    whitelist = cx.inventory.whitelists.get(cx.namespace, "") if cx.inventory is not None else ""
-    added, forbidden = _parted(missing, whitelist)
+    added, forbidden = _parted(missing, whitelist or "")
     to = pod.spec_at / "tolerations"
     if added:
         for each in added:
