@@ -51,7 +51,7 @@ LISTEN_ON_SECONDS = 1.0  # after the signal: the cluster learns of it a little l
 AT_ONCE = NEVER_LIGHT  # bytes of a body; larger ones take their turn
 MOST_CONNECTIONS = 1000  # in each worker, of 40 to 200 KiB; an API server keeps 25 that are idle
 MANY_CONNECTIONS = 100  # from here on a worker is crowded
-TRIM_EVERY = 100  # connections that were closed
+TRIM_SECONDS = 10  # after connections were closed; at once if they were many
 STRANGERS_SECONDS = 60  # between two lines about calls that were refused
 SWITCH_SECONDS = 0.0005  # so long the event loop waits for the thread of the heavy reviews
 NOT_IMPLEMENTED = 501
@@ -285,6 +285,7 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         self.strangers = 0  # calls without a client certificate that may ask, not told of so far
         self._told_strangers = float("-inf")  # when
         self._is_short = False  # of file descriptors
+        self._trimmed = 0.0  # when the heap was
         self._closed = 0  # connections, since the heap was trimmed
 
     def init_process(self) -> None:
@@ -300,8 +301,10 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         self.app.server.refresh()
         if len(self.connections) <= MANY_CONNECTIONS and self.asgi.bodies.are_few:
             HEAP.keep_large_blocks_apart(apart=False)
-        if self._closed >= TRIM_EVERY:
-            self._closed = 0
+        now = time.monotonic()
+        wait = TRIM_SECONDS if self._closed < MANY_CONNECTIONS else 0.0
+        if self._closed and now - self._trimmed >= wait:
+            self._closed, self._trimmed = 0, now
             HEAP.trim()
         self._watch_files()
         self._tell_strangers()
