@@ -81,17 +81,17 @@ def test_memory_comes_back(crowd: Callable[[Server], None], tmp_path: Path) -> N
     with serving(tmp_path, "--dev", "--workers=2") as server:
         for _ in range(100):
             server.mutate(gpu_pod())
-        workers, before = server.workers(), _resident(server)
+        workers, before = server.workers(), resident(server)
         crowd(server)
         end = time.monotonic() + WAIT_SECONDS
-        while (after := _resident(server)) > before * 1.2 and time.monotonic() < end:
+        while (after := resident(server)) > before * 1.2 and time.monotonic() < end:
             time.sleep(0.2)
         assert server.workers() == workers
     print(f"\n{crowd.__name__}: {before // MIB} MiB before, {after // MIB} after")  # noqa: T201
     assert after <= before * 1.2
 
 
-def _resident(server: Server) -> int:
+def resident(server: Server) -> int:
     """Bytes of memory of all workers together."""
     page = os.sysconf("SC_PAGE_SIZE")
     texts = (Path(f"/proc/{pid}/statm").read_text() for pid in server.workers())
