@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import weakref
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
     Check = Callable[[Pod, Context], Iterator[Finding]]
 
 
+def _close(log: Log, *ends: int) -> None:
+    """Close the pipe of a log that nobody read: thousands of tests leave thousands open."""
+    log.close()
+    for end in ends:
+        os.close(end)
+
+
 class Journal:
     """Decisions of these rules, and the lines that they left in the log."""
 
@@ -39,6 +47,7 @@ class Journal:
         self._read, self._write = os.pipe()
         rules = [SimpleNamespace(NAME="r", CODE=f"GPU90{n}", check=c) for n, c in enumerate(checks)]
         self._log = Log(self._write)
+        self._end = weakref.finalize(self, _close, self._log, self._read, self._write)
         self._decider = Decider(rules or RULES, Settings(), None, self._log)
         self.endpoint = Endpoint(self._decider, lambda: "")
 
@@ -49,6 +58,7 @@ class Journal:
         return response
 
     def lines(self) -> list[dict[str, Any]]:
+        self._end.detach()
         self._log.close()
         os.close(self._write)
         with os.fdopen(self._read) as lines:

@@ -6,6 +6,7 @@ import base64
 import copy
 import json
 import os
+import weakref
 from typing import Any
 
 import jsonpatch
@@ -60,12 +61,20 @@ class Counted(Metrics):
         self.seen.append((namespace, kind))
 
 
+def _close(log: Log, *ends: int) -> None:
+    """Close the pipe of a log that nobody read: thousands of tests leave thousands open."""
+    log.close()
+    for end in ends:
+        os.close(end)
+
+
 class Desk:
     """Answers by these settings, and keeps the lines of the log."""
 
     def __init__(self, settings: str = SETTINGS) -> None:
         self._read, self._write = os.pipe()
         self._log = Log(self._write)
+        self._end = weakref.finalize(self, _close, self._log, self._read, self._write)
         self.metrics = Counted()
         self._decider = Decider(
             RULES,
@@ -89,6 +98,7 @@ class Desk:
         return jsonpatch.apply_patch(before, base64.b64decode(patch)) if patch else before  # type: ignore[no-any-return]
 
     def lines(self) -> list[dict[str, Any]]:
+        self._end.detach()
         self._log.close()
         os.close(self._write)
         with os.fdopen(self._read) as lines:

@@ -372,13 +372,15 @@ def test_a_custom_kind_is_told_of_again_where_something_around_its_templates_cha
     worker = {"replicas": 1, "template": GPUS}
     assert _create(cluster, TF_JOB, namespace, {"tfReplicaSpecs": {"Worker": worker}}).ok
     at = f"{_custom(TF_JOB, namespace)}/custom"
-    for change, expected in (
-        ({"metadata": {"labels": {"a": "b"}}}, 1),
-        ({"status": {"phase": "Running"}}, 1),
-        ({"spec": {"tfReplicaSpecs": {"Worker": {"template": {"metadata": {"a": "b"}}}}}}, 2),
+    for change, is_told in (
+        ({"metadata": {"labels": {"a": "b"}}}, False),
+        ({"status": {"phase": "Running"}}, False),
+        ({"spec": {"tfReplicaSpecs": {"Worker": {"template": {"metadata": {"a": "b"}}}}}}, True),
     ):
+        before = len(ear.heard(namespace))
         cluster.client.demand("PATCH", at, change, media_type="application/merge-patch+json")
-        assert len(ear.heard(namespace)) == expected
+        # A patch of what the API server has cached, and is older, is tried and told once more.
+        assert (len(ear.heard(namespace)) > before) is is_told
 
 
 def _create(cluster: ControlPlane, custom: CustomKind, namespace: str, spec: Json | None) -> Answer:

@@ -18,6 +18,7 @@ _LOW = 2**64 - 1
 _INT64 = range(-(2**63), 2**63)
 _FAST_DIGITS = 18  # a text of no more digits is read into an int64 and a power of ten
 _NANO = -9
+_AT_ONCE = (1, 2, 3, 6, 9)  # powers of ten by which positiveScaleInt64 multiplies in one step
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,9 @@ class Amount:
         whole = ceil(self.exact)
         if whole in _INT64:
             return whole
-        if self.small is not None:
-            return 0  # positiveScaleInt64 gives 0 where it overflows
-        low = whole & _LOW  # big.Int.Int64 gives the low 64 bits
+        if self.small is not None and self.small[1] not in _AT_ONCE:
+            return 0  # positiveScaleInt64 multiplies by ten again and again, and gives up
+        low = whole & _LOW  # what big.Int.Int64 gives, and a product of two int64
         return low if low in _INT64 else low - _LOW - 1
 
 
