@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import threading
 import time
 from contextlib import contextmanager
@@ -426,11 +428,15 @@ def test_401_makes_it_read_who_we_are_again(api: ApiServer, tmp_path: Path) -> N
 
 
 def test_nobody_there_is_told_apart(tmp_path: Path) -> None:
-    with ApiServer() as gone:
-        file = gone.kubeconfig(tmp_path)
-    client = Client(lambda: configuration(str(file)))
-    with pytest.raises(Fault) as found:
-        client.get("/api/v1/nodes", {"limit": "1"})
+    with socket.socket() as taken:  # nobody listens, and no other test can take the port
+        taken.bind(("127.0.0.1", 0))
+        with ApiServer() as server:
+            file = server.kubeconfig(tmp_path)
+        port = taken.getsockname()[1]
+        file.write_text(re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{port}", file.read_text()))
+        client = Client(lambda: configuration(str(file)))
+        with pytest.raises(Fault) as found:
+            client.get("/api/v1/nodes", {"limit": "1"})
     assert found.value.away
 
 
