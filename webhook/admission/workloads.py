@@ -21,7 +21,7 @@ from webhook.core.errors import EditError
 from webhook.core.findings import Severity, Verdict
 from webhook.core.modes import Mode
 from webhook.core.pod import as_map, is_for_windows
-from webhook.core.pointer import ROOT
+from webhook.core.pointer import ROOT, value_at
 from webhook.core.workloads import around, group_of, has_controller, template_changed, templates_of
 
 if TYPE_CHECKING:
@@ -177,10 +177,7 @@ def _is_of_system(user: dict[str, Any]) -> bool:
 
 
 def _template(obj: dict[str, Any], at: Path) -> dict[str, Any]:
-    here: Any = obj
-    for step in at:
-        here = here[step]
-    return as_map(here)
+    return as_map(value_at(obj, at))
 
 
 def _is_for_windows(obj: dict[str, Any], at: Path) -> bool:

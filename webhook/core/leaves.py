@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.pod import KINDS, as_items, as_map
-from webhook.core.pointer import ROOT, Path
+from webhook.core.pointer import ROOT, Path, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,10 +43,8 @@ class Leaves:
         self._places: dict[Key, Path] = {}
         self._containers: dict[Key, Path] = {}
         self._lists: dict[Key, tuple[Path, list[Raw]]] = {}
-        pod: Any = obj
-        for token in at:
-            pod = pod[token]
-        metadata, spec = as_map(as_map(pod).get("metadata")), as_map(as_map(pod).get("spec"))
+        pod = as_map(value_at(obj, at))
+        metadata, spec = as_map(pod.get("metadata")), as_map(pod.get("spec"))
         self._walk(metadata.get("annotations"), ("metadata", "annotations"), at / "metadata")
         for name in (*_OF_PODS, *_FIELDS):
             self._walk(spec.get(name), ("spec", name), at / "spec")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core import quantity
 from webhook.core.labels import LONGEST_VALUE
-from webhook.core.pointer import ROOT, Path
+from webhook.core.pointer import ROOT, Path, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -101,10 +101,7 @@ class Pod:
     __slots__ = ("_gpus", "_named", "at", "containers", "metadata", "raw", "spec")
 
     def __init__(self, obj: Raw, at: Path = ROOT) -> None:
-        raw: Any = obj
-        for token in at:
-            raw = raw[token]
-        self.raw: Raw = as_map(raw)
+        self.raw: Raw = as_map(value_at(obj, at))
         self.at = at
         self.metadata = as_map(self.raw.get("metadata"))
         self.spec = as_map(self.raw.get("spec"))

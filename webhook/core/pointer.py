@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class Path(tuple[str | int, ...]):
     """A JSON Pointer as a tuple of member names and list positions; `path / token` goes deeper."""
@@ -31,6 +33,13 @@ class Path(tuple[str | int, ...]):
             else:
                 text += f".{token}" if text else token
         return text
+
+
+def value_at(obj: Any, at: Path) -> Any:
+    """What stands at this place, which is there."""
+    for token in at:
+        obj = obj[token]
+    return obj
 
 
 def escape(token: str) -> str:

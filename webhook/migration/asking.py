@@ -16,7 +16,7 @@ from webhook.core.draft import Draft
 from webhook.core.edits import Append, Rename
 from webhook.core.modes import IGNORE, Mode, Modes, is_opted_out, modes_for, usual
 from webhook.core.pod import as_map
-from webhook.core.pointer import ROOT, Path
+from webhook.core.pointer import ROOT, Path, value_at
 from webhook.core.rule import Context
 from webhook.core.workloads import around, objects, templates_of
 from webhook.migration.masks import stands_for_action
@@ -132,13 +132,6 @@ def is_left_alone(pod: Raw) -> bool:
     value = labels.get(IGNORE)
     # Without quotes it is no text, and the API server refuses it; what is meant is clear.
     return is_opted_out(labels) or value is True or stands_for_action(value)
-
-
-def value_at(obj: Any, at: Path) -> Any:
-    """What stands at this place."""
-    for token in at:
-        obj = obj[token]
-    return obj
 
 
 def is_pod(data: Raw) -> bool:

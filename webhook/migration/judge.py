@@ -16,7 +16,7 @@ from webhook.core.draft import Draft
 from webhook.core.edits import Append, Rename
 from webhook.core.findings import Severity
 from webhook.core.pod import SECTIONS, as_map
-from webhook.core.pointer import ROOT, Path
+from webhook.core.pointer import ROOT, Path, value_at
 from webhook.core.workloads import around, objects, templates_of
 from webhook.migration.asking import (
     Heeding,
@@ -25,7 +25,6 @@ from webhook.migration.asking import (
     is_left_alone,
     is_pod,
     name_of,
-    value_at,
 )
 from webhook.rules import (
     MANIFEST,

@@ -18,7 +18,7 @@ from webhook.core.api_versions import workload_successor
 from webhook.core.draft import Draft
 from webhook.core.edits import Rename, Set
 from webhook.core.pod import SECTIONS, as_items, as_map
-from webhook.core.pointer import ROOT, Path, escape
+from webhook.core.pointer import ROOT, Path, escape, value_at
 from webhook.core.text_patterns import find
 from webhook.core.walk import walk
 from webhook.core.workloads import TEMPLATES, tokens
@@ -282,7 +282,7 @@ def _names(
         if holder not in SECTIONS:
             message = f"{legacy} is a name in the data of a program: write {new} if it is one"
             yield _Said(_CODE, there, message, object=name)
-        elif new in as_map(_at(data, Path(there[len(at) : -1]))):
+        elif new in as_map(value_at(data, Path(there[len(at) : -1]))):
             message = f"the patch names {legacy} beside {new}: delete the former"
             yield _Said(_CODE, there, message, object=name)
         else:
@@ -315,12 +315,6 @@ def _pointer(at: Path, pointer: Any, plan: Plan) -> Iterator[_Said]:
             yield _Said(_CODE, at, message, (Set(at, named),))
         elif match := next(find(token, plan.settings), None):
             yield _Said(match.code, at, match.message)
-
-
-def _at(data: Any, at: Path) -> Any:
-    for token in at:
-        data = data[token]
-    return data
 
 
 def _edited(data: Any, edits: Iterable[Edit]) -> Any:
