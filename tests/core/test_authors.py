@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from webhook.core.authors import APPLIED, Authors
+from webhook.core.authors import LAST_APPLIED, Authors
 from webhook.core.pod import REQUIRED
 from webhook.core.pointer import ROOT, Path
 
@@ -76,7 +76,7 @@ def test_labels_of_a_node_selector_that_was_not_applied_may_be_of_others() -> No
 def test_what_is_applied_is_said_by_the_manifest_alone() -> None:
     """What its client sent has the defaults of the API server in it, too."""
     sent = managed("Update")
-    sent["metadata"]["annotations"] = {APPLIED: '{"spec":{"hostname":"h"}}'}
+    sent["metadata"]["annotations"] = {LAST_APPLIED: '{"spec":{"hostname":"h"}}'}
     assert Authors(sent).wrote(ROOT, ("spec", "hostname"))
     assert not Authors(sent).wrote(ROOT, (*RESOURCES, "limits", GPU))
 
@@ -91,7 +91,7 @@ def test_fields_of_a_template_are_deeper() -> None:
 def test_what_kubectl_applied_is_declared() -> None:
     template = {"spec": {"containers": [{"name": "c", "resources": {"limits": {GPU: 1}}}]}}
     manifest = json.dumps({"spec": {"template": template}})
-    authors = Authors({"metadata": {"annotations": {APPLIED: manifest}}})
+    authors = Authors({"metadata": {"annotations": {LAST_APPLIED: manifest}}})
     assert authors.declared(TEMPLATE, (*RESOURCES, "limits", GPU))
     assert authors.wrote(TEMPLATE, (*RESOURCES, "limits", GPU))
     assert not authors.declared(TEMPLATE, (*RESOURCES, "limits", "other"))
@@ -100,7 +100,7 @@ def test_what_kubectl_applied_is_declared() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", "[" * 100_000, 7, None, '{"spec":[]}'])
 def test_what_nobody_can_read_declares_nothing(text: object) -> None:
-    authors = Authors({"metadata": {"annotations": {APPLIED: text}}})
+    authors = Authors({"metadata": {"annotations": {LAST_APPLIED: text}}})
     assert not authors.declared(TEMPLATE, (*RESOURCES, "limits", GPU))
 
 

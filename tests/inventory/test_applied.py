@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from webhook.inventory.applied import LAST_APPLIED, as_applied, as_written, keepers, writers
+from webhook.core.authors import LAST_APPLIED
+from webhook.inventory.applied import as_applied, as_written, keepers, writers
 
 SENT = {
     "apiVersion": "extensions/v1beta1",

@@ -1,7 +1,7 @@
 """What in an object somebody wrote, and what an admission webhook added.
 
-The API server notes which fields a client sets before webhooks see the object (managedFields), and
-kubectl keeps what it applied. What neither names was added on the way in. Both can be forged: they
+managedFields name the fields that a client set (core/managed_fields.py), and kubectl keeps what it
+applied. What neither names was added on the way in. Both can be forged: they
 decide what is taken for the author's word in the author's own object, and nothing else.
 """
 
@@ -11,17 +11,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.leaves import Leaves
-from webhook.core.pod import KINDS, REQUIRED, as_items, as_map
+from webhook.core.managed_fields import entries, merged
+from webhook.core.pod import KINDS, REQUIRED, as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from webhook.core.leaves import Key
     from webhook.core.pointer import Path
 
     Raw = dict[str, Any]
 
-APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _ITEMS = {
     **dict.fromkeys(KINDS, "name"),
     "volumes": "name",
@@ -37,12 +36,9 @@ class Authors:
 
     def __init__(self, obj: Raw) -> None:
         metadata = as_map(obj.get("metadata"))
-        self._manifest = _manifest(as_map(metadata.get("annotations")).get(APPLIED))
-        entries = [entry for _, entry in as_items(metadata.get("managedFields"))]
+        self._manifest = _manifest(as_map(metadata.get("annotations")).get(LAST_APPLIED))
         self._applied, self._sent = (
-            _merged(
-                as_map(e.get("fieldsV1")) for e in entries if (e.get("operation") == "Apply") is by
-            )
+            merged(each for each in entries(obj) if (each.get("operation") == "Apply") is by)
             for by in (True, False)
         )
         self._declared: dict[Path, frozenset[Key]] = {}
@@ -84,18 +80,6 @@ def _manifest(text: object) -> Raw:
         return as_map(json.loads(text)) if isinstance(text, str) else {}
     except (ValueError, RecursionError):
         return {}
-
-
-def _merged(all_fields: Iterable[Raw]) -> Raw:
-    """All fields that any of these name: whoever asks does so once, not of each."""
-    merged: Raw = {}
-    waiting = [(merged, fields) for fields in all_fields]
-    while waiting:
-        into, fields = waiting.pop()
-        for name, inside in fields.items():
-            if isinstance(inside, dict):
-                waiting.append((into.setdefault(name, {}), inside))
-    return merged
 
 
 def _fields(fields: Raw, at: Path) -> Raw:

@@ -19,7 +19,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from webhook.core.pod import SECTIONS, as_items, as_map
+from webhook.core.managed_fields import entries, fields
+from webhook.core.pod import SECTIONS, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -45,7 +46,7 @@ class Origins:
 
     @classmethod
     def of(cls, pod: Pod) -> Origins:
-        return cls(_claimed(pod.annotations.get(ANNOTATION)), _sent(pod.metadata))
+        return cls(_claimed(pod.annotations.get(ANNOTATION)), _sent(pod.raw))
 
     def defaults(self, container: Container, names: Collection[str]) -> set[Place]:
         """The amounts under these names that the author of the pod did not write."""
@@ -79,14 +80,14 @@ def _claimed(text: object) -> _Containers:
     return found
 
 
-def _sent(metadata: Raw) -> _Containers:
+def _sent(pod: Raw) -> _Containers:
     """What managedFields name, whoever manages it."""
     found: _Containers = {}
-    for _, entry in as_items(metadata.get("managedFields")):
-        spec = as_map(as_map(entry.get("fieldsV1")).get("f:spec"))
+    for entry in entries(pod):
+        spec = as_map(fields(entry).get("f:spec"))
         for kind in _KINDS.values():
-            for key, fields in as_map(spec.get(f"f:{kind}")).items():
-                resources = as_map(as_map(fields).get("f:resources"))
+            for key, below in as_map(spec.get(f"f:{kind}")).items():
+                resources = as_map(as_map(below).get("f:resources"))
                 places = found.setdefault((kind, _name_in(key)), set())
                 places.update(_places(resources))
     return found

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.draft import Draft
 from webhook.core.edits import Set
 from webhook.core.errors import EditError
-from webhook.core.pod import as_items, as_map
+from webhook.core.managed_fields import entries, fields
+from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
 
 if TYPE_CHECKING:
@@ -62,8 +63,7 @@ def annotate(obj: dict[str, Any], findings: Iterable[Finding]) -> list[Operation
 def _earlier(obj: Mapping[str, Any]) -> tuple[str, ...]:
     """The codes that we wrote before; none if whoever sent the object wrote the annotation.
 
-    managedFields name what they wrote (KEP-555), and never what a webhook added: they are made
-    before the first one is asked.
+    managedFields name what they wrote, and never what a webhook added.
     """
     return () if was_sent(obj) else codes_in(_annotations(obj).get(REPAIRED))
 
@@ -71,9 +71,8 @@ def _earlier(obj: Mapping[str, Any]) -> tuple[str, ...]:
 def was_sent(obj: Mapping[str, Any]) -> bool:
     """Whether somebody else wrote the annotation, as managedFields tell."""
     return any(
-        f"f:{REPAIRED}" in as_map(as_map(fields.get("f:metadata")).get("f:annotations"))
-        for _, entry in as_items(as_map(obj.get("metadata")).get("managedFields"))
-        for fields in [as_map(entry.get("fieldsV1"))]
+        f"f:{REPAIRED}" in as_map(as_map(fields(entry).get("f:metadata")).get("f:annotations"))
+        for entry in entries(obj)
     )
 
 

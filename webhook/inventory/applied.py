@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from webhook.core.pod import as_items, as_map
+from webhook.core.authors import LAST_APPLIED
+from webhook.core.managed_fields import entries, merged
+from webhook.core.pod import as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     Raw = dict[str, Any]
 
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # The API server's own, which no manifest holds.
 _WRITTEN_BY_THE_SERVER = (
     "uid",
@@ -73,28 +74,15 @@ def _last_applied(obj: Raw) -> Raw | None:
 def _server_side(obj: Raw) -> Raw | None:
     """What all that apply on the server's side hold of the object together."""
     held = [
-        as_map(entry.get("fieldsV1"))
-        for entry in _entries(obj)
+        entry
+        for entry in entries(obj)
         if entry.get("operation") == "Apply" and not entry.get("subresource")
     ]
     if not held:
         return None
     kept: Raw = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
-    fields: Raw = {}
-    for each in held:
-        _join(fields, each)
-    reduced = _reduced(obj, fields)
+    reduced = _reduced(obj, merged(held))
     return {**kept, **reduced} if isinstance(reduced, dict) else None
-
-
-def _entries(obj: Mapping[str, Any]) -> Iterator[Raw]:
-    for _, entry in as_items(as_map(obj.get("metadata")).get("managedFields")):
-        yield entry
-
-
-def _join(fields: Raw, others: Raw) -> None:
-    for key, below in others.items():
-        _join(fields.setdefault(key, {}), as_map(below))
 
 
 def _reduced(value: Any, fields: Raw) -> Any:
@@ -129,7 +117,7 @@ def keepers(obj: Raw) -> list[str]:
     """By what the object is kept as it is: to be changed there, or it will be changed back."""
     metadata = as_map(obj.get("metadata"))
     labels, annotations = as_map(metadata.get("labels")), as_map(metadata.get("annotations"))
-    managers = {str(entry.get("manager")) for entry in _entries(obj)}
+    managers = {str(entry.get("manager")) for entry in entries(obj)}
     return [*_argo(labels, annotations, managers), *_flux(labels), *_helm(labels, annotations)]
 
 
@@ -170,7 +158,7 @@ def writers(obj: Raw) -> list[str]:
     """The programs of people that wrote the object, the last one first, as `kubectl-edit`."""
     found = sorted(
         (str(entry.get("time", "")), str(entry.get("manager")))
-        for entry in _entries(obj)
+        for entry in entries(obj)
         if not entry.get("subresource") and entry.get("manager") not in _ANONYMOUS_OWNERS
     )
     return list(dict.fromkeys(manager for _, manager in reversed(found)))

@@ -1,0 +1,39 @@
+"""What managedFields (KEP-555) say of an object: from its raw map to the fields that were written.
+
+The API server notes which fields a client sets before webhooks see the object. An admission webhook
+that adds some is never named. Whoever sends an object may send any managedFields with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.pod import as_items, as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    Raw = dict[str, Any]
+
+
+def entries(obj: Mapping[str, Any]) -> Iterator[Raw]:
+    """Each entry of the object, one for each manager, operation and subresource."""
+    for _, entry in as_items(as_map(obj.get("metadata")).get("managedFields")):
+        yield entry
+
+
+def fields(entry: Mapping[str, Any]) -> Raw:
+    """The fieldsV1: `f:member`, `k:{keys of an item}` and `v:item`, each with what is below it."""
+    return as_map(entry.get("fieldsV1"))
+
+
+def merged(written: Iterable[Mapping[str, Any]]) -> Raw:
+    """All fields that the entries name: whoever asks does so once, not of each."""
+    all_fields: Raw = {}
+    waiting = [(all_fields, fields(entry)) for entry in written]
+    while waiting:
+        into, below = waiting.pop()
+        for name, inside in below.items():
+            if isinstance(inside, dict):
+                waiting.append((into.setdefault(name, {}), inside))
+    return all_fields
