@@ -175,10 +175,12 @@ class Fold(RuleBasedStateMachine):
     @precondition(lambda self: not any(self.behind.values()))
     @invariant()
     def says_what_a_list_says(self) -> None:
-        nodes = [self.as_it_is(raw) for raw in self.nodes.values()]
-        expected = group(nodes)
-        there = [replace(each, most={}, former={}) for each in self.store.counted(self.now)]
-        assert group(there) == group([replace(each, held={}) for each in nodes])
+        nodes = {node.name: node for node in map(self.as_it_is, self.nodes.values())}
+        counted = self.store.counted(self.now)
+        there = [replace(each, most={}, former={}) for each in counted]
+        assert group(there) == group([replace(each, held={}) for each in nodes.values()])
+        # What is remembered tells nodes apart that a list shows alike, and so numbers them anew.
+        expected = group([replace(each, held=nodes[each.name].held) for each in counted])
         again = NodeIndex.of(self.store.holding(self.now))
         free = {name: steps for name, steps in again.free.items() if steps}
         assert free == {name: steps for name, steps in NodeIndex.of(expected).free.items() if steps}
