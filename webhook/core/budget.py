@@ -37,7 +37,7 @@ def excess(obj: dict[str, Any]) -> str:
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
-            if _bytes_of(node.get("annotations")) > MOST_ANNOTATION_BYTES:
+            if annotation_bytes(node.get("annotations")) > MOST_ANNOTATION_BYTES:
                 return "its annotations have more than the 256 KiB that Kubernetes allows"
             containers += sum(_length(node.get(kind)) for kind in KINDS)
             amounts += sum(_length(node.get(section)) for section in SECTIONS)
@@ -62,8 +62,8 @@ def _length(value: object) -> int:
     return len(value) if isinstance(value, dict | list) else 0
 
 
-def _bytes_of(annotations: object) -> int:
-    """Bytes of all keys and values, as the API server counts them."""
+def annotation_bytes(annotations: object) -> int:
+    """Bytes of all keys and values, as the API server counts them (MOST_ANNOTATION_BYTES)."""
     if not isinstance(annotations, dict):
         return 0
     return sum(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
 from webhook.core.pod import as_map
 from webhook.core.pointer import Path
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 ANNOTATION = "gpu-webhook.dev/template-repair"
 LARGEST = 64 * 1024  # characters; a repair that needs more keeps no record
-_MOST = 256 * 1024  # bytes of all annotations of an object: the API server refuses more
 _PAIR = 2
 
 
@@ -54,14 +54,8 @@ def written(record: Record, annotations: Mapping[str, Any]) -> str:
     if not kept:
         return ""
     text = json.dumps(kept, separators=(",", ":"), sort_keys=True)
-    others = sum(
-        len(str(part).encode("utf-8", "replace"))
-        for item in annotations.items()
-        if item[0] != ANNOTATION
-        for part in item
-    )
-    fits = len(text) <= LARGEST and len(ANNOTATION) + len(text) + others <= _MOST
-    return text if fits else ""
+    together = annotation_bytes({**annotations, ANNOTATION: text})
+    return text if len(text) <= LARGEST and together <= MOST_ANNOTATION_BYTES else ""
 
 
 def _key(pointer: str) -> Key:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
 from webhook.core.draft import Draft
 from webhook.core.edits import Set
 from webhook.core.errors import EditError
@@ -27,9 +28,6 @@ REPAIRED = "gpu-webhook.dev/repaired"
 _AT = ROOT / "metadata" / "annotations" / REPAIRED
 _CODE = re.compile(r"GPU(?:[12][0-9]{2}|303)")  # of the rules that change pods, the guard included
 _LONGEST = 400  # characters that are read of it
-_MOST = (
-    256 * 1024
-)  # bytes of all annotations: what the API server takes (TotalAnnotationSizeLimitB)
 
 
 def codes_in(text: object) -> tuple[str, ...]:
@@ -51,7 +49,7 @@ def annotate(obj: dict[str, Any], findings: Iterable[Finding]) -> list[Operation
         return []
     text = ",".join(sorted(codes | set(_earlier(obj))))
     draft = Draft(obj)
-    if _annotations_with(obj, text) > _MOST:
+    if annotation_bytes({**_annotations(obj), REPAIRED: text}) > MOST_ANNOTATION_BYTES:
         return []
     try:
         draft.apply([Set(_AT, text)])
@@ -78,9 +76,3 @@ def was_sent(obj: Mapping[str, Any]) -> bool:
 
 def _annotations(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     return as_map(as_map(obj.get("metadata")).get("annotations"))
-
-
-def _annotations_with(obj: Mapping[str, Any], text: str) -> int:
-    """How many bytes all annotations have with this one, as the API server counts them."""
-    texts = [part for pair in ({**_annotations(obj), REPAIRED: text}).items() for part in pair]
-    return sum(len(str(each).encode(errors="surrogatepass")) for each in texts)
