@@ -52,7 +52,6 @@ class Outcome:
     fault: dict[str, str] = field(default_factory=dict)
     decisions: tuple[Decision, ...] = ()  # for the metrics
     denial: str = ""  # why the object is refused, if it is
-    legacy: bool = False  # it uses a word of Kubernetes 1.3-1.10
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +161,11 @@ class Decider:
 
     def _in_the_end(self, pod: dict[str, Any], verdict: Verdict, cx: Context) -> Verdict:
         """The verdict on a pod that is changed; one that /validate will refuse is not repaired."""
-        enforced = [rule for rule in self.policy if cx.modes.of(rule.CODE) is Mode.ENFORCE]
-        if not verdict.patch or not enforced:
+        if not verdict.patch:
             return verdict
-        if not run(enforced, pod, replace(cx, today=_today(), fresh=self.fresh)).denied:
+        cx = replace(cx, today=_today(), fresh=self.fresh)
+        enforced = [rule for rule in self.policy if cx.modes.of(rule.CODE) is Mode.ENFORCE]
+        if not enforced or not run(enforced, pod, cx).denied:
             return verdict
         found = (
             replace(each, outlook="the pod is refused") if each.action == "repaired" else each

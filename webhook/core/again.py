@@ -21,7 +21,7 @@ from webhook.core.leaves import Leaves, changes
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
 from webhook.core.pod import KINDS, Pod
 from webhook.core.pointer import ROOT
-from webhook.core.stored import agrees, as_it_was, is_still_right, model_labels
+from webhook.core.stored import PLACEMENT, agrees, as_it_was, is_still_right, model_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 _LEGACY = "GPU1"  # the family of rules that translate legacy words
 _TOLERATIONS: Key = ("spec", "tolerations")
-_PLACEMENT = ("nodeSelector", "affinity")
 
 
 def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
@@ -139,7 +138,7 @@ def _unit(key: Key) -> Key:
     """The leaves that one repair changes together: legacy words, and what stands for them."""
     if key[1] in KINDS and "resources" in key[3:4]:
         return key[:4]
-    if key[1] in _PLACEMENT or key[-1] == AFFINITY_ANNOTATION:
+    if key[1] in PLACEMENT or key[-1] == AFFINITY_ANNOTATION:
         return ("placement",)
     if key == _TOLERATIONS or key[-1] == TOLERATIONS_ANNOTATION:
         return _TOLERATIONS
@@ -224,7 +223,7 @@ def _are_the_words_of(
 
 
 def _placement(leaves: Leaves) -> list[Key]:
-    return [key for key in leaves.values if key[1] in _PLACEMENT]
+    return [key for key in leaves.values if key[1] in PLACEMENT]
 
 
 def _restore(draft: Draft, at: Path, then: Leaves, keys: Iterable[Key]) -> None:

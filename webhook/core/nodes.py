@@ -73,12 +73,12 @@ class NodeClass:
     gone: int = 0
     hint: str = ""
 
+    others: tuple[str, ...] = ()
+
     @property
     def counted(self) -> Mapping[str, int]:
         """The largest amount of each resource that the nodes have shown."""
         return {**self.gpus, **self.most} if self.most else self.gpus
-
-    others: tuple[str, ...] = ()
 
     @property
     def has_gpus(self) -> bool:

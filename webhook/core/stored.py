@@ -6,11 +6,11 @@ for the cluster that the stored pod speaks of: its nodes carry the models that t
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.canonical import canonical
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pod import PREFERRED, REQUIRED, as_items, as_map
 from webhook.core.settings import MODEL_PROFILES
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _MOST_MODELS = 256
 _ANY: tuple[None, frozenset[Requirement]] = (None, frozenset())  # a term that asks for nothing
-_PLACEMENT = ("nodeSelector", "affinity")
+PLACEMENT = ("nodeSelector", "affinity")
 
 
 def as_it_was(cx: Context, stored: Pod) -> Context:
@@ -62,7 +62,7 @@ def agrees(
     """
     now, then = (each.values for each in leaves)
     for key in at:
-        if key[1] in _PLACEMENT and key[2:3] not in (("podAffinity",), ("podAntiAffinity",)):
+        if key[1] in PLACEMENT and key[2:3] not in (("podAffinity",), ("podAntiAffinity",)):
             continue
         if key == ("spec", "tolerations"):
             if not _tolerated(now.get(key), then.get(key), cx.settings):
@@ -191,15 +191,13 @@ def _covers(now: Split, then: Split) -> bool:
 
 def _tolerated(made: object, stored: object, settings: Settings) -> bool:
     """Whether the stored pod tolerates what is tolerated now, and else only taints of GPU nodes."""
-    now, then = (Counter(_text(each) for _, each in as_items(listed)) for listed in (made, stored))
+    now, then = (
+        Counter(canonical(each) for _, each in as_items(listed)) for listed in (made, stored)
+    )
     more = then - now
     return not now - then and all(
-        _text(each) not in more or _is_of_gpus(each, settings) for _, each in as_items(stored)
+        canonical(each) not in more or _is_of_gpus(each, settings) for _, each in as_items(stored)
     )
-
-
-def _text(toleration: Raw) -> str:
-    return json.dumps(toleration, sort_keys=True)
 
 
 def _is_of_gpus(toleration: Raw, settings: Settings) -> bool:

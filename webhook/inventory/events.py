@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from webhook.core.pod import as_map, controller_of
 from webhook.core.repaired import REPAIRED, codes_in, was_sent
 from webhook.inventory.client import Fault, Refused
+from webhook.inventory.project import seconds_of
 from webhook.inventory.quiet import Lines
 
 if TYPE_CHECKING:
@@ -163,8 +164,5 @@ def event_of(pod: Raw, codes: tuple[str, ...], contact: str, now: float) -> Even
 
 
 def _is_young(pod: Raw, now: float) -> bool:
-    created = as_map(pod.get("metadata")).get("creationTimestamp")
-    try:
-        return now - datetime.fromisoformat(str(created)).timestamp() <= YOUNG_SECONDS
-    except ValueError:
-        return False
+    created = seconds_of(as_map(pod.get("metadata")).get("creationTimestamp"))
+    return now - created <= YOUNG_SECONDS

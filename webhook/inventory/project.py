@@ -78,12 +78,12 @@ def node(raw: Raw, settings: Settings) -> Node:
         _taints(tuple(_taint_texts(as_map(raw.get("spec"))))),
         _shared(tuple(sorted(offered.items()))),
         most=_shared(tuple(sorted(more.items()))),
-        created=_seconds(metadata.get("creationTimestamp")),
+        created=seconds_of(metadata.get("creationTimestamp")),
         others=_names(tuple(sorted(_others(allocatable or status.get("capacity"), settings)))),
     )
 
 
-def _seconds(text: object) -> float:
+def seconds_of(text: object) -> float:
     """A time of the API server as seconds of the epoch; 0.0 if it is none."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()
