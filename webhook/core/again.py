@@ -85,8 +85,12 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
     was written then, the stored template stays: for as long as it is right, or always if it may
     not change.
     """
-    obj, then = draft.object, Leaves(old or {}, at if old else ROOT)
-    sent = Leaves(obj, at)
+    obj, sent = draft.object, Leaves(draft.object, at)
+    if old is None and not noted:  # nothing in it is ours, so nothing has to come out first
+        author = sent.copied()
+        verdict = run(rules, obj, cx, at, draft=draft)
+        return verdict, changes(author, Leaves(obj, at).values) or None
+    then = Leaves(old or {}, at if old else ROOT)
     touched = _touched(Pod(obj, at).raw, rules, cx) | {
         _unit(key)
         for key, (word, _) in noted.items()

@@ -8,6 +8,7 @@ decide what is taken for the author's word in the author's own object, and nothi
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.leaves import Leaves
@@ -30,18 +31,27 @@ _ITEMS = {
 
 
 class Authors:
-    """Who wrote what in an object, and so in the pod templates in it."""
+    """Who wrote what in an object, and so in the pod templates in it; read when it is asked for.
 
-    __slots__ = ("_applied", "_declared", "_manifest", "_sent")
+    The metadata must not be changed until then.
+    """
 
     def __init__(self, obj: Raw) -> None:
-        metadata = as_map(obj.get("metadata"))
-        self._manifest = _manifest(as_map(metadata.get("annotations")).get(LAST_APPLIED))
-        self._applied, self._sent = (
-            merged(each for each in entries(obj) if (each.get("operation") == "Apply") is by)
-            for by in (True, False)
-        )
+        self._obj = obj
         self._declared: dict[Path, frozenset[Key]] = {}
+
+    @cached_property
+    def _manifest(self) -> Raw:
+        annotations = as_map(as_map(self._obj.get("metadata")).get("annotations"))
+        return _manifest(annotations.get(LAST_APPLIED))
+
+    @cached_property
+    def _applied(self) -> Raw:
+        return merged(each for each in entries(self._obj) if each.get("operation") == "Apply")
+
+    @cached_property
+    def _sent(self) -> Raw:
+        return merged(each for each in entries(self._obj) if each.get("operation") != "Apply")
 
     def declared(self, at: Path, key: Key) -> bool:
         """Whether an applied manifest has this leaf of the pod, or template, at `at`."""
