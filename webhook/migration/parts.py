@@ -470,16 +470,18 @@ def _is_torn(template: Template, added: Replacement) -> bool:
     if lines != added.text:  # behind the line that it begins in
         before += behind[0]
         behind = behind[1:]
-    if _is_open(before) and _goes_on_with_action(behind):  # its value, at whatever indent
+    following = next(filter(_says_something, behind), "")
+    said = following.strip()
+    if said and not said.strip("@") and _is_open(before):  # an action, at whatever indent
         return True
     indent = len(lines) - len(lines.lstrip(" "))
-    for line in behind:
-        said = line.strip()
-        if said and not said.startswith("#"):
-            follows = len(line) - len(line.lstrip(" "))
-            is_item = said.startswith("- ") and not lines.lstrip().startswith("- ")
-            return follows > indent or (follows == indent and is_item)
-    return False
+    follows = len(following) - len(following.lstrip(" "))
+    is_item = said.startswith("- ") and not lines.lstrip().startswith("- ")
+    return follows > indent or (follows == indent and is_item)
+
+
+def _says_something(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 # The end of a line whose value is below it: a key, the head of a block scalar, an item.
@@ -488,17 +490,11 @@ _OPEN = re.compile(r"(?:^|[\s\"'\w}])(?:[:-]|[:-][ \t]+[|>][-+\d]*)[ \t]*(?:#.*)
 
 def _is_open(before: str) -> bool:
     """Whether the last line that says something leaves its value to the lines below it."""
-    said = [
-        line for line in before.split("\n") if line.strip() and not line.lstrip().startswith("#")
-    ]
-    return bool(said) and _OPEN.search(said[-1].rstrip()) is not None
-
-
-def _goes_on_with_action(behind: list[str]) -> bool:
-    """Whether the next line that says something is written by an action alone."""
-    said = (line.strip() for line in behind)
-    following = next((line for line in said if line and not line.startswith("#")), "")
-    return bool(following) and not following.strip("@")
+    while before:
+        before, _, line = before.rpartition("\n")
+        if _says_something(line):
+            return _OPEN.search(line.rstrip()) is not None
+    return False
 
 
 def _said(data: Any) -> Any:
