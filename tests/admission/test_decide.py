@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import weakref
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from tests.admission.kept_lines import KeptLines
 from tests.admission.test_response import MORE
 from tests.hostile.wire import MODERN, gpu_pod, review
 from webhook.admission.decide import Decider
@@ -20,7 +19,6 @@ from webhook.core.pointer import ROOT
 from webhook.core.repaired import REPAIRED
 from webhook.core.settings import Settings
 from webhook.rules import RULES
-from webhook.telemetry.logs import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,22 +31,13 @@ if TYPE_CHECKING:
     Check = Callable[[Pod, Context], Iterator[Finding]]
 
 
-def _close(log: Log, *ends: int) -> None:
-    """Close the pipe of a log that nobody read: thousands of tests leave thousands open."""
-    log.close()
-    for end in ends:
-        os.close(end)
-
-
 class Journal:
     """Decisions of these rules, and the lines that they left in the log."""
 
     def __init__(self, *checks: Check) -> None:
-        self._read, self._write = os.pipe()
         rules = [SimpleNamespace(NAME="r", CODE=f"GPU90{n}", check=c) for n, c in enumerate(checks)]
-        self._log = Log(self._write)
-        self._end = weakref.finalize(self, _close, self._log, self._read, self._write)
-        self._decider = Decider(rules or RULES, Settings(), None, self._log)
+        self._kept = KeptLines()
+        self._decider = Decider(rules or RULES, Settings(), None, self._kept.log)
         self.endpoint = Endpoint(self._decider, lambda: "")
 
     def mutate(self, pod: Any = None, **request: Any) -> dict[str, Any]:
@@ -58,11 +47,7 @@ class Journal:
         return response
 
     def lines(self) -> list[dict[str, Any]]:
-        self._end.detach()
-        self._log.close()
-        os.close(self._write)
-        with os.fdopen(self._read) as lines:
-            return [json.loads(line) for line in lines]
+        return self._kept.lines()
 
 
 def patch_of(response: dict[str, Any]) -> Any:

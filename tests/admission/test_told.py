@@ -5,20 +5,18 @@ from __future__ import annotations
 import base64
 import copy
 import json
-import os
-import weakref
 from typing import Any
 
 import jsonpatch
 import pytest
 
+from tests.admission.kept_lines import KeptLines
 from tests.admission.test_policy import GPU, NODES, STRICT, USUAL, asking, deployment
 from tests.hostile.wire import review
 from webhook.admission.decide import Decider
 from webhook.admission.review import dump, parse
 from webhook.cli import settings_file
 from webhook.rules import GUARD, POLICY, RULES
-from webhook.telemetry.logs import Log
 from webhook.telemetry.metrics import Metrics
 
 LEGACY = "alpha.kubernetes.io/nvidia-gpu"
@@ -61,26 +59,17 @@ class Counted(Metrics):
         self.seen.append((namespace, kind))
 
 
-def _close(log: Log, *ends: int) -> None:
-    """Close the pipe of a log that nobody read: thousands of tests leave thousands open."""
-    log.close()
-    for end in ends:
-        os.close(end)
-
-
 class Desk:
     """Answers by these settings, and keeps the lines of the log."""
 
     def __init__(self, settings: str = SETTINGS) -> None:
-        self._read, self._write = os.pipe()
-        self._log = Log(self._write)
-        self._end = weakref.finalize(self, _close, self._log, self._read, self._write)
+        self._kept = KeptLines()
         self.metrics = Counted()
         self._decider = Decider(
             RULES,
             settings_file.parse(settings),
             NODES,
-            self._log,
+            self._kept.log,
             policy=POLICY,
             guards=GUARD,
             metrics=self.metrics,
@@ -98,11 +87,7 @@ class Desk:
         return jsonpatch.apply_patch(before, base64.b64decode(patch)) if patch else before  # type: ignore[no-any-return]
 
     def lines(self) -> list[dict[str, Any]]:
-        self._end.detach()
-        self._log.close()
-        os.close(self._write)
-        with os.fdopen(self._read) as lines:
-            return [json.loads(line) for line in lines]
+        return self._kept.lines()
 
 
 def legacy(amount: int = 1, **metadata: Any) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from tests.hostile.wire import gpu_pod, review
 from webhook.admission.decide import Decider
 from webhook.admission.review import dump, parse
 from webhook.core import record
-from webhook.core.pointer import Path
 from webhook.core.repaired import REPAIRED
 from webhook.core.settings import Settings, Workloads
+from webhook.core.walk import walk
 from webhook.rules import RULES
 from webhook.telemetry.logs import Log
 
@@ -91,16 +91,7 @@ def test_whatever_stands_somewhere_in_an_update_nothing_breaks(side: str, odd: A
     now["metadata"]["managedFields"] = [
         {"operation": "Apply", "fieldsV1": {"f:spec": {"f:containers": {}}}}
     ]
-    places: list[Path] = []
-
-    def walk(here: Any, at: Path) -> None:
-        places.append(at)
-        inside: Any = here.items() if isinstance(here, dict) else ()
-        for step, there in enumerate(here) if isinstance(here, list) else inside:
-            walk(there, at / step)
-
-    walk(now, Path())
-    for at in places[1:]:
+    for at in [at for at, _ in walk(now)][1:]:
         sent = {"object": copy.deepcopy(now), "oldObject": repaired(now)}
         holder: Any = sent[side]
         try:

@@ -15,6 +15,7 @@ from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pointer import Path
 from webhook.core.rule import Context
 from webhook.core.settings import CustomKind, Settings, Workloads
+from webhook.core.walk import walk
 from webhook.rules import (
     POLICY,
     RULES,
@@ -315,16 +316,7 @@ HOSTILE: list[Any] = [None, 7, "x", [], {}, [7], {"x": 7}, True, 10**30]
 @pytest.mark.parametrize("odd", HOSTILE, ids=repr)
 @pytest.mark.parametrize("kind", BUILT_IN)
 def test_whatever_stands_somewhere_in_a_workload_nothing_breaks(kind: str, odd: Any) -> None:
-    places: list[Path] = []
-
-    def walk(here: Any, at: Path) -> None:
-        places.append(at)
-        inside: Any = here.items() if isinstance(here, dict) else ()
-        for step, there in enumerate(here) if isinstance(here, list) else inside:
-            walk(there, at / step)
-
-    walk(BUILT_IN[kind], Path())
-    for at in places[1:]:
+    for at in [at for at, _ in walk(BUILT_IN[kind])][1:]:
         obj = copy.deepcopy(BUILT_IN[kind])
         holder: Any = obj
         for step in at[:-1]:

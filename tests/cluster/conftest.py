@@ -16,7 +16,7 @@ from tests.cluster.scheduling import empty
 from tests.cluster.webhook import ROOT, Recorder, WebhookServer, failed_open, registered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 INVENTORY = ROOT / "examples" / "inventory.yaml"
 
@@ -54,6 +54,22 @@ def namespace(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator
     cluster.make_namespace(name)
     yield name
     empty(cluster.client, name)
+
+
+@pytest.fixture
+def team(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Callable[[str], str]]:
+    """Make namespaces of the test's own, named after its file and after what holds there."""
+    made: list[str] = []
+
+    def make(what: str) -> str:
+        of = request.path.stem.removeprefix("test_")
+        name = f"{of}-{what}-{zlib.crc32(request.node.nodeid.encode())}-{len(made)}"
+        made.append(cluster.make_namespace(name))
+        return name
+
+    yield make
+    for name in made:
+        empty(cluster.client, name)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,11 +13,10 @@ import yaml
 from tests.cluster.client import until
 from tests.cluster.conftest import INVENTORY
 from tests.cluster.pods import NVIDIA, alpha, container, modern, named, pod
-from tests.cluster.webhook import ROOT, WebhookServer, failed_open, pointed_at, registered
+from tests.cluster.webhook import ROOT, WebhookServer, configured, failed_open, registered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from tests.cluster.client import Answer, Client, Json
     from tests.cluster.controlplane import ControlPlane
@@ -47,26 +45,15 @@ def flooded(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> 
     with (
         WebhookServer(folder, cluster.authority, arguments) as server,
         registered(cluster, server.port, cluster.authority.bundle),
-        _guarded(cluster, server.port),
+        configured(cluster, server.port, cluster.authority.bundle, _guards()),
     ):
         yield
 
 
-@contextmanager
-def _guarded(cluster: ControlPlane, port: int) -> Iterator[None]:
-    folders: list[Path] = [ROOT / "manifests" / each for each in ("guard", "guard-refuse")]
-    made = [
-        pointed_at(each, port, cluster.authority.bundle)
-        for folder in folders
-        for each in yaml.safe_load_all((folder / "webhook.yaml").read_text())
-    ]
-    for each in made:
-        cluster.client.create(each)
-    try:
-        yield
-    finally:
-        for each in made:
-            cluster.client.delete(each["kind"], each["metadata"]["name"])
+def _guards() -> list[Json]:
+    """The shipped configurations of the guard and of its refusing half."""
+    files = [ROOT / "manifests" / each / "webhook.yaml" for each in ("guard", "guard-refuse")]
+    return [each for file in files for each in yaml.safe_load_all(file.read_text())]
 
 
 def many_tolerations() -> Json:

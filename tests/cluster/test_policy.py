@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from tests.cluster.client import until
 from tests.cluster.conftest import INVENTORY
 from tests.cluster.controlplane import free_ports
 from tests.cluster.pods import ALPHA, container, modern, named, pod
-from tests.cluster.scheduling import empty
 from tests.cluster.webhook import Recorder, WebhookServer, registered
 from tests.telemetry.scraping import scrape, value
 
@@ -83,21 +81,6 @@ def policed(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> 
         registered(cluster, recorder.endpoint.port, recorder.endpoint.bundle),
     ):
         yield Policed(server, recorder, port)
-
-
-@pytest.fixture
-def team(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Callable[[str], str]]:
-    """Make namespaces of the test's own, named after the mode that holds there."""
-    made: list[str] = []
-
-    def make(mode: str) -> str:
-        name = f"policy-{mode}-{zlib.crc32(request.node.nodeid.encode())}-{len(made)}"
-        made.append(cluster.make_namespace(name))
-        return name
-
-    yield make
-    for name in made:
-        empty(cluster.client, name)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +9,7 @@ import yaml
 
 from tests.cluster.client import until
 from tests.cluster.pods import ALPHA, NVIDIA, alpha, limits_of, modern, named, pod
-from tests.cluster.scheduling import empty, pods_of
+from tests.cluster.scheduling import pods_of
 from tests.cluster.watcher import WatcherProcess
 from tests.cluster.webhook import BASE
 from tests.cluster.workloads import made_by, serving
@@ -45,21 +44,6 @@ SETTINGS: Json = {
 def told(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorder]:
     with serving(cluster, tmp_path_factory.mktemp("told"), SETTINGS) as recorder:
         yield recorder
-
-
-@pytest.fixture
-def team(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Team]:
-    """Make namespaces of the test's own, named after what holds there."""
-    made: list[str] = []
-
-    def make(what: str) -> str:
-        name = f"told-{what}-{zlib.crc32(request.node.nodeid.encode())}-{len(made)}"
-        made.append(cluster.make_namespace(name))
-        return name
-
-    yield make
-    for name in made:
-        empty(cluster.client, name)
 
 
 @pytest.fixture

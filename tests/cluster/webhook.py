@@ -23,7 +23,7 @@ from tests.cluster.client import until
 from tests.cluster.controlplane import ProgramDied, free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from tests.cluster.certificates import Authority, KeyPair
     from tests.cluster.client import Client, Json
@@ -335,7 +335,7 @@ def registered(
     cluster: ControlPlane, port: int, bundle: Path, kinds: Collection[str] = KINDS
 ) -> Iterator[None]:
     """Register the shipped configuration; it is in force inside the block and gone after it."""
-    with _configured(cluster, port, bundle, kinds):
+    with configured(cluster, port, bundle, shipped(cluster, kinds)):
         until(lambda: _repairs(cluster.client), "the webhook to be called")
         yield
     until(lambda: not _repairs(cluster.client), "the webhook to be forgotten")
@@ -350,7 +350,7 @@ def registered_but_down(cluster: ControlPlane, port: int, bundle: Path) -> Itera
         _repairs(cluster.client)
         return failed_open(cluster.client) > before
 
-    with _configured(cluster, port, bundle):
+    with configured(cluster, port, bundle, shipped(cluster, KINDS)):
         until(is_tried, "the API server to call in vain", 30)
         yield
 
@@ -367,10 +367,11 @@ def failed_open(client: Client) -> int:
 
 
 @contextmanager
-def _configured(
-    cluster: ControlPlane, port: int, bundle: Path, kinds: Collection[str] = KINDS
+def configured(
+    cluster: ControlPlane, port: int, bundle: Path, shapes: Iterable[dict[str, Any]]
 ) -> Iterator[None]:
-    configurations = [pointed_at(each, port, bundle) for each in shipped(cluster, kinds)]
+    """Have these configurations for this port inside the block, in force or not yet."""
+    configurations = [pointed_at(each, port, bundle) for each in shapes]
     for configuration in configurations:
         cluster.client.create(configuration)
     try:
