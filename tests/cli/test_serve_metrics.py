@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import signal
 import socket
@@ -85,9 +87,7 @@ def test_a_worker_that_is_killed_leaves_its_counts(tmp_path: Path) -> None:
     with counted(tmp_path, "--workers=1") as (server, port):
         server.mutate(gpu_pod())
         until(lambda: sample(port, "reviews_total", path="/mutate", outcome="patched") == 1)
-        before = set(descendants(server.process.pid))
-        page = {each for each in before if each in descendants(min(before))} | {min(before)}
-        (worker,) = before - page
+        worker = max(server.workers())  # the page was forked off before it
         os.kill(worker, signal.SIGKILL)
         until(lambda: worker not in descendants(server.process.pid))
         server.mutate(gpu_pod())
@@ -95,6 +95,33 @@ def test_a_worker_that_is_killed_leaves_its_counts(tmp_path: Path) -> None:
         folder = folder_of(server.process.pid)
         assert not list(folder.glob(f"gauge_live*_{worker}.db"))
         assert list(folder.glob(f"counter_{worker}.db"))
+
+
+def answers(port: int) -> bool:
+    try:
+        return get(port, "/healthz")[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def test_a_page_whose_processes_are_killed_comes_back_and_says_so(tmp_path: Path) -> None:
+    with counted(tmp_path, "--workers=1") as (server, port):
+        server.mutate(gpu_pod())
+        until(lambda: sample(port, "reviews_total", path="/mutate", outcome="patched") == 1)
+        worker = max(server.workers())  # the page was forked off before it
+        for _ in range(2):
+            (page,) = set(server.workers()) - {worker}
+            for process in (page, *descendants(page)):
+                os.kill(process, signal.SIGKILL)
+            until(lambda: len(server.workers()) == 1)
+            until(lambda: answers(port))
+        assert sample(port, "reviews_total", path="/mutate", outcome="patched") == 1
+        server.mutate(gpu_pod())
+        until(lambda: sample(port, "reviews_total", path="/mutate", outcome="patched") == 2)
+        told = [json.loads(line) for line in server.stdout.read_text().splitlines()]
+    lines = [line for line in told if "the metrics page" in line["message"]]
+    assert [line["again_in"] for line in lines] == [1, 2], "a loop does not spin"
+    assert {line["ended_by"] for line in lines} == {"SIGKILL"}
 
 
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "SIGKILL"])

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webhook.telemetry import metrics
+from webhook.telemetry.logs import Log
 from webhook.telemetry.scratch import Scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.telemetry.page import Page
 
 
 def work(counter: metrics.Metrics, commands: int, done: int) -> None:
@@ -55,6 +62,18 @@ def say(line: str) -> None:
     os.write(1, line.encode() + b"\n")
 
 
+def commands(page: Page) -> Iterator[str]:
+    """The lines, until they end; meanwhile the page is kept up, as gunicorn's parent does it."""
+    while True:
+        page.keep()
+        there, _, _ = select.select([0], [], [], 0.1)
+        if there:
+            line = sys.stdin.readline()
+            if not line:
+                return
+            yield line
+
+
 def main() -> None:
     scratch = Scratch()
     counter = metrics.counting(scratch.path, ["GPU101", "GPU301"])
@@ -63,13 +82,13 @@ def main() -> None:
 
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    page = Page(listener, scratch)
-    page.start()
+    page = Page(listener, scratch, Log())
+    page.keep()
     workers: list[Worker] = []
     for _ in range(2):
         workers.append(Worker(counter, workers))
     say(json.dumps({"port": port, "folder": str(scratch.path)}))
-    for line in sys.stdin:
+    for line in commands(page):
         number, method, arguments, named = json.loads(line)
         if method == "stop":
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from typing import Any
 
@@ -92,3 +93,18 @@ def test_a_child_process_does_not_write_its_parents_lines() -> None:
     log.close()
     os.close(writer)
     assert sorted(entry["message"] for entry in read(reader)) == ["child", "parent"]
+
+
+def test_a_line_waits_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    reader, writer = os.pipe()
+    log = Log(writer)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refuse)
+        log.write("info", "first")
+    log.write("info", "second")
+    log.close()
+    os.close(writer)
+    assert [entry["message"] for entry in read(reader)] == ["first", "second"]

@@ -64,11 +64,9 @@ class Counted:
             assert self._line() == "done\n"
 
     @property
-    def page(self) -> tuple[int, int]:
-        """The processes that keep and make the page."""
-        (keeper, *_) = children(self.process.pid)
-        until(lambda: bool(children(keeper)))
-        return keeper, children(keeper)[0]
+    def page(self) -> int:
+        """The process that makes the page."""
+        return children(self.process.pid)[0]
 
     def end(self) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -247,58 +245,64 @@ def test_connections_that_say_nothing_keep_nobody_out_for_long(server: Counted) 
 
 def test_a_page_that_dies_is_started_again(server: Counted) -> None:
     server.tell(0, "review", "/mutate", "patched", 0.1)
-    os.kill(server.page[1], signal.SIGKILL)
-    until(lambda: answers(server.port))
+    first = server.page
+    os.kill(first, signal.SIGKILL)
+    until(lambda: not is_alive(first) and answers(server.port))
     found = scrape(server.port)
     assert value(found, "gpu_webhook_reviews_total", path="/mutate", outcome="patched") == 1
     line = json.loads(server._line())
-    assert line["message"] == "the metrics page ended; it is started again"
-    assert line["status"] == -signal.SIGKILL
+    assert line["message"] == "the metrics page ended; it is started again, and no count is lost"
+    assert line["ended_by"] == "SIGKILL"
 
 
-def test_a_page_without_its_keeper_ends(server: Counted) -> None:
-    keeper, page = server.page
-    os.kill(keeper, signal.SIGKILL)
+def test_a_page_without_its_server_ends_with_the_last_worker(server: Counted) -> None:
+    page, *workers = children(server.process.pid)
+    os.kill(workers[0], signal.SIGSTOP)
+    server.process.kill()
+    server.process.wait()
+    until(lambda: not is_alive(workers[1]))
+    assert answers(server.port), "one worker is left"
+    os.kill(workers[0], signal.SIGKILL)
     until(lambda: not is_alive(page))
-    server.tell("all", "flush")
+    assert not server.folder.exists()
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])
 def test_signals_to_the_whole_group_end_the_page_last(server: Counted, name: str) -> None:
-    for process in server.page:
-        os.kill(process, signal.Signals[name])
+    os.kill(server.page, signal.Signals[name])
     time.sleep(0.1)
     assert answers(server.port)
-    assert all(is_alive(process) for process in server.page)
+    assert is_alive(server.page)
 
 
 def test_a_server_that_stops_leaves_nothing(server: Counted) -> None:
     server.tell(0, "review", "/mutate", "patched", 0.1)
-    processes = server.page
+    page = server.page
     began = time.monotonic()
     server.tell("all", "stop")
     assert server.process.wait(10) == 0
     assert time.monotonic() - began < 2
-    assert not any(is_alive(process) for process in processes)
+    assert not is_alive(page)
     assert not server.folder.exists()
     socket.create_server(("127.0.0.1", server.port)).close()
 
 
 def test_a_server_that_is_killed_leaves_nothing(server: Counted) -> None:
     server.tell(0, "review", "/mutate", "patched", 0.1)
-    processes = server.page
+    page = server.page
     server.process.kill()  # its workers notice that their input ends
-    until(lambda: not any(is_alive(process) for process in processes))
+    until(lambda: not is_alive(page))
     assert not server.folder.exists()
     socket.create_server(("127.0.0.1", server.port)).close()
 
 
 def test_the_next_server_removes_what_a_killed_one_left_behind(server: Counted) -> None:
-    os.kill(server.page[0], signal.SIGKILL)
     server.tell("all", "flush")
-    for worker in children(server.process.pid):
-        os.kill(worker, signal.SIGKILL)
-    server.process.kill()
+    processes = children(server.process.pid)
+    for process in [server.process.pid, *processes]:
+        os.kill(process, signal.SIGSTOP)
+    for process in [server.process.pid, *processes]:
+        os.kill(process, signal.SIGKILL)
     server.process.wait()
     until(lambda: not answers(server.port))
     assert server.folder.exists()

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
 from gunicorn.asgi.parser import UnsupportedTransferCoding
 from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.glogging import Logger
@@ -394,6 +395,20 @@ class Worker(ASGIWorker):  # type: ignore[misc]
             await asyncio.sleep(IDLE_SECONDS / 10)
 
 
+class Parent(Arbiter):  # type: ignore[misc]
+    """Forks the workers off, and looks after what else runs beside them."""
+
+    def manage_workers(self) -> None:
+        """As the base class: once a second."""
+        self.app.keep()
+        super().manage_workers()
+
+    def reap_workers(self) -> None:
+        """As the base class, which waits for any child; so those that are not its own go first."""
+        self.app.keep()
+        super().reap_workers()
+
+
 def _introduce(arbiter: Any, worker: Worker) -> None:
     worker.arbiter = arbiter
 
@@ -465,8 +480,11 @@ class Server(BaseApplication):  # type: ignore[misc]
         context: ssl.SSLContext,
         ended: Callable[[int], None] = lambda _: None,
         knows: Callable[[Mapping[str, Any] | None], bool] = lambda _: True,
+        keep: Callable[[], None] = lambda: None,
     ) -> None:
         """`ended` is told the process number of each worker that ends.
+
+        `keep` is called in the parent, once a second and whenever a child has ended.
 
         `make_app` is called in each worker; it sets `refresh`, which is called there once a second.
         """
@@ -474,6 +492,7 @@ class Server(BaseApplication):  # type: ignore[misc]
         self.refresh: Callable[[], None] = lambda: None
         self._ended = ended
         self.knows = knows  # whether a client with this certificate, or none, may ask
+        self.keep = keep
         self.draining = False
         self._context = context
         self._listener = listener
@@ -515,7 +534,7 @@ class Server(BaseApplication):  # type: ignore[misc]
     def run(self) -> None:
         """Serve until a signal says to stop."""
         keep_signals_over_fork()
-        super().run()
+        Parent(self).run()
 
     def load(self) -> AdmissionApp:
         """Called in each worker."""

@@ -16,11 +16,13 @@ from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from webhook.admission.asgi import AdmissionApp
     from webhook.admission.server import Server
     from webhook.certs.clients import Clients
     from webhook.cli.live import Live
+    from webhook.telemetry.logs import Log
     from webhook.telemetry.metrics import Metrics
     from webhook.telemetry.page import Page
 
@@ -67,10 +69,11 @@ def run(args: argparse.Namespace) -> int:
     cert, key = _certificates(args, address)
     log = Log()
     listener = listen(address)
-    page, metrics = _metrics(args)
+    page, metrics = _metrics(args, log)
     live = Live(sources, settings, inventory, log, Speaker(), metrics)
     clients = Clients(Path(args.client_ca) if args.client_ca else None, args.client_name)
-    server = _server(live, listener, args.workers, (cert, key), clients)
+    keep = page.keep if page is not None else lambda: None
+    server = _server(live, listener, args.workers, (cert, key), clients, keep)
     for name in missed_names(settings):
         log.write("warning", f"{name} is configured, but the shipped matchConditions miss it")
     port = listener.getsockname()[1]
@@ -82,8 +85,6 @@ def run(args: argparse.Namespace) -> int:
     listener.detach()  # gunicorn closes it
     gc.collect()
     gc.freeze()  # pages that no collection touches stay shared by all processes
-    if page is not None:
-        page.start()
     try:
         server.run()
     except SystemExit as done:  # how gunicorn ends
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _metrics(args: argparse.Namespace) -> tuple[Page | None, Metrics]:
+def _metrics(args: argparse.Namespace, log: Log) -> tuple[Page | None, Metrics]:
     """The page that is asked for, and who counts for it."""
     from webhook.telemetry.metrics import NONE, counting
 
@@ -111,7 +112,8 @@ def _metrics(args: argparse.Namespace) -> tuple[Page | None, Metrics]:
     from webhook.inventory.watched import Watched
     from webhook.telemetry.page import Page
 
-    return Page(listener, scratch, *([Watched(args.snapshot)] if args.snapshot else [])), metrics
+    more = [Watched(args.snapshot)] if args.snapshot else []
+    return Page(listener, scratch, log, *more), metrics
 
 
 def _certificates(args: argparse.Namespace, address: Address) -> tuple[Path, Path]:
@@ -124,7 +126,12 @@ def _certificates(args: argparse.Namespace, address: Address) -> tuple[Path, Pat
 
 
 def _server(
-    live: Live, listener: socket.socket, workers: int, pair: tuple[Path, Path], clients: Clients
+    live: Live,
+    listener: socket.socket,
+    workers: int,
+    pair: tuple[Path, Path],
+    clients: Clients,
+    keep: Callable[[], None],
 ) -> Server:
     from webhook.admission.app import create_app
     from webhook.admission.asgi import AdmissionApp
@@ -161,6 +168,7 @@ def _server(
         context=serving.context,
         ended=live.metrics.ended,
         knows=clients.knows,
+        keep=keep,
     )
 
 

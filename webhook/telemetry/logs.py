@@ -6,6 +6,7 @@ counted, and the count is written as soon as there is room again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -67,8 +68,11 @@ class Log:
         """Start the thread, once, whichever thread writes the first line."""
         with self._starting:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._empty, name="log", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._empty, name="log", daemon=True)
+                # As many threads as the container may have: the line waits, the caller does not.
+                with contextlib.suppress(RuntimeError):
+                    thread.start()
+                    self._thread = thread
 
     def close(self, seconds: float = 1.0) -> None:
         """Wait until all lines are written, but not longer than this."""

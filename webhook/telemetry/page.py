@@ -1,7 +1,7 @@
 """The metrics page, in a process of its own: a scrape never holds up a worker.
 
-Two processes are forked off before the workers: one that answers, and its keeper, which starts
-another one if it dies and ends it when the server and all its workers are gone, however they went.
+The server's parent starts it, starts another one when it has died, and ends it. If the parent dies,
+the page ends by itself as soon as no worker is left.
 """
 
 from __future__ import annotations
@@ -20,70 +20,103 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry, MetricsHandler
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from webhook.telemetry.logs import line
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prometheus_client.registry import Collector
 
+    from webhook.telemetry.logs import Log
     from webhook.telemetry.scratch import Scratch
 
 CONNECTION_SECONDS = 10.0  # for a whole scrape
 MOST_CONNECTIONS = 8
-AGAIN_SECONDS = 1.0  # until another process is started for one that died
-END_SECONDS = 3.0  # for both processes, once they are told to end
+AGAIN_SECONDS = 1  # until another process is started for one that died; twice as long each time
+LONGEST_AGAIN_SECONDS = 60  # and one that lived so long begins anew
 _LOOK_SECONDS = 0.5
+_MEANT_FOR_THE_SERVER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Page:
     """Answers `GET /metrics` and `GET /healthz` on a listening socket."""
 
-    def __init__(self, listener: socket.socket, scratch: Scratch, *more: Collector) -> None:
+    def __init__(
+        self, listener: socket.socket, scratch: Scratch, log: Log, *more: Collector
+    ) -> None:
         """`more` collectors are asked, in the page's process, at each scrape."""
         self._listener = listener
         self._scratch = scratch
+        self._log = log
         self._more = more
-        self._alive, self._end = os.pipe()  # ends when nobody is left who could write into it
-        self._keeper = 0
+        # Nobody writes into it: it ends for the page when the parent and all workers are gone.
+        self._alive, self._end = os.pipe()
+        self._process = 0  # 0: there is none
+        self._began = 0.0
+        self._next = 0.0  # when another one may begin
+        self._again = AGAIN_SECONDS
 
-    def start(self) -> None:
-        """Fork the two processes off. No other thread may be at work."""
-        self._keeper = os.fork()
-        if self._keeper:
-            self._listener.close()
-            os.close(self._alive)
-            return
-        try:
-            self._keep()
-        except BaseException as error:  # noqa: BLE001  # nothing may go on as if it were the server
-            _say("error", "the metrics page is not kept up any more", error=repr(error))
-        finally:
-            os._exit(0)
+    def keep(self) -> None:
+        """See to it that there is a page. For the parent: once a second, and when a child ended."""
+        if self._process:
+            self._look()
+        if not self._process and time.monotonic() >= self._next:
+            self._start()
 
     def stop(self) -> None:
         """End the page and leave nothing of it. The workers must have ended."""
-        os.close(self._end)
-        deadline = time.monotonic() + END_SECONDS
-        with contextlib.suppress(ChildProcessError):  # gunicorn waits for all children there are
-            while os.waitpid(self._keeper, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
-                time.sleep(0.01)
+        if self._process:
+            self._look()
+        if self._process:
+            os.kill(self._process, signal.SIGKILL)
+            os.waitpid(self._process, 0)
         self._scratch.remove()
 
-    def _keep(self) -> None:
-        """The keeper's life."""
-        for meant_for_the_server in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            signal.signal(meant_for_the_server, signal.SIG_IGN)
+    def _look(self) -> None:
+        """Note that the process has ended, if it has."""
+        try:
+            ended, status = os.waitpid(self._process, os.WNOHANG)
+        except ChildProcessError:  # gunicorn, which waits for any child, was quicker
+            ended, status = self._process, None
+        if ended:
+            self._process = 0
+            self._rest("unknown" if status is None else _how(status))
+
+    def _rest(self, reason: str) -> None:
+        now = time.monotonic()
+        if now - self._began >= LONGEST_AGAIN_SECONDS:
+            self._again = AGAIN_SECONDS
+        text = "the metrics page ended; it is started again, and no count is lost"
+        self._log.write("error", text, ended_by=reason, again_in=self._again)
+        self._next = now + self._again
+        self._again = min(2 * self._again, LONGEST_AGAIN_SECONDS)
+
+    def _start(self) -> None:
+        self._began = time.monotonic()
+        try:
+            self._process = os.fork()
+        except OSError as error:  # as many processes as the container may have
+            self._rest(str(error))
+            return
+        if self._process == 0:
+            try:
+                self._serve()
+            except BaseException as error:  # noqa: BLE001  # the parent starts another one
+                self._log.write("error", "the metrics page failed", error=repr(error))
+                self._log.close()
+            finally:
+                os._exit(1)
+
+    def _serve(self) -> None:
+        """The life of the page."""
+        for each in _MEANT_FOR_THE_SERVER:
+            signal.signal(each, signal.SIG_IGN)
         self._close_the_rest()
-        while True:
-            process = self._start_server()
-            status = self._wait(process)
-            if status is None:
-                os.kill(process, signal.SIGKILL)
-                os.waitpid(process, 0)
-                self._scratch.remove()
-                return
-            code = os.waitstatus_to_exitcode(status)
-            _say("error", "the metrics page ended; it is started again", status=code)
-            time.sleep(AGAIN_SECONDS)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, str(self._scratch.path))  # type: ignore[no-untyped-call]
+        for collector in self._more:
+            registry.register(collector)
+        _Server(self._listener, registry, self._end_if_alone, self._log).serve_forever(
+            _LOOK_SECONDS
+        )
 
     def _close_the_rest(self) -> None:
         """Files of the server are not ours: its port must be free when it ends."""
@@ -92,31 +125,17 @@ class Page:
             with contextlib.suppress(OSError):  # the listing's own
                 os.close(descriptor)
 
-    def _start_server(self) -> int:
-        keeper = os.getpid()
-        process = os.fork()
-        if process:
-            return process
-        try:
-            registry = CollectorRegistry()
-            MultiProcessCollector(registry, str(self._scratch.path))  # type: ignore[no-untyped-call]
-            for collector in self._more:
-                registry.register(collector)
-            _Server(self._listener, registry, keeper).serve_forever(_LOOK_SECONDS)
-        except BaseException as error:  # noqa: BLE001  # the keeper starts another one
-            _say("error", "the metrics page failed", error=repr(error))
-        finally:
-            os._exit(1)
+    def _end_if_alone(self) -> None:
+        """Nobody counts any more: the server is gone, however it went."""
+        over, _, _ = select.select([self._alive], [], [], 0)
+        if over:
+            self._scratch.remove()
+            os._exit(0)
 
-    def _wait(self, process: int) -> int | None:
-        """The status with which the process ended; None if it is time to go."""
-        while True:
-            over, _, _ = select.select([self._alive], [], [], _LOOK_SECONDS)
-            if over:
-                return None
-            found, status = os.waitpid(process, os.WNOHANG)
-            if found:
-                return status
+
+def _how(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
 class _Server(ThreadingHTTPServer):
@@ -124,12 +143,19 @@ class _Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, listener: socket.socket, registry: CollectorRegistry, keeper: int) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        registry: CollectorRegistry,
+        end_if_alone: Callable[[], None],
+        log: Log,
+    ) -> None:
         handler = type("_Handler", (_Handler,), {"registry": registry})
         super().__init__(listener.getsockname(), handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
-        self._keeper = keeper
+        self._end_if_alone = end_if_alone
+        self._log = log
         self._began: dict[Any, float] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -147,8 +173,7 @@ class _Server(ThreadingHTTPServer):
 
     def service_actions(self) -> None:
         """Look around, twice a second."""
-        if os.getppid() != self._keeper:
-            os._exit(1)
+        self._end_if_alone()
         late = time.monotonic() - CONNECTION_SECONDS
         for request, began in list(self._began.items()):
             if began < late:
@@ -159,7 +184,7 @@ class _Server(ThreadingHTTPServer):
         """Say in a line that a scrape failed, unless it was the client who left."""
         error = sys.exception()
         if not isinstance(error, OSError):
-            _say("error", "a scrape failed", error=repr(error))
+            self._log.write("error", "a scrape failed", error=repr(error))
 
 
 class _Handler(MetricsHandler):
@@ -184,9 +209,3 @@ class _Handler(MetricsHandler):
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
-
-
-def _say(level: str, message: str, **fields: object) -> None:
-    """Write a log line at once: the writer of the server's log is a thread, and stayed there."""
-    with contextlib.suppress(OSError):
-        os.write(1, line(time.time(), {"level": level, "message": message, **fields}))
