@@ -327,7 +327,7 @@ def test_the_largest_updates_are_within_the_cost_that_cel_may_have(
 ) -> None:
     """The last of so many containers brings the word, so all of them are looked at, twice."""
     others = {f"example.com/device-{n}": 1 for n in range(20)}
-    crowd = [container(f"c-{n}", limits=others) for n in range(100)]
+    crowd = [container(f"c-{n}", limits=others) for n in range(45)]
     tolerations = [{"key": f"t-{n}", "operator": "Exists"} for n in range(100)]
     last = container("last", limits={**others, ALPHA: 1})
     what = pod(*crowd, last, tolerations=tolerations)

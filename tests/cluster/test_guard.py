@@ -197,8 +197,8 @@ ESCAPES = {
     "gbig: 900 init containers": pod(
         initContainers=[container(f"i{number}") for number in range(900)]
     ),
-    "900 init containers that say it nine times": pod(
-        initContainers=[container(f"i{number}", env=[ALL] * 9) for number in range(900)]
+    "500 init containers that say it nine times": pod(
+        initContainers=[container(f"i{number}", env=[ALL] * 9) for number in range(500)]
     ),
     "gclaim: a claim of nothing": claiming(),
     "gvendor: a name of nvidia.com that its node has not": wanting(
@@ -238,6 +238,21 @@ def test_no_way_around_the_guard(
     assert shown == [[VOID]] * len(shown)
     assert all("GPU303" in warning for warning in warnings_of(answer))
     assert len(guard.calls(namespace, "sly")) == 1
+
+
+def test_a_pod_that_is_too_large_to_be_judged_is_refused(
+    cluster: ControlPlane, team: Callable[..., str], guard: Recorder
+) -> None:
+    inits = [container(f"i{number}", env=[ALL] * 9) for number in range(900)]
+    large = named(pod(initContainers=inits), "sly")
+    enforced, counted = team("enforce"), team("audit")
+
+    refused = cluster.client.try_create(large, enforced)
+
+    assert refused.status == 403
+    assert "GPU303 is in force here and could not judge this pod" in refused.message
+    assert len(guard.calls(enforced, "sly")) == 1
+    cluster.client.create(large, counted)
 
 
 LEFT_ALONE = {

@@ -1,6 +1,7 @@
 """Road 1: from a review to the answer.
 
-`mutate` and `guard` never refuse a pod, `validate` and `refuse` never change one.
+`mutate` never refuses a pod, `validate` and `refuse` never change one. `guard` refuses only a pod
+that it could not judge.
 """
 
 from __future__ import annotations
@@ -189,7 +190,8 @@ class Decider:
         if is_opted_out(cx.namespace_labels) or modes.keys() <= {Mode.OFF}:
             return self._passed(path, review, began)
         denial, warnings = "", []
-        is_pod = path == REFUSE or (path == VALIDATE and subject.makes_a_pod(review.request))
+        guarded = path in {GUARD, REFUSE}
+        is_pod = guarded or (path == VALIDATE and subject.makes_a_pod(review.request))
         if is_pod and Mode.ENFORCE in modes:
             code = modes[Mode.ENFORCE]
             denial = f"{response.US}: {code} is in force here and could not judge this pod: {why}"
