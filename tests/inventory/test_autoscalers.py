@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +16,9 @@ from webhook.inventory import autoscalers
 from webhook.inventory.autoscalers import Group
 from webhook.inventory.store import Store
 from webhook.rules import never_fits
+
+if TYPE_CHECKING:
+    from webhook.core.nodes import Inventory
 
 Raw = dict[str, Any]
 
@@ -187,6 +191,7 @@ SHARED = "nvidia.com/gpu.shared"
         pytest.param(
             "p4d.24xlarge", {GPU: 8}, {GPU: 9, MIG: 1}, True, id="slices and more than all of it"
         ),
+        pytest.param("p4d.24xlarge", {GPU: 7, MIG: 7}, {GPU: 8}, None, id="one device is sliced"),
         pytest.param("m5.large", {}, {GPU: 1}, True, id="a type without GPUs"),
     ],
 )
@@ -196,14 +201,7 @@ def test_names_that_an_instance_type_did_not_show_are_unsure(
     """The node is there and taken: a pod that selects the NodePool needs another one."""
     nodes = (Node("a", {TYPE: name}, (), gpus), Node("b", {}, (), {GPU: 1}))
     inventory = store_of(pool(needs(TYPE, "In", name)), nodes=nodes).inventory(NOW)
-    limits = {resource: str(amount) for resource, amount in asked.items()}
-    spec = {
-        "nodeSelector": {POOL: "spot"},
-        "containers": [{"name": "c", "resources": {"limits": limits}}],
-    }
-    found = list(never_fits.check(Pod({"spec": spec}), Context(inventory=inventory)))
-    severities = [each.severity for each in found]
-    assert severities == ([] if denied is False else [Severity.DENY if denied else Severity.PERSON])
+    assert severities(inventory, asked, {POOL: "spot"}) == verdict(denied=denied)
 
 
 def test_the_start_up_taints_of_a_node_pool_do_not_count_on_its_nodes() -> None:
@@ -321,6 +319,7 @@ def test_the_groups_of_cluster_autoscaler(status: str | None, expected: dict[str
 
 
 UUID = "0123abcd-0123-4567-89ab-0123456789ab"
+EKS = "eks.amazonaws.com/nodegroup"
 
 
 @pytest.mark.parametrize(
@@ -329,32 +328,95 @@ UUID = "0123abcd-0123-4567-89ab-0123456789ab"
         pytest.param("x/gke-c-gpu-1f2e-grp", Node("gke-c-gpu-1f2e-x7", {}), True, id="GKE"),
         pytest.param("x/gke-c-gpu-1f2e-grp", Node("gke-c-gpu-9999-x7", {}), False, id="another"),
         pytest.param("aks-gpu-123-vmss", Node("aks-gpu-123-vmss00000a", {}), True, id="AKS"),
+        pytest.param(f"eks-gpu-{UUID}", Node("ip-1", {EKS: "gpu"}), True, id="EKS"),
         pytest.param(
-            f"eks-gpu-{UUID}", Node("ip-1", {"eks.amazonaws.com/nodegroup": "gpu"}), True, id="EKS"
-        ),
-        pytest.param(
-            f"eks-my-gpu-{UUID}",
-            Node("ip-1", {"eks.amazonaws.com/nodegroup": "gpu"}),
-            False,
-            id="another group of EKS",
+            f"eks-my-gpu-{UUID}", Node("ip-1", {EKS: "gpu"}), False, id="another group of EKS"
         ),
         pytest.param("MachineDeployment/ns/gpu", Node("gpu-abc-12", {}), True, id="Cluster API"),
         pytest.param("gpu", Node("gpu-large-abc", {}), False, id="the name of a longer group"),
         pytest.param("my-asg", Node("ip-1", {}), False, id="a name that tells nothing"),
     ],
 )
-def test_a_group_that_can_grow_is_a_hint_unless_its_nodes_are_known(
+def test_what_the_nodes_of_a_group_have_shown_is_known_of_it(
     name: str, node: Node, *, known: bool
 ) -> None:
     store = Store()
     groups = (Group(name, grows=True), Group("full", grows=False), Group("gpu-large", grows=False))
     store.node_groups.put("kube-system/cluster-autoscaler-status", groups, NOW)
-    title = name.rpartition("/")[2]
-    hint = f"node group {title} (cluster-autoscaler)"
-    expected = NodeClass({}, open_labels=True, open_gpus=True, hint=hint)
+    hint = f"node group {name.rpartition('/')[2]} (cluster-autoscaler)"
+    unknown = NodeClass({}, open_labels=True, open_gpus=True, hint=hint)
+    expected = replace(unknown, gpus={GPU: 0}) if known else unknown
+    assert may_come(store) == [unknown]
+    store.nodes.put(node.name, replace(node, gpus={GPU: 1}), NOW)
     assert may_come(store) == [expected]
-    store.nodes.put(node.name, node, NOW)
-    assert may_come(store) == ([] if known else [expected])
     store.nodes.drop(node.name, NOW + 1)
-    assert may_come(store, NOW + DAY) == ([] if known else [expected]), "remembered for a day"
-    assert may_come(store, NOW + 2 * DAY) == [expected]
+    assert may_come(store, NOW + DAY) == [expected], "remembered for a day"
+    assert may_come(store, NOW + 2 * DAY) == [unknown]
+
+
+CPU = {TYPE: "m5.large"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "asked", "denied"),
+    [
+        pytest.param((), {GPU: 8}, None, id="no node of it was seen"),
+        pytest.param((Node("g-1", {}, (), {GPU: 8}),), {GPU: 9}, True, id="more than it showed"),
+        pytest.param((Node("g-1", {}, (), {GPU: 8}),), {GPU: 8}, False, id="what it showed"),
+        pytest.param((Node("g-1", {}, (), {GPU: 8}),), {MIG: 1}, None, id="slices"),
+        pytest.param(
+            (Node("g-1", {}, (), {GPU: 8}),), {GPU: 9, MIG: 1}, True, id="slices and more than all"
+        ),
+        pytest.param((Node("g-1", {}, (), {SHARED: 32}),), {GPU: 8}, None, id="shared ones only"),
+        pytest.param((Node("g-1", {}, (), {SHARED: 32}),), {SHARED: 33}, True, id="more shares"),
+        pytest.param((Node("g-1", {}, (), {MIG: 7}),), {GPU: 8}, None, id="slices only"),
+        pytest.param(
+            (Node("g-1", {}, (), {GPU: 7, MIG: 7}),), {GPU: 8}, None, id="one device is sliced"
+        ),
+        pytest.param((Node("g-1", {}, (), {GPU: 0}),), {GPU: 8}, None, id="a plugin that is away"),
+        pytest.param((Node("g-1", {}),), {GPU: 8}, None, id="nodes of which nothing is known"),
+        pytest.param((Node("g-1", {TYPE: "p4d.24xlarge"}),), {GPU: 8}, None, id="a GPU type"),
+        pytest.param((Node("g-1", {TYPE: "n1-standard-8"}),), {GPU: 2}, None, id="GCP's n1"),
+        pytest.param((Node("g-1", CPU),), {GPU: 2}, True, id="a type without GPUs"),
+        pytest.param((Node("g-1", {TYPE: "e2-medium"}),), {GPU: 2}, True, id="GCP's e2"),
+        pytest.param(
+            (Node("g-1", {**CPU, "accelerator": "nvidia"}),), {GPU: 2}, None, id="a label says GPU"
+        ),
+        pytest.param(
+            (Node("g-1", CPU), Node("g-2", {}, (), {GPU: 4})), {GPU: 5}, True, id="of two types"
+        ),
+        pytest.param(
+            (Node("g-1", {}), Node("g-2", {}, (), {GPU: 4})), {GPU: 5}, None, id="one is away"
+        ),
+        pytest.param((Node("g-1", {}, created=NOW),), {GPU: 8}, None, id="one that just joined"),
+    ],
+)
+def test_a_group_that_can_grow_is_unsure_of_what_its_nodes_did_not_show(
+    nodes: tuple[Node, ...], asked: dict[str, int], *, denied: bool | None
+) -> None:
+    store = store_of(nodes=(*nodes, Node("b", {"other": "yes"}, (), {GPU: 1})))
+    store.node_groups.put("kube-system/cluster-autoscaler-status", (Group("g", grows=True),), NOW)
+    now = NOW + 1000  # what had just joined has settled
+    assert severities(store.inventory(now), asked) == verdict(denied=denied)
+
+
+def test_what_nobody_of_a_group_that_grows_has_is_refused_as_before() -> None:
+    node = Node("g-1", {"nvidia.com/gpu.product": "Tesla-K80"}, (), {GPU: 8})
+    store = store_of(nodes=(node,))
+    store.node_groups.put("kube-system/cluster-autoscaler-status", (Group("g", grows=True),), NOW)
+    selector = {"nvidia.com/gpu.product": "Tesla-T4"}
+    assert severities(store.inventory(NOW), {GPU: 1}, selector) == [Severity.DENY]
+
+
+def severities(
+    inventory: Inventory, asked: dict[str, int], selector: dict[str, str] | None = None
+) -> list[Severity]:
+    limits = {resource: str(amount) for resource, amount in asked.items()}
+    containers = [{"name": "c", "resources": {"limits": limits}}]
+    spec = {"nodeSelector": selector or {}, "containers": containers}
+    found = never_fits.check(Pod({"spec": spec}), Context(inventory=inventory))
+    return [each.severity for each in found]
+
+
+def verdict(*, denied: bool | None) -> list[Severity]:
+    return [] if denied is False else [Severity.DENY if denied else Severity.PERSON]

@@ -151,7 +151,7 @@ def test_nothing_is_remembered_where_the_settings_say_so() -> None:
 
 
 NOW = 1_000_000.0
-TYPE = "node.kubernetes.io/instance-type"
+TYPE, EKS = "node.kubernetes.io/instance-type", "eks.amazonaws.com/nodegroup"
 YOUNG: dict[str, tuple[Node, bool]] = {
     "it shows no sign of GPUs, but nothing is known of its like": (Node("n", {}), True),
     "its instance type is known to have none": (Node("n", {TYPE: "cpu.large"}), False),
@@ -187,6 +187,74 @@ def test_a_node_that_has_just_joined(node: Node, *, joins: bool) -> None:
     assert {each.name for each in store.counted(NOW) if each.joining} == ({"n"} if joins else set())
     assert not [each for each in store.counted(NOW + 840) if each.joining], "15 minutes are over"
     assert store.nodes.version > version, "so it is published, though no event came"
+
+
+LIKE: dict[str, Node] = {
+    "its driver has crashed": Node("x", {TYPE: "big.large"}, (), {GPU: 0}),
+    "a label of it says GPU": Node("x", {TYPE: "big.large", "nvidia.com/gpu.present": "true"}),
+    "a taint of it says GPU": Node("x", {TYPE: "big.large"}, (Taint(GPU),)),
+    "its type is one of AWS with GPUs": Node("x", {TYPE: "g4dn.xlarge"}),
+    "its type is one of Azure with GPUs": Node("x", {TYPE: "Standard_NC6s_v3"}),
+    "its type is one of GCP with GPUs": Node("x", {TYPE: "a2-highgpu-1g"}),
+    "its type is one of GCP for L4": Node("x", {TYPE: "g2-standard-4"}),
+    "its pool is called so": Node("x", {TYPE: "big.large", EKS: "gpu-a"}),
+}
+
+
+@pytest.mark.parametrize("settled", LIKE.values(), ids=LIKE)
+def test_a_node_of_the_same_kind_that_has_settled_is_no_evidence(settled: Node) -> None:
+    store = Store()
+    store.nodes.put("x", settled, NOW)
+    kind = {key: value for key, value in settled.labels.items() if key in (TYPE, EKS)}
+    store.nodes.put("n", Node("n", kind, created=NOW - 60), NOW)
+    assert [each.name for each in store.counted(NOW) if each.joining] == ["n"]
+
+
+def test_a_node_that_once_had_gpus_is_no_evidence_however_long_ago_that_is() -> None:
+    labels = {TYPE: "big.large"}
+    store = Store()
+    store.nodes.put("x", Node("x", labels, (), {GPU: 8}), 0)
+    store.nodes.put("x", Node("x", labels), 1)
+
+    def joins(of: Store, now: float) -> bool:
+        of.nodes.put("n", Node("n", labels, created=now - 60), now)
+        return any(each.joining for each in of.counted(now))
+
+    assert joins(store, 3 * DAY), "it has lost them"
+    again = Store()
+    again.nodes.recall((), store.nodes.memory.as_data())
+    again.nodes.begin()
+    again.nodes.put("x", Node("x", labels), 4 * DAY)
+    again.nodes.end(4 * DAY)
+    assert joins(again, 4 * DAY), "so another life of the watcher knows, too"
+    again.nodes.drop("x", 5 * DAY)
+    again.nodes.put("y", Node("y", labels), 5 * DAY)
+    assert not joins(again, 7 * DAY), "it is gone, and others of its kind have none"
+
+
+def test_a_node_that_went_away_between_two_lives_is_not_kept() -> None:
+    store = Store()
+    store.nodes.put("x", node("x", 8), 0)
+    store.nodes.put("x", node("x", 0), 1)
+    store.nodes.forget(3 * DAY)
+    again = Store()
+    again.nodes.recall((), store.nodes.memory.as_data())
+    assert again.nodes.memory.as_data()["lost"]
+    again.nodes.begin()
+    again.nodes.end(4 * DAY)
+    assert not again.nodes.memory.as_data()["lost"]
+
+
+def test_a_node_that_is_well_again_in_another_life() -> None:
+    store = Store()
+    store.nodes.put("x", node("x", 8), 0)
+    store.nodes.put("x", node("x", 0), 1)
+    store.nodes.forget(3 * DAY)
+    again = Store()
+    again.nodes.recall((), store.nodes.memory.as_data())
+    again.nodes.put("x", node("x", 4), 4 * DAY)
+    assert counted(again, 4 * DAY) == {"x": 4}
+    assert not again.nodes.memory.as_data()["lost"]
 
 
 def test_no_node_joins_where_the_settings_say_so() -> None:

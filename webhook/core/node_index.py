@@ -169,8 +169,14 @@ class NodeIndex:
         return self._step("free", resource, amount) | self._unknown(resource) & ~self.may_come
 
     def _unknown(self, resource: str) -> NodeSet:
-        """The nodes that show none of the resource, but may get any amount of it."""
-        return self.open_gpus and self.open_gpus & ~self._step("allocatable", resource, 1)
+        """The nodes that show none of the resource, but may get any amount of it.
+
+        What an autoscaler may add and names it with 0 is known to bring no more than is there.
+        """
+        if not self.open_gpus:
+            return 0
+        known = self.only_hinted and self.only_hinted & self.offers(resource)
+        return self.open_gpus & ~known & ~self._step("allocatable", resource, 1)
 
     def offers(self, resource: str) -> NodeSet:
         """The nodes that name this resource, whatever the amount."""

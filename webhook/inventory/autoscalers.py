@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import quantity
+from webhook.core.node_index import ANY
 from webhook.core.nodes import NodeClass
 from webhook.core.pod import as_items, as_map
 from webhook.core.settings import Taint
+from webhook.inventory.joining import bears_a_sign
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from webhook.core.nodes import Node
 
@@ -30,6 +32,8 @@ _EKS_GROUP = "eks.amazonaws.com/nodegroup"
 _GPU = "nvidia.com/gpu"
 # Instance types that are known to have no GPU; of any other nothing is known (AWS's gr6 has L4).
 _AWS = r"(?:a|c|d|dl|f|h|hpc|i|im|inf|is|m|mac|r|t|trn|u|vt|x|z)"
+# GPUs can be attached to n1, and to none of these (cloud.google.com/compute/docs/gpus).
+_GCP = r"(?:c[2-4][ad]?|e2|h[34]d?|m[1-4]|n2d?|n4[ad]?|t2[ad]|x4|z3)"
 _AZURE = r"(?:A|B|D[CPS]?|E[BC]?|FX?|GS?|H[BCX]?|LS?|M)"
 # Of labels that Karpenter's providers (AWS, EKS Auto Mode, Azure) give by instance type: the last
 # part of the key, and what values of types without GPUs look like.
@@ -41,6 +45,7 @@ _WITHOUT = {
 _TYPES_WITHOUT = re.compile(
     rf"{_AWS}[-\d][-a-z\d]*\.(?:nano|micro|small|medium|\d*x?large|metal[-\w]*)"
     rf"|(?:Basic|Standard)_{_AZURE}\d.*"
+    rf"|{_GCP}-(?:small|medium|micro|(?:standard|highmem|highcpu|mega|ultra)[-a-z\d]+)"
 )
 _COUNTS = ("instance-gpu-count", "sku-gpu-count")  # only types with GPUs have these labels
 _PROVIDERS = ("karpenter.k8s.aws/", "eks.amazonaws.com/", "karpenter.azure.com/")
@@ -56,6 +61,7 @@ _ITEM = re.compile(r"^[ \t]*- ", re.MULTILINE)
 _MEMBER = re.compile(
     r"^[ \t]*(name|cloudProviderTarget|maxSize|ready):[ \t]*[\"']?([^\s\"']+)", re.MULTILINE
 )
+NONE = ""  # in place of a resource name: no GPUs at all
 _LONGEST = 1 << 20  # characters: a ConfigMap has no more
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
@@ -93,12 +99,20 @@ class NodePool:
             yield NodeClass(
                 labels,
                 self.taints,
-                dict(gpus),
+                dict(gpus) if _is_certain(gpus) else {},
                 former=({**values, _TYPE: alike} if alike else values,),
                 open_labels=True,
                 open_gpus=True,
                 hint=f"NodePool {self.name} (Karpenter)",
             )
+
+
+def _is_certain(shown: Collection[object]) -> bool:
+    """Whether the amount of what was shown says how much there is.
+
+    Beside slices or shares it does not: a device that is sliced is no whole one.
+    """
+    return len(shown) == 1
 
 
 def _alike(
@@ -179,10 +193,19 @@ class Group:
         title = self.title
         return title if title.endswith("-vmss") else f"{title.removesuffix('-grp')}-"
 
-    def as_class(self) -> NodeClass:
-        """Any node: nothing is known of what it adds."""
+    def classes(self, shown: Iterable[tuple[str, str]]) -> Iterator[NodeClass]:
+        """The nodes that it may add, as far as they are not like those that it has or had.
+
+        What such nodes have shown is certain. A new one may have other names: its GPUs may be
+        sliced or shared otherwise, or what was seen had no driver.
+        """
+        names = {name for group, name in shown if group == self.name}
+        if names == {NONE}:
+            return
+        names.discard(NONE)
+        known = dict.fromkeys(names, 0) if _is_certain(names - {ANY}) and ANY not in names else {}
         hint = f"node group {self.title} (cluster-autoscaler)"
-        return NodeClass({}, open_labels=True, open_gpus=True, hint=hint)
+        yield NodeClass({}, (), known, open_labels=True, open_gpus=True, hint=hint)
 
 
 def groups(config_map: Raw) -> tuple[Group, ...]:
@@ -216,21 +239,32 @@ def _grows(ready: str, target: str, most: str) -> bool:
     return int(ready) < int(target) or int(target) < int(most)
 
 
-def with_nodes(told: Iterable[Group], nodes: Iterable[Node]) -> set[str]:
-    """The names of the groups of which a node is there, so that it is known what they add."""
-    told, found = sorted(told, key=lambda each: -len(each.begins)), set[str]()
-    managed = set[str]()
+def shown(told: Iterable[Group], nodes: Iterable[Node]) -> set[tuple[str, str]]:
+    """What the nodes of each group show: names of resources.
+
+    NONE where it is known that a node has no GPUs, and ANY where it shows none and may have some.
+    """
+    told = sorted(told, key=lambda each: -len(each.begins))
+    managed = {
+        match[1]: each for each in told if (match := re.fullmatch(rf"eks-(.+)-{_UUID}", each.title))
+    }
+    found = set[tuple[str, str]]()
     for node in nodes:
         # The longest name: a node of `gpu-large` is none of `gpu`.
-        group = next((each for each in told if node.name.startswith(each.begins)), None)
+        group = managed.get(node.labels.get(_EKS_GROUP, "")) or next(
+            (each for each in told if node.name.startswith(each.begins)), None
+        )
         if group is not None:
-            found.add(group.name)
-        managed.add(node.labels.get(_EKS_GROUP, ""))
-    for each in told:
-        match = re.fullmatch(rf"eks-(.+)-{_UUID}", each.title)
-        if match and match[1] in managed:
-            found.add(each.name)
+            found.update((group.name, name) for name in _shown(node))
     return found
+
+
+def _shown(node: Node) -> Iterable[str]:
+    names = [name for name, amount in node.counted.items() if amount > 0]
+    if names or node.joining:
+        return names
+    is_without = _TYPES_WITHOUT.fullmatch(node.labels.get(_TYPE, "")) and not bears_a_sign(node)
+    return [NONE if is_without else ANY]
 
 
 def known_types(classes: Iterable[NodeClass]) -> dict[str, dict[str, int]]:
@@ -255,6 +289,8 @@ def started(node: Node, pools: Iterable[NodePool]) -> tuple[Taint, ...]:
 
 def in_words(each: NodeClass) -> str:
     """What an autoscaler may add."""
+    if each.hint and each.gpus and not each.has_gpus:
+        return f"{each.hint} has {', '.join(sorted(each.gpus))}; what else it may add is not known."
     if each.hint:
         return f"{each.hint} may add nodes with GPUs; which ones is not known."
     gpus = " and ".join(f"{amount} {name}" for name, amount in sorted(each.gpus.items()))

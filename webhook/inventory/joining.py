@@ -2,16 +2,18 @@
 
 The kubelet makes the node, a cloud's controller adds labels, the device plugin its GPUs, and GPU
 Feature Discovery the model. Until a node has settled, what it lacks says nothing of it, unless its
-pool or instance type is known to have no GPUs.
+pool or instance type is known to have no GPUs: from nodes that have settled, show none, have never
+shown any as far as is known, and bear no sign of them. One whose driver has crashed is no evidence.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from webhook.core.nodes import Node, NodeClass
 
@@ -30,26 +32,40 @@ _KIND = (
 )
 # In keys of labels and taints that only nodes with GPUs carry; 10de is NVIDIA's PCI vendor.
 _SIGNS = ("gpu", "nvidia", "accelerator", "10de")
+# Instance types of AWS, Azure and GCP that have GPUs.
+_TYPES_WITH = re.compile(r"(?:g|gr|p)\d.*\..+|Standard_N.+|(?:a[2-9]|g[2-9])[a-z]*-.+")
 
 
-def joining(young: Iterable[Node], settled: Iterable[Node], gone: Iterable[NodeClass]) -> set[str]:
-    """The names of the young nodes that may have GPUs which they do not show yet."""
+def joining(
+    young: Iterable[Node],
+    settled: Iterable[Node],
+    gone: Iterable[NodeClass],
+    broken: Collection[str],
+) -> set[str]:
+    """The names of the young nodes that may have GPUs which they do not show yet.
+
+    `broken` are the names of those that once had some.
+    """
     young, settled = list(young), list(settled)
-    without = {_kind(node.labels) for node in settled if not _shows_gpus(node)} - {()}
-    without -= {_kind(node.labels) for node in (*young, *settled) if _shows_gpus(node)}
-    without -= {_kind(each.labels) for each in gone}
-    return {n.name for n in young if _shows_gpus(n) or _kind(n.labels) not in without}
+    may = {_kind(n.labels) for n in (*young, *settled) if n.name in broken or bears_a_sign(n)}
+    may |= {_kind(each.labels) for each in gone}
+    without = {_kind(node.labels) for node in settled} - may - {()}
+    return {n.name for n in young if bears_a_sign(n) or _kind(n.labels) not in without}
 
 
 def _kind(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((key, labels[key]) for key in _KIND if key in labels)
 
 
-def _shows_gpus(node: Node) -> bool:
-    """Whether it has any, or a label or taint that says so."""
+def bears_a_sign(node: Node) -> bool:
+    """Whether it names any GPUs, if only 0 of them, or its labels or taints say that it has some.
+
+    A kubelet goes on naming a resource whose device plugin is away.
+    """
     return (
-        any(amount > 0 for amount in node.counted.values())
+        bool(node.counted)
         or any(_is_sign(key) and value != "false" for key, value in node.labels.items())
+        or any(_is_sign(each) or _TYPES_WITH.fullmatch(each) for _, each in _kind(node.labels))
         or any(_is_sign(each.key) or _is_sign(each.value) for each in node.taints)
     )
 

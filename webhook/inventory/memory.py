@@ -18,7 +18,7 @@ from webhook.core.nodes import NodeClass
 from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from webhook.core.nodes import Node
 
@@ -26,6 +26,7 @@ MOST_SHAPES = 256  # of nodes that went away
 _MOST_VALUES = 8  # that one label of one node had
 
 Until = dict[Any, float]  # a value, and the second of the epoch from which on it is forgotten
+Pair = tuple[str, str]  # a group of an autoscaler, and what a node of it shows (see autoscalers.py)
 
 
 @dataclass
@@ -37,7 +38,12 @@ class Lost:
     shown: Mapping[str, int] = field(default_factory=dict)  # the amounts that it has left
 
     def __bool__(self) -> bool:
-        return bool(self.gpus or self.labels)
+        return bool(self.gpus or self.labels or self.broken)
+
+    @property
+    def broken(self) -> bool:
+        """Whether it has none left: that is kept for as long as the node is there."""
+        return not any(amount > 0 for amount in self.shown.values())
 
     @property
     def most(self) -> dict[str, int]:
@@ -116,29 +122,42 @@ class Memory:
         self._lost: dict[str, Lost] = {}
         self._gone: dict[Shape, tuple[float, int]] = {}  # until when, and of how many nodes
         self._merged: set[str] = set()  # labels that told too many shapes apart
-        self._groups: set[str] = set()  # of an autoscaler, of which a node is there
-        self._left: dict[str, float] = {}  # those of which the last node went away, and until when
+        self._groups: set[Pair] = set()  # what the nodes that are there show
+        self._left: dict[Pair, float] = {}  # what no node shows any more, and until when it counts
         self._next = inf  # when there may be something to forget
 
     def changed(self, before: Node | None, after: Node | None, now: float) -> None:
         """A node is there, is another, or is not there any more."""
+        if before is None and after is not None and after.name in self._lost:
+            before = after  # of another life
         if before is None or not self._seconds:
             return
         until = now + self._seconds
         self._next = min(self._next, until)
-        lost = self._lost.pop(before.name, Lost())
+        lost = self._lost.pop(before.name, None)
         if after is None:
             self._leave(before, lost, until)
-        elif lost or _has_gpus(before):
+        elif lost is not None or _has_gpus(before):
+            lost = lost or Lost()
             lost.changed(before, after, until)
             if lost:
                 self._lost[before.name] = lost
 
-    def _leave(self, node: Node, lost: Lost, until: float) -> None:
-        node = _with(node, lost)
+    def keep_only(self, names: Container[str]) -> None:
+        """These are all the nodes that are there."""
+        self._lost = {name: lost for name, lost in self._lost.items() if name in names}
+
+    @property
+    def broken(self) -> set[str]:
+        """The names of the nodes that once had GPUs and have none now."""
+        return {name for name, lost in self._lost.items() if lost.broken}
+
+    def _leave(self, node: Node, lost: Lost | None, until: float) -> None:
+        labels = lost.labels if lost is not None else {}
+        node = _with(node, lost) if lost is not None else node
         if not _has_gpus(node):
             return
-        unsure = frozenset(((OWN_NAMES | self._merged) & node.labels.keys()) | lost.labels.keys())
+        unsure = frozenset(((OWN_NAMES | self._merged) & node.labels.keys()) | labels.keys())
         self._add(self._gone, Shape.of(node.labels, unsure, node), until, 1)
         while len(self._gone) > MOST_SHAPES:
             self._merge()
@@ -200,14 +219,14 @@ class Memory:
         for shape, (_, count) in sorted(self._gone.items(), key=repr):
             yield shape.as_class(count)
 
-    def groups(self, there: set[str], now: float) -> set[str]:
-        """The groups of an autoscaler whose nodes are known, if these have any now."""
+    def groups(self, there: set[Pair], now: float) -> set[Pair]:
+        """What the nodes of an autoscaler's groups have shown, if this is what they show now."""
         until = now + self._seconds
         self._left |= dict.fromkeys(self._groups - there, until)
-        self._left = {name: until for name, until in self._left.items() if name not in there}
+        self._left = {pair: until for pair, until in self._left.items() if pair not in there}
         self._groups = there
         self._next = min(self._next, until)
-        return there | {name for name, until in self._left.items() if until > now}
+        return there | {pair for pair, until in self._left.items() if until > now}
 
     # --- to another life of the watcher
 
@@ -227,7 +246,7 @@ class Memory:
                 for shape, (until, count) in self._gone.items()
             ],
             "merged": sorted(self._merged),
-            "groups": [sorted(self._groups), self._left],
+            "groups": [sorted(self._groups), list(self._left.items())],
         }
 
     def recall(self, data: Mapping[str, Any]) -> None:
@@ -248,8 +267,8 @@ class Memory:
             self._gone[shape] = (until, count)
         self._merged.update(data["merged"])
         there, left = data["groups"]
-        self._groups.update(there)
-        self._left.update(_until(left.items()))
+        self._groups.update((group, name) for group, name in there)
+        self._left.update(((group, name), float(until)) for (group, name), until in left)
         self._next = 0.0
 
 

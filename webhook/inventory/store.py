@@ -97,6 +97,11 @@ class Nodes(Kept[Node]):
         if self.memory.forget(now) or old:
             self.version += 1
 
+    def end(self, now: float) -> None:
+        """That were all."""
+        super().end(now)
+        self.memory.keep_only(self.facts)
+
     def recall(self, nodes: Iterable[Node], memory: Mapping[str, Any]) -> None:
         """Begin with what another life of ours knew: a list tells next what has become of it."""
         self.memory.recall(memory)
@@ -113,7 +118,7 @@ class Nodes(Kept[Node]):
             return
         young = [node for node in nodes if node.name in self._young]
         settled = (node for node in nodes if node.name not in self._young)
-        joins = joining(young, settled, self.memory.gone())
+        joins = joining(young, settled, self.memory.gone(), self.memory.broken)
         for node in nodes:
             yield replace(node, joining=True) if node.name in joins else node
 
@@ -197,22 +202,25 @@ class Store:
         kinds = (self.nodes, self.node_pools, self.node_groups)
         versions = tuple(each.version for each in kinds)
         if self._grouped != versions:
-            self._classes = self._with_others(group(self.counted(now)), now)
+            nodes = self.counted(now)
+            self._classes = self._with_others(group(nodes), nodes, now)
             self._grouped = versions
         return self._classes
 
-    def _with_others(self, there: tuple[NodeClass, ...], now: float) -> tuple[NodeClass, ...]:
+    def _with_others(
+        self, there: tuple[NodeClass, ...], nodes: list[Node], now: float
+    ) -> tuple[NodeClass, ...]:
         """The nodes that are there, those that went away, and those that autoscalers may add."""
         known = (*there, *self.nodes.memory.gone())
         types = autoscalers.known_types(known)
         pools = sorted(self.node_pools.facts.values(), key=lambda each: each.name)
         told = [each for groups in self.node_groups.facts.values() for each in groups]
-        with_nodes = autoscalers.with_nodes(told, self.nodes.facts.values()) if told else set()
-        shapes = self.nodes.memory.groups(with_nodes, now)
+        shown = self.nodes.memory.groups(autoscalers.shown(told, nodes) if told else set(), now)
+        grown = (each.classes(shown) for each in told if each.grows)
         return (
             *known,
             *(each for pool in pools for each in pool.classes(types)),
-            *(each.as_class() for each in told if each.grows and each.name not in shapes),
+            *(each for classes in grown for each in classes),
         )
 
     def holding(self, now: float) -> tuple[NodeClass, ...]:
@@ -247,12 +255,12 @@ class Store:
 
     def inventory(self, now: float) -> Inventory:
         """A snapshot that shares nothing with the store: small clusters and tests ask for it."""
-        with_held = (
+        nodes = [
             replace(node, held=dict(self.pods.held.get(node.name, {})))
             for node in self.counted(now)
-        )
+        ]
         return Inventory(
-            self._with_others(group(with_held), now),
+            self._with_others(group(nodes), nodes, now),
             self.namespace_labels(),
             frozenset(self.runtime_classes.facts),
             self.served_by_dra(),
