@@ -321,3 +321,12 @@ def test_a_pool_is_one_more_number_however_many_nodes_it_may_have() -> None:
     assert index.label(PRODUCT).having("H100") == 0b10
     assert index.at_least(GPU, 8) == index.free_at_least(GPU, 8) == index.with_gpus == 0b10
     assert index.named("a") == 0b01
+
+
+def test_what_a_group_that_may_grow_is_known_for_is_not_open() -> None:
+    """The name stands there with 0: no new node of the group has more of it than those it has."""
+    hint = NodeClass({}, (), {GPU: 0}, open_labels=True, open_gpus=True, hint="group g")
+    joins = NodeClass({}, (), {GPU: 0}, ("n",), open_labels=True, open_gpus=True)
+    index = NodeIndex.of((joins, hint))
+    assert nodesets.of([0]) == index.at_least(GPU, 1), "what joins may yet show any amount"
+    assert nodesets.of([0, 1]) == index.at_least(MIG, 1)
