@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.migration import yaml_words
 from webhook.migration.documents import is_merge
 from webhook.migration.nodes import List, Map, Scalar
+from webhook.migration.template_actions import FIRST_SIGN, LAST_SIGN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from webhook.migration.documents import Document
     from webhook.migration.nodes import Node
+
+_SIGN = re.compile(f"[{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,9 @@ class Habits:
     quote: str = '"'  # of texts that need quotes
     text_quote: str = ""  # of texts that need none
     name_quote: str = ""  # of names
+    # Texts that a template makes a part of, as they stand: in other quotes, or in none, they could
+    # become numbers.
+    as_written: Mapping[str, str] = field(default_factory=dict)
 
 
 def column(text: str, at: int) -> int:
@@ -107,7 +114,16 @@ def _usual(document: Document) -> Habits:
         _most(needed, usual.quote),
         _most(plain, usual.text_quote),
         _most(names, usual.name_quote),
+        dict(_as_written(document)),
     )
+
+
+def _as_written(document: Document) -> Iterator[tuple[str, str]]:
+    for node in document.root.walk():
+        if isinstance(node, Scalar) and _SIGN.search(node.text):
+            said = document.text[node.start : node.end]
+            is_one_line = node.style not in {"|", ">"} and "\n" not in said
+            yield node.text, said if is_one_line else yaml_words.quoted(node.text, '"')
 
 
 def _most(counted: Counter[Any], otherwise: Any) -> Any:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.core.pointer import Path
     from webhook.migration.documents import Document
     from webhook.migration.source import Source
-    from webhook.migration.template_actions import Template
+    from webhook.migration.template_actions import Action, Template
 
 _BY_ACTIONS = re.compile(r"@[@ \t]*(?:#.*)?")  # in Template.shown: a line that actions write
 
@@ -39,14 +39,19 @@ def is_any_made(source: Source) -> bool:
 def made_annotations(document: Document, template: Template) -> Iterator[Path]:
     """Where they are, in one of the ways in which the template can turn out."""
     for at in _annotations(document.data, ROOT):
-        found = document.find(at.parent)
-        holder = real(found) if found is not None else None
-        member = entry_at(holder, at[-1]) if isinstance(holder, Map) else None
-        if not isinstance(holder, Map) or not isinstance(member, Member):
-            continue
-        end = _end_in_flow(holder, member) if holder.flow else _end_in_block(template, member)
-        if template.actions_in(member.key.end, end):
+        if actions_of(document, template, at):
             yield at
+
+
+def actions_of(document: Document, template: Template, at: Path) -> list[Action]:
+    """The actions that make a part of what this member holds; none if it is not there."""
+    found = document.find(at.parent)
+    holder = real(found) if found is not None else None
+    member = entry_at(holder, at[-1]) if isinstance(holder, Map) else None
+    if not isinstance(holder, Map) or not isinstance(member, Member):
+        return []
+    end = _end_in_flow(holder, member) if holder.flow else _end_in_block(template, member)
+    return template.actions_in(member.key.end, end)
 
 
 def _annotations(data: Any, at: Path) -> Iterator[Path]:

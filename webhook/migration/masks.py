@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from webhook.migration import habits
-from webhook.migration.template_actions import Kind, blank
+from webhook.migration.template_actions import FIRST_SIGN, LAST_SIGN, Kind, blank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,14 +19,10 @@ if TYPE_CHECKING:
     from webhook.migration.regions import Region
     from webhook.migration.template_actions import Action, Template
 
-# Yi syllables: letters that YAML may have in a plain word, and that no manifest has.
-_FIRST, _LAST = 0xA000, 0xA48C
-_RUN = re.compile(f"([{chr(_FIRST)}-{chr(_LAST)}])\\1*")
-_QUOTED_RUN = re.compile(
-    f"(?P<quote>[\"']?)(?P<run>(?P<sign>[{chr(_FIRST)}-{chr(_LAST)}])(?P=sign)*)"
-)
+_RUN = re.compile(f"([{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}])\\1*")
 _DIGITS = 18  # of a number that fits 64 bits
 _KEY = re.compile(r"[\"']?(?P<name>[\w./-]+)[\"']?[ \t]*:[ \t]*(?P<quote>[\"']?)$")
+_NEW_LINES = re.compile(r"\|\s*nindent\b")
 # What is no part of what is said: `{{- $n | quote }}` is as much as `{{ $n }}`.
 _FORM = re.compile(r"\|\s*(?:quote|squote|int|int64|toString)\b|[-\s]")
 _AFTER = re.compile(r"[ \t]*(?:#|,|\}|\r?$)", re.MULTILINE)
@@ -64,11 +60,16 @@ class Masks:
                 self._add(action)
 
     def is_alone(self, action: Action) -> bool:
-        """Whether there is nothing but actions on its line: what it writes may be any lines."""
+        """Whether what it writes may be any lines.
+
+        There is nothing but actions on its line, or it begins new lines behind a key.
+        """
         text = self._template.text
         start, end = habits.line_start(text, action.start), text.find("\n", action.end)
         end = len(text) if end < 0 else end
         rest = "".join(self._between(start, end)).strip()
+        if _NEW_LINES.search(self._raw(action)) and not text[action.end : end].strip():
+            rest = _KEY.sub("", rest)
         return not rest or rest.startswith("#")
 
     def _between(self, start: int, end: int) -> Iterator[str]:
@@ -86,13 +87,7 @@ class Masks:
 
     def restored(self, text: str) -> str:
         """The text with the actions in the place of their signs."""
-        return self._with_amounts(_QUOTED_RUN.sub(self._action_of, text))
-
-    def shown(self, message: str) -> str:
-        """The same for people: no quotes are added."""
-        return self._with_amounts(_RUN.sub(lambda found: self._raw_of(found[1]), message))
-
-    def _with_amounts(self, text: str) -> str:
+        text = _RUN.sub(lambda found: self._raw_of(found[0]), text)
         if not self._numbers:
             return text
         numbers = "|".join(sorted(self._numbers, key=len, reverse=True))
@@ -120,9 +115,9 @@ class Masks:
             self._numbers[str(value)] = same[0]
 
     def _add(self, action: Action) -> None:
-        if len(self._runs) > _LAST - _FIRST:
+        if len(self._runs) > LAST_SIGN - FIRST_SIGN:
             raise TooManyError("it has too many actions")
-        letter = chr(_FIRST + len(self._runs))
+        letter = chr(FIRST_SIGN + len(self._runs))
         self._runs[letter] = action
         self._signs[action.start] = re.sub(r"[^\r\n]", letter, self._raw(action))
 
@@ -158,16 +153,5 @@ class Masks:
     def _raw(self, action: Action) -> str:
         return self._template.text[action.start : action.end]
 
-    def _raw_of(self, letter: str) -> str:
-        return self._raw(self._runs[letter]) if letter in self._runs else letter
-
-    def _action_of(self, found: re.Match[str]) -> str:
-        action = self._runs.get(found["sign"])
-        if action is None:
-            return found[0]
-        raw, text = self._raw(action), self._template.text
-        around = text[max(action.start - 1, 0) : action.start]
-        is_whole = around in {'"', "'"} and text[action.end : action.end + 1] == around
-        if found["quote"] or not is_whole:
-            return found["quote"] + raw
-        return f"{around}{raw}{around}"
+    def _raw_of(self, run: str) -> str:
+        return self._raw(self._runs[run[0]]) if run[0] in self._runs else run

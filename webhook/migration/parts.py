@@ -8,7 +8,7 @@ and adds to nothing that the template may add to, too. What is left is told, and
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from webhook.core.pointer import ROOT
 from webhook.migration import documents, template_actions
 from webhook.migration.habits import line_end
 from webhook.migration.judge import HARMLESS, OF_OBJECTS, judge
+from webhook.migration.labels_in_sight import NOT_IN_SIGHT, LabelsInSight, is_of_old
 from webhook.migration.made_annotations import made_annotations
 from webhook.migration.masks import Masks, TooManyError
 from webhook.migration.open_places import OpenPlaces
@@ -28,9 +29,11 @@ from webhook.migration.results import Located, Replacement, Status
 from webhook.migration.spans import adds_lines, written
 from webhook.migration.splice import apply
 from webhook.migration.template_actions import Case, Kind, Rest
-from webhook.rules import dead_annotations, dead_api_version, legacy_resource
+from webhook.rules import dead_annotations, dead_api_version, legacy_resource, missing_selector
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from webhook.core.pointer import Path
     from webhook.migration.documents import Document
     from webhook.migration.judge import Found, Judged
@@ -197,6 +200,8 @@ class _Part:
 
     def _make(self, view: _View, document: Document) -> _Made:
         hidden = list(made_annotations(document, self.template))
+        open_ = self._open(document)
+        labels = LabelsInSight(document, self.template, self.masks, open_)
 
         def held(code: str, at: Path) -> bool:
             # What makes another object of it waits for a part of its pod that a person must do.
@@ -204,10 +209,15 @@ class _Part:
                 return True
             if (code, document.place(at)[0]) in self.held or (self.only and code not in self.only):
                 return True
+            copies = code == missing_selector.CODE and at[-1] == "spec"
+            if copies and (why := labels.why_no_copy(at)):
+                self.held[code, document.place(at)[0]] = why
+                return True
             return code in HARMLESS and self.of_today
 
         judged = judge(_without(document.data, hidden), self.plan, held)
-        written_here = written(self.template, document, judged, document, self._open(document))
+        judged.found = list(_told(judged.found, labels))
+        written_here = written(self.template, document, judged, document, open_)
         made = _Made(view, document, hidden, judged, written_here)
         wrong = self._wrong(made)
         bare = self._bare(view.case) if wrong else ()
@@ -250,10 +260,14 @@ class _Part:
         causes = group.causes or [found for found in made.judged.found if found.repaired]
         for found in causes:
             self._hold_one(found, made, why)
-            if found.finding.code in OF_OBJECTS:  # the version and what it needs go together
-                for each in made.judged.found:
-                    if each.finding.code in OF_OBJECTS and each.object == found.object:
-                        self._hold_one(each, made, why)
+            if found.finding.code in OF_OBJECTS:
+                self._hold_object(found, made, why)
+
+    def _hold_object(self, found: Found, made: _Made, why: str) -> None:
+        """Hold the version and what it needs, which go together."""
+        for each in made.judged.found:
+            if each.finding.code in OF_OBJECTS and each.object == found.object:
+                self._hold_one(each, made, why)
 
     def _hold_one(self, found: Found, made: _Made, why: str) -> None:
         if found.repaired:
@@ -294,9 +308,9 @@ class _Part:
             obj: Any = made.judged.data
             for token in found.at.parent:
                 obj = obj[token]
-            spec = as_map(obj.get("spec"))
-            if obj.get("kind") in _SELECTING and not spec.get("selector"):
-                self._hold_one(found, made, "the labels that its selector needs are not in sight")
+            selector = as_map(obj.get("spec")).get("selector")
+            if obj.get("kind") in _SELECTING and is_of_old(selector):
+                self._hold_object(found, made, NOT_IN_SIGHT)
 
     def _hold_conflicts(self, made: list[_Made]) -> None:
         """What one view wants must be wanted in all views in which that text counts."""
@@ -384,7 +398,7 @@ class _Part:
     def _say(self, found: Found, made: _Made) -> Located:
         finding = found.finding
         start, end = made.document.place(found.at)
-        message = self.masks.shown(finding.message)
+        message = self.masks.restored(finding.message)
         status = Status.NOTICE if finding.is_remark else Status.PERSON
         fix: tuple[Replacement, ...] = ()
         cause = (finding.code, made.document.place(found.asked_at)[0])
@@ -403,7 +417,7 @@ class _Part:
                 for each in group.replacements
             )
         place = self.source.place(start, end)
-        at, name = self.masks.shown(found.at.dotted), self.masks.shown(found.object)
+        at, name = self.masks.restored(found.at.dotted), self.masks.restored(found.object)
         return Located(finding.code, message, status, place, at, name, fix)
 
     def _say_hidden(self, at: Path, made: _Made) -> Located:
@@ -413,7 +427,16 @@ class _Part:
         code = match.code if match else dead_annotations.CODE
         message = f"{what}; the template makes a part of it, so a person must"
         place = self.source.place(start, end)
-        return Located(code, message, Status.PERSON, place, self.masks.shown(at.dotted))
+        return Located(code, message, Status.PERSON, place, self.masks.restored(at.dotted))
+
+
+def _told(found: list[Found], labels: LabelsInSight) -> Iterator[Found]:
+    """What was found, without what nobody can know of selectors and labels."""
+    for each in found:
+        if each.finding.code != missing_selector.CODE or each.repaired:
+            yield each
+        elif message := labels.message(each.finding, each.at):
+            yield replace(each, finding=replace(each.finding, message=message))
 
 
 def _readable(views: list[_View]) -> tuple[bool, int]:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+# Yi syllables: letters that YAML may have in a plain word, and that no manifest has.
+FIRST_SIGN, LAST_SIGN = 0xA000, 0xA48C
 _MOST_COMBINED = 5  # conditions: all 32 ways; with more, each alone against all others
 _MOST_VIEWS = 64
 

@@ -26,6 +26,8 @@ class Writer:
 
     def name(self, name: str, *, flow: bool = False) -> str:
         """The name of a member."""
+        if name in self.habits.as_written:
+            return self.habits.as_written[name]
         if self.habits.name_quote:
             return yaml_words.quoted(name, self.habits.name_quote)
         return name if yaml_words.is_plain(name, flow=flow) else self._quoted(name)
@@ -36,6 +38,8 @@ class Writer:
             return "[]" if isinstance(value, list) else "{}"
         if not isinstance(value, str):
             return yaml_words.bare(value)
+        if value in self.habits.as_written:
+            return self.habits.as_written[value]
         if not yaml_words.is_plain(value, flow=flow):
             return self._quoted(value)
         quote = self.habits.text_quote

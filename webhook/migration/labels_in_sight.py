@@ -1,0 +1,80 @@
+"""Which selectors and labels of a template can be judged, and copied, before it is rendered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.edits import Remove, Set
+from webhook.core.pod import as_map
+from webhook.core.pointer import value_at
+from webhook.migration.made_annotations import actions_of
+from webhook.migration.template_actions import Kind
+
+if TYPE_CHECKING:
+    from webhook.core.findings import Finding
+    from webhook.core.pointer import Path
+    from webhook.migration.documents import Document
+    from webhook.migration.masks import Masks
+    from webhook.migration.open_places import OpenPlaces
+    from webhook.migration.template_actions import Template
+
+NOT_IN_SIGHT = "the labels that its selector needs are not in sight"
+_MEMBERS = ("matchLabels", "matchExpressions")
+_NO_SELECTOR = (
+    "apps/v1 needs spec.selector, and the template makes the labels: write the same in both"
+)
+
+
+def is_of_old(selector: object) -> bool:
+    """Whether it is none of apps/v1: not there, or in the style of a ReplicationController."""
+    return not any(member in as_map(selector) for member in _MEMBERS)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsInSight:
+    """The selectors and labels of one document, in one of the ways that the template can turn out.
+
+    Where actions make a part of either, nobody knows whether they match: `{{ .x }}`, `"{{ .x }}"`
+    and an include may all write the same.
+    """
+
+    document: Document
+    template: Template
+    masks: Masks
+    open: OpenPlaces
+
+    def message(self, finding: Finding, at: Path) -> str:
+        """What to say of a selector that does not match; empty if nobody can know that."""
+        spec = at if at[-1] == "spec" else at.parent
+        selector: Any = as_map(value_at(self.document.data, spec)).get("selector")
+        sees_selector = self._is_seen(spec / "selector")
+        sees_labels = self._is_seen(spec / "template" / "metadata" / "labels")
+        if (sees_selector and sees_labels) or (selector and is_of_old(selector)):
+            return finding.message
+        return "" if selector or not sees_selector else _NO_SELECTOR
+
+    def why_no_copy(self, spec: Path) -> str:
+        """Why the labels may not be written as the selector; empty if they may."""
+        if not self._is_seen(spec / "selector"):
+            return "the template may write a selector"
+        at = spec / "template" / "metadata" / "labels"
+        start = self.document.place(at)[0]
+        actions = actions_of(self.document, self.template, at)
+        are_values = all(
+            each.kind is Kind.WRITES
+            and not self.masks.is_alone(each)
+            and "\n" not in self.template.text[each.start : each.end]
+            for each in actions
+        )
+        above = self.document.place(spec)[0]
+        is_always = self.template.covers(
+            self.template.arms_around(start, start), self.template.arms_around(above, above)
+        )
+        return "" if are_values and is_always and not self._is_open(at) else NOT_IN_SIGHT
+
+    def _is_seen(self, at: Path) -> bool:
+        return not actions_of(self.document, self.template, at) and not self._is_open(at)
+
+    def _is_open(self, at: Path) -> bool:
+        return self.open.goes_on(Remove(at)) or self.open.may_meet(Set(at / "", ""))
