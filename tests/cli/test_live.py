@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from webhook import files
 from webhook.cli.live import SILENT_SECONDS, Live, Sources, Speaker
 from webhook.core.modes import Mode
 from webhook.core.nodes import Node
@@ -137,7 +139,30 @@ def test_bad_settings_change_nothing_and_are_said_once(
     assert live.notes() == []
     bad, good = bench.said()
     assert said in bad["reason"]
-    assert good["message"] == "settings were read again"
+    assert good["message"] == "the settings are good again"
+
+
+def test_settings_that_cannot_be_read_for_a_while_are_tried_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As without file descriptors, or by a disk that fails: nothing about the file changes."""
+    live = bench.live(watched=False)
+    bench.settings.write_text("scope: all-legacy\n")
+    with monkeypatch.context() as without_files:
+        fault = OSError(errno.EMFILE, "Too many open files")
+        without_files.setattr(files, "read", _raiser(fault))
+        assert [live.refresh() for _ in range(3)] == [False, False, False]
+    assert "Too many open files" in live.notes()[0]
+    assert live.refresh()
+    assert live.settings.scope == "all-legacy"
+    assert [line["level"] for line in bench.said()] == ["error", "info"]
+
+
+def _raiser(error: Exception) -> Callable[..., bytes]:
+    def fail(*_: object, **__: object) -> bytes:
+        raise error
+
+    return fail
 
 
 def test_a_snapshot_is_taken_as_soon_as_it_is_there(bench: Bench) -> None:

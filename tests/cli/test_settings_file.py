@@ -604,3 +604,12 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     file.write_bytes(b"\xff")
     with pytest.raises(SettingsError, match="is not UTF-8"):
         settings_file.load(str(file))
+
+
+def test_a_file_that_may_be_read_again_is_another_one(tmp_path: Path) -> None:
+    """Else the fault that it could not be read would stay for ever."""
+    file = tmp_path / "settings.yaml"
+    file.write_text("{}")
+    before = settings_file.identity(str(file))
+    file.chmod(0o400)
+    assert settings_file.identity(str(file)) != before

@@ -88,13 +88,16 @@ def test_publishes_reads_new_settings_and_keeps_the_old_for_bad_ones(watch: Watc
     fault = until(lambda: watch.told().get("settings_fault"), "the fault")
     assert "settings.yaml:1:" in fault
     time.sleep(2)
-    assert sum("bad" in each for each in watch.messages()) == 1, "it is said once"
+    assert sum("have mistakes" in each for each in watch.messages()) == 1, "it is said once"
     assert watch.reader.refresh() is None
+
+    watch.settings("{}\n")
+    until(lambda: "settings_fault" not in watch.told(), "no fault any more")
+    until(lambda: "the settings are good again" in watch.messages(), "the line")
 
     watch.settings("resources: {gpus: [example.com/gpu]}\n")
     second = until(watch.reader.refresh, "another snapshot", 30)
     assert set(second.index.totals) == {GPU, "example.com/gpu"}
-    until(lambda: "settings_fault" not in watch.told(), "no fault any more")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -230,6 +231,23 @@ def test_a_damaged_file_is_reported_and_the_next_good_one_is_read(
     publisher.publish(store, 1)
     assert reader.refresh() is not None
     assert reader.fault == ""
+
+
+def test_a_folder_that_is_full_keeps_the_old_file_and_no_half_of_a_new_one(tmp_path: Path) -> None:
+    store, publisher, reader = filled(), Publisher(tmp_path, SETTINGS), Snapshot(tmp_path)
+    publisher.publish(store, 0)
+    store.nodes.drop("n1", 1)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))  # of any file
+    try:
+        with pytest.raises(OSError, match="large"):
+            publisher.publish(store, 1)
+        publisher.tell({"beat": 2, "as_of": 1})  # there is room for it
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert sorted(each.name for each in tmp_path.iterdir()) == [INVENTORY, STATUS]
+    assert reader.refresh() is not None
+    assert publisher.publish(store, 2)
 
 
 def test_no_file_is_a_fault_not_an_error(tmp_path: Path) -> None:

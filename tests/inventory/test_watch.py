@@ -20,6 +20,7 @@ from tests.inventory.api_server import DEVICE_CLASSES, ApiServer
 from webhook.core.errors import InputError
 from webhook.core.settings import Settings
 from webhook.inventory import loop as loops
+from webhook.inventory import quiet
 from webhook.inventory.client import Client, Fault, Refused, configuration
 from webhook.inventory.events import Events
 from webhook.inventory.publish import Snapshot
@@ -166,6 +167,52 @@ def test_what_may_not_be_read_is_unknown_and_said_once(api: ApiServer, tmp_path:
         assert running.state("pods").fault == "403: pods is forbidden"
         until(lambda: len(running.lines()) == 1, "a line")
         assert running.lines()[0]["message"] == "pods are unknown: we may not list them"
+
+
+def test_a_right_that_is_missing_is_said_once_and_so_is_that_it_was_given(
+    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loops, "REFUSED_SECONDS", 0.2)
+    monkeypatch.setattr(loops, "LIST_SECONDS", 0.2)
+    api.say("/api/v1/pods", 403, b'{"message": "pods is forbidden"}')
+    with watching(api, tmp_path) as running:
+        until(lambda: running.state("pods").lists >= 4, "some more tries")
+        del api.answers["/api/v1/pods"]
+        until(lambda: running.state("pods").state == "watching", "a watch")
+        until(lambda: len(running.lines()) >= 2, "the lines")
+        assert [each["message"] for each in running.lines()] == [
+            "pods are unknown: we may not list them",
+            "pods are known now: we may list them",
+        ]
+
+
+def test_an_outage_is_a_line_and_so_is_its_end(
+    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loops, "LIST_SECONDS", 0.2)
+    monkeypatch.setattr(loops, "WATCH_SECONDS", (1, 1))
+    monkeypatch.setattr(quiet, "STEADY_SECONDS", 1.0)
+    paths = ["/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces"]
+    names = [path.rpartition("/")[2] for path in paths]
+    with watching(api, tmp_path) as running:
+        until(lambda: all(running.state(name).listed for name in names), "all to be known")
+        for path in paths:
+            api.say(path, 503, b"away")
+            api.say_to_watches(path, b'{"type":"ERROR","object":{"code":503,"message":"away"}}\n')
+        until(lambda: all(running.state(name).faults >= 2 for name in names), "an outage")
+        until(lambda: len(running.lines()) >= 1, "a line")
+        for path in paths:
+            del api.answers[path], api.watched[path]
+        until(lambda: not any(running.state(name).fault for name in names), "its end", 40)
+        until(lambda: running.lines()[-1]["level"] == "info", "the line", 30)
+        lines = running.lines()
+    *wrong, well = lines
+    assert {each["message"].partition(":")[0] for each in wrong} == {
+        "the API server does not answer as it should"
+    }
+    assert len(wrong) <= 2, "all that fails together is one line"
+    assert well["message"].startswith("the API server answers again: ")
+    assert all(name in well["message"] for name in names)
 
 
 def test_hints_of_autoscalers_are_read_and_a_right_that_is_taken_away_stops_nothing(
@@ -397,19 +444,43 @@ def test_a_loop_that_hangs_is_replaced(
 
 
 def test_a_folder_that_cannot_be_written_to_is_said_and_nothing_is_claimed(
-    api: ApiServer, tmp_path: Path
+    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(quiet, "STEADY_SECONDS", 1.0)
     (tmp_path / "snapshot").mkdir()
     (tmp_path / "snapshot" / ".inventory.new").mkdir()  # holds for root too, unlike mode bits
     api.put("nodes", "n", node())
     with watching(api, tmp_path) as running:
         found = until(lambda: running.lines() or None, "a line")
-        assert found[0]["message"] == "the snapshot cannot be written"
-        time.sleep(1.5)
+        assert found[0]["message"].startswith("the snapshot cannot be written: inventory; it is ")
+        time.sleep(2.5)
         assert running.reader.status().as_of == 0
+        assert len(running.lines()) == 1, "it is said once, though the status can be written"
         (tmp_path / "snapshot" / ".inventory.new").rmdir()
         until(running.reader.refresh, "a snapshot")
         until(lambda: running.reader.status().as_of > 0, "a claim")
+        well = until(lambda: running.lines()[1:] or None, "the line that it is well")
+        assert [each["message"] for each in well] == ["the snapshot is written again: inventory"]
+
+
+def test_a_clock_that_was_set_back_makes_no_claim_of_the_future(
+    api: ApiServer, tmp_path: Path
+) -> None:
+    """As the last life, or a moment ago, left it."""
+    api.put("nodes", "n", node())
+    (tmp_path / "snapshot").mkdir()
+    ahead = time.time() + 3600
+    told = {"beat": ahead, "as_of": ahead}
+    (tmp_path / "snapshot" / "status.json").write_bytes(orjson.dumps(told))
+    with watching(api, tmp_path) as running:
+        until(running.reader.refresh, "a snapshot")
+        until(lambda: running.reader.status(time.time()).as_of > 0, "a claim")
+        for state in running.watcher.states.values():
+            state.alive = ahead
+        running.watcher._as_of = ahead
+        beat = running.reader.status().beat
+        until(lambda: running.reader.status().beat > beat + 1, "two beats")
+        assert running.reader.status().as_of <= time.time()
 
 
 def test_401_makes_it_read_who_we_are_again(api: ApiServer, tmp_path: Path) -> None:

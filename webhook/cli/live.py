@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from webhook.admission.decide import Decider
 from webhook.cli import settings_file
-from webhook.core.errors import InputError, SettingsError
+from webhook.cli.following import Following
 from webhook.core.settings import Settings
 from webhook.inventory import static
 from webhook.inventory.publish import STALE_SECONDS
@@ -76,15 +76,13 @@ class Live:
     metrics: Metrics = NONE
     clock: Callable[[], float] = time.time
     fresh: bool = True
-    _fault: str = ""  # of the settings file that is there now
-    _seen: tuple[int, ...] = ()
     _status: Status | None = None
     _since: float = 0.0
     _said: str = ""
 
     def __post_init__(self) -> None:
         self._since = self.clock()
-        self._seen = settings_file.identity(self.sources.settings)
+        self._following = Following(self.sources.settings, self.sources.read, self._say)
         if self.sources.snapshot is not None:
             self.fresh = False
         self.metrics.settings(ok=True)
@@ -108,20 +106,13 @@ class Live:
         return self._read_snapshot() or changed
 
     def _read_settings(self) -> bool:
-        seen = settings_file.identity(self.sources.settings)
-        if seen == self._seen:
+        found = self._following.look()
+        if found is None:
+            if self._following.fault:
+                self.metrics.settings(ok=False)
             return False
-        self._seen = seen
-        try:
-            settings, inventory = self.sources.read()
-        except (SettingsError, InputError) as error:
-            self._fault = str(error)
-            self.metrics.settings(ok=False)
-            self._say("error", "the new settings have mistakes; the ones before stay", self._fault)
-            return False
-        self._fault = ""
+        settings, inventory = found
         self.metrics.settings(ok=True)
-        self._say("info", "settings were read again", self.sources.settings)
         if settings == self.settings:
             return False
         self.settings = settings
@@ -162,8 +153,8 @@ class Live:
     def notes(self) -> list[str]:
         """What does not work as it should, though traffic may come."""
         notes = []
-        if self._fault:
-            first = self._fault.partition("\n")[0]
+        if self._following.fault:
+            first = self._following.fault.partition("\n")[0]
             notes.append(f"settings: the new file is not used: {first}")
         if self.sources.snapshot is not None:
             notes += self._inventory_notes(self.sources.snapshot)

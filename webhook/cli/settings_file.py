@@ -48,7 +48,8 @@ def identity(file: str) -> tuple[int, ...]:
         found = Path(file).stat() if file else None
     except OSError:
         return (0,)
-    return (found.st_ino, found.st_mtime_ns, found.st_size) if found is not None else ()
+    # st_ctime: that it may be read now, where it might not before, is a change, too.
+    return (found.st_ino, found.st_ctime_ns, found.st_size) if found is not None else ()
 
 
 def load(file: str, *, pipes: bool = False) -> Settings:

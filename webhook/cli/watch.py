@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webhook.cli import settings_file
-from webhook.core.errors import InputError, SettingsError
+from webhook.cli.following import Following
+from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
     import argparse
@@ -55,32 +56,29 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Reload:
-    """Looks whether the settings file is another one."""
+    """Gives new settings to the watcher."""
 
     def __init__(self, file: str | None, settings: Settings, watcher: Watcher, log: Log) -> None:
-        self._file = file or ""
         self._settings = settings
         self._watcher = watcher
         self._log = log
-        self._seen = settings_file.identity(self._file)
+        named = file or ""
+        self._following = Following(named, lambda: settings_file.load(named), self._say)
 
     def look(self) -> None:
         """Take new settings; bad ones are reported once, and the old ones stay."""
-        seen = settings_file.identity(self._file)
-        if seen == self._seen:
-            return
-        self._seen = seen
-        try:
-            settings = settings_file.load(self._file)
-        except SettingsError as error:
-            self._watcher.extra["settings_fault"] = str(error)[:1000]
-            self._log.write("error", "the settings are bad; the old ones stay", reason=str(error))
-            return
-        self._watcher.extra.pop("settings_fault", None)
-        if settings != self._settings:
+        settings = self._following.look()
+        if self._following.fault:
+            self._watcher.extra["settings_fault"] = self._following.fault[:1000]
+        else:
+            self._watcher.extra.pop("settings_fault", None)
+        if settings is not None and settings != self._settings:
             self._settings = settings
             self._watcher.use(settings)
             self._log.write("info", "the settings are new: everything is listed anew")
+
+    def _say(self, level: str, message: str, reason: str) -> None:
+        self._log.write(level, message, reason=reason)
 
 
 def audit_of(settings: Settings, labels_of: LabelsOf = lambda _: {}) -> Audit:

@@ -23,7 +23,7 @@ from webhook.core.pod import as_map, controller_of
 from webhook.core.repaired import REPAIRED, codes_in, was_sent
 from webhook.inventory.client import Fault, Refused
 from webhook.inventory.project import seconds_of
-from webhook.inventory.quiet import Lines
+from webhook.inventory.quiet import Lines, Trouble
 
 if TYPE_CHECKING:
     from webhook.core.settings import Settings
@@ -57,6 +57,11 @@ class Events:
         self._client = client
         self._log = log
         self._lines = Lines(log)
+        self._trouble = Trouble(
+            log,
+            "owners of repaired pods get no Events: they cannot be sent",
+            "owners of repaired pods get Events again",
+        )
         self._told: dict[str, None] = {}  # names, the oldest first
         self._waiting: queue.Queue[Event] = queue.Queue(MOST_WAITING)
         self._minute = 0
@@ -77,6 +82,11 @@ class Events:
         event = event_of(pod, codes, self.settings.messages.help, now)
         if event.body["metadata"]["name"] not in self._told and self._may_send(event, now):
             self._send_later(event)
+
+    def tick(self) -> None:
+        """Write what there is to say in the log, if it is time."""
+        self._lines.tick()
+        self._trouble.tick()
 
     def _may_send(self, event: Event, now: float) -> bool:
         minute = int(now // 60)
@@ -99,7 +109,6 @@ class Events:
             event = self._waiting.get()
             if time.monotonic() >= self._refused_until:
                 self._send(event)
-            self._lines.tick()
             time.sleep(REST_SECONDS)
 
     def _send(self, event: Event) -> None:
@@ -113,13 +122,18 @@ class Events:
                     return
                 time.sleep(min(refused.retry_after, REFUSED_SECONDS))
             except Fault as fault:
-                self._lines.write("warning", "an Event could not be sent", reason=str(fault))
+                self._trouble.wrong("events", str(fault))
                 time.sleep(2.0**attempt)
             else:
-                self._is_refused = False
+                self._trouble.well("events")
+                if self._is_refused:
+                    self._is_refused = False
+                    text = "owners of repaired pods get Events now: we may create events"
+                    self._log.write("info", text)
                 return
 
     def _answered(self, refused: Refused) -> None:
+        self._trouble.well("events")
         if refused.status == HTTPStatus.CONFLICT:
             return  # another watcher was first
         if refused.status == HTTPStatus.NOT_FOUND or "being terminated" in str(refused):

@@ -115,6 +115,7 @@ class State:
     alive: float = 0.0  # epoch: all that happened until then is known
     listed: bool = False  # once, at least
     settled: bool = False  # listed, or there is nothing to list
+    refused: bool = False  # we may not read it, and it was said
     fault: str = ""  # the last one; empty when all is well
     lists: int = 0
     watches: int = 0
@@ -232,12 +233,16 @@ class Loop(threading.Thread):
             self.state.listed = False
             self.state.settled = True
             self.state.fault = ""
+        self.state.refused = False
+        self._watcher.trouble.well(self.kind.name)
         self._watcher.note()
         self._rest(_about(REFUSED_SECONDS), "absent")
 
     def _unknown(self, refused: Refused) -> None:
         """We may not read it. Said once; the answer to what depends on it is: unknown."""
-        if self.state.state != "refused":
+        self._watcher.trouble.well(self.kind.name)  # it answers
+        if not self.state.refused:
+            self.state.refused = True
             message = f"{self.kind.name} are unknown: we may not list them"
             self._watcher.log.write("warning", message, reason=str(refused))
         self.state.fault = str(refused)
@@ -309,8 +314,11 @@ class Loop(threading.Thread):
 
     def _well(self) -> None:
         """Up to now everything is known."""
-        if self._failures and self.state.fault:
-            self._watcher.lines.write("info", f"{self.kind.name} are watched again")
+        self._watcher.trouble.well(self.kind.name)
+        if self.state.refused:
+            self.state.refused = False
+            message = f"{self.kind.name} are known now: we may list them"
+            self._watcher.log.write("info", message)
         self._failures = 0
         self.state.fault = ""
         self.state.alive = time.time()
@@ -320,8 +328,7 @@ class Loop(threading.Thread):
         """Say so, and rest: exponentially longer, and never in step with others."""
         self.state.faults += 1
         self.state.fault = str(fault)
-        message = f"watching {self.kind.name} failed; it is tried again"
-        self._watcher.lines.write("warning", message, reason=str(fault))
+        self._watcher.trouble.wrong(self.kind.name, str(fault))
         longest = LONGEST_REST_AWAY if fault.away else LONGEST_REST
         if fault.away:
             self.state.next_list = 0.0  # it reached nobody, so it was no list

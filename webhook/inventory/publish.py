@@ -39,7 +39,7 @@ _FORMAT = 2
 _OS = "kubernetes.io/os"
 _LARGEST = 256 * files.MIB  # 15,000 nodes take some 10
 _LARGEST_STATUS = files.MIB
-_AHEAD_SECONDS = 5.0  # between the clocks of two processes
+AHEAD_SECONDS = 5.0  # between the clocks of two processes
 STALE_SECONDS = 300.0  # an inventory that may be so far behind the cluster denies nothing
 
 
@@ -160,10 +160,15 @@ def _dumps(value: object) -> str:
 def _replace(path: Path, texts: list[bytes]) -> int:
     """Write a file so that a reader sees the old one or the new one; give its size."""
     new = path.with_name(f".{path.name}.new")
-    with new.open("wb") as file:
-        for text in texts:
-            file.write(text)
-    new.replace(path)
+    try:
+        with new.open("wb") as file:
+            for text in texts:
+                file.write(text)
+        new.replace(path)
+    except OSError:
+        with suppress(OSError):
+            new.unlink()  # of a folder that is full, this half may be what fills it
+        raise
     return sum(map(len, texts))
 
 
@@ -283,7 +288,7 @@ class Snapshot:
             status = Status(float(told["beat"]), float(told["as_of"]), told)
         except (OSError, ValueError, TypeError, KeyError):
             return Status()
-        is_past = max(status.beat - now, status.as_of - now) <= _AHEAD_SECONDS
+        is_past = max(status.beat - now, status.as_of - now) <= AHEAD_SECONDS
         return status if is_past else Status()
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.inventory.events import Events
 from webhook.inventory.loop import NAMES, Loop, Retired, State, kinds
-from webhook.inventory.publish import Publisher, Snapshot
-from webhook.inventory.quiet import Lines
+from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot
+from webhook.inventory.quiet import Lines, Trouble
 from webhook.inventory.store import Store
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ PUBLISH_SECONDS = 1.0
 PUBLISH_SHARE = 5.0
 GARBAGE_SECONDS = 60.0
 MOST_EXPOSED = 20  # namespaces that the status names
+_THEN = f"after {STALE_SECONDS:.0f} s without news no pod is denied for capacity"
+_AWAY = f"the API server does not answer as it should: {{parts}}; it is asked again, and {_THEN}"
+_UNWRITTEN = f"the snapshot cannot be written: {{parts}}; it is tried again, and {_THEN}"
 
 
 class Watcher:
@@ -47,13 +50,15 @@ class Watcher:
         self.log = log
         self.lines = Lines(log)
         self.guard_lines = Lines(log)
+        self.trouble = Trouble(log, _AWAY, "the API server answers again: {parts}")
+        self._writing = Trouble(log, _UNWRITTEN, "the snapshot is written again: {parts}")
         self.stopped = threading.Event()
         self._folder = folder
-        self._as_of = Snapshot(folder).status().as_of  # what another life of ours has published
+        # What another life of ours has published; nothing if its clock went ahead of ours.
+        self._as_of = Snapshot(folder).status(time.time()).as_of
         self._published = 0
         self._next_publish = 0.0
         self._next_status = 0.0
-        self._write_fault = ""
         self._loops: list[Loop] = []
         self.extra: dict[str, Any] = {}  # what else the status tells
         self._audit_of = audit_of
@@ -143,9 +148,11 @@ class Watcher:
             with self._lock:
                 self._published += self._publisher.publish(self.store, time.time())
         except OSError as error:
-            self._cannot_write(error)
+            self._writing.wrong("inventory", str(error))
         else:
-            self._as_of = max(self._as_of, as_of)
+            self._writing.well("inventory")
+            # A clock that was set back leaves a time of the future: nobody could call that stale.
+            self._as_of = max(self._as_of if self._as_of <= time.time() else 0.0, as_of)
         cost = time.thread_time() - started
         self._next_publish = now + max(PUBLISH_SECONDS, PUBLISH_SHARE * cost)
 
@@ -154,19 +161,17 @@ class Watcher:
         for name, state in self.states.items():
             if not state.settled and name != "pods":
                 return 0.0
-        return min(state.alive for state in self.states.values() if state.listed)
+        now = time.time()
+        as_of = min(state.alive for state in self.states.values() if state.listed)
+        return min(as_of, now) if as_of - now <= AHEAD_SECONDS else 0.0
 
     def _tell(self) -> None:
         try:
             self._publisher.tell(self.status())
-            self._write_fault = ""
         except OSError as error:
-            self._cannot_write(error)
-
-    def _cannot_write(self, error: OSError) -> None:
-        if str(error) != self._write_fault:
-            self._write_fault = str(error)
-            self.log.write("error", "the snapshot cannot be written", reason=str(error))
+            self._writing.wrong("status", str(error))
+        else:
+            self._writing.well("status")
 
     def status(self) -> dict[str, Any]:
         """What is written for whoever reads the snapshot; counters for metrics too."""
@@ -188,6 +193,9 @@ class Watcher:
     def _say(self) -> None:
         self.lines.tick()
         self.guard_lines.tick()
+        self.trouble.tick()
+        self._writing.tick()
+        self.events.tick()
         found = self.store.pods.newly_exposed()
         if found:
             self.guard_lines.write(
