@@ -78,7 +78,7 @@ def judge(
     workload's object is written to on the way: it is of no further use. Several templates with
     the same fault are one finding.
     """
-    mended = repair(replace(workload, old=None), rules, cx)
+    mended = repair(replace(workload, old=None), rules, cx, kept=False)
     found, failed = list(mended.findings), list(mended.failed)
     inside = around(cx, workload.obj)
     for at in workload.templates:
@@ -89,11 +89,13 @@ def judge(
     return Verdict(told, workload.obj, [], tuple(failed))
 
 
-def repair(workload: Workload, rules: Sequence[Rule], cx: Context) -> Verdict:
+def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool = True) -> Verdict:
     """Repair all templates, in place; the patch is for all of them.
 
     A template whose pods opt out by their label is left alone, as these pods would be. What was
-    changed is noted in the metadata of the workload: the next update is taken apart by it.
+    changed is noted in the metadata of the workload: the next update is taken apart by it. If
+    nothing of it is `kept`, the findings are all that is worked out, unless an earlier repair is
+    noted there.
     """
     inside = around(cx, workload.obj)
     before = record.read(as_map((workload.old or workload.obj).get("metadata")))
@@ -106,7 +108,11 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context) -> Verdict:
     failed: list[tuple[str, Exception]] = []
     patch: list[dict[str, Any]] = []
     for at in workload.templates:
-        if not subject.pod_is_opted_out(_template(workload.obj, at)):
+        if subject.pod_is_opted_out(_template(workload.obj, at)):
+            continue
+        if not kept and not before:
+            verdict, changed = run(rules, workload.obj, inside, at, patched=False), None
+        else:
             verdict, changed = again.template(
                 Draft(workload.obj),
                 at,
@@ -118,11 +124,11 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context) -> Verdict:
                 before=authors_before,
                 may_change=may_change,
             )
-            found += verdict.findings
-            failed += verdict.failed
-            patch += verdict.patch
-            repaired = repaired or changed is not None
-            noted[str(at)] = before.get(str(at), {}) if changed is None else changed
+        found += verdict.findings
+        failed += verdict.failed
+        patch += verdict.patch
+        repaired = repaired or changed is not None
+        noted[str(at)] = before.get(str(at), {}) if changed is None else changed
     if repaired:
         patch += _note(workload.obj, noted)
     return Verdict(_once(found), workload.obj, patch, tuple(failed))

@@ -7,13 +7,12 @@ anew. If they come to what is stored, then what is stored is the answer.
 
 from __future__ import annotations
 
-import copy
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.authors import Authors
-from webhook.core.draft import Draft
+from webhook.core.draft import Draft, copied
 from webhook.core.engine import run
 from webhook.core.errors import EditError
 from webhook.core.findings import Verdict
@@ -53,8 +52,8 @@ def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
     touched = _touched(obj, at_work, cx)
     ours = _unwritten(Leaves(obj), then, touched, Authors(obj), cx.settings)
     author, trial = _taken_apart(draft, ROOT, ours)
-    run(rules, trial, as_then)
-    verdict = run(at_work, obj, cx, draft=draft)
+    run(rules, trial, as_then, patched=False)
+    verdict = run(at_work, obj, cx, draft=draft, patched=False)
     _keep_fields(Draft(trial), ours)
     _keep_fields(draft, ours)
     now, tried = Leaves(obj), Leaves(trial)
@@ -104,7 +103,7 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
     else:
         ours = _unwritten(sent, then, touched, authors, cx.settings)
     author, trial = _taken_apart(draft, at, ours)
-    verdict = run(rules, obj, cx, at, draft=draft)
+    verdict = run(rules, obj, cx, at, draft=draft, patched=False)
     now = Leaves(obj, at)
     kept = {key: change for key, change in noted.items() if _unit(key) not in touched}
     noted = {key: change for key, change in noted.items() if key not in kept}
@@ -115,7 +114,7 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
             same = _are_the_words_of(then, noted, author, keys)
         else:
             as_then = as_it_was(cx, stored)
-            run(rules, trial, as_then)
+            run(rules, trial, as_then, patched=False)
             same = agrees(Pod(trial), stored, keys, (Leaves(trial), then), as_then)
             keys += [*_placement(now), *_placement(then)]
         if same and (not may_change or is_still_right(Pod(obj, at), stored, cx)):
@@ -132,9 +131,9 @@ def _apply(draft: Draft, edits: Iterable[Edit]) -> None:
 
 def _touched(raw: Raw, rules: Sequence[Rule], cx: Context) -> set[Key]:
     """The units of this pod, or template, that the rules would change."""
-    trial = copy.deepcopy(raw)
+    trial = copied(raw)
     before = Leaves(raw)
-    run(rules, trial, cx)
+    run(rules, trial, cx, patched=False)
     return {_unit(key) for key in changes(before.values, Leaves(trial).values)}
 
 
@@ -195,7 +194,7 @@ def _taken_apart(draft: Draft, at: Path, ours: Iterable[Key]) -> tuple[dict[Key,
     """Take out what is ours; the leaves that are then the author's, and a copy of the pod."""
     leaves = Leaves(draft.object, at)
     _apply(draft, leaves.edits_to(dict.fromkeys(ours)))
-    return Leaves(draft.object, at).copied(), copy.deepcopy(Pod(draft.object, at).raw)
+    return Leaves(draft.object, at).copied(), copied(Pod(draft.object, at).raw)
 
 
 def _keep_fields(draft: Draft, ours: Mapping[Key, Any]) -> None:
@@ -209,7 +208,7 @@ def _at_work(rules: Sequence[Rule], old: Raw, cx: Context) -> list[Rule]:
     """The rules on legacy words, without those that let what they would change be stored."""
     legacy = [rule for rule in rules if rule.CODE.startswith(_LEGACY)]
     wide = replace(cx, settings=replace(cx.settings, scope="all-legacy"))
-    found = run(legacy, copy.deepcopy(old), wide).findings
+    found = run(legacy, copied(old), wide, patched=False).findings
     idle = {each.code for each in found if each.action == "repaired"}
     return [rule for rule in legacy if rule.CODE not in idle]
 

@@ -24,6 +24,12 @@ _CHOICES = (
     "matchFields",
     "values",
 )
+_COUNTED = {  # by the name of what holds them
+    **dict.fromkeys(KINDS, "containers"),
+    **dict.fromkeys(SECTIONS, "amounts"),
+    **dict.fromkeys(_CHOICES, "choices"),
+}
+_HOLDERS = (dict, list)  # what JSON is read into, and nothing else
 
 
 def excess(obj: dict[str, Any]) -> str:
@@ -32,34 +38,41 @@ def excess(obj: dict[str, Any]) -> str:
     The API server refuses an object with more than 256 KiB of annotations, but only after it has
     asked the webhooks that change objects. A template has annotations, too.
     """
-    entries = containers = amounts = choices = 0
+    counts = {"entries": 0, "containers": 0, "amounts": 0, "choices": 0}
     waiting = list[Any]([obj])
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            if annotation_bytes(node.get("annotations")) > MOST_ANNOTATION_BYTES:
-                return "its annotations have more than the 256 KiB that Kubernetes allows"
-            containers += sum(_length(node.get(kind)) for kind in KINDS)
-            amounts += sum(_length(node.get(section)) for section in SECTIONS)
-            choices += sum(_length(node.get(name)) for name in _CHOICES)
-            children = [value for key, value in node.items() if key != "managedFields"]
-        else:
-            children = node
-        entries += len(children)
-        if containers > MOST_CONTAINERS:
-            return f"it has more than {MOST_CONTAINERS} containers"
-        if amounts > MOST_AMOUNTS:
-            return f"it has more than {MOST_AMOUNTS} limits and requests"
-        if choices > MOST_CHOICES:
-            return f"its affinity has more than {MOST_CHOICES} terms, expressions and values"
-        if entries > MOST_ENTRIES:
-            return f"it has more than {MOST_ENTRIES} fields and list items"
-        waiting += [child for child in children if isinstance(child, dict | list)]
+    for node in waiting:  # which grows
+        counts["entries"] += len(node)
+        if counts["entries"] > MOST_ENTRIES:
+            break
+        if type(node) is list:
+            waiting += [each for each in node if type(each) in _HOLDERS]
+        elif not _count(node, waiting, counts):
+            return "its annotations have more than the 256 KiB that Kubernetes allows"
+    if counts["containers"] > MOST_CONTAINERS:
+        return f"it has more than {MOST_CONTAINERS} containers"
+    if counts["amounts"] > MOST_AMOUNTS:
+        return f"it has more than {MOST_AMOUNTS} limits and requests"
+    if counts["choices"] > MOST_CHOICES:
+        return f"its affinity has more than {MOST_CHOICES} terms, expressions and values"
+    if counts["entries"] > MOST_ENTRIES:
+        return f"it has more than {MOST_ENTRIES} fields and list items"
     return ""
 
 
-def _length(value: object) -> int:
-    return len(value) if isinstance(value, dict | list) else 0
+def _count(node: dict[str, Any], waiting: list[Any], counts: dict[str, int]) -> bool:
+    """Count what the members of this map hold; False if these are too many annotations."""
+    for key, value in node.items():
+        if type(value) not in _HOLDERS:
+            continue
+        if key in _COUNTED:
+            counts[_COUNTED[key]] += len(value)
+        elif key == "managedFields":
+            counts["entries"] -= 1
+            continue
+        elif key == "annotations" and annotation_bytes(value) > MOST_ANNOTATION_BYTES:
+            return False
+        waiting.append(value)
+    return True
 
 
 def annotation_bytes(annotations: object) -> int:

@@ -44,29 +44,32 @@ class Asked:
 
 def counted(pod: Pod, settings: Settings) -> Iterator[tuple[Container, Amount]]:
     """The containers in which an amount under a legacy name counts."""
-    origins: Origins | None = None
-    for container in pod.containers:
-        if has_legacy_name(container, settings):
-            origins = origins or Origins.of(pod)
-            asked = asked_by(container, settings, origins)
-            if asked.counts is not None and asked.counts.name in asked.legacy:
-                yield container, asked.counts
+    for container, asked in asking(pod, settings):
+        if asked.counts is not None and asked.counts.name in asked.legacy:
+            yield container, asked.counts
 
 
-def has_legacy_name(container: Container, settings: Settings) -> bool:
-    """Whether a name of 1.3-1.10 stands in the container."""
-    return any(
-        name in container.limits or name in container.requests for name in settings.legacy_resources
-    )
+def asking(pod: Pod, settings: Settings) -> tuple[tuple[Container, Asked], ...]:
+    """The containers in which a name of 1.3-1.10 stands, with what counts in each."""
+    if pod.asking is None:  # several rules ask, and one run has one settings
+        pod.asking = ()
+        if with_one := [each for each in pod.containers if _legacy_names(each, settings)]:
+            origins = Origins.of(pod)
+            pod.asking = tuple((each, _asked_by(each, settings, origins)) for each in with_one)
+    return pod.asking
 
 
-def asked_by(container: Container, settings: Settings, origins: Origins) -> Asked:
+def _legacy_names(container: Container, settings: Settings) -> tuple[str, ...]:
+    limits, requests = container.limits, container.requests
+    return tuple([name for name in settings.legacy_resources if name in limits or name in requests])
+
+
+def _asked_by(container: Container, settings: Settings, origins: Origins) -> Asked:
     """What of this container counts."""
-    there = {**container.limits, **container.requests}
-    legacy = tuple(name for name in settings.legacy_resources if name in there)
+    legacy = _legacy_names(container, settings)
     today = sorted(
         name
-        for name in there
+        for name in {**container.limits, **container.requests}
         if name not in settings.legacy_resources
         and (settings.is_gpu(name) or name == settings.gpu_resource)
     )
@@ -103,7 +106,9 @@ def _amount(container: Container, name: str, defaults: frozenset[Place]) -> Amou
         if name in container.section(section)
         for raw in [container.section(section)[name]]
     ]
-    return max(written, key=lambda each: (each.value > 0, each.authored, each.value))
+    if len(written) == 1:
+        return written[0]
+    return max(written, key=lambda each: (each.value.numerator > 0, each.authored, each.value))
 
 
 def _winner(amounts: list[Amount], legacy: Sequence[str], target: str) -> Amount | None:

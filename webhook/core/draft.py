@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.errors import EditError
-from webhook.core.pointer import Path, escape
+from webhook.core.pointer import Path, escape, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -239,15 +239,15 @@ class Draft:
 
     def _set(self, at: Path, value: Any) -> None:
         self._make_maps(at.parent)
-        _put(self._touch(at.parent), at[-1], _copy(value))
+        _put(self._touch(at.parent), at[-1], copied(value))
 
     def _append(self, to: Path, value: Any) -> None:
         self._make_maps(to.parent)
-        holder = self._touch(to.parent)
+        holder = value_at(self.object, to.parent)
         if isinstance(holder, dict) and holder.get(to[-1]) is None:
-            _put(holder, to[-1], [])
+            _put(self._touch(to.parent), to[-1], [])
         items = self._touch(to)
-        items.append(_copy(value))
+        items.append(copied(value))
         known = self._touched[id(items)]
         if known is not None and known.origins is not None:
             known.origins.append(None)
@@ -286,20 +286,29 @@ class Draft:
 
     def _touch(self, at: Path) -> Any:
         """The map or list at `at`, with a copy kept if this is its first edit."""
-        here: Any = self.object
-        was: list[Token | None] = []
-        for token in at:
-            known = self._touched.get(id(here))
-            was.append(token if known is None else known.origin(token))
-            here = here[token]
+        here: Any = value_at(self.object, at)
         if id(here) not in self._touched:
-            self._touched[id(here)] = None if None in was else _touched(Path(was), here)  # type: ignore[arg-type]  # no None
+            was = self._origin(at)
+            self._touched[id(here)] = None if was is None else _touched(was, here)
         if id(here) not in self._saved:
             known = self._touched[id(here)]
             origins = known.origins[:] if known is not None and known.origins is not None else None
             renamed = known.renamed.copy() if known is not None else {}
             self._saved[id(here)] = _Saved(here, here.copy(), origins, renamed)
         return here
+
+    def _origin(self, at: Path) -> Path | None:
+        """Where what is at `at` was before the first edit; None if an edit brought it in."""
+        here: Any = self.object
+        was: list[Token] = []
+        for token in at:
+            known = self._touched.get(id(here))
+            origin = token if known is None else known.origin(token)
+            if origin is None:
+                return None
+            was.append(origin)
+            here = here[token]
+        return Path(was)
 
     def _is_there(self, known: _Touched, places: Mapping[int, Mapping[Token, Token]]) -> bool:
         """False if an edit took away, or put another in the place of, what holds this."""
@@ -365,10 +374,15 @@ def _check(obj: dict[str, Any], edit: Edit) -> None:
 _MISSING = object()
 
 
-def _copy(value: Any) -> Any:
-    """A copy that later edits may change without changing the finding that carries the value."""
+def copied(value: Any) -> Any:
+    """A copy that later edits may change without changing the value: of JSON, or of what is set."""
     if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
+        return {
+            key: copied(item) if isinstance(item, _HOLDERS) else item for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_copy(item) for item in value]
+        return [copied(item) if isinstance(item, _HOLDERS) else item for item in value]
     return value
+
+
+_HOLDERS = (dict, list, tuple)

@@ -31,6 +31,7 @@ def run(  # noqa: PLR0913  # each says something else about the run
     *,
     every_pod: bool = False,
     draft: Draft | None = None,
+    patched: bool = True,
 ) -> Verdict:
     """Repair the pod at `at` in `obj` (a Pod, or whatever holds a pod template), in place.
 
@@ -38,7 +39,7 @@ def run(  # noqa: PLR0913  # each says something else about the run
     API server sends; the others go on. Only rules whose mode is `enforce` change the pod, so the
     others see it as it came. Outside the scope of the settings no rule is asked at all, unless the
     rules are for `every_pod`. Several runs may share one draft of the object; the patch is then
-    that of all of them.
+    that of all of them. Without `patched` there is none: a trial needs none.
     """
     draft = Draft(obj) if draft is None else draft
     pod = Pod(obj, at)
@@ -68,7 +69,8 @@ def run(  # noqa: PLR0913  # each says something else about the run
                 failed.append((rule.CODE, error))
         else:
             findings.extend(found)
-    return Verdict(tuple(findings), obj, draft.patch(), tuple(failed), draft)
+    patch = draft.patch() if patched else []
+    return Verdict(tuple(findings), obj, patch, tuple(failed), draft)
 
 
 def run_on_object(

@@ -37,6 +37,8 @@ _DEVICES = re.compile(r"/|/dev|/dev/nvidia.*|/dev/char/195:.*")
 
 def clean(path: str) -> str:
     """The path without needless slashes, `.` and `..`, as Go's filepath.Clean writes it."""
+    if path.startswith("/") and "//" not in path and "/." not in path and not path.endswith("/"):
+        return path  # as nearly all are
     # POSIX gives two slashes at the beginning a meaning of their own, and normpath keeps them.
     return normpath(f"/{path.lstrip('/')}" if path.startswith("/") else path)
 

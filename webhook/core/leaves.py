@@ -6,10 +6,10 @@ an item elsewhere. Only these parts are leaves, so nothing else is ever compared
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.draft import copied
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.pod import KINDS, as_items, as_map
 from webhook.core.pointer import ROOT, Path, value_at
@@ -40,21 +40,20 @@ class Leaves:
     def __init__(self, obj: Raw, at: Path = ROOT) -> None:
         self.at = at
         self.values: dict[Key, Any] = {}
-        self._places: dict[Key, Path] = {}
+        self._places: dict[Key, tuple[Path, tuple[str | int, ...]]] = {}  # and what is below it
         self._containers: dict[Key, Path] = {}
         self._lists: dict[Key, tuple[Path, list[Raw]]] = {}
         pod = as_map(value_at(obj, at))
         metadata, spec = as_map(pod.get("metadata")), as_map(pod.get("spec"))
         self._walk(metadata.get("annotations"), ("metadata", "annotations"), at / "metadata")
+        spec_at = at / "spec"
         for name in (*_OF_PODS, *_FIELDS):
-            self._walk(spec.get(name), ("spec", name), at / "spec")
-        self._items(spec, ("spec", "volumes"), at / "spec")
+            self._walk(spec.get(name), ("spec", name), spec_at)
+        self._items(spec, ("spec", "volumes"), spec_at)
         for kind in KINDS:
             for position, container in as_items(spec.get(kind)):
-                key, place = (
-                    ("spec", kind, str(container.get("name"))),
-                    at / "spec" / kind / position,
-                )
+                key = ("spec", kind, str(container.get("name")))
+                place = Path((*at, "spec", kind, position))
                 self._containers.setdefault(key, place)
                 for name in _OF_CONTAINERS:
                     self._walk(container.get(name), (*key, name), place)
@@ -63,7 +62,7 @@ class Leaves:
 
     def copied(self) -> dict[Key, Any]:
         """The values as they are now, whatever becomes of the object."""
-        return copy.deepcopy(self.values)
+        return {key: copied(value) for key, value in self.values.items()}
 
     def edits_to(self, wanted: Mapping[Key, Any]) -> list[Edit]:
         """The edits that give these leaves these values; a leaf that is to be None goes.
@@ -78,7 +77,7 @@ class Leaves:
             if value is None:
                 leaving.append(key)
             elif key in self._places:
-                edits.append(Set(self._places[key], value))
+                edits.append(Set(self._place(key), value))
             else:
                 edits += self._added(key, value)
         coming = [each.at for each in edits if isinstance(each, Set)]
@@ -107,13 +106,13 @@ class Leaves:
         """The places to take away: with these leaves go the maps that hold nothing else."""
         if not leaving:
             return []
-        held = {*self._places.values(), *coming}
+        held = {*map(self._place, self._places), *coming}
         there = Counter(above for at in held for above in _above(at))
-        going = Counter(above for key in leaving for above in _above(self._places[key]))
+        going = Counter(above for key in leaving for above in _above(self._place(key)))
         shortest = len(self.at) + 3  # the draft drops the map around, and spec stays
         places = []
         for key in leaving:
-            at = self._places[key]
+            at = self._place(key)
             base = max(shortest, len(self._containers.get(key[:3], self.at)) + 2)
             while (
                 len(at) > base and isinstance(at[-1], str) and there[at.parent] == going[at.parent]
@@ -123,13 +122,16 @@ class Leaves:
         return list(dict.fromkeys(places))
 
     def _walk(self, value: Any, key: Key, above: Path) -> None:
-        waiting = [(value, key, above / key[-1])]
+        if value is None:
+            return
+        shared = len(key) - 1  # of the key and the place, what comes behind is the same
+        waiting = [(value, key)]
         while waiting:
-            here, called, at = waiting.pop()
+            here, called = waiting.pop()
             if isinstance(here, dict) and here and len(called) < _DEEPEST:
-                waiting += [(each, (*called, name), at / name) for name, each in here.items()]
+                waiting += [(each, (*called, name)) for name, each in here.items()]
             elif here is not None:
-                self._put(called, at, here)
+                self._put(called, above, called[shared:], here)
 
     def _items(self, holder: Raw, key: Key, above: Path) -> None:
         name = key[-1]
@@ -137,14 +139,18 @@ class Leaves:
         for position, item in items:
             called = str(item.get(_NAMES[name]))
             if name != "env" or called in _VARIABLES:
-                self._put((*key, called), above / name / position, item)
+                self._put((*key, called), above, (name, position), item)
         if items:
             self._lists[key] = (above / name, [item for _, item in items])
 
-    def _put(self, key: Key, at: Path, value: Any) -> None:
+    def _put(self, key: Key, above: Path, below: tuple[str | int, ...], value: Any) -> None:
         if key not in self.values:  # of two items of one name the first counts
             self.values[key] = value
-            self._places[key] = at
+            self._places[key] = above, below
+
+    def _place(self, key: Key) -> Path:
+        above, below = self._places[key]
+        return Path((*above, *below))
 
 
 def changes(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> dict[Key, Change]:

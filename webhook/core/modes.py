@@ -56,7 +56,10 @@ class Modes:
 
     def of(self, code: str) -> Mode:
         """The mode of the rule with this code."""
-        return self._rules.get(code) or self._default or usual(code)
+        mode = self._rules.get(code)
+        if mode is None:
+            mode = self._rules[code] = self._default or usual(code)
+        return mode
 
 
 def modes_for(policy: Policy, namespace: str, labels: Mapping[str, str]) -> Modes:

@@ -202,6 +202,15 @@ class Inventory:
         return tuple(sorted(found, key=str))
 
     @cached_property
+    def lasting_gpu_taints(self) -> tuple[Taint, ...]:
+        """Those of them that keep a pod away and do not go away by themselves."""
+        return tuple(
+            each
+            for each in self.gpu_taints
+            if not each.goes_away and each.effect != "PreferNoSchedule"
+        )
+
+    @cached_property
     def remembered(self) -> dict[Any, Any]:
         """What was worked out of this inventory: an entry for each of the settings at most."""
         return {}

@@ -15,6 +15,7 @@ from webhook.core.pointer import ROOT, Path, value_at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from webhook.core.counting import Asked
     from webhook.core.settings import Settings
 
     Raw = dict[str, Any]
@@ -98,7 +99,7 @@ class Container:
 class Pod:
     """The pod, or pod template, at `at` in a raw object. Made anew after each edit."""
 
-    __slots__ = ("_gpus", "_named", "at", "containers", "metadata", "raw", "spec")
+    __slots__ = ("_gpus", "_named", "asking", "at", "containers", "metadata", "raw", "spec")
 
     def __init__(self, obj: Raw, at: Path = ROOT) -> None:
         self.raw: Raw = as_map(value_at(obj, at))
@@ -106,6 +107,7 @@ class Pod:
         self.metadata = as_map(self.raw.get("metadata"))
         self.spec = as_map(self.raw.get("spec"))
         self.containers = tuple(self._containers())
+        self.asking: tuple[tuple[Container, Asked], ...] | None = None  # kept by counting.asking
         self._gpus: dict[str, int] | None = None
         self._named: dict[str, Container] | None = None
 

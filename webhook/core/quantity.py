@@ -138,7 +138,7 @@ def decimal(amount: object) -> tuple[int, int]:
 
 def whole(value: Fraction) -> int:
     """The amount as whole devices: rounded up, as `Quantity.Value()` does with amounts above 0."""
-    return ceil(value)
+    return value.numerator if value.denominator == 1 else ceil(value)
 
 
 def is_whole(value: Fraction) -> bool:

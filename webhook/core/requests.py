@@ -39,7 +39,7 @@ def gpu_requests(pod: Pod, settings: Settings) -> dict[str, int]:
     Pod-level `spec.resources` (KEP-2837) may not name devices, so it is not looked at.
     """
     needed = _Sum(settings, quantity.parse, Fraction(0)).of(pod)
-    return {name: quantity.whole(amount) for name, amount in needed.items() if amount > 0}
+    return {name: quantity.whole(amount) for name, amount in needed.items() if amount.numerator > 0}
 
 
 def as_scheduled(pod: Pod, settings: Settings) -> dict[str, int]:

@@ -52,12 +52,10 @@ class Tolerations:
 
     def tolerate(self, taint: Taint) -> bool:
         """Toleration.ToleratesTaint of today: an empty key with Exists matches every taint."""
-        return any(
-            (taint.key, effect) in self._any
-            or ("", effect) in self._any
-            or (taint.key, effect, taint.value) in self._equal
-            for effect in ("", taint.effect)
-        )
+        key, effect, value = taint.key, taint.effect, taint.value
+        return not self._any.isdisjoint(
+            ((key, ""), (key, effect), ("", ""), ("", effect))
+        ) or not self._equal.isdisjoint(((key, "", value), (key, effect, value)))
 
 
 def _fields(toleration: Mapping[str, Any]) -> tuple[str, ...]:

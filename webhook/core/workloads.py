@@ -131,9 +131,10 @@ def gpus_of_workload(obj: Raw, settings: Settings) -> dict[str, int]:
     """What all pods of this workload ask for together, by GPU resource name."""
     together: dict[str, int] = {}
     for at in templates_of(obj, settings):
-        for name, amount in gpu_requests(Pod(obj, at), settings).items():
-            pods = replicas_of(obj, at, settings)
-            if pods:
+        asked = gpu_requests(Pod(obj, at), settings)
+        pods = replicas_of(obj, at, settings) if asked else None
+        if pods:
+            for name, amount in asked.items():
                 together[name] = together.get(name, 0) + pods * amount
     return together
 

@@ -37,7 +37,8 @@ from webhook.core.pod import as_map
 from webhook.core.selection import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
+    from collections.abc import Set as AbstractSet
 
     from webhook.core.edits import Edit
     from webhook.core.pod import Container, Pod
@@ -84,7 +85,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             unmounted = (Remove(at), *mounts.pop(name, ()))
             yield Finding(CODE, at, _REMOVED.format(shown), unmounted)
     if stale:
-        live = (*_LIVE, *(clean(each.mount_path) for each in cx.settings.drivers.active.mounts))
+        mounted = {clean(each.mount_path) for each in cx.settings.drivers.active.mounts}
+        live = mounted.union(_LIVE)
         for container in pod.containers:
             yield from _search_paths(container, stale, live)
 
@@ -158,7 +160,9 @@ def _mounts(pod: Pod) -> dict[str, list[Edit]]:
     return found
 
 
-def _search_paths(container: Container, stale: set[str], live: Sequence[str]) -> Iterator[Finding]:
+def _search_paths(
+    container: Container, stale: set[str], live: AbstractSet[str]
+) -> Iterator[Finding]:
     gone = _tops(
         clean(mount["mountPath"])
         for _, mount in container.volume_mounts()
@@ -169,10 +173,11 @@ def _search_paths(container: Container, stale: set[str], live: Sequence[str]) ->
         if name not in _SEARCH_PATHS or not isinstance(value, str) or "$(" in value:
             continue
         entries = value.split(":")
-        leaving = dict.fromkeys(entry for entry in entries if _is_gone(entry, gone, live))
+        leaving = [entry for entry in dict.fromkeys(entries) if _is_gone(entry, gone, live)]
         if not leaving:
             continue
-        kept = [entry for entry in entries if entry not in leaving]
+        going = set(leaving)
+        kept = [entry for entry in entries if entry not in going]
         at = container.at / "env" / position
         lost = ", ".join(leaving)
         edit = Set(at / "value", ":".join(kept)) if any(kept) else Remove(at)
@@ -191,7 +196,7 @@ def _tops(paths: Iterable[str]) -> list[list[str]]:
     return tops
 
 
-def _is_gone(entry: str, gone: list[list[str]], live: Sequence[str]) -> bool:
+def _is_gone(entry: str, gone: list[list[str]], live: AbstractSet[str]) -> bool:
     if not entry or not gone or (path := clean(entry)) in live:
         return False
     parts = path.split("/")

@@ -24,10 +24,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.core import quantity
-from webhook.core.counting import asked_by, has_legacy_name, is_amount
+from webhook.core.counting import asking, is_amount
 from webhook.core.edits import Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.limit_ranger import Origins
 from webhook.core.pod import SECTIONS, as_map
 
 if TYPE_CHECKING:
@@ -43,12 +42,8 @@ CODE = "GPU101"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    origins: Origins | None = None
-    for container in pod.containers:
-        if has_legacy_name(container, cx.settings):
-            origins = origins or Origins.of(pod)
-            asked = asked_by(container, cx.settings, origins)
-            yield from _of_container(container, asked, cx.settings.gpu_resource)
+    for container, asked in asking(pod, cx.settings):
+        yield from _of_container(container, asked, cx.settings.gpu_resource)
     yield from _pod_level(pod, cx)
 
 

@@ -141,14 +141,9 @@ def _gpu_taints(cx: Context) -> tuple[Taint, ...]:
 
 def _untolerated(cx: Context, tolerations: Tolerations) -> str:
     """Taints of GPU nodes that nothing here tolerates, for the warning."""
-    others = [
-        str(taint)
-        for taint in _gpu_taints(cx)
-        if not taint.goes_away
-        and taint.effect != "PreferNoSchedule"
-        and not tolerations.tolerate(taint)
-    ]
+    lasting = cx.inventory.lasting_gpu_taints if cx.inventory is not None else ()
+    others = [taint for taint in lasting if not tolerations.tolerate(taint)]
     if not others:
         return ""
     more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
-    return f". Not tolerated taints of GPU nodes: {', '.join(others[:_MOST])}{more}"
+    return f". Not tolerated taints of GPU nodes: {', '.join(map(str, others[:_MOST]))}{more}"
