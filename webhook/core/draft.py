@@ -245,7 +245,10 @@ class Draft:
         self._make_maps(to.parent)
         holder = value_at(self.object, to.parent)
         if isinstance(holder, dict) and holder.get(to[-1]) is None:
-            _put(self._touch(to.parent), to[-1], [])
+            items = [copied(value)]
+            self._touched[id(items)] = None
+            _put(self._touch(to.parent), to[-1], items)
+            return
         items = self._touch(to)
         items.append(copied(value))
         known = self._touched[id(items)]

@@ -99,10 +99,12 @@ def run_on_object(
 def _allowed(found: Iterable[Finding], cx: Context) -> tuple[Finding, ...]:
     """The findings; edits that are not safe are as good as safe ones to whoever asked for them."""
     return tuple(
-        replace(each, safety=Safety.SAFE)
-        if each.safety is Safety.UNSAFE and cx.wants_unsafe(each.code)
-        else each
-        for each in found
+        [
+            replace(each, safety=Safety.SAFE)
+            if each.safety is Safety.UNSAFE and cx.wants_unsafe(each.code)
+            else each
+            for each in found
+        ]
     )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ANNOTATION = "gpu-webhook.dev/template-repair"
 LARGEST = 64 * 1024  # characters; a repair that needs more keeps no record
 _PAIR = 2
+_ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 
 
 def read(metadata: Mapping[str, Any]) -> Record:
@@ -46,16 +47,20 @@ def read(metadata: Mapping[str, Any]) -> Record:
 
 def written(record: Record, annotations: Mapping[str, Any]) -> str:
     """The record as text; empty if there is nothing to note, or no room for it among these."""
-    kept = {
-        at: {str(Path(key)): list(change) for key, change in noted.items()}
-        for at, noted in record.items()
-        if any(before is not None for before, _ in noted.values())  # else nothing comes back
-    }
-    if not kept:
+    parts: list[str] = []
+    room = LARGEST
+    for at, noted in sorted(record.items()):
+        if any(before is not None for before, _ in noted.values()):  # else nothing comes back
+            changes = {str(Path(key)): change for key, change in noted.items()}
+            parts.append(f"{_ENCODER.encode(at)}:{_ENCODER.encode(changes)}")
+            room -= len(parts[-1]) + 1
+            if room <= 0:
+                return ""
+    if not parts:
         return ""
-    text = json.dumps(kept, separators=(",", ":"), sort_keys=True)
+    text = f"{{{','.join(parts)}}}"
     together = annotation_bytes({**annotations, ANNOTATION: text})
-    return text if len(text) <= LARGEST and together <= MOST_ANNOTATION_BYTES else ""
+    return text if together <= MOST_ANNOTATION_BYTES else ""
 
 
 def _key(pointer: str) -> Key:

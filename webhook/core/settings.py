@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from webhook.core import legacy_names
@@ -70,7 +70,12 @@ class Taint:
     @property
     def goes_away(self) -> bool:
         """True for taints that go away by themselves, or with their node."""
-        return self.is_off_limits or matches(STARTUP_TAINTS, self.key)
+        return _passes_by(self.key, ())
+
+
+@lru_cache(maxsize=4096)  # keys of nodes, which are asked for once for each pod
+def _passes_by(key: str, startup_taints: tuple[str, ...]) -> bool:
+    return Taint(key).is_off_limits or matches((*STARTUP_TAINTS, *startup_taints), key)
 
 
 # Common on AKS: an example in its documentation that many clusters copied. Off until listed.
@@ -274,9 +279,7 @@ class Capacity:
 
     def passes_by(self, taint: Taint) -> bool:
         """True for a taint that says `not now`, never `not here`."""
-        return taint.goes_away or (
-            bool(self.startup_taints) and matches(self.startup_taints, taint.key)
-        )
+        return _passes_by(taint.key, self.startup_taints)
 
 
 @dataclass(frozen=True, slots=True)

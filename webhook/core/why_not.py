@@ -67,6 +67,8 @@ def short(name: str, longest: int = _LENGTHS[0]) -> str:
     They may stand in what `review` reads.
     """
     shown = name if len(name) <= longest else f"{name[: longest - 2]}.."
+    if shown.isprintable():
+        return shown
     return "".join(each if each.isprintable() else "?" for each in shown)
 
 
