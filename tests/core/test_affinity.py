@@ -586,9 +586,9 @@ def test_required_terms_of_both_sides_are_joined_by_and(
     terms: list[Any], others: list[Any], joined: list[Any]
 ) -> None:
     before = deepcopy((terms, others))
-    assert and_join(terms, others) == joined
+    assert and_join(terms, others) == (joined, True)
     assert (terms, others) == before
-    assert and_join(joined, others) == joined
+    assert and_join(joined, others) == (joined, True)
 
 
 def numbered(count: int, letter: str) -> list[dict[str, Any]]:
@@ -596,45 +596,61 @@ def numbered(count: int, letter: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "terms"),
+    ("left", "right", "whole"),
     [
-        pytest.param(10, 10, 100, id="100 terms are written"),
-        pytest.param(MOST_TERMS, 1, 100, id="as many on one side"),
-        pytest.param(101, 1, None, id="101 are not"),
-        pytest.param(1, 101, None, id="on either side"),
-        pytest.param(1000, 1000, None, id="a million neither, and at no cost"),
+        pytest.param(10, 10, True, id="100 terms are written"),
+        pytest.param(MOST_TERMS, 1, True, id="as many on one side"),
+        pytest.param(101, 1, False, id="of 101 the first 100"),
+        pytest.param(1, 101, False, id="on either side"),
+        pytest.param(11, 10, False, id="of a product of 110 the first 100"),
+        pytest.param(1000, 1000, False, id="of a million, and at no cost"),
     ],
 )
-def test_a_join_of_over_100_terms_is_not_made(left: int, right: int, terms: int | None) -> None:
-    joined = and_join(numbered(left, "a"), numbered(right, "b"))
-    assert (None if joined is None else len(joined)) == terms
+def test_of_a_join_of_over_100_terms_the_first_are_made(
+    left: int, right: int, *, whole: bool
+) -> None:
+    ours, theirs = numbered(left, "a"), numbered(right, "b")
+    joined, is_whole = and_join(ours, theirs)
+    assert (len(joined), is_whole) == (100, whole)
+    ours_said, theirs_said = ([each["matchExpressions"][0] for each in s] for s in (ours, theirs))
+    for each in joined:  # a term too many could place the pod where one of the sides forbids it
+        first, second = each["matchExpressions"]
+        assert first in ours_said
+        assert second in theirs_said
+    assert and_join(joined, theirs[:100]) == (joined, True)
 
 
 def test_over_100_terms_that_imply_the_others_stay_as_they_are() -> None:
     terms = [term(each, C) for number in range(150) for each in [requirement("In", f"a{number}")]]
-    assert and_join(terms, [term(C)]) == terms
+    assert and_join(terms, [term(C)]) == (terms, True)
 
 
 def test_many_terms_that_are_the_others_in_another_order_stay_as_they_are() -> None:
     terms = numbered(1000, "a")
-    assert and_join(terms, terms[::-1]) == terms
+    assert and_join(terms, terms[::-1]) == (terms, True)
 
 
 def test_the_same_term_many_times_is_joined_once() -> None:
-    assert and_join([term(A)] * 1000, [term(B)] * 1000) == [term(A, B)]
+    assert and_join([term(A)] * 1000, [term(B)] * 1000) == ([term(A, B)], True)
 
 
 def test_many_terms_are_held_against_few_others_one_by_one() -> None:
     terms = [term(each["matchExpressions"][0], C) for each in numbered(3000, "a")]
-    assert and_join(terms, [term(C), term(A)]) == terms
-    assert and_join([*terms, term(B)], [term(C), term(A)]) is None
+    assert and_join(terms, [term(C), term(A)]) == (terms, True)
+    assert not and_join([*terms, term(B)], [term(C), term(A)])[1]
 
 
 @pytest.mark.parametrize(
     ("expressions", "terms"),
-    [pytest.param(199, 10, id="2,000 are written"), pytest.param(200, None, id="2,010 are not")],
+    [
+        pytest.param(199, 10, id="2,000 are written"),
+        pytest.param(200, 9, id="of 2,010 nine tenths"),
+        pytest.param(3000, 1, id="never none: that would match every node"),
+    ],
 )
-def test_a_join_of_over_2000_expressions_is_not_made(expressions: int, terms: int | None) -> None:
+def test_of_a_join_of_over_2000_expressions_the_first_are_made(
+    expressions: int, terms: int
+) -> None:
     long = term(*(requirement("In", f"a{number}") for number in range(expressions)))
-    joined = and_join([long], numbered(10, "b"))
-    assert (None if joined is None else len(joined)) == terms
+    joined, whole = and_join([long], numbered(10, "b"))
+    assert (len(joined), whole) == (terms, terms == 10)

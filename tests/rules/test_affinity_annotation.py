@@ -475,16 +475,30 @@ def test_node_affinity_of_both_sides_is_joined(
     assert found(rule, obj) == [NOTHING if edits is None else moved(*edits)]
 
 
-def test_a_product_of_over_a_hundred_terms_is_left() -> None:
-    eleven = [term("zone", f"z{number}") for number in range(11)]
-    ten = [term("rack", f"r{number}") for number in range(10)]
-    obj = said(node(*ten), affinity=node(*eleven))
-    why = "joined with spec.affinity it has over 100 terms or 2000 expressions"
-    assert found(rule, obj) == [left("nodeAffinity", why)]
-    obj = said(node(*ten), affinity=node(*eleven[:10]))
-    found(rule, obj)
-    made = obj["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
-    assert len(made) == 100
+@pytest.mark.parametrize(
+    ("ours", "theirs", "made"),
+    [
+        pytest.param(10, 10, 100, id="100 terms are written"),
+        pytest.param(11, 10, 100, id="of 110 the first 100"),
+        pytest.param(1, 150, 100, id="of 150 in the annotation the first 100"),
+        pytest.param(150, 1, 100, id="of 150 in spec.affinity the first 100"),
+    ],
+)
+def test_of_a_product_of_over_a_hundred_terms_the_first_are_written(
+    ours: int, theirs: int, made: int
+) -> None:
+    """The resource is renamed: without any of them the pod could run on another model."""
+    zones = [term("zone", f"z{number}") for number in range(ours)]
+    racks = [term("rack", f"r{number}") for number in range(theirs)]
+    obj = said(node(*racks), affinity=node(*zones))
+    findings = found(rule, obj)
+    written = obj["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert len(written) == made
+    keys = [[each["key"] for each in one["matchExpressions"]] for one in written]
+    assert keys == [["zone", "rack"]] * made
+    told = [each for each in findings if "may wait although a node would fit" in each.message]
+    assert len(told) == (ours * theirs > made)
+    assert found(rule, obj) == [], "a second round finds nothing"
 
 
 @pytest.mark.parametrize("section", ["podAffinity", "podAntiAffinity"])

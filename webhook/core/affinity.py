@@ -57,13 +57,15 @@ class Section:
     """One of nodeAffinity, podAffinity and podAntiAffinity, in today's spelling.
 
     `why` is not empty where the section cannot be taken over; `notes` are what was passed over;
-    `left` is True where something that cannot be said today stays behind in the annotation.
+    `left` is True where something that cannot be said today stays behind in the annotation;
+    `left_out` says which terms are not taken over.
     """
 
     value: Raw = field(default_factory=dict)
     why: str = ""
     notes: list[str] = field(default_factory=list)
     left: bool = False
+    left_out: str = ""
 
 
 def decode(text: object) -> dict[str, Section]:
@@ -284,31 +286,30 @@ def _pod_term(term: Raw) -> Iterator[str]:
         yield from _requirement(requirement, _SET_OPERATORS)
 
 
-def and_join(terms: Sequence[Raw], others: Sequence[Raw]) -> list[Raw] | None:
+def and_join(terms: Sequence[Raw], others: Sequence[Raw]) -> tuple[list[Raw], bool]:
     """Node selector terms that match what a term of both sides matches: their cross product.
 
     Terms are joined by OR, so appending would widen. Equal expressions stand once. A term that
-    matches nothing (it is empty) goes on matching nothing. None if it takes over 100 terms, of
-    which a side that has more itself is taken as the sign, or over 2,000 expressions: a product
-    is not made to count it.
+    matches nothing (it is empty) goes on matching nothing. No more than 100 terms of each side, and
+    of the product, are joined, and no more than 2,000 expressions, but always one term. The second
+    value says whether these are all. If not, they match less than they should, and nothing else.
     """
     ours, theirs = _distinct(terms), _distinct(others)
     if _imply(ours, theirs):
-        return list(terms)
-    if len(ours) > MOST_TERMS or len(theirs) > MOST_TERMS:
-        return None
+        return list(terms), True
     joined: dict[tuple[str, ...], Raw] = {}
     expressions = 0
-    for term in ours:
-        for other in [_NO_TERM] if _is_empty(term.raw) else theirs:
+    for term in ours[:MOST_TERMS]:
+        for other in [_NO_TERM] if _is_empty(term.raw) else theirs[:MOST_TERMS]:
             more = {key: e for key, e in other.expressions.items() if key not in term.expressions}
             key = (term.rest, *term.order, *more)
-            if key not in joined:
-                joined[key] = _both(term.raw, more.values())
-                expressions += len(term.order) + len(more)
-            if len(joined) > MOST_TERMS or expressions > MOST_EXPRESSIONS:
-                return None
-    return list(joined.values())
+            if key in joined:
+                continue
+            expressions += len(term.order) + len(more)
+            if joined and (len(joined) == MOST_TERMS or expressions > MOST_EXPRESSIONS):
+                return list(joined.values()), False
+            joined[key] = _both(term.raw, more.values())
+    return list(joined.values()), len(ours) <= MOST_TERMS and len(theirs) <= MOST_TERMS
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,10 @@ What never had an effect stays behind in the annotation for a person, or goes wi
 edits are wanted (`--unsafe`): `requiredDuringSchedulingRequiredDuringExecution`, which was in the
 types and never implemented, and preferred anti-affinity without a podAffinityTerm.
 
-A part that is no JSON of that shape, that the API server would refuse, or that, joined to the spec,
-would need more than 100 terms or 2,000 expressions is not converted: the annotation stays, and the
-warning says why. On a pod that can run as it is, nothing is converted either: the annotation has
+A part that is no JSON of that shape, or that the API server would refuse, is not converted: the
+annotation stays, and the warning says why. If required node affinity of both sides, joined, has
+more than 100 terms or 2,000 expressions, only so many are written, and a warning says so: the pod
+may wait although a node would fit, but never runs where it may not. On a pod that can run as it is, nothing is converted either: the annotation has
 had no effect for years, and reviving it could make the pod wait for ever.
 
 Safety: safe.
@@ -97,7 +98,8 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
             )
             yield Finding(CODE, at, message, severity=Severity.PERSON)
         else:
-            for note in _few(notes, "values of the affinity annotation"):
+            remarks = [section.left_out] if section.left_out else []
+            for note in (*remarks, *_few(notes, "values of the affinity annotation")):
                 yield Finding(CODE, at, note, severity=Severity.PERSON)
             severity = Severity.PERSON if left else Severity.REPAIR
             for note in _few(section.notes, "parts"):
@@ -197,10 +199,13 @@ def _edits(pod: Pod, name: str, section: Section) -> list[Edit]:
     there = as_map(there)
     required = as_map(there.get(REQUIRED)).get("nodeSelectorTerms")
     if REQUIRED in value and required:
-        joined = affinity.and_join(required, _terms(value[REQUIRED]))
-        if joined is None:
-            section.why = f"joined with spec.affinity it has {affinity.TOO_MANY}"
-            return []
+        joined, whole = affinity.and_join(required, _terms(value[REQUIRED]))
+        if not whole:
+            section.left_out = (
+                f"joined with spec.affinity, its required terms are {affinity.TOO_MANY}: only "
+                f"{len(joined)} are written, so the pod may wait although a node would fit; "
+                "write fewer terms into spec.affinity"
+            )
         if joined != required:
             edits.append(Set(at / REQUIRED / "nodeSelectorTerms", joined))
     elif REQUIRED in value:

@@ -142,8 +142,8 @@ def _joined(
             rewritten(term, changes.get(position, keep))
             for position, term in as_items(selector.get("nodeSelectorTerms"))
         ]
-    joined = affinity.and_join(terms, [join]) if terms else [join]
-    if joined is None:
+    joined, whole = affinity.and_join(terms, [join]) if terms else ([join], True)
+    if not whole:
         message = (
             f"spec.affinity would have {affinity.TOO_MANY}, so nodeSelector stays "
             f"as it is and the pod waits: write {cx.settings.models.key} into spec.affinity"
