@@ -20,8 +20,9 @@ types and never implemented, and preferred anti-affinity without a podAffinityTe
 A part that is no JSON of that shape, or that the API server would refuse, is not converted: the
 annotation stays, and the warning says why. If required node affinity of both sides, joined, has
 more than 100 terms or 2,000 expressions, only so many are written, and a warning says so: the pod
-may wait although a node would fit, but never runs where it may not. On a pod that can run as it is, nothing is converted either: the annotation has
-had no effect for years, and reviving it could make the pod wait for ever.
+may wait although a node would fit, but never runs where it may not. On a pod that can run as it is,
+nothing is converted either: the annotation has had no effect for years, and reviving it could make
+the pod wait for ever.
 
 Safety: safe.
 """
