@@ -610,6 +610,86 @@ def test_a_pod_that_asks_under_todays_name_is_only_warned(spec: Any) -> None:
     assert LABEL not in str(obj)
 
 
+SAYS = (
+    "the label {} came back after it was repaired, and is removed again. If the namespace adds it "
+    "(annotation scheduler.alpha.kubernetes.io/node-selector), write {} there"
+)
+BETA = "failure-domain.beta.kubernetes.io/zone"
+ZONE = "topology.kubernetes.io/zone"
+TWO = Inventory((NodeClass({PRODUCT: "Tesla-K80", ZONE: "a"}, gpus={"nvidia.com/gpu": 1}),))
+
+
+@pytest.mark.parametrize(
+    ("spec", "label", "today"),
+    [
+        pytest.param(
+            {"nodeSelector": {LABEL: "K80", PRODUCT: "Tesla-K80"}}, LABEL, PRODUCT, id="a model"
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "P100"}, "affinity": required(term(PRODUCT, *P100S))},
+            LABEL,
+            PRODUCT,
+            id="several values",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "odd", PRODUCT: "odd"}}, LABEL, PRODUCT, id="an unknown model"
+        ),
+        pytest.param({"nodeSelector": {BETA: "a", ZONE: "a"}}, BETA, ZONE, id="a zone"),
+    ],
+)
+def test_a_label_that_an_admission_plugin_adds_again_is_removed_again(
+    spec: Any, label: str, today: str
+) -> None:
+    """PodNodeSelector runs once more after a repair, and then we do, on what is a modern pod."""
+    selector = spec["nodeSelector"]
+    rest = {key: value for key, value in selector.items() if key != label}
+    obj = modern_pod(**{**spec, "nodeSelector": dict(selector)})
+    edits = (Remove(SELECTOR / label),)
+    assert found(rule, obj, on(TWO)) == [
+        repaired(SELECTOR / label, SAYS.format(label, today), edits)
+    ]
+    assert obj["spec"].get("nodeSelector", {}) == rest
+    assert found(rule, obj, on(TWO)) == []
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"nodeSelector": {LABEL: "K80"}}, id="no constraint of today"),
+        pytest.param({"nodeSelector": {LABEL: "K80", PRODUCT: "Tesla-T4"}}, id="another model"),
+        pytest.param(
+            {
+                "nodeSelector": {LABEL: "P100"},
+                "affinity": required(term(PRODUCT, *P100S), term(ZONE, "a")),
+            },
+            id="one of two terms",
+        ),
+        pytest.param({"nodeSelector": {BETA: "a", ZONE: "b"}}, id="another zone"),
+        pytest.param({"nodeSelector": {BETA: "a"}}, id="a zone alone"),
+    ],
+)
+def test_on_a_pod_of_today_what_its_constraints_do_not_say_already_stays(spec: Any) -> None:
+    assert not [edit for each in found(rule, modern_pod(**spec), on(TWO)) for edit in each.edits]
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        pytest.param({"f:spec": {"f:containers": {}}}, True, id="no selector was sent"),
+        pytest.param({"f:spec": {"f:nodeSelector": {}}}, False, id="one was sent"),
+        pytest.param(None, False, id="nobody knows"),
+    ],
+)
+def test_a_label_that_was_not_sent_is_the_namespaces(written: Any, *, says: bool) -> None:
+    obj = modern_pod(nodeSelector={LABEL: "K80"})
+    if written is not None:
+        obj["metadata"]["managedFields"] = [{"fieldsV1": written}]
+    (told,) = found(rule, obj, on(TWO))
+    assert ("scheduler.alpha.kubernetes.io/node-selector" in told.message) == says
+    assert told.severity is Severity.PERSON
+    assert not told.edits
+
+
 def test_terms_that_are_too_many_already_leave_node_selector_alone() -> None:
     many = [term("zone", f"z{number}") for number in range(101)]
     obj = legacy_pod(

@@ -14,7 +14,10 @@ excludes shared and sliced GPUs of the model, too.
 A model that nobody knows is still asked for in a required `In` or in nodeSelector, so that the pod
 waits instead of landing on another model; beside other models, in `NotIn` and in preferences it is
 dropped. If nodes still carry the old label with that value, the constraint stays as it is. A pod
-that already asks for `nvidia.com/gpu` is only warned.
+that already asks for `nvidia.com/gpu` is only warned, but for a label whose translation it asks for
+already: the admission plugin PodNodeSelector adds the labels of the namespace's annotation
+`scheduler.alpha.kubernetes.io/node-selector` once more after a repair. It is removed again, and a
+warning says what to write in the namespace.
 
 Zone, region, arch, os and instance type, which were beta labels once, become today's where a legacy
 pod asks for what nodes carry under today's label alone.
@@ -31,6 +34,7 @@ from webhook.core import affinity, models, node_labels
 from webhook.core.edits import Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.labels import sanitised
+from webhook.core.managed_fields import entries, fields
 from webhook.core.model_terms import Change, Fate, TermChange, describe, rewritten, term_change
 from webhook.core.pod import PREFERRED, REQUIRED, as_items, as_map
 
@@ -47,6 +51,10 @@ if TYPE_CHECKING:
 NAME = "model-label"
 CODE = "GPU105"
 
+# The admission plugin PodNodeSelector adds these labels to each pod, and once more after a webhook
+# has changed it; it refuses other values, but not that they are missing (1.36 podnodeselector).
+_NAMESPACE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
+
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     at = pod.spec_at / "affinity" / "nodeAffinity"
@@ -55,12 +63,14 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     preferred = list(_preferred(node_affinity, at, cx))
     finding, join, notes = _node_selector(pod, cx)
     if not cx.may_constrain:
-        if finding is not None or required or preferred:
-            message = (
-                f"no node carries the label {cx.settings.models.legacy_label} any more; it is left "
-                f"as it is: write {cx.settings.models.key} or delete it"
-            )
+        if finding is not None and _is_said(pod, finding, join):
+            yield _came_back(finding, cx.settings.models.key)
+        elif finding is not None or required or preferred:
+            message = _left(pod, cx.settings.models.legacy_label, cx.settings.models.key)
             yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
+        for other in _other_selectors(pod, cx):
+            if _is_said(pod, other, None):
+                yield _came_back(other, node_labels.today_of(str(other.at[-1]), (), None))
         return
     if finding is not None and join is not None:
         yield from _joined(pod, at / REQUIRED, required, cx, (finding, join))
@@ -76,6 +86,40 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         edits = (Remove(place.parent),) if goes else _requirement_edits(place, made)
         message = _DROPPED.format(cx.settings.models.legacy_label) if goes else _message(made, cx)
         yield from _findings(place, message, edits, made)
+
+
+def _is_said(pod: Pod, finding: Finding, join: Raw | None) -> bool:
+    """Whether the pod already asks in today's words for what the label in nodeSelector says.
+
+    Then an admission plugin has added it once more after our repair: see PodNodeSelector.
+    """
+    if join is None:
+        return finding.edits == (Remove(finding.at),)
+    required = as_map(as_map(pod.affinity.get("nodeAffinity")).get(REQUIRED))
+    terms = [term for _, term in as_items(required.get("nodeSelectorTerms"))]
+    return bool(terms) and affinity.and_join(terms, [join]) == (terms, True)
+
+
+def _came_back(finding: Finding, today: str) -> Finding:
+    message = (
+        f"the label {finding.at[-1]} came back after it was repaired, and is removed again. If the "
+        f"namespace adds it (annotation {_NAMESPACE_SELECTOR}), write {today} there"
+    )
+    return replace(finding, message=message, severity=Severity.REPAIR)
+
+
+def _left(pod: Pod, legacy: str, today: str) -> str:
+    """What to say of the label where nothing is changed."""
+    sent = [as_map(fields(each).get("f:spec")) for each in entries(pod.raw)]
+    if legacy in pod.node_selector and sent and not any("f:nodeSelector" in each for each in sent):
+        return (
+            f"no node carries the label {legacy} any more, and this pod did not ask for it. If its "
+            f"namespace adds it (annotation {_NAMESPACE_SELECTOR}), write {today} there"
+        )
+    return (
+        f"no node carries the label {legacy} any more; it is left as it is: write {today} or "
+        "delete it"
+    )
 
 
 def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:

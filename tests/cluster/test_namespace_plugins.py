@@ -1,6 +1,8 @@
-"""PodTolerationRestriction: a namespace that forbids the toleration keeps its working GPU pods.
+"""Namespaces by whose annotations admission plugins constrain pods.
 
-The control plane is one of its own: the plugin is off by default. One of its GPU nodes is tainted.
+PodTolerationRestriction: one that forbids the toleration keeps its working GPU pods. One of the GPU
+nodes is tainted. PodNodeSelector: one that adds the legacy model label to each pod, and once more
+after a repair. The control plane is one of its own: both plugins are off by default.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from tests.cluster import build, nodes
 from tests.cluster.client import until
 from tests.cluster.conftest import INVENTORY
 from tests.cluster.controlplane import ControlPlane
-from tests.cluster.pods import NVIDIA, alpha, limits_of, modern, named, pod
+from tests.cluster.pods import MODEL, NVIDIA, PRODUCT, alpha, limits_of, modern, named, pod
 from tests.cluster.scheduling import node_of
 from tests.cluster.watcher import WatcherProcess
 from tests.cluster.webhook import WebhookServer, registered
@@ -29,6 +31,8 @@ LIFE_CYCLE = [
     {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "effect": "NoExecute"}
     for state in ("not-ready", "unreachable")
 ]
+SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
+SELECTING = {"one-model": f"{MODEL}=Tesla-K80", "two-values": f"{MODEL}=Tesla-P100"}
 EXISTS = {"key": NVIDIA, "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -36,12 +40,15 @@ EXISTS = {"key": NVIDIA, "operator": "Exists", "effect": "NoSchedule"}
 def cluster() -> Iterator[ControlPlane]:
     if not build.is_built():
         pytest.fail("the control plane is not built: run `make cluster` first", pytrace=False)
-    flags = ["--enable-admission-plugins=PodTolerationRestriction"]
+    flags = ["--enable-admission-plugins=PodTolerationRestriction,PodNodeSelector"]
     with ControlPlane(apiserver_flags=flags) as running:
         nodes.add(running.client, nodes.from_inventory(INVENTORY))
         for name, allowed in (("strict", LIFE_CYCLE), ("lenient", [*LIFE_CYCLE, EXISTS])):
             running.make_namespace(name)
             running.kubectl("annotate", "namespace", name, f"{WHITELIST}={json.dumps(allowed)}")
+        for name, selector in SELECTING.items():
+            running.make_namespace(name)
+            running.kubectl("annotate", "namespace", name, f"{SELECTOR}={selector}")
         yield running
 
 
@@ -87,3 +94,24 @@ def test_a_whitelist_that_allows_it(cluster: ControlPlane) -> None:
     answer = created(cluster, "lenient", pod(alpha()), "legacy")
     assert answer.ok, answer.message
     assert EXISTS in answer.body["spec"]["tolerations"]
+
+
+@pytest.mark.parametrize("namespace", SELECTING)
+def test_a_model_label_of_the_namespace_is_repaired_and_told(
+    cluster: ControlPlane, namespace: str
+) -> None:
+    answer = created(cluster, namespace, pod(alpha()), "legacy")
+    assert answer.ok, answer.message
+    assert MODEL not in answer.body["spec"].get("nodeSelector", {})
+    assert f"annotation {SELECTOR}), write {PRODUCT} there" in " ".join(answer.warnings)
+    placed = node_of(cluster.client, namespace, "legacy")
+    node = cluster.client.demand("GET", f"api/v1/nodes/{placed}").body
+    model = SELECTING[namespace].partition("=")[2]
+    assert node["metadata"]["labels"][PRODUCT].startswith(model)
+
+
+def test_a_pod_of_today_there_is_told_that_it_waits_and_why(cluster: ControlPlane) -> None:
+    answer = created(cluster, "one-model", pod(modern()), "modern")
+    assert answer.ok, answer.message
+    assert "this pod did not ask for it" in " ".join(answer.warnings)
+    assert answer.body["spec"]["nodeSelector"] == {MODEL: "Tesla-K80"}
