@@ -614,9 +614,9 @@ SAYS = (
     "the label {} came back after it was repaired, and is removed again. If the namespace adds it "
     "(annotation scheduler.alpha.kubernetes.io/node-selector), write {} there"
 )
-BETA = "failure-domain.beta.kubernetes.io/zone"
-ZONE = "topology.kubernetes.io/zone"
-TWO = Inventory((NodeClass({PRODUCT: "Tesla-K80", ZONE: "a"}, gpus={"nvidia.com/gpu": 1}),))
+OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+NEW_ZONE = "topology.kubernetes.io/zone"
+TWO = Inventory((NodeClass({PRODUCT: "Tesla-K80", NEW_ZONE: "a"}, gpus={"nvidia.com/gpu": 1}),))
 
 
 @pytest.mark.parametrize(
@@ -634,7 +634,9 @@ TWO = Inventory((NodeClass({PRODUCT: "Tesla-K80", ZONE: "a"}, gpus={"nvidia.com/
         pytest.param(
             {"nodeSelector": {LABEL: "odd", PRODUCT: "odd"}}, LABEL, PRODUCT, id="an unknown model"
         ),
-        pytest.param({"nodeSelector": {BETA: "a", ZONE: "a"}}, BETA, ZONE, id="a zone"),
+        pytest.param(
+            {"nodeSelector": {OLD_ZONE: "a", NEW_ZONE: "a"}}, OLD_ZONE, NEW_ZONE, id="a zone"
+        ),
     ],
 )
 def test_a_label_that_an_admission_plugin_adds_again_is_removed_again(
@@ -660,12 +662,12 @@ def test_a_label_that_an_admission_plugin_adds_again_is_removed_again(
         pytest.param(
             {
                 "nodeSelector": {LABEL: "P100"},
-                "affinity": required(term(PRODUCT, *P100S), term(ZONE, "a")),
+                "affinity": required(term(PRODUCT, *P100S), term(NEW_ZONE, "a")),
             },
             id="one of two terms",
         ),
-        pytest.param({"nodeSelector": {BETA: "a", ZONE: "b"}}, id="another zone"),
-        pytest.param({"nodeSelector": {BETA: "a"}}, id="a zone alone"),
+        pytest.param({"nodeSelector": {OLD_ZONE: "a", NEW_ZONE: "b"}}, id="another zone"),
+        pytest.param({"nodeSelector": {OLD_ZONE: "a"}}, id="a zone alone"),
     ],
 )
 def test_on_a_pod_of_today_what_its_constraints_do_not_say_already_stays(spec: Any) -> None:
