@@ -18,6 +18,7 @@ from webhook.core.modes import Mode
 from webhook.core.nodes import Node
 from webhook.core.settings import Settings
 from webhook.inventory.publish import STALE_SECONDS, Publisher, Snapshot
+from webhook.inventory.quiet import LINE_SECONDS, Lines
 from webhook.inventory.store import Store
 from webhook.telemetry.logs import Log
 
@@ -53,6 +54,7 @@ class Bench:
         )
         settings, inventory = sources.read()
         made = Live(sources, settings, inventory, self._log, Speaker(), clock=lambda: self.now)
+        made.lines = Lines(self._log, lambda: self.now)
         made.refresh()
         return made
 
@@ -188,6 +190,7 @@ def test_an_inventory_goes_stale_and_comes_back(bench: Bench) -> None:
     assert not live.decider().fresh
     assert [note.partition(" for")[0] for note in live.notes()] == ["inventory: stale"]
     assert live.dead() == ""  # it lives; the API server is away
+    bench.now += LINE_SECONDS
     bench.tell()
     assert live.refresh()
     assert live.decider().fresh
@@ -221,7 +224,81 @@ def test_a_watcher_that_never_came_has_half_a_minute(bench: Bench) -> None:
     live = bench.live()
     assert live.dead() == ""
     bench.now += SILENT_SECONDS + 1
-    assert live.dead() == "the inventory watcher has said nothing for 31 s"
+    assert live.dead().startswith("the watcher's status could not be used for 31 s: ")
+    assert "is not there" in live.dead()
+    assert "no reviews come to a replica that is not ready" in live.dead()
+
+
+def test_a_watcher_that_fell_silent(bench: Bench) -> None:
+    bench.publish("a")
+    live = bench.live()
+    bench.now += SILENT_SECONDS + 1
+    live.refresh()
+    assert live.dead().startswith("the watcher has written nothing for 31 s: it ended, it hangs, ")
+    bench.tell()
+    live.refresh()
+    assert live.dead() == ""
+    away, back = bench.said()
+    assert (away["level"], away["message"]) == ("error", "not ready any more")
+    assert away["reason"].startswith("the watcher has written nothing")
+    assert (back["level"], back["message"]) == (
+        "info",
+        "ready again: the watcher writes its status",
+    )
+
+
+def _garbage(file: Path) -> None:
+    file.write_bytes(b"{")
+
+
+def _folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("break_it", "why"),
+    [
+        pytest.param(_gone, "is not there", id="removed"),
+        pytest.param(_garbage, "is no JSON", id="cut short"),
+        pytest.param(_folder, "cannot be read: is a directory", id="a folder"),
+    ],
+)
+def test_a_status_that_cannot_be_used_is_called_so_and_not_stale(
+    bench: Bench, break_it: Callable[[Path], None], why: str
+) -> None:
+    bench.publish("a")
+    live = bench.live()
+    status = bench.snapshot / "status.json"
+    break_it(status)
+    for _ in range(3):
+        live.refresh()
+    (note,) = live.notes()
+    assert note.startswith(f"watcher: {status}: {why}")
+    assert "nothing is denied for capacity" in note
+    assert live.dead() == "", "it may be back in a moment"
+    if status.is_dir():
+        status.rmdir()
+    bench.now += LINE_SECONDS
+    bench.tell()
+    live.refresh()
+    assert live.notes() == []
+    wrong, well = bench.said()
+    assert wrong["reason"] == note
+    assert well["message"] == "the inventory is fresh"
+
+
+def test_a_status_that_comes_and_goes_is_no_flood(bench: Bench) -> None:
+    bench.publish("a")
+    live = bench.live()
+    for _ in range(20):
+        _garbage(bench.snapshot / "status.json")
+        live.refresh()
+        bench.now += 0.5
+        bench.tell()
+        live.refresh()
+        bench.now += 0.5
+    assert len(bench.said()) <= 3
 
 
 @pytest.mark.parametrize("ahead", [60.0, 1e9, float("inf")])
@@ -233,7 +310,8 @@ def test_a_status_of_the_future_is_no_sign_of_life(bench: Bench, ahead: float) -
     assert live.fresh is False
     bench.now = NOW + 31
     live.refresh()
-    assert "said nothing for 31 s" in live.dead()
+    assert live.dead().startswith("the watcher's status could not be used for 31 s: ")
+    assert "from now: a clock was set back" in live.dead()
 
 
 def test_clocks_may_differ_by_some_seconds(bench: Bench) -> None:
@@ -251,7 +329,7 @@ def test_a_clock_that_was_set_back_makes_no_dead_watcher_live(bench: Bench) -> N
     live.refresh()
     assert not live.dead()
     bench.now += 31
-    assert "said nothing" in live.dead()
+    assert "could not be used for 31 s" in live.dead()
 
 
 def test_a_damaged_snapshot_keeps_the_one_before(bench: Bench) -> None:

@@ -101,7 +101,7 @@ def test_a_crashed_watcher(replica: Replica) -> None:
         "the replica not to be ready",
         SILENT_SECONDS + 10,
     )
-    assert (status, "the inventory watcher has said nothing for" in words) == (503, True)
+    assert (status, "the watcher has written nothing for" in words) == (503, True)
     assert not replica.denies(1)  # an API server that still calls is answered
 
 

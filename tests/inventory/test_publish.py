@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from webhook import files
 from webhook.core.node_index import NodeIndex
 from webhook.core.nodes import Node, group
 from webhook.core.settings import Capacity, Pool, Settings, Taint
@@ -254,13 +256,47 @@ def test_no_file_is_a_fault_not_an_error(tmp_path: Path) -> None:
     reader = Snapshot(tmp_path / "nowhere")
     assert reader.refresh() is None
     assert "No such file" in reader.fault
-    assert reader.status() == Status()
+    assert reader.status().beat == 0
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"beat":1}', b'{"beat":"x","as_of":1}'])
-def test_a_status_that_cannot_be_read_says_never(text: bytes, tmp_path: Path) -> None:
+UNUSABLE: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "is empty"),
+    "cut short": (b"{", "is no JSON"),
+    "garbage": (b"\x00\xff", "is no JSON"),
+    "no object": (b"[]", "is not what a watcher writes"),
+    "a time that is missing": (b'{"beat":1}', "is not what a watcher writes"),
+    "a time that is a text": (b'{"beat":"7","as_of":1}', "is not what a watcher writes"),
+    "a time that is a truth": (b'{"beat":true,"as_of":1}', "is not what a watcher writes"),
+    "from the future": (b'{"beat":1130.0,"as_of":1}', "was written 130 s from now"),
+    "endless": (b'{"beat":1e300,"as_of":1}', "s from now"),
+    "knows what will be": (b'{"beat":1000,"as_of":1200}', "was written 200 s from now"),
+}
+
+
+@pytest.mark.parametrize(("text", "why"), UNUSABLE.values(), ids=UNUSABLE)
+def test_a_status_that_cannot_be_used_says_why(text: bytes, why: str, tmp_path: Path) -> None:
     (tmp_path / STATUS).write_bytes(text)
-    assert Snapshot(tmp_path).status() == Status()
+    status = Snapshot(tmp_path).status(1000.0)
+    assert status == Status(fault=status.fault)
+    assert status.fault.startswith(f"{tmp_path / STATUS}: ")
+    assert why in status.fault
+
+
+def test_a_status_that_cannot_be_opened_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Snapshot(tmp_path)
+    assert "is not there" in reader.status(1.0).fault
+    (tmp_path / STATUS).mkdir()
+    assert "cannot be read: is a directory" in reader.status(1.0).fault
+
+    def deny(*_: object) -> bytes:  # mode bits do not hold for root
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(files, "read", deny)
+    fault = reader.status(1.0).fault
+    assert "may not be read by this process" in fault
+    assert "the same user" in fault
 
 
 def test_a_status_is_told(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def test_all_is_well(tmp_path: Path) -> None:
     published(tmp_path)
     found = scrape(tmp_path)
     assert gauge(found, "watcher_up") == 1
+    assert gauge(found, "watcher_status_good") == 1
     assert gauge(found, "inventory_usable") == 1
     age = gauge(found, "inventory_age_seconds")
     assert age is not None
@@ -70,6 +71,7 @@ def test_nothing_was_ever_published(tmp_path: Path) -> None:
     found = scrape(tmp_path)
     assert {name: each.samples[0].value for name, each in found.items()} == {
         "gpu_webhook_watcher_up": 0,
+        "gpu_webhook_watcher_status_good": 0,
         "gpu_webhook_inventory_usable": 0,
     }
 
@@ -79,6 +81,7 @@ def test_a_watcher_that_no_longer_speaks(tmp_path: Path) -> None:
     published(tmp_path).tell(status(beat=late, as_of=late))
     found = scrape(tmp_path)
     assert gauge(found, "watcher_up") == 0
+    assert gauge(found, "watcher_status_good") == 1, "the file is good, but old"
     assert gauge(found, "inventory_usable") == 1, "the inventory is not stale yet"
     assert gauge(found, "inventory_age_seconds") == pytest.approx(10, abs=3)
 
@@ -87,6 +90,7 @@ def test_a_status_of_the_future_counts_for_nothing(tmp_path: Path) -> None:
     published(tmp_path).tell(status(as_of=time.time() + 3600))
     found = scrape(tmp_path)
     assert gauge(found, "watcher_up") == 0
+    assert gauge(found, "watcher_status_good") == 0
     assert gauge(found, "inventory_usable") == 0
 
 

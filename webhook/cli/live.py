@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from webhook.admission.decide import Decider
@@ -17,7 +17,8 @@ from webhook.cli import settings_file
 from webhook.cli.following import Following
 from webhook.core.settings import Settings
 from webhook.inventory import static
-from webhook.inventory.publish import STALE_SECONDS
+from webhook.inventory.publish import STALE_SECONDS, Status
+from webhook.inventory.quiet import Lines
 from webhook.rules import GUARD, POLICY, RULES
 from webhook.telemetry.metrics import NONE
 
@@ -25,11 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.core.nodes import Inventory
-    from webhook.inventory.publish import Snapshot, Status
+    from webhook.inventory.publish import Snapshot
     from webhook.telemetry.logs import Log
     from webhook.telemetry.metrics import Metrics
 
 SILENT_SECONDS = 30.0  # a watcher that says nothing for so long is dead
+_THEN = (
+    "Meanwhile no reviews come to a replica that is not ready; while none is, pods pass unrepaired "
+    "and unjudged (failurePolicy: Ignore)"
+)
 
 
 class Speaker:
@@ -76,12 +81,14 @@ class Live:
     metrics: Metrics = NONE
     clock: Callable[[], float] = time.time
     fresh: bool = True
-    _status: Status | None = None
-    _since: float = 0.0
+    _status: Status = field(default_factory=Status)
+    _since: float = 0.0  # when there was a sign of life, or it was not expected yet
+    _is_dead: bool = False
     _said: str = ""
 
     def __post_init__(self) -> None:
         self._since = self.clock()
+        self.lines = Lines(self.log)
         self._following = Following(self.sources.settings, self.sources.read, self._say)
         if self.sources.snapshot is not None:
             self.fresh = False
@@ -133,22 +140,40 @@ class Live:
         changed = fresh is not self.fresh
         self.fresh = fresh
         self._say_once("; ".join(self._inventory_notes(snapshot)))
+        self._say_whether_ready()
+        self.lines.tick()
         return changed or new is not None
 
     def _age(self) -> float:
         """Seconds for which the inventory may have been behind the cluster."""
-        return self.clock() - self._status.as_of if self._status is not None else 0.0
+        return self.clock() - self._status.as_of
 
     def dead(self) -> str:
         """Why the watcher is taken for dead; nothing if it lives, or is not wanted."""
         if self.sources.snapshot is None:
             return ""
-        beat = self._status.beat if self._status is not None else 0.0
         self._since = min(self._since, self.clock())  # it may have been set back
-        silent = self.clock() - max(beat, self._since)
+        silent = self.clock() - max(self._status.beat, self._since)
         if silent <= SILENT_SECONDS:
             return ""
-        return f"the inventory watcher has said nothing for {silent:.0f} s"
+        fault = self._status.fault
+        if fault:
+            return f"the watcher's status could not be used for {silent:.0f} s: {fault}. {_THEN}"
+        return (
+            f"the watcher has written nothing for {silent:.0f} s: it ended, it hangs, or its "
+            f"folder is full; see the log of `watch`. {_THEN}"
+        )
+
+    def _say_whether_ready(self) -> None:
+        """Once when the watcher is taken for dead, and once when it is back."""
+        reason = self.dead()
+        if bool(reason) is self._is_dead:
+            return
+        self._is_dead = bool(reason)
+        if reason:
+            self._say("error", "not ready any more", reason)
+        else:
+            self._say("info", "ready again: the watcher writes its status", "")
 
     def notes(self) -> list[str]:
         """What does not work as it should, though traffic may come."""
@@ -164,24 +189,31 @@ class Live:
         notes = []
         if snapshot.fault:
             notes.append(f"inventory: {snapshot.fault}")
+        if self._status.fault and self.inventory is not None:
+            fault = self._status.fault
+            notes.append(f"watcher: {fault}. Until then nothing is denied for capacity")
+        elif self._status.fault:
+            notes.append(f"watcher: {self._status.fault}")
         if self.inventory is None:
             notes.append("inventory: unknown; nothing is denied for capacity")
-        elif not self.fresh:
+        elif not self.fresh and not self._status.fault:
             notes.append(
                 f"inventory: stale for more than {STALE_SECONDS:.0f} s; "
                 "nothing is denied for capacity"
             )
-        elif not self.inventory.has_gpus:
+        elif self.fresh and not self.inventory.has_gpus:
             notes.append("inventory: no node offers GPUs; nothing is denied for capacity")
         return notes
 
     def _say_once(self, text: str) -> None:
         if text != self._said:
             self._said = text
+            if not self.speaker.is_me():
+                return
             if text:
-                self._say("warning", "the inventory is of limited use", text)
+                self.lines.write("warning", "the inventory is of limited use", reason=text)
             else:
-                self._say("info", "the inventory is fresh", "")
+                self.lines.write("info", "the inventory is fresh")
 
     def _say(self, level: str, message: str, reason: str) -> None:
         if self.speaker.is_me():

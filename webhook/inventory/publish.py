@@ -239,6 +239,7 @@ class Status:
     beat: float = 0.0  # when it said so
     as_of: float = 0.0  # until then, at least, the inventory was true
     told: Mapping[str, Any] = field(default_factory=dict)  # all that it said
+    fault: str = ""  # why nothing is known of it
 
 
 class Snapshot:
@@ -279,17 +280,54 @@ class Snapshot:
             nodes.recall(gpu_nodes(parsed.inventory.index), orjson.loads(parsed.memory))
 
     def status(self, now: float = inf) -> Status:
-        """What the watcher said last; nothing if it says to have said it later than now.
+        """What the watcher said last; or why that cannot be used.
 
-        Such times come from a clock that was wrong, and would be signs of life for as long.
+        Times that are later than now come from a clock that was wrong, and would be signs of life
+        for as long.
         """
         try:
-            told = orjson.loads(files.read(self._status, _LARGEST_STATUS))
-            status = Status(float(told["beat"]), float(told["as_of"]), told)
-        except (OSError, ValueError, TypeError, KeyError):
-            return Status()
-        is_past = max(status.beat - now, status.as_of - now) <= AHEAD_SECONDS
-        return status if is_past else Status()
+            return _status(files.read(self._status, _LARGEST_STATUS), now)
+        except FileNotFoundError:
+            fault = _MISSING
+        except PermissionError:
+            fault = _FORBIDDEN
+        except OSError as error:
+            fault = f"cannot be read: {(error.strerror or str(error)).lower()}; {_ANEW}"
+        except ValueError as error:
+            fault = str(error)
+        return Status(fault=f"{self._status}: {fault}")
+
+
+_ANEW = "the watcher writes it anew every second; if this stays, see the log of `watch`"
+_MISSING = (
+    "is not there: no watcher has written it so far; see the log of `watch`, and give it the same "
+    "--snapshot as `serve`"
+)
+_FORBIDDEN = (
+    "may not be read by this process: run `watch` and `serve` as the same user, or give both the "
+    "group of the folder (fsGroup)"
+)
+_FUTURE = "was written {ahead:.0f} s from now: a clock was set back, or is wrong; " + _ANEW
+
+
+def _status(text: bytes, now: float) -> Status:
+    """What a watcher wrote; ValueError if it was none, or is of the future."""
+    if not text:
+        raise ValueError(f"is empty; {_ANEW}")
+    try:
+        told = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"is no JSON; {_ANEW}") from error
+    if not isinstance(told, dict) or {type(told.get(key)) for key in ("beat", "as_of")} - _NUMBERS:
+        raise ValueError(f"is not what a watcher writes; {_ANEW}")
+    status = Status(float(told["beat"]), float(told["as_of"]), told)
+    ahead = max(status.beat, status.as_of) - now
+    if ahead > AHEAD_SECONDS:
+        raise ValueError(_FUTURE.format(ahead=ahead))
+    return status
+
+
+_NUMBERS = {int, float}
 
 
 def gpu_nodes(index: NodeIndex) -> list[Node]:

@@ -54,6 +54,11 @@ class Watched(Collector):
             float(abs(now - status.beat) <= BEAT_SECONDS),
         )
         yield _gauge(
+            "watcher_status_good",
+            "1 if what the watcher wrote of itself can be used, 0 if it is missing or damaged.",
+            float(not status.fault),
+        )
+        yield _gauge(
             "inventory_usable",
             "1 if pods may be held against the inventory: it knows nodes and is not behind.",
             float(usable),
