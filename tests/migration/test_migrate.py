@@ -177,7 +177,10 @@ def test_a_pod_that_wants_to_be_left_alone_is() -> None:
     result = migrated(text)
     assert result.new_text is None
     assert [each.reason for each in result.skipped] == [
-        "the label gpu-webhook.dev/ignore says to leave the pod alone"
+        (
+            "the label gpu-webhook.dev/ignore (of the pod, its namespace or its kustomization) "
+            "says to leave it alone"
+        )
     ]
 
 

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from webhook.cli.main import main
+from webhook.core.nodes import Inventory
 from webhook.migration.migrate import migrate_text
 from webhook.migration.results import Plan, Status
 from webhook.migration.source import Source
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from webhook.migration.results import FileResult
 
 LABEL = 'gpu-webhook.dev/ignore: "true"'
@@ -184,9 +188,8 @@ def test_the_pod_is_left_alone(path: str, text: str) -> None:
     result = migrated(path, text)
 
     assert (result.new_text or text) == text
-    assert [each for each in result.located if each.status is Status.FIXABLE] == []
-    held = [each.reason for each in result.skipped] + [each.message for each in result.located]
-    assert any("gpu-webhook.dev/ignore" in each or "not done here" in each for each in held)
+    assert {each.status for each in result.located} <= {Status.NOTICE}
+    assert any("gpu-webhook.dev/ignore" in each.reason for each in result.skipped)
 
 
 @pytest.mark.parametrize(("path", "text"), LEFT.values(), ids=LEFT)
@@ -242,3 +245,200 @@ def test_the_version_of_a_workload_is_no_part_of_its_pod(path: str) -> None:
     template = text[text.index("  template:") : text.index(OLD)]
     assert "apiVersion: apps/v1" in new_text
     assert template + OLD in new_text
+
+
+NAMESPACE = f"""\
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: old
+  labels:
+    {LABEL}
+"""
+BARE = POD.replace(f"  labels:\n    {LABEL}\n", "")
+IN_IT = BARE.replace("  name: x\n", "  name: x\n  namespace: old\n", 1)
+QUOTA = """\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: q, namespace: old}
+spec: {hard: {requests.alpha.kubernetes.io/nvidia-gpu: 1}}
+"""
+JOB = f"""\
+apiVersion: batch/v2alpha1
+kind: ScheduledJob
+metadata: {{name: x, namespace: old}}
+spec:
+  schedule: "* * * * *"
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          containers:
+          - {{name: c, image: i, resources: {{limits: {{{OLD}: 1}}}}}}
+"""
+IN_A_NAMESPACE = {
+    "before it": ("x.yaml", f"{NAMESPACE}---\n{IN_IT}"),
+    "behind it": ("x.yaml", f"{IN_IT}---\n{NAMESPACE}"),
+    "in a List": (
+        "x.yaml",
+        "apiVersion: v1\nkind: List\nitems:\n" + listed(NAMESPACE) + listed(IN_IT),
+    ),
+    "a quota, which counts what its pods ask for": ("x.yaml", f"{NAMESPACE}---\n{QUOTA}"),
+    "a workload of a version of old": ("x.yaml", f"{NAMESPACE}---\n{JOB}"),
+    "the namespace default, where none is named": (
+        "x.yaml",
+        NAMESPACE.replace("name: old", "name: default") + "---\n" + BARE,
+    ),
+    "in Helm": ("templates/x.yaml", templated(f"{NAMESPACE}---\n{IN_IT}")),
+    "in Jinja": ("x.yaml.j2", templated(f"{NAMESPACE}---\n{IN_IT}").replace(".Release.Name", "n")),
+    "in Markdown": ("x.md", f"```yaml\n{NAMESPACE}---\n{IN_IT}```\n"),
+    "in another block of Markdown": ("x.md", f"```yaml\n{NAMESPACE}```\n```yaml\n{IN_IT}```\n"),
+}
+
+
+@pytest.mark.parametrize(("path", "text"), IN_A_NAMESPACE.values(), ids=IN_A_NAMESPACE)
+def test_what_is_in_a_namespace_with_the_label_is_left_alone(path: str, text: str) -> None:
+    result = migrated(path, text)
+
+    assert result.new_text is None
+    assert {each.status for each in result.located} <= {Status.NOTICE}
+    assert any("gpu-webhook.dev/ignore" in each.reason for each in result.skipped)
+
+
+@pytest.mark.parametrize(("path", "text"), IN_A_NAMESPACE.values(), ids=IN_A_NAMESPACE)
+def test_a_namespace_without_the_label_says_nothing(path: str, text: str) -> None:
+    result = migrated(path, text.replace("gpu-webhook.dev/ignore", "example.com/ignore"))
+
+    assert {Status.FIXABLE, Status.PERSON} & {each.status for each in result.located}
+
+
+def test_a_namespace_that_the_inventory_knows_with_the_label_is_left_alone() -> None:
+    known = Inventory((), namespaces={"old": {"gpu-webhook.dev/ignore": "true"}})
+    result = migrate_text(Source.of_text("x.yaml", IN_IT), Plan(inventory=known))
+
+    assert (result.new_text, result.located) == (None, ())
+
+
+def test_another_namespace_of_the_file_is_not_left_alone() -> None:
+    result = migrated("x.yaml", f"{NAMESPACE}---\n{IN_IT}---\n{IN_IT.replace(': old', ': new')}")
+
+    assert result.new_text is not None
+    assert (result.new_text.count(OLD), result.new_text.count(f"{NEW}: 1")) == (1, 1)
+
+
+LEGACY = DEPLOYMENT.replace(f"        {LABEL}\n", "")
+PATCHED = PATCH.replace(f"      labels:\n        {LABEL}\n", "      labels: {a: b}\n")
+# Each with the files of one folder.
+KUSTOMIZED = {
+    "commonLabels": {
+        "kustomization.yaml": f"resources: [x.yaml]\ncommonLabels:\n  {LABEL}\n",
+        "x.yaml": LEGACY,
+    },
+    "labels of templates": {
+        "kustomization.yaml": (
+            f"resources: [x.yaml]\nlabels:\n- pairs:\n    {LABEL}\n  includeTemplates: true\n"
+        ),
+        "x.yaml": LEGACY,
+    },
+    "labels of selectors": {
+        "kustomization.yml": (
+            f"resources: [x.yaml]\nlabels:\n- pairs:\n    {LABEL}\n  includeSelectors: true\n"
+        ),
+        "x.yaml": LEGACY,
+    },
+    "labels of objects, on a Pod": {
+        "kustomization.yaml": f"resources: [x.yaml]\nlabels:\n- pairs:\n    {LABEL}\n",
+        "x.yaml": BARE,
+    },
+    "a patch": {
+        "kustomization.yaml": (
+            f"resources: [../base]\npatches: [{{path: p.yaml}}]\ncommonLabels:\n  {LABEL}\n"
+        ),
+        "p.yaml": PATCHED,
+    },
+    "an operation": {
+        "kustomization.yaml": (
+            f"resources: [../base]\npatches: [{{path: p.yaml}}]\ncommonLabels:\n  {LABEL}\n"
+        ),
+        "p.yaml": OPERATION,
+    },
+    "a patch in the kustomization": {
+        "kustomization.yaml": (
+            f"commonLabels:\n  {LABEL}\n" + KUSTOMIZATION + textwrap.indent(PATCHED, "    ")
+        ),
+    },
+    "a file in a folder below": {
+        "kustomization.yaml": f"resources: [below/x.yaml]\ncommonLabels:\n  {LABEL}\n",
+        "below/x.yaml": LEGACY,
+    },
+    "the namespace is in another file": {
+        "kustomization.yaml": "resources: [n.yaml, x.yaml]\n",
+        "n.yaml": NAMESPACE,
+        "x.yaml": IN_IT,
+    },
+    "the kustomization names the namespace": {
+        "kustomization.yaml": "namespace: old\nresources: [n.yaml, x.yaml]\n",
+        "n.yaml": NAMESPACE,
+        "x.yaml": LEGACY,
+    },
+    "the kustomization names the namespace anew": {
+        "kustomization.yaml": "namespace: new\nresources: [n.yaml, x.yaml]\n",
+        "n.yaml": NAMESPACE,
+        "x.yaml": LEGACY,
+    },
+    "it labels the namespace": {
+        "kustomization.yaml": f"resources: [n.yaml, x.yaml]\nlabels:\n- pairs:\n    {LABEL}\n",
+        "n.yaml": NAMESPACE.replace(LABEL, "a: b"),
+        "x.yaml": IN_IT,
+    },
+}
+
+
+def written(files: dict[str, str], folder: Path) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("files", KUSTOMIZED.values(), ids=KUSTOMIZED)
+def test_what_a_kustomization_opts_out_is_left_alone(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(files, tmp_path)
+
+    for command in (["scan", "-o", "json"], ["migrate", "--check"], ["migrate", "--write"]):
+        assert main([*command, "-R", "-f", str(folder)]) == 0, command
+    assert {name: (folder / name).read_text() for name in files} == files
+    assert "gpu-webhook.dev/ignore" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("files", KUSTOMIZED.values(), ids=KUSTOMIZED)
+def test_another_label_of_a_kustomization_says_nothing(
+    files: dict[str, str], tmp_path: Path
+) -> None:
+    other = {name: text.replace(LABEL, "a: b") for name, text in files.items()}
+
+    assert main(["migrate", "--check", "-R", "-f", str(written(other, tmp_path))]) > 1
+
+
+def test_a_kustomization_opts_out_nothing_that_it_does_not_name(tmp_path: Path) -> None:
+    files = KUSTOMIZED["commonLabels"] | {"y.yaml": LEGACY}
+    folder = written(files, tmp_path)
+
+    assert main(["migrate", "--write", "-R", "-f", str(folder)]) == 0
+    assert (folder / "x.yaml").read_text() == LEGACY
+    assert NEW in (folder / "y.yaml").read_text()
+
+
+def test_an_overlay_opts_out_its_base_where_it_is_what_is_looked_at(tmp_path: Path) -> None:
+    """Another overlay of the same base may want it."""
+    files = {
+        "base/kustomization.yaml": "resources: [x.yaml]\n",
+        "base/x.yaml": LEGACY,
+        "old/kustomization.yaml": f"resources: [../base]\ncommonLabels:\n  {LABEL}\n",
+    }
+    folder = written(files, tmp_path)
+
+    assert main(["scan", "-k", str(folder / "old")]) == 0
+    assert main(["scan", "-R", "-f", str(folder)]) > 1

@@ -66,10 +66,21 @@ def judge(path: str, asked: Plan) -> Judged:
     except InputError as error:
         return Judged(FileResult(name, error=str(error).removeprefix(f"{name}: ")))
     try:
-        return Judged(_whole(migrate_text(source, asked), source), source)
+        plan = asked if path == STDIN else _with_kustomization(path, asked)
+        return Judged(_whole(migrate_text(source, plan), source), source)
     except Exception as error:  # noqa: BLE001  # one file that we fail on must not stop the others
         what = f"{type(error).__name__}: {error}"
         return Judged(FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})"))
+
+
+def _with_kustomization(path: str, asked: Plan) -> Plan:
+    """The plan with what the file's kustomization leaves alone, unless -k names another."""
+    from webhook.migration import kustomization
+    from webhook.migration.results import OptedOut
+
+    if asked.opted_out != OptedOut():
+        return asked
+    return replace(asked, opted_out=kustomization.opted_out(path))
 
 
 def _whole(result: FileResult, source: Source) -> FileResult:

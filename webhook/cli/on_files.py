@@ -13,7 +13,7 @@ from webhook.cli.environment import Origin, origin
 from webhook.cli.judging import STDIN, Judged, judge_all
 from webhook.cli.progress import LONG
 from webhook.core.errors import InputError
-from webhook.migration.results import FileResult, Plan, Report, Skipped, Status
+from webhook.migration.results import FileResult, OptedOut, Plan, Report, Skipped, Status
 
 if TYPE_CHECKING:
     import argparse
@@ -29,6 +29,11 @@ _OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")  # read where only t
 def plan(args: argparse.Namespace) -> Plan:
     """What is asked of each file. InputError names what there is not."""
     settings = replace(knowledge.settings(args), scope="all-legacy")
+    opted_out = OptedOut()
+    if len(args.kustomize) == 1:  # its files are looked at for its sake
+        from webhook.migration import kustomization
+
+        opted_out = kustomization.opted_out_by(args.kustomize[0])
     return Plan(
         settings,
         knowledge.inventory(args),
@@ -36,6 +41,7 @@ def plan(args: argparse.Namespace) -> Plan:
         codes(args.ignore_rule),
         unsafe=args.unsafe,
         target=(1, int(args.target_version.partition(".")[2])),
+        opted_out=opted_out,
     )
 
 

@@ -19,6 +19,7 @@ from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT, Path, value_at
 from webhook.core.rule import Context
 from webhook.core.workloads import around, objects, templates_of
+from webhook.migration import documents
 from webhook.migration.masks import stands_for_action
 from webhook.migration.yaml_words import is_same
 from webhook.rules import ALL, MANIFEST, POLICY, RULES
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-LEFT_ALONE = "the label gpu-webhook.dev/ignore says to leave the pod alone"
+LEFT_ALONE = (
+    "the label gpu-webhook.dev/ignore (of the pod, its namespace or its kustomization) says to "
+    "leave it alone"
+)
 
 
 @dataclass(slots=True)
@@ -79,12 +83,17 @@ def name_of(obj: Raw) -> str:
 
 
 def _ask_of_object(asked: Asked, obj: Raw, at: Path, plan: Plan) -> None:
+    if is_opted_out_by_others(obj, plan):
+        asked.left_alone.append(at)
+        return
     draft, tracing = Draft(obj), Tracing(obj)
     cx = context(obj, plan)
     listening = _Listening(map(Heeding, MANIFEST), plan, tracing)
     heard = [(listening, engine.run_on_object(listening.rules, obj, cx, draft))]
     places = templates_of(obj, plan.settings)
-    left = [place for place in places if is_left_alone(value_at(obj, place))]
+    left = [
+        place for place in places if plan.opted_out.templates or is_left_alone(value_at(obj, place))
+    ]
     templates = [place for place in places if place not in left]
     asked.left_alone += [Path(at + place) for place in left]
     for rules in (RULES, POLICY):  # policy is asked of what is repaired
@@ -137,6 +146,37 @@ def is_left_alone(pod: Raw) -> bool:
 def is_pod(data: Raw) -> bool:
     """Whether it has the shape of a pod or a pod template."""
     return isinstance(as_map(data.get("spec")).get("containers"), list)
+
+
+def is_opted_out_by_others(obj: Raw, plan: Plan) -> bool:
+    """Whether the object's namespace, or its kustomization, says that nobody touches it."""
+    metadata, said = as_map(obj.get("metadata")), plan.opted_out
+    namespace = said.namespace or metadata.get("namespace") or "default"
+    known = plan.inventory.namespaces if plan.inventory is not None else {}
+    if namespace in said.namespaces or is_opted_out(known.get(str(namespace), {})):
+        return True
+    return said.pods and obj.get("kind") == "Pod"
+
+
+def with_namespaces(plan: Plan, text: str) -> Plan:
+    """The plan with the namespaces that the text itself makes, and labels so."""
+    names = namespaces_left_alone(text)
+    if not names:
+        return plan
+    said = replace(plan.opted_out, namespaces=plan.opted_out.namespaces | names)
+    return replace(plan, opted_out=said)
+
+
+def namespaces_left_alone(text: str, *, label: bool = False) -> frozenset[str]:
+    """The names of the namespaces in a text that have the label, or get it from elsewhere."""
+    if "Namespace" not in text or not (label or IGNORE in text):
+        return frozenset()
+    found = (obj for each in documents.read(text).documents for _, obj in objects(each.data))
+    return frozenset(
+        str(as_map(obj.get("metadata")).get("name"))
+        for obj in found
+        if obj.get("kind") == "Namespace" and (label or is_left_alone(obj))
+    )
 
 
 class Heeding:

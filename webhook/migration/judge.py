@@ -23,6 +23,7 @@ from webhook.migration.asking import (
     Tracing,
     context,
     is_left_alone,
+    is_opted_out_by_others,
     is_pod,
     name_of,
 )
@@ -187,11 +188,15 @@ class _Judge:
     fragment: bool = False
 
     def ask(self, obj: Raw) -> None:
+        if is_opted_out_by_others(obj, self.plan):
+            self.judged.left_alone.append(self.at)
+            return
         draft, tracing = Draft(obj), Tracing(obj)
         cx = context(obj, self.plan)
         places = templates_of(obj, self.plan.settings)
         rest = [(at, part) for at, part in shapes(obj) if not _meets(at, places)]
-        left = [place for place in places if is_left_alone(value_at(obj, place))]
+        all_left = self.plan.opted_out.templates
+        left = [place for place in places if all_left or is_left_alone(value_at(obj, place))]
         self.judged.left_alone += [Path((*self.at, *place)) for place in left]
         asked = self._rules(_elsewhere([at for at, _ in rest]), self.at, tracing)
         self._note(engine.run_on_object(asked, obj, cx, draft), asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from webhook.core.errors import InputError
+from webhook.core.modes import is_opted_out
 from webhook.core.pod import as_items, as_map
+from webhook.migration.asking import namespaces_left_alone
+from webhook.migration.results import OptedOut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")  # in kustomize's order
 _FOLDERS = ("resources", "bases", "components")  # files or folders; bases are of before 2.1
@@ -44,6 +48,48 @@ def parts(folder: str) -> Parts:
     _visit(folder, found, set())
     found.files = list(dict.fromkeys(found.files))
     return found
+
+
+def opted_out(file: str) -> OptedOut:
+    """What the kustomization that names this file, in its folder or above, leaves alone with it."""
+    here = os.path.abspath(file)  # noqa: PTH100  # a link is named as it is
+    for above in Path(here).parents:
+        name = next((each for each in NAMES if Path(above, each).is_file()), "")
+        if name:
+            with suppress(InputError):  # it is said where the kustomization itself is looked at
+                said = _read(str(above / name))
+                names = {os.path.normpath(above / each) for each in (name, *_named(said))}
+                if here in names:
+                    return _opted_out(said, filter(os.path.isfile, sorted(names)))
+            break
+        if Path(above, ".git").exists():
+            break
+    return OptedOut()
+
+
+def opted_out_by(folder: str) -> OptedOut:
+    """What the kustomization in this folder leaves alone in all that it is built on."""
+    return _opted_out(_read(_file_of(folder)), parts(folder).files)
+
+
+def _opted_out(kustomization: dict[str, Any], files: Iterable[str]) -> OptedOut:
+    """By the labels that it gives to objects, and by the namespace that it puts them into."""
+    everywhere = is_opted_out(as_map(kustomization.get("commonLabels")))
+    objects = templates = everywhere
+    for _, given in as_items(kustomization.get("labels")):
+        if is_opted_out(as_map(given.get("pairs"))):
+            objects = True
+            templates |= any(given.get(each) for each in ("includeSelectors", "includeTemplates"))
+    namespaces: set[str] = set()
+    for file in files:
+        with suppress(OSError), Path(file).open("rb") as opened:
+            text = opened.read(_LARGEST).decode(errors="replace")
+            namespaces |= namespaces_left_alone(text, label=objects)
+    namespace = kustomization.get("namespace")
+    given_to_all = namespace if isinstance(namespace, str) else ""
+    if namespaces and given_to_all:  # it names the namespace itself, too
+        namespaces.add(given_to_all)
+    return OptedOut(frozenset(namespaces), given_to_all, pods=objects, templates=templates)
 
 
 def _visit(folder: str, found: Parts, seen: set[str]) -> None:

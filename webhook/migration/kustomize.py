@@ -23,8 +23,13 @@ from webhook.core.text_patterns import find
 from webhook.core.walk import walk
 from webhook.core.workloads import TEMPLATES, tokens
 from webhook.migration import documents, kustomization, template_actions
-from webhook.migration.asking import LEFT_ALONE, context, is_left_alone, name_of
-from webhook.migration.habits import line_end
+from webhook.migration.asking import (
+    LEFT_ALONE,
+    context,
+    is_left_alone,
+    is_opted_out_by_others,
+    name_of,
+)
 from webhook.migration.judge import below, shapes
 from webhook.migration.mentions import mentions
 from webhook.migration.nodes import Scalar
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
     from webhook.core.edits import Edit
     from webhook.core.findings import Finding
     from webhook.migration.documents import Document
-    from webhook.migration.results import Plan, Replacement
+    from webhook.migration.results import Place, Plan, Replacement
     from webhook.migration.source import Source
 
     Raw = dict[str, Any]
@@ -118,6 +123,7 @@ class _Work:
     replacements: list[Replacement] = field(default_factory=list)
     located: list[Located] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    left_alone: list[Place] = field(default_factory=list)
 
     def written_out(self, holder: Document, at: Path) -> None:
         """A patch that stands as text in the kustomization."""
@@ -137,11 +143,11 @@ class _Work:
             said = _of_operations(document.data, self.plan)
         else:
             said = _of_object(document.data, self.plan)
-        left = _left_alone(document.data)
+        left = _left_alone(document.data, self.plan)
         for at in left:
-            start = document.place(at)[0]
-            place = self.source.place(start, line_end(self.source.text, start))
-            self.skipped.append(Skipped(LEFT_ALONE, place))
+            place = self.source.place(*document.place(at))
+            self.left_alone.append(place)
+            self.skipped.append(Skipped(LEFT_ALONE, self.source.first_line(place)))
         found = [
             each
             for each in said
@@ -183,7 +189,8 @@ class _Work:
 
     def result(self) -> FileResult:
         new_text = apply(self.source.text, self.replacements)
-        found = [*self.located, *mentions(self.source, self.plan, self.located)]
+        more = mentions(self.source, self.plan, self.located, left_alone=self.left_alone)
+        found = [*self.located, *more]
         found.sort(key=lambda each: (each.place.line, each.place.column, each.code))
         source = self.source
         changed = new_text if new_text != source.text else None
@@ -236,8 +243,10 @@ class _Said:
     object: str = ""
 
 
-def _left_alone(data: Any) -> list[Path]:
+def _left_alone(data: Any, plan: Plan) -> list[Path]:
     """The pods in a patch whose label says so; the whole patch if an operation sets the label."""
+    if plan.opted_out.templates or is_opted_out_by_others(as_map(data), plan):
+        return [ROOT]
     for _, operation in as_items(data):
         way = tokens(str(operation.get("path", "")))
         made: Any = operation.get("value")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from webhook.core import text_patterns
 from webhook.migration import template_actions
+from webhook.migration.asking import with_namespaces
 from webhook.migration.fences import fences, odd_backticks
-from webhook.migration.mentions import mentions
 from webhook.migration.regions import Region, here_documents, manifests, split
 from webhook.migration.results import Located, Status
 from webhook.migration.templated import AMOUNTS, Done, stable
@@ -58,6 +58,8 @@ def migrate(source: Source, plan: Plan) -> FileResult:
 
 
 def _migrate(source: Source, plan: Plan) -> FileResult:
+    for fence in fences(source.text):
+        plan = with_namespaces(plan, source.text[fence.start : fence.end])
     done = Done(source, plan, template_actions.Template(source.text, [], []), prose=True)
     odd = odd_backticks(source.text)
     if odd is None:
@@ -65,7 +67,7 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
             region = Region(fence.start, fence.end)
             if _is_of_interest(source, region, plan):
                 _add(done, region, fence.language)
-    more = list(mentions(source, plan, done.located, prose=True))
+    more = done.mentions(prose=True)
     if odd is not None and any(_is_key(source.text, each, source) for each in more):
         place = source.place(odd, odd + 3)
         more.append(Located(more[0].code, _ODD, Status.PERSON, place))

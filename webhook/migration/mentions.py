@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from webhook.core.text_patterns import Match
-    from webhook.migration.results import Plan
+    from webhook.migration.results import Place, Plan
     from webhook.migration.source import Source
 
 _YAML_COMMENT = re.compile(r"(?:^|\s)#")
@@ -29,13 +29,21 @@ _VERSIONS = frozenset({"dead-api-version", "dead-batch-version", "removed-api"})
 
 
 def mentions(
-    source: Source, plan: Plan, known: Iterable[Located], *, prose: bool = False
+    source: Source,
+    plan: Plan,
+    known: Iterable[Located],
+    *,
+    prose: bool = False,
+    left_alone: Iterable[Place] = (),
 ) -> Iterator[Located]:
     """What the patterns find on lines of which nothing is said yet.
 
-    In `prose` and in comments it is worth knowing; elsewhere a person must look.
+    In `prose` and in comments it is worth knowing; elsewhere a person must look. Nothing is said of
+    what is left alone.
     """
     said = set(_lines_said(source, known))
+    for each in left_alone:
+        said.update(range(each.line, each.end_line + 1))
     comments = [found.span() for found in _TEMPLATE_COMMENT.finditer(source.text)]
     comments += [found.span() for found in _HTML_COMMENT.finditer(source.text)]
     records = [found.span() for found in _RECORD.finditer(source.text)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.findings import Severity
 from webhook.core.workloads import objects
 from webhook.migration import documents, verify
-from webhook.migration.asking import LEFT_ALONE, Asked, Names, Said, ask
+from webhook.migration.asking import LEFT_ALONE, Asked, Names, Said, ask, with_namespaces
 from webhook.migration.habits import line_end
 from webhook.migration.judge import judge, place_of
 from webhook.migration.mentions import mentions
@@ -82,6 +82,7 @@ class _Work:
 def migrate_manifests(source: Source, plan: Plan) -> FileResult:
     """YAML and JSON."""
     stream = documents.read(source.text, json=source.kind == "json")
+    plan = with_namespaces(plan, source.text)
     works = [_Work(each, _ask(each, plan)) for each in stream.documents]
     for work in works:
         try:
@@ -90,7 +91,11 @@ def migrate_manifests(source: Source, plan: Plan) -> FileResult:
             work.refuse(error.reason, (error.start, error.end))
     new_text = _verified(source, stream, works, plan)
     located = [each for work in works for each in _located(source, work)]
-    located += mentions(source, plan, [*located, *_spoken_of(source, works)])
+    left_alone = [
+        source.place(*work.document.place(at)) for work in works for at in work.asked.left_alone
+    ]
+    spoken_of = [*located, *_spoken_of(source, works)]
+    located += mentions(source, plan, spoken_of, left_alone=left_alone)
     return FileResult(
         source.path,
         source.kind,

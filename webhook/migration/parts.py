@@ -19,7 +19,6 @@ from webhook.core.modes import IGNORE
 from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
 from webhook.migration import documents, template_actions
-from webhook.migration.habits import line_end
 from webhook.migration.judge import HARMLESS, OF_OBJECTS, judge
 from webhook.migration.labels_in_sight import NOT_IN_SIGHT, LabelsInSight, is_of_old
 from webhook.migration.made_annotations import made_annotations
@@ -132,9 +131,10 @@ class _Part:
             self.only = frozenset({"none"})
             made = [self._make(view, each) for view in views for each in view.documents]
         hidden = any(each.hidden for each in made)
-        left = {each.document.place(at)[0] for each in made for at in each.judged.left_alone}
-        alone = [self.source.place(at, line_end(self.source.text, at)) for at in sorted(left)]
-        return Outcome(self._replacements(made), self._located(made), "", hidden, alone)
+        left = {each.document.place(at) for each in made for at in each.judged.left_alone}
+        alone = [self.source.place(*each) for each in sorted(left)]
+        located = [each for each in self._located(made) if not any(map(each.is_in, alone))]
+        return Outcome(self._replacements(made), located, "", hidden, alone)
 
     # -- the ways in which the template can turn out
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from webhook.migration import template_actions
 from webhook.migration.markdown import add_here_documents
-from webhook.migration.mentions import mentions
 from webhook.migration.regions import Region
 from webhook.migration.templated import Done, stable
 
@@ -30,7 +29,7 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
     done = Done(source, plan, template_actions.Template(source.text, [], []), prose=True)
     if is_shell(source):
         add_here_documents(done, Region(0, len(source.text)))
-    return done.result(mentions(source, plan, done.located))
+    return done.result()
 
 
 def is_shell(source: Source) -> bool:

@@ -57,6 +57,11 @@ class Located:
     object: str = ""  # as `Deployment/name`
     fix: tuple[Replacement, ...] = ()
 
+    def is_in(self, place: Place) -> bool:
+        """Whether it begins there."""
+        begins = (self.place.line, self.place.column)
+        return (place.line, place.column) <= begins < (place.end_line, place.end_column)
+
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -107,6 +112,16 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class OptedOut:
+    """What is left alone for the label of something else: a namespace, or a kustomization's."""
+
+    namespaces: frozenset[str] = frozenset()
+    namespace: str = ""  # which the kustomization gives to all objects
+    pods: bool = False  # the kustomization gives the label to all Pods
+    templates: bool = False  # and to all pod templates
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What is asked for: the scope of this road is always `all-legacy`."""
 
@@ -116,6 +131,7 @@ class Plan:
     ignored: Sequence[str] = ()  # codes of rules that are not asked
     unsafe: bool = False
     target: tuple[int, int] = (1, 36)  # the Kubernetes that the manifests are for
+    opted_out: OptedOut = OptedOut()
 
     def asks(self, code: str) -> bool:
         """Whether the rule with this code is asked."""

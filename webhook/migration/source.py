@@ -84,6 +84,12 @@ class Source:
         """The place between two indexes. A line ends with its newline, as for editors and git."""
         return Place(*self._position(start), *self._position(max(start, end)))
 
+    def first_line(self, place: Place) -> Place:
+        """The place up to the end of its first line."""
+        at = self.index(place.line, place.column)
+        end = self.text.find("\n", at)
+        return self.place(at, len(self.text) if end < 0 else end - (self.text[end - 1] == "\r"))
+
     def _position(self, at: int) -> tuple[int, int]:
         line = bisect_right(self._starts, at)
         return line, at - self._starts[line - 1] + 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
 from webhook.migration import lines, template_actions
-from webhook.migration.asking import LEFT_ALONE
+from webhook.migration.asking import LEFT_ALONE, with_namespaces
 from webhook.migration.mentions import holds_configuration, mentions
 from webhook.migration.parts import migrate_part
 from webhook.migration.regions import Region, manifests, split
@@ -35,7 +35,7 @@ from webhook.rules import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from webhook.migration.results import Located, Plan, Replacement
+    from webhook.migration.results import Located, Place, Plan, Replacement
     from webhook.migration.template_actions import Template
 
 # What is said of the amounts of one container.
@@ -60,6 +60,7 @@ def migrate(source: Source, plan: Plan) -> FileResult:
 
 def _migrate(source: Source, plan: Plan) -> FileResult:
     template = template_actions.read(source.text)
+    plan = with_namespaces(plan, template.blanked)
     done = Done(source, plan, template)
     for region in _regions(template):
         done.add(region)
@@ -67,7 +68,7 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
         done = Done(source, plan, template, _BY_THEMSELVES)
         for region in _regions(template):
             done.add(region)
-    return done.result(mentions(source, plan, done.located))
+    return done.result()
 
 
 @dataclass(slots=True)
@@ -81,6 +82,7 @@ class Done:
     replacements: list[Replacement] = field(default_factory=list)
     located: list[Located] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    left_alone: list[Place] = field(default_factory=list)  # nothing is said of what is in them
     hidden: bool = False
     prose: bool = False  # much of it is no manifest, and that is no mistake
 
@@ -105,8 +107,12 @@ class Done:
                 place = self.source.place(region.start, region.end)
                 why = f"{outcome.why}; {LEFT_ALONE}" if is_left else outcome.why
                 self.skipped.append(Skipped(why, place))
+                self.left_alone += [place] if is_left else []
         else:
-            self.skipped += [Skipped(LEFT_ALONE, place) for place in outcome.left_alone]
+            self.left_alone += outcome.left_alone
+            self.skipped += [
+                Skipped(LEFT_ALONE, self.source.first_line(place)) for place in outcome.left_alone
+            ]
             settings = self.plan.settings
             outcome.located += lines.not_indented(self.source, template, region, settings)
         self.hidden = self.hidden or outcome.hidden
@@ -115,10 +121,15 @@ class Done:
         self.replacements += outcome.replacements
         self.located += outcome.located
 
-    def result(self, more: Iterable[Located] = ()) -> FileResult:
-        """The file with all that was found and done."""
+    def mentions(self, *, prose: bool = False) -> list[Located]:
+        """What is legacy where no rule could look."""
+        left = self.left_alone
+        return list(mentions(self.source, self.plan, self.located, prose=prose, left_alone=left))
+
+    def result(self, more: Iterable[Located] | None = None) -> FileResult:
+        """The file with all that was found and done; `more` instead of what is mentioned."""
         new_text = apply(self.source.text, self.replacements)
-        found = (*self.located, *more)
+        found = (*self.located, *(self.mentions() if more is None else more))
         return FileResult(
             self.source.path,
             self.source.kind,
