@@ -57,6 +57,16 @@ def test_words_that_come_back_are_taken_out_again() -> None:
     assert updated(now, stored) == stored
 
 
+def test_the_note_stays_where_the_pod_does() -> None:
+    """In a second round, beside a LimitRange, a rule may have found nothing left to repair."""
+    stored = repaired(legacy_pod())
+    assert stored["metadata"]["annotations"][REPAIRED] == "GPU101,GPU106,GPU201"
+    stored["metadata"]["annotations"][REPAIRED] = "GPU101"
+    now = copy.deepcopy(stored)
+    now["spec"]["containers"][0]["resources"]["limits"][LEGACY] = "2"
+    assert updated(now, stored) == stored
+
+
 @pytest.mark.parametrize(
     ("stored", "more"),
     [

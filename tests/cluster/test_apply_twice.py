@@ -21,10 +21,12 @@ from tests.cluster.pods import (
     expression,
     limits_of,
     modern,
+    named,
     pod,
     required,
 )
 from tests.cluster.scheduling import node_of
+from tests.cluster.test_limit_range import ranged
 from tests.cluster.webhook import ROOT, WebhookServer
 
 if TYPE_CHECKING:
@@ -293,6 +295,65 @@ def test_a_pod_stored_under_a_legacy_name_is_never_changed(
     assert (again.returncode, changed.returncode) == (0, 0), again.stderr + changed.stderr
     assert limits_of(cluster.client.get("Pod", "pod", namespace)) == [{ALPHA: "1"}]
     assert {call.is_about[1] for call in webhook.calls(namespace)} == {"other"}
+
+
+RANGES: dict[str, list[Json]] = {
+    "a default of 1": [{"default": {ALPHA: "1"}}],
+    "a default of 2": [{"default": {ALPHA: "2"}}],
+    "a default of 0": [{"default": {ALPHA: "0"}}],
+    "a max": [{"max": {ALPHA: "4"}}],
+    "a default of 0 beside a max": [{"default": {ALPHA: "0"}, "max": {ALPHA: "4"}}],
+    "two, of which the annotation names one": [
+        {"default": {"cpu": "1"}}, {"default": {ALPHA: "1"}}, {"default": {"memory": "1Gi"}}
+    ],
+    "a default under the name of today": [{"default": {NVIDIA: "1"}}],
+    "a default of 0 under the name of today": [{"default": {NVIDIA: "0"}}],
+    "a default of a slice": [{"default": {"nvidia.com/mig-1g.10gb": "1"}}],
+    "a default under both names": [{"default": {ALPHA: "1", NVIDIA: "1"}}],
+}  # fmt: skip
+RANGED = {
+    "one GPU": pod(alpha(1)),
+    "two GPUs": pod(alpha(2)),
+    "half a GPU": pod(alpha("500m")),
+    "a request alone": pod(container(requests={ALPHA: 1})),
+    "a container that says nothing": pod(alpha(1), container("other")),
+    "a container of no GPU": pod(alpha(1), alpha(0, name="other")),
+    "an init container": pod(alpha(2), initContainers=[alpha(1, name="init")]),
+    "no GPU": pod(alpha(0)),
+    "both names": pod(container(limits={ALPHA: 2, NVIDIA: 1})),
+    "a pod of today": pod(modern(1)),
+    "tolerations in the annotation": pod(modern(1), annotations={TOLERATIONS: TOLERATES}),
+    "everything": EVERYTHING,
+}
+
+
+@pytest.mark.parametrize("ranges", RANGES.values(), ids=RANGES)
+@sides
+def test_a_limit_range_of_the_legacy_name_does_not_stand_in_the_way(  # a table
+    ranges: list[Json],
+    side: tuple[str, ...],
+    cluster: ControlPlane,
+    namespace: str,
+    webhook: Recorder,
+) -> None:
+    """What LimitRanger adds is stored with an amount of 0: it is no word of an author."""
+    ranged(cluster, namespace, *ranges)
+    wrong = {}
+    for number, (called, shape) in enumerate(RANGED.items()):
+        what = named(shape, f"pod-{number}")
+        first = run(cluster, namespace, what, "apply", *side)
+        if "usage per Container is" in first.stderr:
+            continue  # of a max, without us as with us
+        made = cluster.client.get("Pod", f"pod-{number}", namespace)
+        diff = run(cluster, namespace, what, "diff", *side)
+        again = [run(cluster, namespace, what, "apply", *side) for _ in range(2)]
+        after = cluster.client.get("Pod", f"pod-{number}", namespace)
+        if [first.returncode, diff.returncode, *(each.returncode for each in again)] != [0] * 4:
+            wrong[called] = diff.stdout + diff.stderr + again[0].stderr
+        if _settled(made) != _settled(after):
+            wrong[called] = f"{made} became {after}"
+    assert wrong == {}
+    assert webhook.calls(namespace)
 
 
 def test_updates_without_a_legacy_word_never_reach_us(

@@ -349,6 +349,62 @@ def test_a_pod_stored_under_a_legacy_name_stays() -> None:
     assert again.pod(other, live, RULES, K80).patch == []
 
 
+def with_defaults(manifest: Raw, default: Raw, tool: Any, *, is_said: bool) -> Raw:
+    """Give the stored pod where LimitRanger adds these amounts, before and after we repair it."""
+    made: Raw = tool(copy.deepcopy(manifest), manifest)
+    said: list[str] = []
+    for _ in range(2):
+        for each in made["spec"]["containers"]:
+            limits = each.setdefault("resources", {}).setdefault("limits", {})
+            requests = each["resources"].setdefault("requests", {})
+            for name in default.keys() - limits.keys() - requests.keys():
+                limits[name] = requests[name] = default[name]
+                said += [f"{name} {part} for container {each['name']}" for part in PARTS]
+            for name in limits.keys() - requests.keys():  # as the API server does
+                requests[name] = limits[name]
+        if said and is_said:
+            text = "LimitRanger plugin set: " + "; ".join(said)
+            made["metadata"].setdefault("annotations", {})["kubernetes.io/limit-ranger"] = text
+        run(RULES, made, K80)
+    return made
+
+
+PARTS = ("limit", "request")
+BESIDE = pod(container(), container({}, name="other"))
+
+
+@pytest.mark.parametrize("is_said", [True, False], ids=["said", "not said"])
+@pytest.mark.parametrize(
+    "default",
+    [
+        {LEGACY: "1"},
+        {LEGACY: "0"},
+        {GPU: "1"},
+        {GPU: "0"},
+        {"nvidia.com/mig-1g.10gb": "1"},
+        {LEGACY: "1", GPU: "1"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "manifest", [PODS["one GPU"], PODS["half a GPU"], BESIDE, EVERYTHING],
+    ids=["one GPU", "half a GPU", "a container beside", "everything"],
+)  # fmt: skip
+@tools
+def test_the_same_pod_comes_to_what_is_stored_beside_defaults_of_a_limit_range(
+    manifest: Raw, default: Raw, tool: Any, *, is_said: bool
+) -> None:
+    live = with_defaults(manifest, default, tool, is_said=is_said)
+    assert sent_again(manifest, live, K80, tool)["spec"] == live["spec"]
+
+
+@tools
+def test_another_amount_is_sent_as_it_is_beside_the_default_of_a_limit_range(tool: Any) -> None:
+    live = with_defaults(pod(), {LEGACY: "1"}, tool, is_said=True)
+    now = sent_again(pod(container({LEGACY: "2"})), live, K80, tool)
+    assert now["spec"]["containers"][0]["resources"]["limits"] == {GPU: "2"}
+
+
 def test_words_that_were_let_pass_are_let_pass_again() -> None:
     """The annotation was left alone when the pod was made; the resource is new in the manifest."""
     warned = replace(K80, modes=Modes(rules={"GPU106": Mode.WARN}))

@@ -39,6 +39,8 @@ def test_an_update_counts_where_it_brings_a_word_or_loses_a_toleration_of_ours()
     resource, *_, annotation, toleration = updates
     assert "object.spec.containers" in resource
     assert '"old/gpu"' in resource
+    assert resource.startswith("object.spec != oldObject.spec")
+    assert 'c.resources.limits[k] != "0"' in expression.partition("!(oldObject.spec.cont")[2]
     assert '!(has(oldObject.metadata.annotations) && "scheduler.alpha' in annotation
     assert 't.key in ["nvidia.com/gpu", "nvidia.com/gpu.shared", "team"]' in toleration
     assert "!(has(object.spec.tolerations)" in toleration

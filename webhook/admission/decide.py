@@ -20,7 +20,7 @@ from webhook.core.engine import run
 from webhook.core.findings import Severity, is_legacy
 from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.pod import as_map
-from webhook.core.repaired import annotate
+from webhook.core.repaired import annotate, is_noted
 from webhook.core.rule import Context
 from webhook.core.workloads import is_known_kind
 from webhook.telemetry.metrics import NONE, OTHER, decisions_of
@@ -241,8 +241,15 @@ class Decider:
         return replace(outcome, word="patched", patch=patch)
 
     def _annotated(self, review: Review, obj: dict[str, Any], verdict: Verdict) -> Verdict:
-        """The verdict with the note on the object; a subresource has no annotations of its own."""
+        """The verdict with the note on the object; a subresource has no annotations of its own.
+
+        An update that comes to what is stored keeps the note that is there: its words may have been
+        repaired in more rounds then, by other rules.
+        """
         if not self.settings.messages.annotation or review.request.get("subResource"):
+            return verdict
+        stored = as_map(review.request.get("oldObject"))
+        if is_noted(obj) and obj.get("spec") == stored.get("spec"):
             return verdict
         note = annotate(obj, verdict.findings)
         return replace(verdict, patch=[*verdict.patch, *note])

@@ -18,6 +18,7 @@ from webhook.core.errors import EditError
 from webhook.core.findings import Verdict
 from webhook.core.leaves import Leaves, changes
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
+from webhook.core.limit_ranger import Origins
 from webhook.core.pod import KINDS, Pod
 from webhook.core.pointer import ROOT
 from webhook.core.stored import PLACEMENT, agrees, as_it_was, is_still_right, model_labels
@@ -41,16 +42,18 @@ def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
     """Translate the legacy words that this update of a pod brings, and nothing else.
 
     Nearly nothing of a pod may change. If the words say what is stored, the stored spec is sent; if
-    not, the API server sees what they say today, and refuses it. A pod that is stored under a
-    legacy name was made while nobody repaired it, and stays as it is.
+    not, the API server sees what they say today, and refuses it. A pod that is stored with an
+    amount under a legacy name was made while nobody repaired it, and stays as it is. An amount of 0
+    says nothing of that: LimitRanger and its repair leave it (rules/legacy_resource.py).
     """
     stored = Pod(old)
-    if stored.names_legacy_resource(cx.settings):
+    if stored.asks_under_legacy_name(cx.settings):
         return Verdict((), obj, [])
     as_then, then, draft = as_it_was(cx, stored), Leaves(old), Draft(obj)
     at_work = _at_work(rules, old, as_then)
     touched = _touched(obj, at_work, cx)
-    ours = _unwritten(Leaves(obj), then, touched, Authors(obj), cx.settings)
+    found = _unwritten(Leaves(obj), then, touched, Authors(obj), cx.settings)
+    ours = _without_defaults(found, stored, cx.settings)
     author, trial = _taken_apart(draft, ROOT, ours)
     run(rules, trial, as_then, patched=False)
     verdict = run(at_work, obj, cx, draft=draft, patched=False)
@@ -58,7 +61,8 @@ def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
     _keep_fields(draft, ours)
     now, tried = Leaves(obj), Leaves(trial)
     made = {**changes(author, now.values), **changes(author, tried.values), **ours}
-    keys = [key for key in {**made, _TOLERATIONS: None} if key[0] == "spec"]
+    zeros = (key for key in now.values if key[-1] in cx.settings.legacy_resources)
+    keys = [key for key in (*made, *zeros, _TOLERATIONS) if key[0] == "spec"]
     if agrees(Pod(trial), stored, keys, (tried, then), as_then):
         _restore(draft, ROOT, then, [*keys, *_placement(now), *_placement(then)])
     return replace(verdict, patch=draft.patch())
@@ -178,10 +182,20 @@ def _unwritten(
     }
 
 
+def _without_defaults(ours: dict[Key, Any], stored: Pod, settings: Settings) -> dict[Key, Any]:
+    """What is ours but for amounts that LimitRanger set: an author's amount wins over them."""
+    added = Origins.of(stored).claimed
+    return {
+        key: value
+        for key, value in ours.items()
+        if key[-1] in settings.legacy_resources or key[4:] not in added.get((key[1], key[2]), ())
+    }
+
+
 def _is_of_words(key: Key, settings: Settings) -> bool:
     match _unit(key):
         case (_, _, _, "resources"):
-            return settings.is_gpu(key[-1])
+            return settings.is_gpu(key[-1]) or key[-1] in settings.legacy_resources
         case ("placement",):
             return key[1] == "affinity" or key[-1] in model_labels(settings)
         case ("fields",):

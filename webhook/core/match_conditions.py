@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.accounts import SYSTEM_GROUPS, SYSTEM_PREFIXES, SYSTEM_USERS
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
+from webhook.core.pod import SECTIONS
 from webhook.core.record import ANNOTATION
 from webhook.core.settings import Settings
 from webhook.core.workloads import TEMPLATES, custom_kinds, tokens
@@ -166,12 +166,15 @@ def _concerns_gpus(settings: Settings, pod: str) -> str:
 def _brings_legacy_words(settings: Settings) -> str:
     """Whether an update has what the repair of the stored pod took away, or lacks what it added.
 
-    All repairs but those of the tolerations are made only where a legacy resource is named.
+    All repairs but those of the tolerations are made only where a legacy resource is named. An
+    amount of 0 may be stored, and then any other change of the spec comes to us.
     """
     there, gone = "object", "oldObject"
+    named = _names_resource(there, settings.legacy_resources)
+    stored = _names_resource(gone, settings.legacy_resources, above_zero=True)
     brought = [
-        f"({word(there)}\n  && !{word(gone)})"
-        for word in (partial(_names_resource, names=settings.legacy_resources), _in_tolerations)
+        f"({there}.spec != {gone}.spec\n  && {named}\n  && !{stored})",
+        f"({_in_tolerations(there)}\n  && !{_in_tolerations(gone)})",
     ]
     taints = (each.key for each in settings.taints)
     names = (settings.gpu_resource, *settings.gpu_resources, *taints)
@@ -196,16 +199,17 @@ def _named(value: str, names: Iterable[str]) -> list[str]:
     return tests
 
 
-def _names_resource(pod: str, names: Iterable[str]) -> str:
-    tests = _named("k", names)
-    return (
-        f"{_CONTAINERS.format(pod=pod)}.exists(c, has(c.resources) && (\n"
-        f"  {_has_key('limits', tests)}\n  || {_has_key('requests', tests)}))"
-    )
+def _names_resource(pod: str, names: Iterable[str], *, above_zero: bool = False) -> str:
+    test = " || ".join(_named("k", names))
+    sections = "\n  || ".join(_has_key(each, test, above_zero=above_zero) for each in SECTIONS)
+    return f"{_CONTAINERS.format(pod=pod)}.exists(c, has(c.resources) && (\n  {sections}))"
 
 
-def _has_key(section: str, tests: Iterable[str]) -> str:
-    return f"(has(c.resources.{section}) && c.resources.{section}.exists(k, {' || '.join(tests)}))"
+def _has_key(section: str, test: str, *, above_zero: bool) -> str:
+    at = f"c.resources.{section}"
+    if above_zero:  # the API server writes a quantity of nothing as "0"
+        test = f'({test}) && {at}[k] != "0"'
+    return f"(has({at}) && {at}.exists(k, {test}))"
 
 
 def _in_map(holder: str, member: str, key: str) -> str:

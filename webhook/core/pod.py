@@ -195,15 +195,6 @@ class Pod:
             requirement.get("key") == label for _, requirement in node_requirements(node_affinity)
         )
 
-    def names_legacy_resource(self, settings: Settings) -> bool:
-        """True if a container names a legacy GPU resource, with whatever amount."""
-        return any(
-            name in section
-            for container in self.containers
-            for section in (container.limits, container.requests)
-            for name in settings.legacy_resources
-        )
-
     def asks_under_legacy_name(self, settings: Settings) -> bool:
         """True if a container wants GPUs under a name that no node offers: it can never run."""
         return any(

@@ -58,6 +58,11 @@ def annotate(obj: dict[str, Any], findings: Iterable[Finding]) -> list[Operation
     return draft.patch()
 
 
+def is_noted(obj: Mapping[str, Any]) -> bool:
+    """Whether the object carries codes that we wrote before."""
+    return bool(_earlier(obj))
+
+
 def _earlier(obj: Mapping[str, Any]) -> tuple[str, ...]:
     """The codes that we wrote before; none if whoever sent the object wrote the annotation.
 

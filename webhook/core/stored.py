@@ -10,13 +10,14 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from webhook.core import quantity
 from webhook.core.canonical import canonical
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pod import PREFERRED, REQUIRED, as_items, as_map
 from webhook.core.settings import MODEL_PROFILES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.core.leaves import Key, Leaves
     from webhook.core.pod import Pod
@@ -67,13 +68,25 @@ def agrees(
         if key == ("spec", "tolerations"):
             if not _tolerated(now.get(key), then.get(key), cx.settings):
                 return False
-        elif now.get(key) != then.get(key):
+        elif _said(key, now, cx.settings) != _said(key, then, cx.settings):
             return False
     keys = model_labels(cx.settings)
     selectors = _selector(made), _selector(stored)
     return _says_no_more(
         _required(made) or [_ANY], _required(stored) or [_ANY], keys, selectors
     ) and _says_no_more(_preferred(made), _preferred(stored), keys)
+
+
+def _said(key: Key, values: Mapping[Key, Any], settings: Settings) -> Any:
+    """What stands here. The API server copies a limit to a request that is not there.
+
+    An amount of 0 GPUs says nothing: beside another one it is LimitRanger's (legacy_resource.py).
+    """
+    if key[3:4] != ("resources",):
+        return values.get(key)
+    value = values.get(key, values.get((*key[:4], "limits", *key[5:])))
+    of_gpus = settings.is_gpu(key[-1]) or key[-1] in settings.legacy_resources
+    return None if of_gpus and quantity.parse(value) == 0 else value
 
 
 def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
