@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import errno
 import os
 import shutil
 import ssl
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from tests.certs.dated import DAY, dated
+from webhook import files
 from webhook.certs import development
 from webhook.certs.context import ServingContext
 from webhook.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Reports(list[tuple[str, str]]):
@@ -106,6 +114,102 @@ def test_a_broken_pair_is_reported_once_and_the_last_good_one_stays(
     assert [level for level, _ in reports] == ["error"]
     assert "last good" in reports[0][1]
     assert handshake(it.context, live / "ca.crt")
+
+
+CERT, KEY = "tls.crt", "tls.key"
+
+
+def _der(text: bytes) -> bytes:
+    return base64.b64decode(b"".join(text.strip().splitlines()[1:-1]))
+
+
+def _encrypted(text: bytes) -> bytes:
+    key = serialization.load_pem_private_key(text, password=None)
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"secret"),
+    )
+
+
+# Which file, what is made of (certificate, key, CA), and what must be said.
+FAULTS: dict[str, tuple[str, Callable[[bytes, bytes, bytes], bytes], str]] = {
+    "no PEM": (CERT, lambda *_: b"nonsense", "is no PEM: there is no line -----BEGIN CERT"),
+    "no PEM, the key": (KEY, lambda *_: b"nonsense", "is no PEM: there is no line -----BEGIN PRI"),
+    "bytes": (CERT, lambda *_: bytes(range(255, 0, -1)), "is no PEM"),
+    "empty": (CERT, lambda *_: b"\n", "is empty"),
+    "empty, the key": (KEY, lambda *_: b"", "is empty"),
+    "DER": (CERT, lambda cert, _, __: _der(cert), "is DER, and PEM is needed; convert it: openssl"),
+    "DER, the key": (KEY, lambda _, key, __: _der(key), "is DER, and PEM is needed"),
+    "encoded twice": (CERT, lambda cert, _, __: base64.b64encode(cert), "encoded twice"),
+    "cut short": (CERT, lambda cert, _, __: cert[:200], "is damaged or cut short"),
+    "cut short, the key": (KEY, lambda _, key, __: key[:100], "is damaged or cut short"),
+    "a broken chain": (
+        CERT,
+        lambda cert, _, __: (
+            cert + b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+        ),
+        "a certificate in it is damaged",
+    ),
+    "the key instead": (CERT, lambda _, key, __: key, "holds no CERTIFICATE, but PRIVATE KEY"),
+    "the certificate instead": (KEY, lambda cert, *_: cert, "holds no PRIVATE KEY, but CERT"),
+    "a password": (KEY, lambda _, key, __: _encrypted(key), "the key has a password; take it away"),
+    "the CA instead": (CERT, lambda _, __, ca: ca, "is a CA's (CN=gpu-webhook development CA)"),
+    "the CA first": (CERT, lambda cert, _, ca: ca + cert, "certificate is not the first"),
+}
+
+
+@pytest.mark.parametrize(("name", "make", "why"), FAULTS.values(), ids=FAULTS)
+def test_what_is_wrong_with_a_file_is_named_at_start_and_on_reload(
+    name: str,
+    make: Callable[[bytes, bytes, bytes], bytes],
+    why: str,
+    live: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    reports = Reports()
+    it = serving(live, reports)
+    texts = [(live / each).read_bytes() for each in (CERT, KEY, "ca.crt")]
+    (live / name).write_bytes(make(*texts))
+    for _ in range(3):
+        it.refresh()
+
+    ((level, message),) = reports
+    assert level == "error"
+    assert str(live / name) in message
+    assert why in message
+    assert "the last good certificate stays in service, until it expires on 20" in message
+    assert any(why in note for note in it.notes())
+    assert handshake(it.context, live / "ca.crt")
+    with pytest.raises(InputError) as raised:
+        serving(live, Reports())
+    assert why in str(raised.value)
+    assert "pass phrase" not in "".join(capfd.readouterr()), "nobody sits at a terminal"
+
+
+def test_a_file_that_may_not_be_read_is_taken_as_soon_as_it_may(
+    tmp_path: Path, live: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports = Reports()
+    it = serving(live, reports)
+    new = pair(tmp_path / "second")
+    put(new, live)
+
+    def deny(*_: object) -> bytes:  # mode bits do not hold for root
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as denied:
+        denied.setattr(files, "read", deny)
+        for _ in range(3):
+            it.refresh()
+        with pytest.raises(InputError, match="may not read it"):
+            serving(live, Reports())
+    assert handshake(it.context, tmp_path / "first" / "ca.crt")
+    it.refresh()
+    assert handshake(it.context, new.ca)
+    (error, said), (info, _) = reports
+    assert (error, info) == ("error", "info")
+    assert "may not read it (permission denied)" in said
 
 
 def test_a_pair_that_becomes_good_again_is_taken(tmp_path: Path, live: Path) -> None:
@@ -252,7 +356,7 @@ def test_a_key_of_another_pair_is_told_until_it_fits(tmp_path: Path, timed: Time
     timed.serving.refresh()
     assert not timed.serving.is_good
     (note,) = timed.serving.notes()
-    assert "no usable certificate and key" in note
+    assert "the key is that of another certificate" in note
     assert timed.serves(timed.first)
 
     shutil.copy(new.key, timed.live)

@@ -301,7 +301,7 @@ def test_a_status_that_comes_and_goes_is_no_flood(bench: Bench) -> None:
     assert len(bench.said()) <= 3
 
 
-@pytest.mark.parametrize("ahead", [60.0, 1e9, float("inf")])
+@pytest.mark.parametrize("ahead", [60.0, 1e9, 1e300])
 def test_a_status_of_the_future_is_no_sign_of_life(bench: Bench, ahead: float) -> None:
     bench.publish("a")
     live = bench.live()

@@ -10,6 +10,7 @@ import ssl
 from typing import TYPE_CHECKING, Any
 
 from webhook import files
+from webhook.certs import faults
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,14 +34,15 @@ class Clients:
             return
         cure = "Name a PEM file with the CA of the API server's client certificate"
         try:
-            text = files.read(self.ca_file, files.MIB).decode("ascii", "replace")
+            text = files.read(self.ca_file, files.MIB)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise InputError(f"--client-ca {self.ca_file}: {reason}. {cure}") from error
         try:
-            context.load_verify_locations(cadata=text)
+            context.load_verify_locations(cadata=text.decode("ascii", "replace"))
         except (ssl.SSLError, ValueError) as error:
-            raise InputError(f"--client-ca {self.ca_file}: no CA in PEM. {cure}") from error
+            why = faults.of_certificates(text) or "is no CA in PEM"
+            raise InputError(f"--client-ca {self.ca_file}: {why}. {cure}") from error
         context.verify_mode = ssl.CERT_OPTIONAL
 
     def knows(self, certificate: Certificate | None) -> bool:

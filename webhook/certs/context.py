@@ -18,11 +18,12 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cryptography import x509
 
 from webhook import files
+from webhook.certs import faults
 from webhook.certs.clients import Clients
 from webhook.core.errors import InputError
 
@@ -90,7 +91,7 @@ class ServingContext:
         self._pair = read_pair(cert_file, key_file)
         self.context = _Switch(ssl.PROTOCOL_TLS_SERVER)
         self.context.current = self._whole()
-        self.validity = validity_of(self._pair)
+        self.validity = validity_of(self._pair.text)
 
     @property
     def is_good(self) -> bool:
@@ -123,22 +124,24 @@ class ServingContext:
         return notes
 
     def _take_over(self, *, is_new: bool) -> None:
-        named = f"{self._cert_file} and {self._key_file}"
+        before = self._fault
         try:
             pair = read_pair(self._cert_file, self._key_file)
-            validity, now = validity_of(pair), self._clock()
+            validity, now = validity_of(pair.text), self._clock()
             why = validity.why_not(now)
             self._waits = bool(why) and self.validity.holds(now)
-            load_pair(None if self._waits else self.context.current, pair, named)
+            load_pair(None if self._waits else self.context.current, pair)
         except InputError as error:
-            self._waits, self._fault = False, str(error)
+            self._waits, self._fault = _may_pass(error), str(error)
         else:
             self._fault = f"{self._cert_file}: the certificate {why}" if self._waits else ""
         if not self._fault:
             self._pair, self.validity, self._told = pair, validity, 0.0
             self._report("info", f"{self._cert_file}: new certificate in service")
-        elif is_new:
-            self._report("error", f"{self._fault}; the last good certificate stays in service")
+        elif is_new or self._fault != before:
+            until = f"until it expires on {_date(self.validity.end)}"
+            text = f"the last good certificate stays in service, {until}"
+            self._report("error", f"{self._fault}. {text}")
 
     def _take_over_clients(self) -> None:
         """Take the CAs that are in the file now, and no others."""
@@ -154,7 +157,7 @@ class ServingContext:
     def _whole(self) -> ssl.SSLContext:
         """A new context with the pair and the CAs of clients."""
         context = new_context()
-        load_pair(context, self._pair, f"{self._cert_file} and {self._key_file}")
+        load_pair(context, self._pair)
         self._clients.trust(context)
         return context
 
@@ -195,13 +198,18 @@ class _Switch(ssl.SSLContext):
         return self.current.wrap_bio(*args, **kwargs)
 
 
+def _may_pass(error: InputError) -> bool:
+    """Whether it may pass though the files stay as they are, as without file descriptors."""
+    return isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, ssl.SSLError)
+
+
 def _stamp_of(file: Path) -> tuple[int, int, int]:
-    """What changes when a file is written, replaced, or (a Secret volume) linked elsewhere."""
+    """What changes when a file is written, replaced, linked elsewhere, or may be read at last."""
     try:
         found = file.stat()
     except OSError:
         return 0, 0, 0
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return found.st_ino, found.st_ctime_ns, found.st_size
 
 
 def new_context() -> ssl.SSLContext:
@@ -212,9 +220,23 @@ def new_context() -> ssl.SSLContext:
     return context
 
 
-def read_pair(cert_file: Path, key_file: Path) -> bytes:
+class Pair(NamedTuple):
+    """What two files held."""
+
+    cert_file: Path
+    cert: bytes
+    key_file: Path
+    key: bytes
+
+    @property
+    def text(self) -> bytes:
+        """Both in one, as OpenSSL takes them."""
+        return self.cert + b"\n" + self.key
+
+
+def read_pair(cert_file: Path, key_file: Path) -> Pair:
     """Both files, each read once: they may change between two looks. InputError if they cannot."""
-    return b"\n".join(_read(file) for file in (cert_file, key_file))
+    return Pair(cert_file, _read(cert_file), key_file, _read(key_file))
 
 
 def validity_of(pair: bytes) -> Validity:
@@ -227,23 +249,24 @@ def validity_of(pair: bytes) -> Validity:
     return Validity(start.timestamp(), end.timestamp())
 
 
-def load_pair(context: ssl.SSLContext | None, pair: bytes, named: str) -> None:
+def load_pair(context: ssl.SSLContext | None, pair: Pair) -> None:
     """Give the context, if there is one, this pair; or raise InputError and leave it as it is.
 
     It is tried on another context first: OpenSSL takes the certificate before it sees that the key
     is another's.
     """
     try:
-        with _as_file(pair) as path:
-            new_context().load_cert_chain(path)
-            if context is not None:
-                context.load_cert_chain(path)
+        with _as_file(pair.text) as path:
+            for each in (new_context(), *([context] if context is not None else [])):
+                each.load_cert_chain(path, password="")  # or OpenSSL asks for one at the terminal
     except ssl.SSLError as error:
         reason = (error.reason or str(error)).lower().replace("_", " ")
-        raise InputError(
-            f"{named}: no usable certificate and key ({reason}). "
-            "Give a PEM certificate chain and its own PEM key without a password",
-        ) from error
+        fault = (
+            faults.of_pair(*pair)
+            or f"{pair.cert_file} and {pair.key_file}: OpenSSL does not take them ({reason}). "
+            "Give a PEM certificate chain and its own PEM key without a password"
+        )
+        raise InputError(fault) from error
 
 
 def _date(seconds: float) -> str:
@@ -253,6 +276,11 @@ def _date(seconds: float) -> str:
 def _read(file: Path) -> bytes:
     try:
         return files.read(file, files.MIB)
+    except PermissionError as error:
+        raise InputError(
+            f"{file}: user {os.getuid()} may not read it (permission denied). Give it the group of "
+            "this process (fsGroup of the pod) and let the group read it (defaultMode: 0440)"
+        ) from error
     except OSError as error:
         raise InputError(
             f"{file}: {(error.strerror or str(error)).lower()}. "
