@@ -70,13 +70,14 @@ if TYPE_CHECKING:
             id="affinity",
         ),
         pytest.param(
-            "drivers: {profile: host-path, remove: [/opt/nv*], hostPath: {libraryPath: /l, "
+            "drivers: {profile: host-path, remove: [/opt/nv*], podSecurity: baseline, hostPath: {libraryPath: /l, "
             "mounts: [{path: /a, mountPath: /b}, {path: /c, mountPath: /d, type: File}]}}",
             Settings(
                 drivers=Drivers(
                     "host-path",
                     (DriverMount("/a", "/b"), DriverMount("/c", "/d", "File")),
                     "/l",
+                    pod_security="baseline",
                     remove=("/opt/nv*",),
                 )
             ),

@@ -39,7 +39,7 @@ def filled() -> Store:
         )
     store.pods.put("x/a", PodFacts("n1", ((GPU, 3),), ()), 0)
     store.namespaces.put("x", NamespaceFacts({"gpu-webhook.dev/ignore": "true"}, "[]"), 0)
-    store.runtime_classes.put("nvidia", "nvidia", 0)
+    store.runtime_classes.put("nvidia", {"a": "b"}, 0)
     store.device_classes.put("c", ("deviceclass.resource.kubernetes.io/c", GPU), 0)
     return store
 
@@ -207,7 +207,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "other JSON": (lambda _: b"[1]\n", "no snapshot"),
     "only the first line": (lambda data: data.partition(b"\n")[0], "no snapshot"),
     "another version": (
-        lambda data: data.replace(b'"format":2', b'"format":9', 1),
+        lambda data: data.replace(b'"format":3', b'"format":9', 1),
         "another version",
     ),
     "lengths that are none": (

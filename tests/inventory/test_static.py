@@ -154,12 +154,17 @@ def test_namespaces_and_runtime_classes_are_known() -> None:
         [
             {"kind": "Namespace", "metadata": metadata},
             {"kind": "RuntimeClass", "metadata": {"name": "nvidia"}},
+            {
+                "kind": "RuntimeClass",
+                "metadata": {"name": "sandbox"},
+                "scheduling": {"nodeSelector": {"a": "b", "odd": 1}},
+            },
         ]
     )
 
     assert inventory.namespaces == {"n": labels}
     assert inventory.whitelists == {"n": "[]"}
-    assert inventory.runtime_classes == {"nvidia"}
+    assert inventory.runtime_classes == {"nvidia": {}, "sandbox": {"a": "b"}}
 
 
 def test_other_devices_do_not_make_a_gpu_node() -> None:

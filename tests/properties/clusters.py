@@ -68,7 +68,7 @@ INVENTORIES: dict[str, Inventory | None] = {
             NodeClass({"zone": "b"}, (Taint("node.kubernetes.io/not-ready"),)),
         ),
         namespaces={"default": {"pod-security.kubernetes.io/enforce": "privileged"}},
-        runtime_classes=frozenset({"nvidia"}),
+        runtime_classes={"nvidia": {}},
     ),
     "legacy labels": Inventory((NodeClass({LABEL: "Tesla-K80", PRODUCT: "K80"}, (), GPUS),)),
     "GKE": Inventory((NodeClass({GKE: "nvidia-tesla-k80"}, (Taint("x", "y"),), GPUS),)),

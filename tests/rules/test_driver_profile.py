@@ -229,6 +229,18 @@ def test_a_namespace_that_forbids_host_paths_gets_a_finding_instead(level: str) 
     assert found(rule, there, cx) == []
 
 
+@pytest.mark.parametrize("more", [{}, enforcing(warn="privileged")], ids=["no inventory", "one"])
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+def test_a_namespace_without_a_label_has_the_level_of_the_cluster(level: Any, more: Any) -> None:
+    drivers = Drivers(profile="host-path", mounts=(BIN,), pod_security=level)
+    cx = Context(Settings(drivers=drivers), **more)
+    (told,) = found(rule, modern_pod(), cx)
+    assert f"the Pod Security level {level}" in told.message
+    assert not told.edits
+    labelled = Context(Settings(drivers=drivers), **enforcing(enforce="privileged"))
+    assert found(rule, modern_pod(), labelled) == [given(*both(0, BIN))]
+
+
 @pytest.mark.parametrize(
     "more",
     [
@@ -247,8 +259,33 @@ def test_other_namespaces_get_the_mount(more: Any) -> None:
 
 def class_of(name: str, *, assume: bool = False, known: tuple[str, ...] = ()) -> Context:
     drivers = Drivers("runtime-class", runtime_class=name, assume_runtime_class=assume)
-    inventory = Inventory(runtime_classes=frozenset(known)) if known else None
+    inventory = Inventory(runtime_classes={name: {} for name in known}) if known else None
     return Context(Settings(drivers=drivers), inventory)
+
+
+@pytest.mark.parametrize(
+    ("selector", "told"),
+    [
+        pytest.param({"disk": "ssd"}, True, id="another value"),
+        pytest.param({"disk": "hdd"}, False, id="the same value"),
+        pytest.param({"zone": "a"}, False, id="another label"),
+        pytest.param(None, False, id="no selector"),
+        pytest.param("odd", False, id="no map"),
+    ],
+)
+def test_a_runtime_class_whose_node_selector_the_pods_contradicts_is_not_set(
+    selector: Any, *, told: bool
+) -> None:
+    """The API server refuses the pod: nodeSelector of both must not conflict."""
+    drivers = Drivers("runtime-class", runtime_class="nvidia")
+    inventory = Inventory(runtime_classes={"nvidia": {"gpu": "yes", "disk": "hdd"}})
+    obj = modern_pod(nodeSelector=selector)
+    message = (
+        "the runtime class nvidia is not set: it is for nodes with disk=hdd, nodeSelector says "
+        "disk=ssd, and the API server refuses a pod with both; change one of them"
+    )
+    expected = [reported(SPEC / "runtimeClassName", message)] if told else [CLASS]
+    assert found(rule, obj, Context(Settings(drivers=drivers), inventory)) == expected
 
 
 CLASS = repaired(

@@ -425,6 +425,16 @@ _DRIVERS = Group(
             "assume_runtime_class",
         ),
         Setting(
+            "podSecurity",
+            "Pod Security level of the cluster",
+            _choice(("privileged", "baseline", "restricted")),
+            "What Pod Security Admission enforces in namespaces without a label, by the API "
+            "server's AdmissionConfiguration (`defaults.enforce`). baseline and restricted forbid "
+            "host paths, so none is added there.",
+            "baseline",
+            "pod_security",
+        ),
+        Setting(
             "remove",
             "Stale host paths",
             ListOf(PATH),

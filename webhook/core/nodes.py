@@ -153,7 +153,7 @@ class Inventory:
 
     classes: tuple[NodeClass, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # name -> labels
-    runtime_classes: frozenset[str] = frozenset()
+    runtime_classes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # nodeSelector
     served_by_dra: frozenset[str] = frozenset()  # resource names that a device class serves
     whitelists: Mapping[str, str] = field(default_factory=dict)  # of tolerations, by namespace
     watched: bool = False  # `whitelists` names every namespace that is known; a file may leave some

@@ -183,6 +183,9 @@ class Drivers:
     library_path: str = ""  # of the profile `host-path`
     runtime_class: str = ""  # of the profile `runtime-class`
     assume_runtime_class: bool = False  # the class exists, though no inventory says so
+    # Pod Security Admission's default for namespaces without a label is in a file of the API
+    # server's, which nobody can read from inside the cluster.
+    pod_security: Literal["privileged", "baseline", "restricted"] = "privileged"
     remove: tuple[str, ...] = ()  # further host paths that are stale; * stands within a segment
 
     @property

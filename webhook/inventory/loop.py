@@ -93,7 +93,7 @@ def kinds(store: Store, settings: Settings, audit: project.Audit | None) -> tupl
             "runtimeclasses",
             ("/apis/node.k8s.io/v1/runtimeclasses",),
             store.runtime_classes,
-            project.key_of,
+            project.runtime_class,
         ),
         Kind("deviceclasses", dra, store.device_classes, project.device_class),
         Kind("nodepools", karpenter, store.node_pools, autoscalers.node_pool),

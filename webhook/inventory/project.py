@@ -204,6 +204,12 @@ def _selections(part: object) -> Iterator[Selection]:
             yield from _selections(item)
 
 
+def runtime_class(raw: Raw) -> dict[str, str]:
+    """The nodeSelector that its pods get."""
+    selector = as_map(as_map(raw.get("scheduling")).get("nodeSelector"))
+    return {key: value for key, value in selector.items() if isinstance(value, str)}
+
+
 def device_class(raw: Raw) -> tuple[str, ...]:
     """The resource names that this class serves in place of a device plugin."""
     name = DEVICE_CLASS + str(as_map(raw.get("metadata")).get("name", ""))

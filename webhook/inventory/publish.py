@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 INVENTORY = "inventory"
 STATUS = "status.json"
-_FORMAT = 2
+_FORMAT = 3
 _OS = "kubernetes.io/os"
 _LARGEST = 256 * files.MIB  # 15,000 nodes take some 10
 _LARGEST_STATUS = files.MIB
@@ -104,7 +104,7 @@ class Publisher:
             {
                 "namespaces": store.namespace_labels(),
                 "whitelists": store.whitelists(),
-                "runtimeClasses": sorted(store.runtime_classes.facts),
+                "runtimeClasses": store.runtime_classes.facts,
                 "servedByDra": sorted(store.served_by_dra()),
             }
         )
@@ -221,7 +221,7 @@ def parse(data: bytes) -> Parsed:
             namespaces=lasting["namespaces"],
             whitelists=lasting["whitelists"],
             watched=True,
-            runtime_classes=frozenset(lasting["runtimeClasses"]),
+            runtime_classes=lasting["runtimeClasses"],
             served_by_dra=frozenset(lasting["servedByDra"]),
             published=NodeIndex.from_data(
                 {**index, "labels": labels, "names": names}, loads=orjson.loads

@@ -115,7 +115,7 @@ def _tell(store: Store, obj: dict[str, Any], settings: Settings, position: str, 
             facts = project.NamespaceFacts(labels, project.whitelist_of(obj))
             store.namespaces.put(key, facts, 0)
         case "RuntimeClass":
-            store.runtime_classes.put(key, key, 0)
+            store.runtime_classes.put(key, project.runtime_class(obj), 0)
         case "DeviceClass":
             store.device_classes.put(key, project.device_class(obj), 0)
         case "NodePool":

@@ -186,7 +186,7 @@ class Store:
         self.nodes = Nodes(capacity)
         self.pods = Pods()
         self.namespaces: Kept[NamespaceFacts] = Kept()
-        self.runtime_classes: Kept[str] = Kept()
+        self.runtime_classes: Kept[Mapping[str, str]] = Kept()
         self.device_classes: Kept[tuple[str, ...]] = Kept()
         self.node_pools: Kept[NodePool] = Kept()
         self.node_groups: Kept[tuple[Group, ...]] = Kept()
@@ -262,7 +262,7 @@ class Store:
         return Inventory(
             self._with_others(group(nodes), nodes, now),
             self.namespace_labels(),
-            frozenset(self.runtime_classes.facts),
+            dict(self.runtime_classes.facts),
             self.served_by_dra(),
             whitelists=self.whitelists(),
         )

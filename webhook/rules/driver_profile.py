@@ -6,9 +6,10 @@ without the container toolkit need host paths, and some clusters need a runtime 
 Does: for `host-path` and the named layouts, mounts the configured directories read-only into
 containers with a GPU, with a `type`, so that a missing path fails loudly instead of becoming an
 empty directory; nothing where that path or that source is mounted already. For `runtime-class`,
-sets runtimeClassName where none is set and the class is known to exist. In a namespace that
-enforces the Pod Security level baseline or restricted a host path would have the pod refused, so it
-is only said.
+sets runtimeClassName where none is set and the class is known to exist. Where a pod would then be
+refused this is only said: a host path in a namespace that enforces the Pod Security level baseline
+or restricted, by its label or as the cluster's default (`drivers.podSecurity`), and a runtime class
+whose nodeSelector contradicts the pod's.
 
 Safety: safe: only what the settings name is added.
 """
@@ -63,7 +64,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 def _enforced_level(cx: Context) -> str:
     labels = cx.inventory.namespaces.get(cx.namespace, {}) if cx.inventory is not None else {}
-    level = labels.get(_ENFORCE, "")
+    level = labels.get(_ENFORCE, cx.settings.drivers.pod_security)
     return level if level in ("baseline", "restricted") else ""
 
 
@@ -73,7 +74,17 @@ def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
     if pod.spec.get("runtimeClassName"):
         return
     known = cx.inventory is not None and name in cx.inventory.runtime_classes
-    if name and (known or cx.settings.drivers.assume_runtime_class):
+    wanted = cx.inventory.runtime_classes[name] if cx.inventory is not None and known else {}
+    there = pod.node_selector
+    against = next((key for key in wanted if there.get(key, wanted[key]) != wanted[key]), None)
+    if against is not None:
+        message = (
+            f"the runtime class {name} is not set: it is for nodes with {against}="
+            f"{wanted[against]}, nodeSelector says {against}={there[against]}, and the API server "
+            "refuses a pod with both; change one of them"
+        )
+        yield Finding(CODE, at, message, severity=Severity.PERSON)
+    elif name and (known or cx.settings.drivers.assume_runtime_class):
         message = f"GPU pods run with the runtime class {name} here; write runtimeClassName: {name}"
         yield Finding(CODE, at, message, (Set(at, name),))
     else:
