@@ -71,7 +71,8 @@ if TYPE_CHECKING:
         ),
         pytest.param(
             "drivers: {profile: host-path, remove: [/opt/nv*], podSecurity: baseline, "
-            "hostPath: {libraryPath: /l, mounts: [{path: /a, mountPath: /b}, {path: /c, mountPath: /d, type: File}]}}",
+            "hostPath: {libraryPath: /l, mounts: [{path: /a, mountPath: /b}, "
+            "{path: /c, mountPath: /d, type: File}]}}",
             Settings(
                 drivers=Drivers(
                     "host-path",
