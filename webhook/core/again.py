@@ -184,12 +184,13 @@ def _unwritten(
 
 def _without_defaults(ours: dict[Key, Any], stored: Pod, settings: Settings) -> dict[Key, Any]:
     """What is ours but for amounts that LimitRanger set: an author's amount wins over them."""
-    added = Origins.of(stored).claimed
-    return {
-        key: value
-        for key, value in ours.items()
-        if key[-1] in settings.legacy_resources or key[4:] not in added.get((key[1], key[2]), ())
+    added = {
+        ("spec", *container, "resources", *place)
+        for container, places in Origins.of(stored).claimed.items()
+        for place in places
+        if place[1] not in settings.legacy_resources
     }
+    return {key: value for key, value in ours.items() if key not in added}
 
 
 def _is_of_words(key: Key, settings: Settings) -> bool:
