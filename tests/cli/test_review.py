@@ -143,6 +143,33 @@ def test_values_of_the_inventory_are_used(gpu_webhook: Command, tmp_path: Path) 
     assert "Tesla-P100-SXM2-16GB" in unknown.out
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"])
+@pytest.mark.parametrize(
+    ("mode", "outlook"),
+    [
+        ("enforce", "its pods WILL BE REFUSED in namespace default"),
+        ("warn", "its pods will not be refused in namespace default"),
+    ],
+)
+def test_a_workload_is_never_said_to_be_denied_itself(
+    kind: str, mode: str, outlook: str, gpu_webhook: Command, tmp_path: Path
+) -> None:
+    """In the cluster it is let in with a warning, and its pods are refused."""
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(
+        f"policy: {{rules: {{GPU304: {mode}}}}}\n"
+        "capacity: {limits: [{namespaces: [default], gpus: {nvidia.com/gpu: 0}}]}\n"
+    )
+    args = ("review", "-f", "-", "--config", str(settings))
+    text = gpu_webhook(*args, stdin=json.dumps(deployment(kind)))
+    data = json.loads(gpu_webhook(*args, "-o", "json", stdin=json.dumps(deployment(kind))).out)
+
+    assert (text.code, f"[{outlook}]" in text.out) == (3, True)
+    assert "denied" not in text.out
+    told = [each for each in data["findings"] if each["outlook"]]
+    assert [(each["action"], each["outlook"]) for each in told] == [("reported", outlook)]
+
+
 def test_settings_are_used(gpu_webhook: Command, tmp_path: Path) -> None:
     tmp_path.joinpath("settings.yaml").write_text("resources: {target: nvidia.com/gpu.shared}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given
 
@@ -12,12 +13,13 @@ from tests.migration import report_samples
 from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
 from webhook.migration.report_data import as_json, as_yaml
-from webhook.migration.results import Report, Status
+from webhook.migration.results import FileResult, Located, Place, Report, Status
 from webhook.migration.visible import storable
 
 FINDING = {
     "code",
     "status",
+    "legacy",
     "message",
     "line",
     "column",
@@ -79,3 +81,14 @@ def test_what_has_nothing_to_say_is_left_out() -> None:
     assert "error" not in by_path["old/pod.json"]
     assert "diff" not in by_path["bad/half read.yaml"]
     assert by_path["old/pod.json"]["diff"].startswith("--- a/old/pod.json\n+++ b/old/pod.json\n@@")
+
+
+@pytest.mark.parametrize(
+    ("code", "legacy"), [("GPU101", True), ("GPU103", False), ("GPU201", False), ("GPU301", False)]
+)
+def test_each_finding_says_whether_it_is_legacy(code: str, *, legacy: bool) -> None:
+    """As the logs and metrics of the webhook count it."""
+    located = Located(code, "words", Status.PERSON, Place(1, 1, 1, 2))
+    data = json.loads(as_json(Report((FileResult("x.yaml", text="x\n", located=(located,)),))))
+
+    assert data["files"][0]["findings"][0]["legacy"] is legacy

@@ -85,7 +85,7 @@ def judge(
         verdict = run(policy, workload.obj, inside, at)
         found += verdict.findings
         failed += verdict.failed
-    told = _once(_as_warning(each, workload.namespace) for each in found)
+    told = _once(as_warning(each, workload.namespace) for each in found)
     return Verdict(told, workload.obj, [], tuple(failed))
 
 
@@ -190,7 +190,7 @@ def _is_for_windows(obj: dict[str, Any], at: Path) -> bool:
     return is_for_windows(as_map(_template(obj, at).get("spec")))
 
 
-def _as_warning(found: Finding, namespace: str) -> Finding:
+def as_warning(found: Finding, namespace: str) -> Finding:
     """The finding where nothing is changed and nothing refused, whatever its rule's mode."""
     return replace(
         found,

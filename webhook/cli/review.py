@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from webhook.admission import subject
+from webhook.admission import subject, workloads
 from webhook.cli import knowledge, manifests
 from webhook.core.engine import run as run_rules
 from webhook.core.findings import Severity, Verdict
@@ -117,12 +117,20 @@ def _judged(obj: dict[str, Any], cx: Context) -> Verdict:
         if inside.modes.of(leak_guard.CODE) not in (Mode.OFF, Mode.AUDIT):
             verdicts.append(run_rules(GUARD, obj, inside, at, every_pod=True))
         verdicts.append(run_rules(POLICY, obj, inside, at))
+    found = (found for each in verdicts for found in each.findings)
     return Verdict(
-        tuple(found for each in verdicts for found in each.findings),
+        tuple(found if is_pod else (_of_workload(each, cx.namespace) for each in found)),
         obj,
         [operation for each in verdicts for operation in each.patch],
         tuple(failed for each in verdicts for failed in each.failed),
     )
+
+
+def _of_workload(found: Finding, namespace: str) -> Finding:
+    """The finding with what will become of the pods: no workload is ever refused itself."""
+    if found.action not in {"denied", "would deny"}:
+        return found
+    return workloads.as_warning(found, namespace)
 
 
 def _document(documents: list[dict[str, Any]]) -> dict[str, Any]:
@@ -151,6 +159,7 @@ def _findings(verdict: Verdict) -> list[dict[str, Any]]:
             "repaired": finding.action == "repaired",
             "mode": finding.mode.value,
             "action": finding.action,
+            "outlook": finding.outlook or "",
         }
         for finding in verdict.findings
     ]
@@ -163,6 +172,7 @@ def _findings(verdict: Verdict) -> list[dict[str, Any]]:
             "repaired": False,
             "mode": "enforce",
             "action": "failed",
+            "outlook": "",
         }
         for code, error in verdict.failed
     ]
@@ -192,7 +202,9 @@ def _print_text(documents: list[dict[str, Any]], reviewed: list[Reviewed]) -> No
             style = "green" if finding["severity"] == "repair" else "yellow"
             line = Text("  ").append(finding["code"], style=style)
             line.append(f" {finding['message']}")
-            if finding["action"] not in {"repaired", "reported"}:
+            if finding["outlook"]:
+                line.append(f" [{finding['outlook']}]", style="bold")
+            elif finding["action"] not in {"repaired", "reported"}:
                 line.append(f" [{finding['mode']}: {finding['action']}]", style="bold")
             if finding["path"]:
                 line.append(f" ({finding['path']})", style="dim")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from webhook import __version__
+from webhook.core.findings import is_legacy
 from webhook.migration import diff
 from webhook.migration.excerpt import Lines
 from webhook.migration.results import Status
@@ -64,6 +65,7 @@ def _finding(located: Located, lines: Lines) -> dict[str, Any]:
     return {
         "code": storable(located.code),
         "status": located.status.value,
+        "legacy": is_legacy(located.code),
         "message": storable(located.message),
         **_place(located.place),
         "object": storable(located.object),
