@@ -57,6 +57,7 @@ def folder_of(process: int) -> Path:
 
 def test_the_page_counts_what_the_workers_did(tmp_path: Path) -> None:
     with counted(tmp_path, "--workers=2") as (server, port):
+        until(lambda: sample(port, "reviews_total", path="/guard", outcome="unfinished") == 0)
         for _ in range(5):
             assert server.mutate(gpu_pod()).patch()
         until(lambda: sample(port, "reviews_total", path="/mutate", outcome="patched") == 5)

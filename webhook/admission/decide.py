@@ -37,6 +37,17 @@ if TYPE_CHECKING:
     from webhook.telemetry.metrics import Decision, Metrics
 
 MUTATE, VALIDATE, GUARD, REFUSE = "/mutate", "/validate", "/guard", "/guard/refuse"
+PATHS = (MUTATE, VALIDATE, GUARD, REFUSE)
+OUTCOMES = (
+    "passed",
+    "patched",
+    "denied",
+    "reported",
+    "audited",
+    "excepted",
+    "refused",
+    "unfinished",
+)
 _LATE = "too many large objects came at the same time; send it again"
 _MOST_NAMESPACES = 4096  # whose modes are remembered
 

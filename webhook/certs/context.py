@@ -244,7 +244,10 @@ def validity_of(pair: bytes) -> Validity:
     try:
         leaf = x509.load_pem_x509_certificate(pair)
         start, end = leaf.not_valid_before_utc, leaf.not_valid_after_utc
-    except ValueError:  # OpenSSL has the last word on whether it can be served
+    except (
+        ValueError,
+        x509.InvalidVersion,
+    ):  # OpenSSL has the last word on whether it can be served
         return ALWAYS
     return Validity(start.timestamp(), end.timestamp())
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import re
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,13 @@ _DAMAGED = "is damaged or cut short; write it anew from where it came"
 
 def of_pair(cert_file: Path, cert: bytes, key_file: Path, key: bytes) -> str:
     """What is wrong with these two, and what to do; nothing if we see no fault."""
-    if fault := of_certificates(cert) or _of_chain(cert):
-        return f"{cert_file}: {fault}"
-    if fault := _of_key(key):
-        return f"{key_file}: {fault}"
-    if fault := _of_both(cert, key):
-        return f"{cert_file} and {key_file}: {fault}"
+    with contextlib.suppress(Exception):  # odd as they are: OpenSSL's own word is left
+        if fault := of_certificates(cert) or _of_chain(cert):
+            return f"{cert_file}: {fault}"
+        if fault := _of_key(key):
+            return f"{key_file}: {fault}"
+        if fault := _of_both(cert, key):
+            return f"{cert_file} and {key_file}: {fault}"
     return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import ipaddress
+import itertools
 import resource
 import shlex
 import socket
@@ -101,6 +102,7 @@ def _metrics(args: argparse.Namespace, log: Log) -> tuple[Page | None, Metrics]:
 
     if not args.metrics_bind:
         return None, NONE
+    from webhook.admission.decide import OUTCOMES, PATHS
     from webhook.rules import ALL
     from webhook.telemetry.scratch import Scratch
 
@@ -108,7 +110,9 @@ def _metrics(args: argparse.Namespace, log: Log) -> tuple[Page | None, Metrics]:
     listener = listen(read_address(args.metrics_bind, dev=args.dev, flag=flag), flag)
     scratch = Scratch()
     # First of all: prometheus_client learns its folder here, before anyone else imports it.
-    metrics = counting(scratch.path, [rule.CODE for rule in ALL])
+    metrics = counting(
+        scratch.path, [rule.CODE for rule in ALL], itertools.product(PATHS, OUTCOMES)
+    )
     from webhook.inventory.watched import Watched
     from webhook.telemetry.page import Page
 

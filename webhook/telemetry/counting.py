@@ -51,8 +51,16 @@ class Counting(Metrics):
         "_states",
     )
 
-    def __init__(self, directory: Path, codes: Iterable[str] = ()) -> None:
-        """`codes` are the rules that may fail: a series must be there before it can rise."""
+    def __init__(
+        self,
+        directory: Path,
+        codes: Iterable[str] = (),
+        reviews: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        """`codes` are the rules that may fail, `reviews` the paths and outcomes that there are.
+
+        A series must be there before it rises: `increase()` does not see one that is born at 1.
+        """
         if not getattr(values.ValueClass, "_multiprocess", False):
             raise RuntimeError("prometheus_client was imported before it was told its folder")
         self._directory = directory
@@ -62,7 +70,7 @@ class Counting(Metrics):
         self._failures: dict[tuple[str], int] = {(code,): 0 for code in codes}
         self._legacy: dict[tuple[str, str], int] = defaultdict(int)
         self._legacy_series: set[tuple[str, str]] = set()
-        self._reviews: dict[tuple[str, str], int] = defaultdict(int)
+        self._reviews = defaultdict(int, dict.fromkeys(reviews, 0))
         self._seconds: dict[str, list[float]] = defaultdict(_no_observations)
         self._states = {"last_legacy_timestamp_seconds": 0.0}  # what is not there is not zero
 

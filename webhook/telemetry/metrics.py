@@ -62,9 +62,14 @@ def decisions_of(findings: Iterable[Finding]) -> tuple[Decision, ...]:
     return tuple((found.code, found.mode.value, found.action) for found in findings)
 
 
-def counting(directory: Path, codes: Iterable[str] = ()) -> Metrics:
-    """A counter whose processes share this folder; `codes` are the rules that may fail."""
+def counting(
+    directory: Path, codes: Iterable[str] = (), reviews: Iterable[tuple[str, str]] = ()
+) -> Metrics:
+    """A counter whose processes share this folder.
+
+    `codes` are the rules that may fail, `reviews` the paths and outcomes that there are.
+    """
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)  # read when it is imported
     from webhook.telemetry.counting import Counting  # noqa: PLC0415  # so not before
 
-    return Counting(directory, codes)
+    return Counting(directory, codes, reviews)
