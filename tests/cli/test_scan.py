@@ -112,6 +112,23 @@ def test_where_nothing_was_looked_at_it_says_so(
     assert "looked at;" not in gpu_webhook(command, "-R", ".").err
 
 
+@pytest.mark.parametrize(
+    "command", [("scan",), ("migrate",), ("migrate", "--check"), ("scan", "-o", "json")]
+)
+def test_folders_that_were_not_looked_into_are_told(
+    command: tuple[str, ...], gpu_webhook: Command, tmp_path: Path
+) -> None:
+    """`no findings` in a chart would be untrue: its templates are in a folder below."""
+    put(tmp_path, chart__values="a: 1\n", chart__templates__b=LEGACY, chart__charts__c=LEGACY)
+    (tmp_path / "chart" / ".git").mkdir()
+    told = "not looked into: the folder chart/charts and 1 more; add -R to look into all below\n"
+
+    assert told in gpu_webhook(*command, "chart").err
+    assert told in gpu_webhook(*command, "cha*").err
+    for others in (("-R", "chart"), ("chart/values.yaml",), ("chart/templates",)):
+        assert "not looked into" not in gpu_webhook(*command, *others).err
+
+
 def test_config_show_knows_the_flags(gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPU_WEBHOOK_EXCLUDE", "vendor/,old/")
     shown = gpu_webhook("config", "show", "-o", "json", "migrate", "-f", "a", "-f", "b").out

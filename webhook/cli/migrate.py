@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         found = on_files.report(_migrated(args, asked, tell, seen), seen)
     on_files.write_outputs(args, found)
     _tell(args, found, seen)
-    on_files.warn_of_nothing(found)
+    on_files.warn_of_the_rest(args, found)
     return on_files.exit_code(args, found)
 
 

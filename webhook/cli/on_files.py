@@ -131,10 +131,17 @@ def report(found: Iterable[FileResult], seen: Seen) -> Report:
     return Report(tuple(sorted(found, key=lambda each: each.path)), files=seen.files + seen.stdin)
 
 
-def warn_of_nothing(found: Report) -> None:
-    """Say on stderr that `no findings` means nothing, if nothing was looked at."""
+def warn_of_the_rest(args: argparse.Namespace, found: Report) -> None:
+    """Say on stderr what was not looked at: folders below, or that there was no file."""
+    from webhook.migration import listing
+
+    below = [] if args.recursive else list(listing.left_out(arguments(args)[0]))
     if not found.files and not found.results:
         words = "no file was looked at; with -R, those in folders below are, too"
+        print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
+    if below:
+        more = f" and {len(below) - 1:,} more" if len(below) > 1 else ""
+        words = f"not looked into: the folder {below[0]}{more}; add -R to look into all below"
         print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
 
 

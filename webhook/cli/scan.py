@@ -31,5 +31,5 @@ def run(args: argparse.Namespace) -> int:
         found = on_files.report((each.result for each in judged), seen)
     on_files.write_outputs(args, found)
     on_files.print_report(args.output or "text", found, seen if args.diff else None)
-    on_files.warn_of_nothing(found)
+    on_files.warn_of_the_rest(args, found)
     return on_files.exit_code(args, found)

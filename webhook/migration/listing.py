@@ -89,6 +89,14 @@ def find(wanted: Wanted) -> Iterator[Lot | str | FileResult]:
         yield Lot(batch)
 
 
+def left_out(arguments: Sequence[str]) -> Iterator[str]:
+    """Give the folders in those that are named, which only `recursive` looks into."""
+    for argument in (each for given in arguments for each in _expanded(given)):
+        if argument != STDIN:  # in what is no folder there is none
+            prefix = _as_prefix(os.path.normpath(argument))
+            yield from (shown(prefix + name) for name in sorted(_listed(prefix).folders))
+
+
 def is_of_interest(name: str) -> bool:
     """Whether a file of this name may hold manifests, or text or programs that speak of them."""
     if name.startswith("._"):  # macOS keeps attributes of the file x in ._x
