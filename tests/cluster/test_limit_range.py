@@ -30,7 +30,13 @@ def ranged(cluster: ControlPlane, namespace: str, *ranges: Json) -> Callable[[Js
             "spec": {"limits": [{"type": "Container", **each}]},
         }
         cluster.client.create(limit_range, namespace)
-    wanted = {name for each in ranges for section in each.values() for name in section}
+    wanted = {
+        name
+        for each in ranges
+        for section in each.values()
+        if isinstance(section, dict)
+        for name in section
+    }
 
     def limited() -> bool:
         probe = pod(container())
@@ -103,26 +109,41 @@ def test_the_author_gets_what_was_asked_for(
     assert node_of(cluster.client, namespace, "asks")
 
 
-REFUSED: dict[str, tuple[Json, Json, str]] = {
+REFUSED: dict[str, tuple[list[Json], Json, str]] = {
     "more than a max of today's name": (
-        {"max": {NVIDIA: "1"}},
+        [{"max": {NVIDIA: "1"}}],
         pod(alpha(2)),
         "if its max is below 2, the API server will refuse this pod",
     ),
     "less than a min": (
-        {"default": {NVIDIA: "2"}, "defaultRequest": {NVIDIA: "2"}, "min": {NVIDIA: "2"}},
+        [{"default": {NVIDIA: "2"}, "defaultRequest": {NVIDIA: "2"}, "min": {NVIDIA: "2"}}],
         pod(alpha(1)),
         "if its min is above 1, the API server will refuse this pod",
     ),
     "more than a max of the legacy name": (
-        {"max": {ALPHA: "1"}},
+        [{"max": {ALPHA: "1"}}],
         pod(modern(2)),
         "the API server will refuse the pod if that is the LimitRange's max",
     ),
     "a min of the legacy name": (
-        {"default": {ALPHA: "2"}, "min": {ALPHA: "1"}},
+        [{"default": {ALPHA: "2"}, "min": {ALPHA: "1"}}],
         pod(modern(2)),
         "which the API server refuses if the LimitRange has a min",
+    ),
+    "a ratio of the legacy name": (
+        [{"default": {ALPHA: "2"}, "maxLimitRequestRatio": {ALPHA: "1"}}],
+        pod(modern(2)),
+        "or a maxLimitRequestRatio",
+    ),
+    "a min of slices": (
+        [{"default": {SLICE: "1"}, "min": {SLICE: "1"}}],
+        pod(alpha(2)),
+        "which the API server refuses if the LimitRange has a min",
+    ),
+    "more than a max for the pod": (
+        [{"default": {NVIDIA: "2"}}, {"type": "Pod", "max": {NVIDIA: "3"}}],
+        pod(alpha(2), container("second", limits={ALPHA: "2"})),
+        "if its max for a whole pod is below 4",
     ),
 }
 
@@ -130,12 +151,12 @@ REFUSED: dict[str, tuple[Json, Json, str]] = {
 @pytest.mark.parametrize(("limits", "what", "said"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.usefixtures("webhook")
 def test_what_limit_ranger_refuses_is_told(
-    limits: Json, what: Json, said: str, cluster: ControlPlane, namespace: str
+    limits: list[Json], what: Json, said: str, cluster: ControlPlane, namespace: str
 ) -> None:
-    answer = ranged(cluster, namespace, limits)(what)
+    answer = ranged(cluster, namespace, *limits)(what)
 
     assert answer.status == 403
-    assert "usage per Container is" in answer.message
+    assert " per Container is" in answer.message or " per Pod is" in answer.message
     assert said in " ".join(answer.warnings)
 
 

@@ -567,8 +567,15 @@ def test_managed_fields_that_say_nothing() -> None:
         pytest.param(
             {GPU: "2", LEGACY: "4"},
             OF_LEGACY,
-            "refuses if the LimitRange has a min",
+            "refuses if the LimitRange has a min or a maxLimitRequestRatio",
             id="a legacy default above",
+        ),
+        pytest.param(
+            {LEGACY: "2", SLICE: "1"},
+            f"LimitRanger plugin set: {SLICE} request for container cuda; {SLICE} limit for "
+            "container cuda",
+            "refuses if the LimitRange has a min or a maxLimitRequestRatio",
+            id="a slice that is 0 now",
         ),
     ],
 )
@@ -578,3 +585,27 @@ def test_what_the_limit_range_may_refuse_is_said(
     said = " ".join(each.message for each in found(rule, asking(amounts, text)))
     assert expected in said
     assert ("refuse" in said) is bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        pytest.param((), "", id="one container alone"),
+        pytest.param(({"cpu": "1"},), "", id="another one without GPUs"),
+        pytest.param(({LEGACY: "2", GPU: "2"},), "below 4", id="two of them"),
+        pytest.param(({LEGACY: "3", GPU: "2"}, {GPU: "1"}), "below 6", id="three of them"),
+    ],
+)
+def test_what_a_limit_range_may_refuse_of_a_whole_pod_is_said(
+    others: tuple[dict[str, str], ...], expected: str
+) -> None:
+    """A LimitRange of type Pod sets nothing. That one of type Container does is all there is."""
+    amounts = [{LEGACY: "2", GPU: "2"}, *others]
+    names = ["cuda", "b", "c"]
+    made = [container({**a}, {**a}, name=n) for a, n in zip(amounts, names, strict=False)]
+    text = "LimitRanger plugin set: " + "; ".join(
+        f"{GPU} {section} for container {n}" for n in names[:2] for section in ("request", "limit")
+    )
+    said = [e.message for e in found(rule, limited(pod(*made), text)) if "whole pod" in e.message]
+    assert len(said) == bool(expected)
+    assert expected in " ".join(said)

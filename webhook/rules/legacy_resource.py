@@ -15,6 +15,9 @@ them counts, and they are never added up:
 
 The names that do not count go. One that LimitRanger added would be added again, so it stays with an
 amount of 0, which a max allows. Where the LimitRange may refuse the repaired pod a warning says so.
+That can be known only of one that sets amounts. One that sets none of today's name (of type Pod, or
+with a `min` or a `maxLimitRequestRatio` alone) is not foreseen: the API server refuses the pod in
+its own words.
 
 Safety: safe. An amount that is no quantity, or is negative, is left for a person.
 """
@@ -44,6 +47,7 @@ CODE = "GPU101"
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for container, asked in asking(pod, cx.settings):
         yield from _of_container(container, asked, cx.settings.gpu_resource)
+    yield from _of_whole_pod(pod, cx)
     yield from _pod_level(pod, cx)
 
 
@@ -59,6 +63,26 @@ def _of_container(container: Container, asked: Asked, today: str) -> Iterator[Fi
     for name in asked.legacy:
         if name != counts.name:
             yield from _beside(container, name, counts, asked, today)
+
+
+def _of_whole_pod(pod: Pod, cx: Context) -> Iterator[Finding]:
+    """A LimitRange that knows today's name may have a max for all containers together, too."""
+    asked, today = asking(pod, cx.settings), cx.settings.gpu_resource
+    if not any(_is_default(today, each) for _, each in asked):
+        return
+    legacy = {container.at: each.counts for container, each in asked}
+    amounts = []
+    for container in pod.containers:
+        counts = legacy.get(container.at)
+        value = counts.value if counts is not None else quantity.parse(container.limits.get(today))
+        if container.kind == "containers" and value:
+            amounts.append(quantity.whole(value))
+    if len(amounts) > 1:
+        message = (
+            f"a LimitRange sets {today} where nothing is asked for: if its max for a whole pod is "
+            f"below {sum(amounts)}, the API server will refuse this pod"
+        )
+        yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
 
 
 def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -151,7 +175,17 @@ def _refusal(container: Container, counts: Amount, asked: Asked, today: str) -> 
             yield Finding(
                 CODE, container.section_at(section) / today, message, severity=Severity.PERSON
             )
-            return
+            break
+    for name in _added_slices(container, counts, asked, today):
+        section = _sections(container, name)[0]
+        message = (
+            f"a LimitRange adds {_amounts(container, name)} {name} to container {container.name}: "
+            f"it is 0 now, {_IF_MIN}"
+        )
+        yield Finding(CODE, container.section_at(section) / name, message, severity=Severity.PERSON)
+
+
+_IF_MIN = "which the API server refuses if the LimitRange has a min or a maxLimitRequestRatio of it"
 
 
 def _beside(
@@ -188,7 +222,7 @@ def _added(container: Container, name: str, counts: Amount, today: str) -> Itera
     places = [container.section_at(section) / name for section in where]
     edits = tuple(Set(at, "0") if within else Remove(at) for at in places)
     outcome = (
-        "it is 0 now, which the API server refuses if the LimitRange has a min"
+        f"it is 0 now, {_IF_MIN}"
         if within
         else "the API server will refuse the pod if that is the LimitRange's max"
     )
