@@ -17,7 +17,7 @@ from webhook.cli.live import SILENT_SECONDS, Live, Sources, Speaker
 from webhook.core.modes import Mode
 from webhook.core.nodes import Node
 from webhook.core.settings import Settings
-from webhook.inventory.publish import STALE_SECONDS, Publisher, Snapshot
+from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot
 from webhook.inventory.quiet import LINE_SECONDS, Lines
 from webhook.inventory.store import Store
 from webhook.telemetry.logs import Log
@@ -269,6 +269,9 @@ def test_a_status_that_cannot_be_used_is_called_so_and_not_stale(
 ) -> None:
     bench.publish("a")
     live = bench.live()
+    bench.now += SILENT_SECONDS + 1
+    bench.tell()
+    live.refresh()
     status = bench.snapshot / "status.json"
     break_it(status)
     for _ in range(3):
@@ -328,7 +331,7 @@ def test_a_clock_that_was_set_back_makes_no_dead_watcher_live(bench: Bench) -> N
     bench.now = NOW - 3600
     live.refresh()
     assert not live.dead()
-    bench.now += 31
+    bench.now += 31 + AHEAD_SECONDS
     assert "could not be used for 31 s" in live.dead()
 
 

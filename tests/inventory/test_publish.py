@@ -138,6 +138,22 @@ def test_it_is_written_only_when_something_changed(tmp_path: Path) -> None:
     assert len(shapes) == 5
 
 
+@pytest.mark.parametrize("left", [None, b"", b"half of it"], ids=["nothing", "empty", "damaged"])
+def test_a_file_that_somebody_removed_or_damaged_is_written_again(
+    left: bytes | None, tmp_path: Path
+) -> None:
+    """As when a folder in memory is mounted anew."""
+    store, publisher, reader = filled(), Publisher(tmp_path, SETTINGS), Snapshot(tmp_path)
+    publisher.publish(store, 0)
+    if left is None:
+        (tmp_path / INVENTORY).unlink()
+    else:
+        (tmp_path / INVENTORY).write_bytes(left)
+    assert publisher.publish(store, 1)
+    assert reader.refresh() is not None
+    assert not publisher.publish(store, 2)
+
+
 def test_another_life_of_the_watcher_gives_the_same_shape(tmp_path: Path) -> None:
     stamps = set()
     for _ in range(2):

@@ -17,7 +17,7 @@ from webhook.cli import settings_file
 from webhook.cli.following import Following
 from webhook.core.settings import Settings
 from webhook.inventory import static
-from webhook.inventory.publish import STALE_SECONDS, Status
+from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Status
 from webhook.inventory.quiet import Lines
 from webhook.rules import GUARD, POLICY, RULES
 from webhook.telemetry.metrics import NONE
@@ -136,6 +136,7 @@ class Live:
             self.inventory = new
             self.metrics.inventory_loaded()
         self._status = snapshot.status(self.clock())
+        self._since = max(self._since, self._status.beat)  # which the next one may not say
         fresh = self.inventory is not None and self._age() <= STALE_SECONDS
         changed = fresh is not self.fresh
         self.fresh = fresh
@@ -152,8 +153,8 @@ class Live:
         """Why the watcher is taken for dead; nothing if it lives, or is not wanted."""
         if self.sources.snapshot is None:
             return ""
-        self._since = min(self._since, self.clock())  # it may have been set back
-        silent = self.clock() - max(self._status.beat, self._since)
+        self._since = min(self._since, self.clock() + AHEAD_SECONDS)  # it may be set back
+        silent = self.clock() - self._since
         if silent <= SILENT_SECONDS:
             return ""
         fault = self._status.fault

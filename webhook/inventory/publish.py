@@ -82,7 +82,7 @@ class Publisher:
         """Write what changed, if anything did; tell if so. May raise OSError."""
         store.nodes.forget(now)
         shape, held = store.shape, store.pods.held_version
-        if shape == self._shape and held == self._held:
+        if shape == self._shape and held == self._held and self._is_there():
             return False
         if shape != self._shape:
             self._reshape(store, now)
@@ -93,6 +93,13 @@ class Publisher:
         self._write(orjson.dumps({**self._index.as_data(), **_held_parts(holding)}))
         self._shape, self._held = shape, held
         return True
+
+    def _is_there(self) -> bool:
+        """Whether nobody has removed or damaged the file since it was written."""
+        try:
+            return (self._folder / INVENTORY).stat().st_size == self.size
+        except FileNotFoundError:
+            return False
 
     def _reshape(self, store: Store, now: float) -> None:
         classes = store.classes(now)
