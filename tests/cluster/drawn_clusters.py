@@ -6,8 +6,9 @@ a label of one node, or by a resource name that only its own nodes offer. The la
 selectors free to match what they like.
 
 The scheduler sees the nodes as they are at last. What GPU301 sees is drawn, too: the very same,
-or nodes that lost devices or have a taint that goes, that join step by step, that went away for a
-while, or a pool at zero that the settings declare.
+or nodes that lost devices or have a taint that goes, that join step by step (also beside one of
+their kind whose driver has crashed), that went away for a while, a pool at zero that the settings
+declare, or a group of an autoscaler that can grow and whose nodes were sliced otherwise, or broken.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 OWN = "example.com/own"  # the label that keeps a pod to its nodes
 GPU, SHARED = "nvidia.com/gpu", "nvidia.com/gpu.shared"
 NAMES = (GPU, GPU, GPU, GPU, SHARED, "nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb.shared")
+_SEEN = "nvidia.com/mig-7g.40gb"  # that no pod asks for
+_TYPE = "node.kubernetes.io/instance-type"
 NEW, NOW = "2026-01-01T00:00:00Z", 1767225660.0  # a minute later
 OVERHEAD = "overhead"  # the runtime class that adds a GPU, a selector and a toleration
 
@@ -79,15 +82,16 @@ class Drawn:
     kind: str
     seen: tuple[tuple[Json, ...], ...]
     pools: tuple[Pool, ...] = ()
+    grows: str = ""  # a group of cluster-autoscaler
 
     @property
     def unsure(self) -> bool:
         return self.kind in _UNSURE
 
 
-_KINDS = ("as it is", "lost", "tainted", "joining", "gone", "pool")
-_WEIGHTS = (40, 20, 10, 10, 10, 10)
-_UNSURE = ("joining", "gone", "pool")
+_KINDS = ("as it is", "lost", "tainted", "joining", "gone", "pool", "group")
+_WEIGHTS = (40, 20, 10, 10, 10, 10, 10)
+_UNSURE = ("joining", "gone", "pool", "group")
 
 
 def draw(random: Random, number: int, batch: str) -> Drawn:
@@ -103,7 +107,8 @@ def draw(random: Random, number: int, batch: str) -> Drawn:
     if kind == "pool":
         pools = tuple(_as_pool(random, node) for node in nodes)
         return Drawn(pod, nodes, passing, kind, ((),), tuple(each for each in pools if each.gpus))
-    return Drawn(pod, nodes, passing, kind, tuple(_moments(random, kind, nodes)))
+    grows = f"n{number}" if kind == "group" else ""
+    return Drawn(pod, nodes, passing, kind, tuple(_moments(random, kind, nodes)), grows=grows)
 
 
 def _moments(random: Random, kind: str, nodes: tuple[Json, ...]) -> Iterator[tuple[Json, ...]]:
@@ -116,7 +121,9 @@ def _moments(random: Random, kind: str, nodes: tuple[Json, ...]) -> Iterator[tup
         case "tainted":
             yield tuple(_with_a_taint(random, node) for node in nodes)
         case "joining":
-            yield tuple(_in_part(random, node) for node in nodes)
+            yield _with_a_twin(random, tuple(_in_part(random, node) for node in nodes))
+        case "group":
+            yield tuple(_in_another_shape(random, node) for node in nodes)
         case "gone":
             yield nodes
             yield tuple(node for node in nodes if random.random() < 0.5)
@@ -129,6 +136,8 @@ def _with_losses(random: Random, node: Json) -> Json:
     node = deepcopy(node)
     amounts = dict(node["status"]["allocatable"])
     for name in [each for each in amounts if each.startswith("nvidia.com/")]:
+        if amounts[name] == "0":
+            continue
         match random.randint(0, 3):
             case 0:
                 amounts[name] = random.choice(("0", "1", "3"))
@@ -160,6 +169,34 @@ def _in_part(random: Random, node: Json) -> Json:
     }
     shown = {key: value for key, value in amounts.items() if random.random() < 0.5}
     node["status"] = {**node["status"], "capacity": shown, "allocatable": shown}
+    return node
+
+
+def _with_a_twin(random: Random, nodes: tuple[Json, ...]) -> tuple[Json, ...]:
+    """The same, or beside a node of their kind that has settled and whose driver has crashed."""
+    kind = random.choice(("", "big.large", "p4d.24xlarge"))
+    if not kind:
+        return nodes
+    for node in nodes:
+        node["metadata"]["labels"] |= {_TYPE: kind}
+    twin = deepcopy(nodes[0])
+    twin["metadata"] = {"name": f"{nodes[0]['metadata']['name']}-twin", "labels": {_TYPE: kind}}
+    amounts = {"cpu": "16"} if kind.startswith("p4d") else {"cpu": "16", GPU: "0"}
+    twin["status"] = {**twin["status"], "capacity": amounts, "allocatable": amounts}
+    return (*nodes, twin)
+
+
+def _in_another_shape(random: Random, node: Json) -> Json:
+    """Another node of the group, from before it was sliced anew, or without its driver."""
+    node = deepcopy(node)
+    shape = random.choice(({GPU: "0"}, {}, {_SEEN: "7"}, {_SEEN: "0"}))
+    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110", **shape}
+    node["status"] |= {"capacity": amounts, "allocatable": amounts}
+    metadata = node["metadata"]
+    metadata["name"] += "-before"
+    own = {"kubernetes.io/hostname": metadata["name"], "rack": f"r-{metadata['name']}"}
+    kept = {k: v for k, v in metadata["labels"].items() if k != "nvidia.com/gpu.product"}
+    metadata["labels"] = {**kept, **own}
     return node
 
 

@@ -30,6 +30,7 @@ from webhook.core.pod import Pod
 from webhook.core.rule import Context
 from webhook.core.settings import Capacity, Settings
 from webhook.inventory import project
+from webhook.inventory.autoscalers import Group
 from webhook.inventory.publish import Publisher, Snapshot, declared
 from webhook.inventory.store import Store
 from webhook.rules import never_fits
@@ -179,6 +180,9 @@ def _inventory(drawn: list[Drawn], settings: Settings = _DEFAULTS) -> Inventory:
             for raw in each.seen[min(moment, len(each.seen) - 1)]:
                 store.nodes.put(raw["metadata"]["name"], project.node(raw, settings), NOW)
         store.nodes.end(NOW)
+        for each in drawn:
+            if each.grows:
+                store.node_groups.put(each.grows, (Group(each.grows, grows=True),), NOW)
     known = store.inventory(NOW)
     return replace(known, classes=(*known.classes, *declared(settings)))
 
