@@ -98,6 +98,23 @@ def test_a_worker_that_is_killed_leaves_its_counts(tmp_path: Path) -> None:
         assert list(folder.glob(f"counter_{worker}.db"))
 
 
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_worker_that_ends_takes_nothing_of_the_page_with_it(tmp_path: Path, name: str) -> None:
+    """SIGHUP to the parent: new workers for all."""
+    with counted(tmp_path, "--workers=1") as (server, port):
+        server.mutate(gpu_pod())
+        until(lambda: sample(port, "reviews_total", path="/mutate", outcome="patched") == 1)
+        worker = max(server.workers())
+        folder = folder_of(server.process.pid)
+        os.kill(server.process.pid if name == "SIGHUP" else worker, signal.Signals[name])
+        until(lambda: not Path(f"/proc/{worker}").exists(), 20)
+        until(lambda: len(server.workers()) == 2, 20)  # the page is one
+        server.mutate(gpu_pod())
+        until(lambda: sample(port, "reviews_total", path="/mutate", outcome="patched") == 2)
+        assert folder.exists()
+        assert "the metrics page" not in server.stdout.read_text()
+
+
 def answers(port: int) -> bool:
     try:
         return get(port, "/healthz")[0] == 200

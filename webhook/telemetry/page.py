@@ -49,6 +49,7 @@ class Page:
         self._more = more
         # Nobody writes into it: it ends for the page when the parent and all workers are gone.
         self._alive, self._end = os.pipe()
+        self._parent = os.getpid()
         self._process = 0  # 0: there is none
         self._began = 0.0
         self._next = 0.0  # when another one may begin
@@ -62,7 +63,12 @@ class Page:
             self._start()
 
     def stop(self) -> None:
-        """End the page and leave nothing of it. The workers must have ended."""
+        """End the page and leave nothing of it. The workers must have ended.
+
+        They come by here, too, when they end in peace: they leave as they were forked off.
+        """
+        if os.getpid() != self._parent:
+            return
         if self._process:
             self._look()
         if self._process:
