@@ -5,6 +5,7 @@ What is called here answers nothing but yes, so the CEL alone is judged.
 
 from __future__ import annotations
 
+import string
 import threading
 from typing import TYPE_CHECKING, Self
 
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
 TF_JOB = CustomKind("TFJob", "kubeflow.example")
 TF_TEMPLATES = ("/spec/tfReplicaSpecs/*/template", "/spec/replicaSpecs/*/template")
 SHARDS = CustomKind("Shards", "shards.example", ("/spec/on-racks/*/shards/*/template", "/template"))
+GLOBS = tuple(f"vendor-{number}.example/*" for number in range(20))
 SETTINGS = Settings(
+    gpu_resources=(*Settings().gpu_resources, *GLOBS),
     workloads=Workloads(
         kinds=(CustomKind(TF_JOB.kind, TF_JOB.group, TF_TEMPLATES), SHARDS),
-    )
+    ),
 )
 KINDS = (
     "Deployment",
@@ -232,6 +235,43 @@ def test_any_other_template_is_not(
     cluster.client.create(made_by(kind, what, 0), namespace, dry_run=True)
 
     assert ear.heard(namespace) == []
+
+
+SHORT = [f"a/{one}{two}" for one in string.ascii_letters for two in string.ascii_letters]
+LAST = modern(name="last")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(
+            pod(
+                *(container(f"c{n}", limits=dict.fromkeys(SHORT[:1400], 0)) for n in range(40)),
+                LAST,
+            ),
+            id="56,000 names of other devices",
+        ),
+        pytest.param(
+            pod(
+                *(container(f"c{n}", limits=dict.fromkeys(SHORT[:32], 0)) for n in range(63)), LAST
+            ),
+            id="as many names as are looked at",
+        ),
+        pytest.param(pod(*(container(f"c{n}") for n in range(5000)), LAST), id="5,000 containers"),
+        pytest.param(
+            pod(LAST, initContainers=[container(f"c{n}") for n in range(5000)]),
+            id="5,000 init containers",
+        ),
+    ],
+)
+def test_no_pod_is_too_large_for_the_conditions(
+    what: Json, cluster: ControlPlane, namespace: str, ear: Ear
+) -> None:
+    """What CEL may cost is limited; whoever could get beyond it would get by all rules in force."""
+    cluster.client.create(what, namespace, dry_run=True)
+    cluster.client.create(made_by("Deployment", what, 0), namespace, dry_run=True)
+
+    assert ear.heard(namespace) == [("Pod", "CREATE"), ("Deployment", "CREATE")]
 
 
 # Templates of Jobs cannot be changed; a suspended one is for its annotations.

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 _CONTAINERS = (
     "({pod}.spec.containers + (has({pod}.spec.initContainers) ? {pod}.spec.initContainers : []))"
 )
+# What CEL may cost is limited (RuntimeCELCostBudgetMatchConditions); a condition beyond it is an
+# error: under `failurePolicy: Ignore` the object gets in unjudged. So nobody looks at all names of
+# an object with more than this; it comes to the webhook, which counts for itself (core/budget.py).
+_MOST_CONTAINERS = 64  # init containers have as many to themselves
+_MOST_NAMES = 32  # in the limits, and in the requests, of one container
 _TERMS = (
     "has({pod}.spec.affinity) && has({pod}.spec.affinity.nodeAffinity) && (\n"
     "  (has({required})\n  && {required}.nodeSelectorTerms.exists(t, {expressions}))\n"
@@ -170,8 +175,8 @@ def _brings_legacy_words(settings: Settings) -> str:
     amount of 0 may be stored, and then any other change of the spec comes to us.
     """
     there, gone = "object", "oldObject"
-    named = _names_resource(there, settings.legacy_resources)
-    stored = _names_resource(gone, settings.legacy_resources, above_zero=True)
+    named = _has_container(there, settings.legacy_resources)
+    stored = _has_container(gone, settings.legacy_resources, above_zero=True)
     brought = [
         f"({there}.spec != {gone}.spec\n  && {named}\n  && !{stored})",
         f"({_in_tolerations(there)}\n  && !{_in_tolerations(gone)})",
@@ -199,17 +204,31 @@ def _named(value: str, names: Iterable[str]) -> list[str]:
     return tests
 
 
-def _names_resource(pod: str, names: Iterable[str], *, above_zero: bool = False) -> str:
+def _names_resource(pod: str, names: Iterable[str]) -> str:
+    """Whether a container names one of these, or the pod has more than may be looked at."""
+    inits = f"{pod}.spec.initContainers"
+    return (
+        f"{pod}.spec.containers.size() > {_MOST_CONTAINERS}\n"
+        f"|| (has({inits}) && {inits}.size() > {_MOST_CONTAINERS})\n"
+        f"|| {_has_container(pod, names, most=_MOST_NAMES)}"
+    )
+
+
+def _has_container(
+    pod: str, names: Iterable[str], *, most: int = 0, above_zero: bool = False
+) -> str:
     test = " || ".join(_named("k", names))
-    sections = "\n  || ".join(_has_key(each, test, above_zero=above_zero) for each in SECTIONS)
+    found = []
+    for section in SECTIONS:
+        at = f"c.resources.{section}"
+        # The API server writes a quantity of nothing as "0".
+        wanted = f'({test}) && {at}[k] != "0"' if above_zero else test
+        has_key = f"{at}.exists(k, {wanted})"
+        if most:
+            has_key = f"({at}.size() > {most} || {has_key})"
+        found.append(f"(has({at}) && {has_key})")
+    sections = "\n  || ".join(found)
     return f"{_CONTAINERS.format(pod=pod)}.exists(c, has(c.resources) && (\n  {sections}))"
-
-
-def _has_key(section: str, test: str, *, above_zero: bool) -> str:
-    at = f"c.resources.{section}"
-    if above_zero:  # the API server writes a quantity of nothing as "0"
-        test = f'({test}) && {at}[k] != "0"'
-    return f"(has({at}) && {at}.exists(k, {test}))"
 
 
 def _in_map(holder: str, member: str, key: str) -> str:
