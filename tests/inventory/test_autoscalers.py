@@ -420,3 +420,19 @@ def severities(
 
 def verdict(*, denied: bool | None) -> list[Severity]:
     return [] if denied is False else [Severity.DENY if denied else Severity.PERSON]
+
+
+@pytest.mark.parametrize(
+    ("state", "denied"),
+    [("pending", False), ("rebooting", False), ("success", True), ("failed", True), (None, True)],
+)
+def test_a_node_whose_gpus_are_being_sliced_anew_may_get_any(
+    state: str | None, *, denied: bool
+) -> None:
+    """NVIDIA's MIG manager; GPU Feature Discovery writes the product anew, too."""
+    product = "nvidia.com/gpu.product"
+    labels = {product: "A100", **({"nvidia.com/mig.config.state": state} if state else {})}
+    store = store_of(nodes=(Node("a", labels, (), {GPU: 8}),))
+    selector = {product: "A100-MIG-1g.5gb"}
+    assert severities(store.inventory(NOW), {MIG: 1}, selector) == verdict(denied=denied)
+    assert severities(store.inventory(NOW), {GPU: 9}) == [Severity.DENY]

@@ -9,8 +9,11 @@ shown any as far as is known, and bear no sign of them. One whose driver has cra
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from webhook.core.node_index import ANY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -32,6 +35,7 @@ _KIND = (
 )
 # In keys of labels and taints that only nodes with GPUs carry; 10de is NVIDIA's PCI vendor.
 _SIGNS = ("gpu", "nvidia", "accelerator", "10de")
+_SLICING, _NVIDIA = "nvidia.com/mig.config.state", "nvidia.com/"
 # Instance types of AWS, Azure and GCP that have GPUs.
 _TYPES_WITH = re.compile(r"(?:g|gr|p)\d.*\..+|Standard_N.+|(?:a[2-9]|g[2-9])[a-z]*-.+")
 
@@ -51,6 +55,14 @@ def joining(
     may |= {_kind(each.labels) for each in gone}
     without = {_kind(node.labels) for node in settled} - may - {()}
     return {n.name for n in young if bears_a_sign(n) or _kind(n.labels) not in without}
+
+
+def sliced_anew(node: Node) -> Node:
+    """The node; while the MIG manager slices its GPUs anew it may get other names and labels."""
+    if node.labels.get(_SLICING) not in ("pending", "rebooting"):
+        return node
+    former = {key: (ANY,) for key in node.labels if key.startswith(_NVIDIA)}
+    return replace(node, joining=True, former={**node.former, **former})
 
 
 def _kind(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

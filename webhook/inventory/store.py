@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from webhook.core.nodes import Inventory, Node, NodeClass, group
 from webhook.core.settings import Capacity
 from webhook.inventory import autoscalers
-from webhook.inventory.joining import joining
+from webhook.inventory.joining import joining, sliced_anew
 from webhook.inventory.memory import Memory
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Nodes(Kept[Node]):
 
     def counted(self) -> Iterator[Node]:
         """The nodes as they count."""
-        nodes = [self.memory.counted(node) for node in self.facts.values()]
+        nodes = [sliced_anew(self.memory.counted(node)) for node in self.facts.values()]
         if not self._young:
             yield from nodes
             return
