@@ -566,6 +566,24 @@ def test_amounts_and_models_follow_the_author(tool: Any, *, is_noted: bool) -> N
 
 
 @tools
+def test_without_a_record_tolerations_stay_until_the_author_writes_others(tool: Any) -> None:
+    """One too many is the lesser harm; docs/gitops.md says so."""
+    team, night = ({"key": each, "operator": "Exists"} for each in ("team", "night"))
+    author = Author(tool)
+    author.applies(pod(annotations={TOLERATIONS: json.dumps([team])}))
+    kept = []
+    for annotations in ({TOLERATIONS: json.dumps([night])}, None):
+        author.forgets()
+        kept.append(author.applies(pod(annotations=annotations))["spec"]["tolerations"])
+    author.forgets()
+    written = author.applies(pod(tolerations=[night]))["spec"]["tolerations"]
+
+    assert all(team in each and night in each for each in kept)
+    assert night in written
+    assert team not in written
+
+
+@tools
 def test_terms_of_the_author_that_are_ours_too_stay(tool: Any) -> None:
     ours = terms((PRODUCT, "In", ["Tesla-K80"]))
     author = Author(tool)
@@ -573,6 +591,48 @@ def test_terms_of_the_author_that_are_ours_too_stay(tool: Any) -> None:
     both = author.applies(pod(annotations=in_annotation(model("K80")), affinity=ours))
     alone = author.applies(pod(affinity=ours))
     assert both["spec"]["affinity"] == alone["spec"]["affinity"] == ours
+
+
+def with_others(author: Author, manifest: Raw, **spec: Any) -> Raw:
+    """Apply this; another webhook adds to the spec what the manifest does not have."""
+    sent = deployment(manifest)
+    live = copy.deepcopy(sent if author.live is None else author.live)
+    update = author.tool(live, sent)
+    for member, value in spec.items():
+        update["spec"]["template"]["spec"].setdefault(member, copy.deepcopy(value))
+    return author.sends(update)
+
+
+OTHERS = [{"key": "of-another-webhook", "operator": "Exists"}]
+
+
+@tools
+def test_tolerations_of_another_writer_stay_where_those_of_the_annotation_go(tool: Any) -> None:
+    author = Author(tool)
+    annotated = pod(annotations={TOLERATIONS: '[{"key":"team","operator":"Exists"}]'})
+    first = with_others(author, annotated, tolerations=OTHERS)
+    other = pod(annotations={TOLERATIONS: '[{"key":"night","operator":"Exists"}]'})
+    second, third = author.applies(other), author.applies(pod())
+    again = author.applies(annotated)
+
+    assert first["spec"]["tolerations"][:2] == [*OTHERS, {"key": "team", "operator": "Exists"}]
+    assert second["spec"]["tolerations"][:2] == [*OTHERS, {"key": "night", "operator": "Exists"}]
+    assert third["spec"]["tolerations"] == [*OTHERS, *first["spec"]["tolerations"][2:]]
+    assert {each["key"] for each in again["spec"]["tolerations"]} == {
+        each["key"] for each in first["spec"]["tolerations"]
+    }
+
+
+@tools
+def test_affinity_of_another_writer_stays_where_the_model_changes(tool: Any) -> None:
+    zone = terms(("zone", "In", ["a"]))
+    author = Author(tool, nodes("Tesla-K80", "Tesla-T4"))
+    with_others(author, pod(annotations=in_annotation(model("Tesla K80"))), affinity=zone)
+    second = author.applies(pod(annotations=in_annotation(model("Tesla T4"))))
+    third = author.applies(pod())
+
+    assert second["spec"]["affinity"] == terms(("zone", "In", ["a"]), (PRODUCT, "In", ["Tesla-T4"]))
+    assert third["spec"]["affinity"] == zone
 
 
 @tools
@@ -664,3 +724,24 @@ def test_a_forged_record_brings_nothing_in(noted: Any, tool: Any) -> None:
     first = author.applies(EVERYTHING)
     author.noted = noted
     assert author.applies(EVERYTHING) == first
+
+
+@tools
+def test_what_a_forged_record_says_was_there_before_is_not_brought_in(tool: Any) -> None:
+    author = Author(tool)
+    manifest = pod(annotations={TOLERATIONS: '[{"key":"team","operator":"Exists"}]'})
+    first = author.applies(manifest)
+    forged = [{"key": "evil", "operator": "Exists"}]
+    at = ("spec", "tolerations")
+    author.noted = {**author.noted, at: (forged, first["spec"]["tolerations"])}
+    assert author.applies(manifest) == first
+
+
+@tools
+def test_another_legacy_model_beside_a_resource_of_today_is_left_as_in_a_new_object(
+    tool: Any,
+) -> None:
+    author = Author(tool, nodes("Tesla-K80", "Tesla-T4"))
+    author.applies(pod(annotations=in_annotation(model("Tesla K80"))))
+    made = author.applies(pod(container({GPU: "1"}), annotations=in_annotation(model("Tesla T4"))))
+    assert "affinity" not in made["spec"]

@@ -12,7 +12,7 @@ from webhook.core.edits import Set
 from webhook.core.findings import Finding
 from webhook.core.modes import Mode
 from webhook.core.pointer import ROOT
-from webhook.core.repaired import REPAIRED, annotate, codes_in
+from webhook.core.repaired import REPAIRED, annotate, codes_in, is_noted
 
 EDIT = (Set(ROOT / "spec" / "a", 1),)
 DONE = (Finding("GPU107", ROOT, "m", EDIT), Finding("GPU101", ROOT, "m", EDIT))
@@ -114,3 +114,16 @@ def test_where_there_is_no_place_there_is_none(metadata: Any) -> None:
 )
 def test_codes_are_read_and_nothing_else(text: object, codes: tuple[str, ...]) -> None:
     assert codes_in(text) == codes
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        pytest.param({}, False, id="nothing"),
+        pytest.param(having("GPU101"), True, id="ours"),
+        pytest.param(having("x"), False, id="another text"),
+        pytest.param(having("GPU101", REPAIRED), False, id="the author's"),
+    ],
+)
+def test_a_note_is_ours_where_nobody_sent_it(obj: dict[str, Any], *, expected: bool) -> None:
+    assert is_noted(obj) is expected

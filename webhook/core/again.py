@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.authors import Authors
+from webhook.core.canonical import canonical
 from webhook.core.draft import Draft, copied
 from webhook.core.engine import run
 from webhook.core.errors import EditError
@@ -19,7 +20,7 @@ from webhook.core.findings import Verdict
 from webhook.core.leaves import Leaves, changes
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
 from webhook.core.limit_ranger import Origins
-from webhook.core.pod import KINDS, Pod
+from webhook.core.pod import KINDS, Pod, as_items
 from webhook.core.pointer import ROOT
 from webhook.core.stored import PLACEMENT, agrees, as_it_was, is_still_right, model_labels
 
@@ -54,7 +55,7 @@ def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
     touched = _touched(obj, at_work, cx)
     found = _unwritten(Leaves(obj), then, touched, Authors(obj), cx.settings)
     ours = _without_defaults(found, stored, cx.settings)
-    author, trial = _taken_apart(draft, ROOT, ours)
+    author, trial = _taken_apart(draft, ROOT, dict.fromkeys(ours))
     run(rules, trial, as_then, patched=False)
     verdict = run(at_work, obj, cx, draft=draft, patched=False)
     _keep_fields(Draft(trial), ours)
@@ -96,16 +97,18 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
     then = Leaves(old or {}, at if old else ROOT)
     touched = _touched(Pod(obj, at).raw, rules, cx) | {
         _unit(key)
-        for key, (word, _) in noted.items()
+        for key, (word, after) in noted.items()
         if word is not None
-        if sent.values.get(key) == word or authors.dropped(at, key, before)
+        if sent.values.get(key) == word
+        or (after is None and key in sent.values)
+        or authors.dropped(at, key, before)
     }
     if not touched:
         return run(rules, obj, cx, at, draft=draft), None
     if noted:
         ours = _noted(sent, then, touched, noted, authors)
     else:
-        ours = _unwritten(sent, then, touched, authors, cx.settings)
+        ours = dict.fromkeys(_unwritten(sent, then, touched, authors, cx.settings))
     author, trial = _taken_apart(draft, at, ours)
     verdict = run(rules, obj, cx, at, draft=draft, patched=False)
     now = Leaves(obj, at)
@@ -157,14 +160,36 @@ def _unit(key: Key) -> Key:
 def _noted(
     sent: Leaves, then: Leaves, touched: set[Key], noted: Mapping[Key, Change], authors: Authors
 ) -> dict[Key, Any]:
-    """What the last repair added, where this update brings the words for it and not the value."""
+    """What stood before the last repair where this update brings its words, and not the value.
+
+    Beside the words another writer may have put something that we added to: that stays.
+    """
     return {
-        key: value
+        key: before
         for key, (before, after) in noted.items()
-        if before is None and _unit(key) in touched
+        if _unit(key) in touched and not authors.declared(sent.at, key)
         if (value := sent.values.get(key)) is not None
-        if value in (after, then.values.get(key)) and not authors.declared(sent.at, key)
+        if (before is None and value == then.values.get(key))
+        or (value == after and _is_part(before, value))
     }
+
+
+def _is_part(before: Any, value: Any) -> bool:
+    """Whether nothing stands in the former that is not in the latter, as far as items go."""
+    return before is None or (isinstance(before, list) and _items(before) <= _items(value))
+
+
+def _items(value: Any) -> set[str]:
+    """The texts of all maps in a list, or of those in lists in them."""
+    found: set[str] = set()
+    waiting = [item for _, item in as_items(value)]
+    while waiting:
+        here = waiting.pop()
+        below = [item for each in here.values() for _, item in as_items(each)]
+        waiting += below
+        if not below:
+            found.add(canonical(here))
+    return found
 
 
 def _unwritten(
@@ -205,10 +230,10 @@ def _is_of_words(key: Key, settings: Settings) -> bool:
             return False
 
 
-def _taken_apart(draft: Draft, at: Path, ours: Iterable[Key]) -> tuple[dict[Key, Any], Raw]:
-    """Take out what is ours; the leaves that are then the author's, and a copy of the pod."""
+def _taken_apart(draft: Draft, at: Path, before: Mapping[Key, Any]) -> tuple[dict[Key, Any], Raw]:
+    """Put back what was before us; the leaves that are then the author's, and a copy of the pod."""
     leaves = Leaves(draft.object, at)
-    _apply(draft, leaves.edits_to(dict.fromkeys(ours)))
+    _apply(draft, leaves.edits_to(before))
     return Leaves(draft.object, at).copied(), copied(Pod(draft.object, at).raw)
 
 

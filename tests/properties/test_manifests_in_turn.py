@@ -1,0 +1,142 @@
+"""Whatever manifests an author applied before, the last one comes to what it comes to alone."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.test_again import (
+    APPLIED,
+    DRIVER,
+    GPU,
+    HOSTNAME,
+    KEYS,
+    LEGACY,
+    MODEL,
+    PRODUCT,
+    TOLERATIONS,
+    Author,
+    client_side,
+    container,
+    deployment,
+    in_annotation,
+    model,
+    nodes,
+    pod,
+    server_side,
+    terms,
+)
+from webhook.core.settings import Taint
+
+Raw = dict[str, Any]
+
+CLUSTER = nodes("Tesla-K80", "Tesla-T4", taints=(Taint(GPU, "", "NoSchedule"),))
+OWN = {"key": "own", "operator": "Exists"}
+TEAM, NIGHT = ({"key": each, "operator": "Exists"} for each in ("team", "night"))
+
+# Ways to say one thing: annotations, members of the spec, members of the container.
+LIMITS: list[Raw] = [
+    {LEGACY: "1"}, {LEGACY: "2"}, {LEGACY: "500m"}, {GPU: "1"}, {GPU: "2"}, {LEGACY: "2", GPU: "1"}
+]  # fmt: skip
+PLACES: list[tuple[Raw, Raw]] = [
+    ({}, {}),
+    ({}, {"nodeSelector": {"disk": "ssd", MODEL: "Tesla K80"}}),
+    ({}, {"nodeSelector": {MODEL: "Tesla T4"}}),
+    ({}, {"nodeSelector": {PRODUCT: "Tesla-K80"}}),
+    (in_annotation(model("Tesla K80")), {}),
+    (in_annotation(model("Tesla T4")), {}),
+    (in_annotation(model("Tesla K80")), {"affinity": terms(("zone", "In", ["a"]))}),
+    ({}, {"affinity": model("Tesla K80")}),
+    ({}, {"affinity": terms((PRODUCT, "In", ["Tesla-K80"]))}),
+]
+TOLERATED: list[tuple[Raw, Raw]] = [
+    ({}, {}),
+    ({TOLERATIONS: json.dumps([TEAM])}, {}),
+    ({TOLERATIONS: json.dumps([NIGHT])}, {}),
+    ({TOLERATIONS: json.dumps([TEAM])}, {"tolerations": [OWN]}),
+    ({}, {"tolerations": [OWN]}),
+    ({}, {"tolerations": [TEAM]}),
+]
+DRIVERS: list[tuple[Raw, Raw]] = [
+    ({}, {}),
+    (
+        {"volumes": [{"name": "d", "hostPath": {"path": DRIVER}}]},
+        {
+            "volumeMounts": [{"name": "d", "mountPath": DRIVER}],
+            "env": [{"name": "LD_LIBRARY_PATH", "value": f"{DRIVER}:/opt"}],
+        },
+    ),
+    ({}, {"env": [{"name": "LD_LIBRARY_PATH", "value": "/opt"}]}),
+]
+FIELDS: list[Raw] = [
+    {}, {HOSTNAME: "train-0"}, {"seccomp.security.alpha.kubernetes.io/pod": "docker/default"}
+]  # fmt: skip
+
+
+@st.composite
+def manifests(draw: st.DrawFn) -> Raw:
+    limits, fields = draw(st.sampled_from(LIMITS)), draw(st.sampled_from(FIELDS))
+    (placed, place), (annotated, tolerated), (volumes, mounts) = (
+        draw(st.sampled_from(each)) for each in (PLACES, TOLERATED, DRIVERS)
+    )
+    made = pod(
+        container(limits, **mounts),
+        annotations={**placed, **annotated, **fields},
+        **{**place, **tolerated, **volumes},
+    )
+    return copy.deepcopy(made)
+
+
+def without(live: Any, before: Any, now: Any, name: str = "") -> Any:
+    """Give what is stored without what the manifest had, and has no more: so apply does."""
+    if isinstance(live, dict) and isinstance(before, dict):
+        now = now if isinstance(now, dict) else {}
+        kept = {
+            key: without(value, before[key], now.get(key), key) if key in before else value
+            for key, value in live.items()
+        }
+        return {key: value for key, value in kept.items() if value is not None} or None
+    if isinstance(live, list) and isinstance(before, list) and name in KEYS:
+        then, there = ({each[KEYS[name]]: each for each in side or []} for side in (before, now))
+        called = [(each, each[KEYS[name]]) for each in live]
+        return [
+            without(each, then.get(item, {}), there.get(item))
+            for each, item in called
+            if item in there or item not in then
+        ] or None
+    return live if now is not None else None
+
+
+def applied_in_turn(tool: Any, turn: list[Raw]) -> tuple[Raw, Raw]:
+    """Give the template after the last manifest, and after it was applied once more."""
+    author, before, made = Author(tool, CLUSTER), None, {}
+    for each in [*turn, turn[-1]]:
+        manifest = deployment(each)
+        live = copy.deepcopy(manifest if author.live is None else author.live)
+        if before is not None:
+            live["spec"] = without(live["spec"], before["spec"], manifest["spec"])
+        made, last = author.sends(tool(live, manifest)), made
+        before = manifest
+    return last, made
+
+
+def settled(template: Raw) -> tuple[Any, ...]:
+    """Give what says something: the order of tolerations does not."""
+    spec = dict(template["spec"])
+    tolerations = sorted(json.dumps(each, sort_keys=True) for each in spec.pop("tolerations", []))
+    annotations = template["metadata"].get("annotations") or {}
+    return spec, tolerations, {k: v for k, v in annotations.items() if k != APPLIED}
+
+
+@pytest.mark.parametrize("tool", [client_side, server_side])
+@given(turn=st.lists(manifests(), min_size=2, max_size=4))
+def test_the_last_manifest_comes_to_what_it_comes_to_alone(turn: list[Raw], tool: Any) -> None:
+    last, again = applied_in_turn(tool, turn)
+    alone, _ = applied_in_turn(tool, turn[-1:])
+    assert settled(last) == settled(alone)
+    assert last == again
