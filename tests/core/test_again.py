@@ -572,9 +572,9 @@ def test_without_a_record_tolerations_stay_until_the_author_writes_others(tool: 
     author = Author(tool)
     author.applies(pod(annotations={TOLERATIONS: json.dumps([team])}))
     kept = []
-    for annotations in ({TOLERATIONS: json.dumps([night])}, None):
+    for words in ({TOLERATIONS: json.dumps([night])}, None):
         author.forgets()
-        kept.append(author.applies(pod(annotations=annotations))["spec"]["tolerations"])
+        kept.append(author.applies(pod(annotations=words))["spec"]["tolerations"])
     author.forgets()
     written = author.applies(pod(tolerations=[night]))["spec"]["tolerations"]
 
