@@ -52,7 +52,9 @@ class LabelsInSight:
         sees_labels = self._is_seen(spec / "template" / "metadata" / "labels")
         if (sees_selector and sees_labels) or (selector and is_of_old(selector)):
             return finding.message
-        return "" if selector or not sees_selector else _NO_SELECTOR
+        if selector or not sees_selector:
+            return ""
+        return _NO_SELECTOR if self.why_no_copy(spec) else finding.message
 
     def why_no_copy(self, spec: Path) -> str:
         """Why the labels may not be written as the selector; empty if they may."""

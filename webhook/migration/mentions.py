@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from webhook.migration.source import Source
 
 _YAML_COMMENT = re.compile(r"(?:^|\s)#")
+_SLASHES = re.compile(r"(?:^|\s)//")
+_WITH_SLASHES = (".go", ".jsonnet", ".libsonnet")
+_QUOTES = ('"', "'", "`")
 _TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}", re.DOTALL)
 _HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ENV_VALUE = re.compile(r"^\s*(?:-\s+)?[\"']?value[\"']?\s*:")
@@ -24,6 +27,8 @@ _RECORD = re.compile(
     r"kubectl\.kubernetes\.io/last-applied-configuration[\"']?[ \t]*:[ \t]*(?:[|>][^\n]*\n)?[^\n]*"
 )
 _API_VERSION = re.compile(r"\s*(?:-\s+)?apiVersion:\s+[\"']?")
+_DESCRIPTION = re.compile(r"[ \t]*(?:-[ \t]+)?[\"']?description[\"']?[ \t]*:")
+_LONGEST_DESCRIPTION = 100  # lines
 _KEY_END = re.compile(r"[\"']?[ \t]*:")
 _VERSIONS = frozenset({"dead-api-version", "dead-batch-version", "removed-api"})
 
@@ -54,8 +59,10 @@ def mentions(
         if any(start <= match.start < end for start, end in records):
             continue
         is_comment = any(start <= match.start < end for start, end in comments)
-        is_comment = is_comment or _is_comment(source.text, match.start)
+        is_comment = is_comment or _is_comment(source.text, match.start, _sign_of(source))
         is_notice = is_comment or _is_condition(source.text, match)
+        is_notice = is_notice or _is_description(source.text, match.start)
+        is_notice = is_notice or (source.path.endswith(".go") and _is_prose(source.text, match))
         is_notice = is_notice or (prose and not _is_for_manifest(source.text, match))
         message = _message(source.text, match, is_comment=is_comment)
         yield Located(match.code, message, Status.NOTICE if is_notice else Status.PERSON, place)
@@ -77,9 +84,20 @@ def _lines_said(source: Source, known: Iterable[Located]) -> Iterator[int]:
             yield from range(place.line, place.end_line + 1)
 
 
-def _is_comment(text: str, at: int) -> bool:
+def _sign_of(source: Source) -> re.Pattern[str]:
+    return _SLASHES if source.path.endswith(_WITH_SLASHES) else _YAML_COMMENT
+
+
+def _is_prose(text: str, match: Match) -> bool:
+    """Whether a version is a word of a sentence in a text of a program, and no value of its own."""
+    is_value = text[match.start - 1 : match.start] in _QUOTES and text[match.end :][:1] in _QUOTES
+    is_version = match.pattern.name in _VERSIONS
+    return is_version and not is_value and not _is_for_manifest(text, match)
+
+
+def _is_comment(text: str, at: int, sign: re.Pattern[str] = _YAML_COMMENT) -> bool:
     before = text[text.rfind("\n", 0, at) + 1 : at]
-    found = _YAML_COMMENT.search(before)
+    found = sign.search(before)
     return found is not None and before[: found.start()].count('"') % 2 == 0
 
 
@@ -97,6 +115,22 @@ def _is_condition(text: str, match: Match) -> bool:
     opened = max(text.rfind("{{", 0, match.start), text.rfind("{%", 0, match.start))
     closed = max(text.rfind("}}", 0, match.start), text.rfind("%}", 0, match.start))
     return opened > closed and match.pattern.name in _VERSIONS
+
+
+def _is_description(text: str, at: int) -> bool:
+    """Whether it stands in a description, as fields of a custom resource definition have one."""
+    start = text.rfind("\n", 0, at) + 1
+    if _DESCRIPTION.match(text, start):
+        return True
+    indent = len(text[start:at]) - len(text[start:at].lstrip(" "))
+    for _ in range(_LONGEST_DESCRIPTION):
+        if not start:
+            break
+        start = text.rfind("\n", 0, start - 1) + 1
+        line = text[start : text.find("\n", start)]
+        if line.strip() and len(line) - len(line.lstrip(" ")) < indent:
+            return _DESCRIPTION.match(line) is not None
+    return False
 
 
 def _message(text: str, match: Match, *, is_comment: bool) -> str:
