@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -10,17 +12,15 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.hostile.wire import CLOSED, get, gpu_pod, post, review, serving
+from tests.cluster.client import until
+from tests.cluster.controlplane import free_ports
+from tests.hostile.wire import CLOSED, Server, get, gpu_pod, post, review, serving
 from webhook.certs import development
 from webhook.cli.serve import Address, listen, read_address
 from webhook.core.errors import InputError
-
-if TYPE_CHECKING:
-    from tests.hostile.wire import Server
 
 PROGRAM = Path(sys.executable).with_name("gpu-webhook")
 REQUEST = post(review(gpu_pod()))
@@ -57,7 +57,7 @@ def start_in_vain(folder: Path, *flags: str) -> str:
         ),
         pytest.param(
             ["--tls-cert-file=x.crt", "--tls-private-key-file=x.crt", "--bind=127.0.0.1:0"],
-            "x.crt: no usable certificate",
+            "x.crt: is ",
             "PEM",
             id="files that are no certificate",
         ),
@@ -98,7 +98,7 @@ def start_in_vain(folder: Path, *flags: str) -> str:
         ),
         pytest.param(
             ["--dev", "--bind=127.0.0.1:0", "--client-ca=x.crt"],
-            "--client-ca x.crt: no CA in PEM",
+            "--client-ca x.crt: is no PEM",
             "PEM",
             id="a client CA of nonsense",
         ),
@@ -291,3 +291,58 @@ def test_a_stop_under_load_loses_no_call(tmp_path: Path) -> None:
     print(f"\nstopped under load: {len(answered)} calls answered, {len(lost)} lost")  # noqa: T201
     assert lost == []
     assert set(answered) == {200}
+
+
+def full_pipe() -> tuple[int, int]:
+    """A pipe that nobody reads, and that holds no byte more."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 512)
+    os.set_blocking(writer, True)
+    return reader, writer
+
+
+def test_logs_that_nobody_reads_stop_nobody(tmp_path: Path) -> None:
+    """As when a container runtime hangs: neither pods, nor workers, nor the end wait for it."""
+    files, (port,) = development.ensure(tmp_path / "certs"), free_ports(1)
+    pipes = [full_pipe(), full_pipe()]
+    flags = [
+        f"--bind=127.0.0.1:{port}",
+        f"--tls-cert-file={files.cert}",
+        f"--tls-private-key-file={files.key}",
+        "--workers=1",
+    ]
+    command = [str(Path(sys.executable).parent / "gpu-webhook"), "serve", *flags]
+    process = subprocess.Popen(command, stdout=pipes[0][1], stderr=pipes[1][1])
+    server = Server(process, tmp_path, port)
+    try:
+        for _ in range(3):
+            until(lambda: _answers(server), "an answer", 20)
+            (worker,) = server.workers()
+            os.kill(worker, signal.SIGKILL)
+            _replaced(server, worker)
+        until(lambda: _answers(server), "an answer", 20)
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        for worker in server.workers() if process.poll() is None else []:
+            os.kill(worker, signal.SIGKILL)
+        process.kill()
+        process.wait()
+        for pipe in pipes:
+            for end in pipe:
+                os.close(end)
+
+
+def _answers(server: Server) -> bool:
+    try:
+        (reply,) = server.exchange(post(review(gpu_pod())))
+    except OSError:
+        return False
+    return reply.status == 200
+
+
+def _replaced(server: Server, worker: int) -> None:
+    until(lambda: server.workers() not in ([worker], []), "another worker", 20)

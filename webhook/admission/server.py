@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import logging
 import os
 import resource
@@ -30,6 +29,7 @@ from gunicorn.workers.gasgi import ASGIWorker
 from webhook.admission.asgi import BEGAN, DIRECT, REQUEST, STRANGER
 from webhook.admission.heap import HEAP
 from webhook.admission.review import NEVER_LIGHT
+from webhook.telemetry.logs import Log
 
 if TYPE_CHECKING:
     import ssl
@@ -426,21 +426,24 @@ def keep_signals_over_fork() -> None:
     )
 
 
-class Lines(logging.Formatter):
-    """gunicorn's own messages as JSON lines."""
+class Lines(logging.Handler):
+    """gunicorn's own messages as JSON lines; a reader that stops to read stops no process."""
 
-    def format(self, record: logging.LogRecord) -> str:
+    def __init__(self) -> None:
+        super().__init__()
+        self._log = Log(sys.stderr.fileno())
+        self.setFormatter(logging.Formatter())
+
+    def emit(self, record: logging.LogRecord) -> None:
         """One line, whatever the message holds."""
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        line = {
-            "time": f"{stamp}.{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-            "message": record.getMessage()[:500],
-            "process": record.process,
-        }
-        if record.exc_info and record.exc_info[1] is not None:
-            line["error"] = self.formatException(record.exc_info)[-400:]
-        return json.dumps(line)
+        more: dict[str, object] = {"process": record.process}
+        if record.exc_info and record.exc_info[1] is not None and self.formatter is not None:
+            more["error"] = self.formatter.formatException(record.exc_info)[-400:]
+        self._log.write(record.levelname.lower(), record.getMessage()[:500], **more)
+
+    def flush(self) -> None:
+        """Write what is left, when the process ends."""
+        self._log.close()
 
 
 class ServerLog(Logger):  # type: ignore[misc]
@@ -449,8 +452,7 @@ class ServerLog(Logger):  # type: ignore[misc]
     def setup(self, cfg: Any) -> None:
         """As the base class, then our format."""
         super().setup(cfg)
-        for handler in self.error_log.handlers:
-            handler.setFormatter(Lines())
+        self.error_log.handlers = [Lines()]
         self._timed_out: set[object] = set()  # the process numbers of workers
 
     def critical(self, msg: str, *args: Any, **kwargs: Any) -> None:
