@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.admission.test_policy import STRICT, USUAL, Court, asking, deployment
+from tests.admission.test_policy import SETTINGS, STRICT, USUAL, Court, asking, deployment
 from tests.hostile.wire import review
 from webhook.admission.review import dump, glance, parse
-from webhook.core.budget import MOST_ENTRIES
+from webhook.core.budget import MOST_ENTRIES, MOST_TEMPLATES
 
 OVER = f"it has more than {MOST_ENTRIES} fields and list items; make it smaller"
 LATE = "too many large objects came at the same time; send it again"
@@ -72,6 +72,24 @@ def test_a_workload_over_the_budget_is_not_refused() -> None:
     answer = court.validate(obj, STRICT, **request)
     assert answer["allowed"] is True
     assert answer["warnings"] == [UNJUDGED + OVER]
+
+
+@pytest.mark.parametrize("road", ["validate", "mutate"])
+def test_a_workload_of_very_many_templates_is_not_judged_however_short_it_is(road: str) -> None:
+    court = Court(settings=f"{SETTINGS}\nworkloads: {{repair: true}}")
+    groups = [{"template": {}}] * (MOST_TEMPLATES + 1)
+    obj = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": "r"},
+        "spec": {"workerGroupSpecs": groups},
+    }
+    kind = {"group": "ray.io", "version": "v1", "kind": "RayCluster"}
+    answer = getattr(court, road)(obj, USUAL, kind=kind)
+    assert answer["allowed"] is True
+    why = f"it has more than {MOST_TEMPLATES} pod templates; make it smaller"
+    told = {"validate": UNJUDGED, "mutate": UNREPAIRED}[road]
+    assert answer["warnings"] == [told + why]
 
 
 def test_a_late_workload_is_not_refused() -> None:

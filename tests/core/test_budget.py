@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.core.budget import MOST_ANNOTATION_BYTES, MOST_ENTRIES, excess
+from webhook.core.budget import MOST_ANNOTATION_BYTES, MOST_ENTRIES, MOST_TEMPLATES, excess
 
 ANNOTATIONS = "its annotations have more than the 256 KiB that Kubernetes allows"
 ENTRIES = "it has more than 32000 fields and list items"
@@ -90,3 +90,8 @@ def annotated(size: int, **more: Any) -> dict[str, Any]:
 )
 def test_what_is_over_the_budget(obj: dict[str, Any], why: str) -> None:
     assert excess(obj) == why
+
+
+def test_how_many_templates_are_over_the_budget() -> None:
+    assert excess({}, MOST_TEMPLATES) == ""
+    assert excess({}, MOST_TEMPLATES + 1) == "it has more than 50 pod templates"

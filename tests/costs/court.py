@@ -13,6 +13,7 @@ from tests.costs.shapes import (
     MODERN,
     MUTATE,
     PRODUCT,
+    REFUSE,
     REPAIRING,
     SETTINGS,
     VALIDATE,
@@ -30,7 +31,7 @@ class Court:
         self._module = module
         self._log = _Lines(module("webhook.telemetry.logs").line)
         repairing, telling = self._endpoint(REPAIRING), self._endpoint(SETTINGS)
-        self._of = {MUTATE: repairing, VALIDATE: telling, GUARD: telling}
+        self._of = {MUTATE: repairing, VALIDATE: telling, GUARD: telling, REFUSE: telling}
 
     def answer(self, path: str, body: bytes) -> bytes:
         """The answer, which is one: nothing is too odd to be judged."""

@@ -541,6 +541,158 @@ SHAPES: dict[str, Callable[[int], Raw]] = {
         [{"key": "k", **{f"u{i}": "x" for i in range(n)}}]
     ),
     "tolerations annotation: nested": lambda n: pod(annotations={TOLERATIONS: "[" * n + "]" * n}),
+    # several of these at once
+    "containers x mounts": lambda n: pod(
+        *(container(f"c{i}", volumeMounts=_mounts(10)) for i in range(n // 10)),
+        volumes=_volumes(10, STALE),
+    ),
+    "init containers x mounts": lambda n: pod(
+        container(volumeMounts=_mounts(n // 4)),
+        initContainers=[container(f"i{i}", volumeMounts=_mounts(n // 4)) for i in range(2)],
+        volumes=_volumes(n // 4, STALE),
+    ),
+    "containers x search paths": lambda n: pod(
+        *(
+            container(
+                f"c{i}",
+                volumeMounts=_mounts(4, "/old/{}"),
+                env=_env(("LD_LIBRARY_PATH", ":".join(f"/old/{j % 8}/lib" for j in range(10)))),
+            )
+            for i in range(n // 10)
+        ),
+        volumes=_volumes(4, STALE),
+    ),
+    "tolerations x terms": lambda n: pod(
+        tolerations=_tolerations(n), affinity=_required(_terms(n // 2, MODEL, "m{}"))
+    ),
+    "what the LimitRange set x containers": lambda n: pod(
+        *(container(f"c{i}") for i in range(n)),
+        annotations={
+            "kubernetes.io/limit-ranger": "LimitRanger plugin set: "
+            + "; ".join(f"{LEGACY} limit for container c{i}" for i in range(n))
+        },
+    ),
+    "last applied x containers": lambda n: pod(
+        *(container(f"c{i}") for i in range(n)),
+        annotations={
+            "kubectl.kubernetes.io/last-applied-configuration": json.dumps(
+                pod(*(container(f"c{i}") for i in range(n)))
+            )
+        },
+    ),
+    "claims x containers": lambda n: pod(
+        *(
+            container(f"c{i}", resources={"claims": [{"name": f"r{i}"}]}, env=_env((VISIBLE, "0")))
+            for i in range(n)
+        ),
+        resourceClaims=[{"name": f"r{i}", "resourceClaimTemplateName": "x"} for i in range(n)],
+    ),
+    # names and texts that are alike, long or odd
+    "container names that are cut alike": lambda n: pod(
+        *(container("c" * 70 + str(i), env=_env((VISIBLE, "all"))) for i in range(n)),
+        annotations={f"{SECCOMP}{'c' * 70}{i}": "runtime/default" for i in range(n)},
+    ),
+    "containers without a name": lambda n: pod(
+        *({"resources": {"limits": {LEGACY: "1"}}} for _ in range(n))
+    ),
+    "amounts that differ": lambda n: pod(
+        *(_asking({LEGACY: f"{i}.{i}"}, name=f"c{i}") for i in range(n))
+    ),
+    "all legacy names and today's": lambda n: pod(
+        *(_asking({LEGACY: "1", MODERN: "2", MIG.format(1): "1"}, name=f"c{i}") for i in range(n))
+    ),
+    "a long name": lambda n: pod(metadata={"name": "p" * 32 * n}),
+    "a long image": lambda n: pod(container(image="x/" * 16 * n)),
+    "a long key of an annotation": lambda n: pod(annotations={f"{SECCOMP}{'c' * 32 * n}": "x"}),
+    "a long value of a variable": lambda n: pod(
+        container("d", gpus=False, env=_env((VISIBLE, "0," * 16 * n))), container()
+    ),
+    "a host path of many parts": lambda n: pod(
+        container(volumeMounts=_mounts(1)),
+        volumes=_volumes(1, "/usr/lib/" + "../lib/x/../" * 4 * n + "nvidia-375"),
+    ),
+    "variables of fields": lambda n: pod(
+        container(
+            env=[
+                {"name": f"E{i}", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+                for i in range(n)
+            ]
+        )
+    ),
+    "projected sources": lambda n: pod(
+        volumes=[
+            {
+                "name": "v",
+                "projected": {"sources": [{"configMap": {"name": f"m{i}"}} for i in range(n)]},
+            }
+        ]
+    ),
+    "unknown fields, deeply nested": lambda n: pod(**_nested(400, n // 400 + 1)),
+    "unknown fields of containers": lambda n: pod(container() | {f"u{i}": {} for i in range(n)}),
+    # where the pod may run
+    "spread constraints with selectors": lambda n: pod(
+        topologySpreadConstraints=[
+            {"topologyKey": f"k{i}", "labelSelector": {"matchLabels": {"app": "a"}}}
+            for i in range(n)
+        ]
+    ),
+    "pod affinity with a large selector": lambda n: pod(
+        affinity={
+            "podAffinity": {
+                REQUIRED: [
+                    {
+                        "topologyKey": "k",
+                        "labelSelector": {
+                            "matchExpressions": [_of_label(f"k{i}", "In", "v") for i in range(n)]
+                        },
+                    }
+                ]
+            }
+        }
+    ),
+    "preferred pod terms": lambda n: pod(
+        affinity={
+            "podAntiAffinity": {
+                PREFERRED: [{"weight": 1, "podAffinityTerm": each} for each in _pod_terms(n)]
+            }
+        }
+    ),
+    "fields of one term": lambda n: pod(
+        affinity=_required(
+            [{"matchFields": [_of_label("metadata.name", "NotIn", f"n{i}") for i in range(n)]}]
+        )
+    ),
+    "terms of all hosts": lambda n: pod(
+        affinity=_required(
+            [
+                _term(
+                    _of_label("kubernetes.io/hostname", "In", *(f"node-{j}" for j in range(16))),
+                    _of_label("memory", "NotIn", str(i)),
+                )
+                for i in range(n // 16)
+            ]
+        )
+    ),
+    "model of the past in all places": lambda n: pod(
+        nodeSelector={MODEL: "Tesla-P100"},
+        annotations={AFFINITY: json.dumps(_required(_terms(n, MODEL, "m{}")))},
+        affinity=_required(_terms(n // 2, PRODUCT, "m{}")),
+    ),
+    # metadata
+    "owners that control": lambda n: pod(
+        metadata={
+            "ownerReferences": [
+                {"kind": "Job", "name": f"o{i}", "controller": i == n - 1} for i in range(n)
+            ]
+        }
+    ),
+    "managed fields of labels": lambda n: pod(
+        metadata={
+            "managedFields": [
+                {"fieldsV1": {"f:metadata": {"f:labels": {f"f:l{i}": {} for i in range(n)}}}}
+            ]
+        }
+    ),
 }
 
 
@@ -564,6 +716,10 @@ def _template(i: int, **metadata: Any) -> Raw:
 
 def _ray(n: int, **metadata: Any) -> Raw:
     groups = [{"groupName": f"g{i}", "replicas": 1, "template": _template(i)} for i in range(n)]
+    return _of_ray(groups, **metadata)
+
+
+def _of_ray(groups: list[Raw], **metadata: Any) -> Raw:
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
@@ -598,13 +754,77 @@ WORKLOADS: dict[str, Callable[[int], tuple[Raw, Raw | None]]] = {
     ),
 }
 
-MUTATE, VALIDATE, GUARD = "/mutate", "/validate", "/guard"
+MUTATE, VALIDATE, GUARD, REFUSE = PATHS = ("/mutate", "/validate", "/guard", "/guard/refuse")
+
+
+def _noting(n: int) -> tuple[Raw, Raw]:
+    """A Deployment with a record of a repair that names each of its containers."""
+    made = deployment(pod(*(container(f"c{i}") for i in range(n))))
+    places = {f"/spec/containers/c{i}/resources/limits/{MODERN}": [None, "1"] for i in range(n)}
+    noted = json.dumps({"/spec/template": places})
+    made["metadata"]["annotations"] = {"gpu-webhook.dev/template-repair": noted}
+    return made, _stored(made)
+
+
+def _debugged(n: int) -> tuple[Raw, Raw]:
+    """A pod, and the same with debug containers more."""
+    old, new = pod(container()), pod(container())
+    new["spec"]["ephemeralContainers"] = SHAPES["ephemeral containers"](n)["spec"][
+        "ephemeralContainers"
+    ]
+    return new, old
+
+
+def _grown(n: int) -> tuple[Raw, Raw]:
+    """A large pod in the place of a small one."""
+    return pod(*(container(f"c{i}") for i in range(n))), pod()
+
+
+def _listed(n: int) -> tuple[Raw, None]:
+    """A List, which no API server sends."""
+    return {"apiVersion": "v1", "kind": "List", "items": [pod()] * n}, None
+
+
+def _scaled(n: int) -> tuple[Raw, Raw]:
+    made = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "d"},
+        "spec": {"replicas": 2},
+        "status": {"selector": ",".join(f"l{i}=x" for i in range(n))},
+    }
+    return made, {**made, "spec": {"replicas": 1}}
+
+
+# Requests of other kinds: object, old object, and what else the review says.
+REQUESTS: dict[str, tuple[Callable[[int], tuple[Raw, Raw | None]], Raw]] = {
+    "many templates without anything": (lambda n: (_of_ray([{"template": {}}] * n), None), {}),
+    "many replica types": (
+        lambda n: (
+            {
+                "apiVersion": "kubeflow.org/v1",
+                "kind": "TFJob",
+                "metadata": {"name": "t"},
+                "spec": {"tfReplicaSpecs": {f"t{i}": {"template": _template(i)} for i in range(n)}},
+            },
+            None,
+        ),
+        {},
+    ),
+    "a record of each container": (_noting, {}),
+    "debug containers": (_debugged, {"subResource": "ephemeralcontainers"}),
+    "a pod that grows": (_grown, {}),
+    "a pod that shrinks": (lambda n: _grown(n)[::-1], {}),
+    "a dry run": (lambda n: (pod(*(container(f"c{i}") for i in range(n))), None), {"dryRun": True}),
+    "a List": (_listed, {}),
+    "a Scale": (_scaled, {"subResource": "scale"}),
+}
 
 
 def reviews() -> Iterator[tuple[str, str, Callable[[int], bytes]]]:
     """Name, path and body of all that is sent: pods to all paths, templates where they are read."""
     for name, make in SHAPES.items():
-        for path in (MUTATE, VALIDATE, GUARD):
+        for path in PATHS:
             yield name, path, partial(_of_pod, make)
         yield f"{name} (again)", MUTATE, partial(_of_pod_again, make)
         yield f"{name} (template)", VALIDATE, partial(_of_template, make)
@@ -612,6 +832,9 @@ def reviews() -> Iterator[tuple[str, str, Callable[[int], bytes]]]:
     for name, both in WORKLOADS.items():
         for path in (MUTATE, VALIDATE):
             yield name, path, partial(_of_workload, both)
+    for name, (both, more) in REQUESTS.items():
+        for path in PATHS:
+            yield name, path, partial(_of_request, both, more)
 
 
 def _of_pod(make: Callable[[int], Raw], n: int) -> bytes:
@@ -643,8 +866,12 @@ def _of_workload(make: Callable[[int], tuple[Raw, Raw | None]], n: int) -> bytes
     return review(*make(n))
 
 
-def review(obj: Raw, old: Raw | None = None) -> bytes:
-    """The review of this object, as an API server sends it."""
+def _of_request(make: Callable[[int], tuple[Raw, Raw | None]], more: Raw, n: int) -> bytes:
+    return review(*make(n), **more)
+
+
+def review(obj: Raw, old: Raw | None = None, **more: Any) -> bytes:
+    """The review of this object, as an API server sends it; `more` is of the request."""
     group, _, version = obj["apiVersion"].rpartition("/")
     resource = f"{obj['kind'].lower()}s"
     request = {
@@ -654,6 +881,7 @@ def review(obj: Raw, old: Raw | None = None) -> bytes:
         "namespace": "team",
         "operation": "CREATE" if old is None else "UPDATE",
         "userInfo": {"username": "alice"},
+        **more,
         "object": obj,
         "oldObject": old,
     }

@@ -15,7 +15,7 @@ from webhook.admission import response, subject, workloads
 from webhook.admission.review import dump, is_heavy
 from webhook.admission.verify import flaw
 from webhook.core import again
-from webhook.core.budget import excess
+from webhook.core.budget import MOST_TEMPLATES, excess
 from webhook.core.engine import run
 from webhook.core.findings import Severity, is_legacy
 from webhook.core.modes import Mode, is_opted_out, modes_for
@@ -161,7 +161,7 @@ class Decider:
         cx = self._context(found.namespace)
         if is_opted_out(cx.namespace_labels):
             return self._passed(path, review, began)
-        if over := _excess(review, found.obj):
+        if over := _excess(review, found.obj, len(found.templates)):
             return self._unfinished(path, review, began, over)
         cx = replace(cx, today=_today(), fresh=self.fresh)
         if path == MUTATE:
@@ -358,9 +358,10 @@ def _today() -> Any:
     return datetime.now(UTC).date()
 
 
-def _excess(review: Review, obj: dict[str, Any]) -> str:
+def _excess(review: Review, obj: dict[str, Any], templates: int = 1) -> str:
     """Why the object is too large to be judged, if it is."""
-    over = excess(obj) if is_heavy(review.body) else ""
+    may_be = templates > MOST_TEMPLATES or is_heavy(review.body)
+    over = excess(obj, templates) if may_be else ""
     return f"{over}; make it smaller" if over else ""
 
 

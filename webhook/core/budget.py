@@ -13,6 +13,7 @@ from webhook.core.pod import KINDS, SECTIONS
 
 MOST_ENTRIES = 32_000  # members of maps and items of lists, at all depths
 MOST_CONTAINERS = 1_000
+MOST_TEMPLATES = 50  # of pods; Kueue takes 8 in one object (a RayCluster of 7 worker groups)
 MOST_AMOUNTS = 2_000  # of resources, in limits and requests
 MOST_CHOICES = 5_000  # of nodes: terms, their expressions, and the values of these
 MOST_ANNOTATION_BYTES = 256 * 1024  # the API server's own limit (TotalAnnotationSizeLimitB)
@@ -32,12 +33,14 @@ _COUNTED = {  # by the name of what holds them
 _HOLDERS = (dict, list)  # what JSON is read into, and nothing else
 
 
-def excess(obj: dict[str, Any]) -> str:
-    """Why the object, a pod or a workload, is over the budget; nothing if it is not.
+def excess(obj: dict[str, Any], templates: int = 1) -> str:
+    """Why the object, a pod or a workload of `templates`, is over the budget; nothing if it is not.
 
     The API server refuses an object with more than 256 KiB of annotations, but only after it has
     asked the webhooks that change objects. A template has annotations, too.
     """
+    if templates > MOST_TEMPLATES:
+        return f"it has more than {MOST_TEMPLATES} pod templates"
     counts = {"entries": 0, "containers": 0, "amounts": 0, "choices": 0}
     waiting = list[Any]([obj])
     for node in waiting:  # which grows

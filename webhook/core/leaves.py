@@ -48,7 +48,8 @@ class Leaves:
         self._walk(metadata.get("annotations"), ("metadata", "annotations"), at / "metadata")
         spec_at = at / "spec"
         for name in (*_OF_PODS, *_FIELDS):
-            self._walk(spec.get(name), ("spec", name), spec_at)
+            if name in spec:
+                self._walk(spec[name], ("spec", name), spec_at)
         self._items(spec, ("spec", "volumes"), spec_at)
         for kind in KINDS:
             for position, container in as_items(spec.get(kind)):
@@ -56,9 +57,11 @@ class Leaves:
                 place = Path((*at, "spec", kind, position))
                 self._containers.setdefault(key, place)
                 for name in _OF_CONTAINERS:
-                    self._walk(container.get(name), (*key, name), place)
+                    if name in container:
+                        self._walk(container[name], (*key, name), place)
                 for name in ("env", "volumeMounts"):
-                    self._items(container, (*key, name), place)
+                    if name in container:
+                        self._items(container, (*key, name), place)
 
     def copied(self) -> dict[Key, Any]:
         """The values as they are now, whatever becomes of the object."""
@@ -122,8 +125,6 @@ class Leaves:
         return list(dict.fromkeys(places))
 
     def _walk(self, value: Any, key: Key, above: Path) -> None:
-        if value is None:
-            return
         shared = len(key) - 1  # of the key and the place, what comes behind is the same
         waiting = [(value, key)]
         while waiting:
