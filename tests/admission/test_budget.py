@@ -77,7 +77,7 @@ def test_a_workload_over_the_budget_is_not_refused() -> None:
 @pytest.mark.parametrize("road", ["validate", "mutate"])
 def test_a_workload_of_very_many_templates_is_not_judged_however_short_it_is(road: str) -> None:
     court = Court(settings=f"{SETTINGS}\nworkloads: {{repair: true}}")
-    groups = [{"template": {}}] * (MOST_TEMPLATES + 1)
+    groups: list[dict[str, Any]] = [{"template": {}}] * (MOST_TEMPLATES + 1)
     obj = {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
