@@ -15,7 +15,7 @@ from webhook.core.settings import Taint
 from webhook.inventory import autoscalers
 from webhook.inventory.autoscalers import Group
 from webhook.inventory.store import Store
-from webhook.rules import never_fits
+from webhook.rules import never_fits, workload_too_large
 
 if TYPE_CHECKING:
     from webhook.core.nodes import Inventory
@@ -120,7 +120,7 @@ def store_of(*pools: Raw, nodes: tuple[Node, ...] = ()) -> Store:
 
 
 def may_come(store: Store, now: float = NOW) -> list[NodeClass]:
-    return [each for each in store.classes(now) if each.declared or each.hint]
+    return [each for each in store.classes(now) if each.may_grow]
 
 
 def test_what_a_node_pool_says_of_its_nodes_is_known_and_the_rest_is_not() -> None:
@@ -152,7 +152,8 @@ def test_instance_types_that_nodes_have_shown_count_like_a_declared_pool() -> No
     )
     store = store_of(pool(needs(TYPE, "In", "g5.large", "m5.large")), nodes=nodes)
     known, more = may_come(store)
-    assert (known.declared, known.hint, known.gpus) == (1, "", {GPU: 4})
+    assert (known.grows, known.hint, known.gpus) == (True, "", {GPU: 4})
+    assert known.count == 0, "any number of them, and none that is there"
     assert known.labels == {POOL: "spot", "team": "ml", TYPE: "g5.large"}
     assert known.open_labels
     assert not known.open_gpus
@@ -181,7 +182,7 @@ SHARED = "nvidia.com/gpu.shared"
     ("name", "gpus", "asked", "denied"),
     [
         pytest.param("p4d.24xlarge", {SHARED: 32}, {GPU: 8}, None, id="shared ones only"),
-        pytest.param("p4d.24xlarge", {SHARED: 32}, {SHARED: 33}, True, id="more than it showed"),
+        pytest.param("p4d.24xlarge", {SHARED: 32}, {SHARED: 33}, None, id="more shares"),
         pytest.param("p4d.24xlarge", {SHARED: 32}, {SHARED: 32}, False, id="what it showed"),
         pytest.param("p4d.24xlarge", {GPU: 0}, {GPU: 8}, None, id="a plugin that is away"),
         pytest.param("p4d.24xlarge", {}, {GPU: 8}, None, id="a plugin that never ran"),
@@ -201,6 +202,117 @@ def test_names_that_an_instance_type_did_not_show_are_unsure(
     """The node is there and taken: a pod that selects the NodePool needs another one."""
     nodes = (Node("a", {TYPE: name}, (), gpus), Node("b", {}, (), {GPU: 1}))
     inventory = store_of(pool(needs(TYPE, "In", name)), nodes=nodes).inventory(NOW)
+    assert severities(inventory, asked, {POOL: "spot"}) == verdict(denied=denied)
+
+
+AWS_COUNT = "karpenter.k8s.aws/instance-gpu-count"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "template", "asked", "denied"),
+    [
+        pytest.param(
+            [Node("a", {"nvidia.com/mig.config": "half"}, (), {GPU: 4, MIG: 28})],
+            {},
+            {GPU: 8},
+            None,
+            id="half of the devices are sliced",
+        ),
+        pytest.param(
+            [Node("a", {"nvidia.com/mig.config": "half"}, (), {GPU: 4, MIG: 28})],
+            {},
+            {GPU: 4, MIG: 28},
+            False,
+            id="what it has shown is certain",
+        ),
+        pytest.param(
+            [Node("a", {"nvidia.com/mig.config": "half"}, (), {GPU: 4})],
+            {},
+            {GPU: 8},
+            None,
+            id="sliced by its label, with the slices not there yet",
+        ),
+        pytest.param(
+            [Node("a", {}, (), {GPU: 4, MIG: 0})], {}, {GPU: 8}, None, id="slices that are away"
+        ),
+        pytest.param(
+            [Node("a", {}, (), {GPU: 4}, others=("nvidia.com/mig-3g.40gb",))],
+            {},
+            {GPU: 8},
+            None,
+            id="slices that the settings do not count",
+        ),
+        pytest.param(
+            [Node("a", {}, (), {GPU: 4}, former={"nvidia.com/mig.config": ("half",)})],
+            {},
+            {GPU: 8},
+            None,
+            id="it was sliced a short while ago",
+        ),
+        pytest.param(
+            [Node("a", {"nvidia.com/gpu.product": "A100-MIG-7g.40gb"}, (), {GPU: 8})],
+            {},
+            {GPU: 56},
+            None,
+            id="slices under the name of whole devices",
+        ),
+        pytest.param(
+            [Node("a", {"nvidia.com/gpu.product": "A100-SHARED"}, (), {GPU: 16})],
+            {},
+            {GPU: 32},
+            None,
+            id="shares under the name of whole devices",
+        ),
+        pytest.param(
+            [Node("a", {"nvidia.com/device-plugin.config": "twice"}, (), {GPU: 16})],
+            {},
+            {GPU: 32},
+            None,
+            id="a configuration of its device plugin",
+        ),
+        pytest.param(
+            [Node("a", {}, (), {GPU: 8}), Node("b", {}, (), {GPU: 7, MIG: 7})],
+            {},
+            {GPU: 9},
+            None,
+            id="only one of two is whole",
+        ),
+        pytest.param(
+            [Node("a", {}, (), {GPU: 8})],
+            {"nvidia.com/device-plugin.config": "twice"},
+            {GPU: 16},
+            None,
+            id="the NodePool sets its nodes up otherwise",
+        ),
+        pytest.param(
+            [Node("a", {AWS_COUNT: "8"}, (), {GPU: 7})], {}, {GPU: 8}, None, id="a device is away"
+        ),
+        pytest.param(
+            [Node("a", {AWS_COUNT: "8"}, (), {GPU: 7})], {}, {GPU: 9}, True, id="more than it has"
+        ),
+        pytest.param(
+            [
+                Node("a", {"nvidia.com/mig.config": "all-disabled"}, (), {GPU: 8}),
+                Node("b", {"nvidia.com/gpu.replicas": "1"}, (), {GPU: 8}),
+            ],
+            {},
+            {GPU: 9},
+            True,
+            id="labels that mean whole devices",
+        ),
+    ],
+)
+def test_what_an_instance_type_has_at_most_is_known_from_whole_devices_alone(
+    nodes: list[Node],
+    template: dict[str, str],
+    asked: dict[str, int],
+    *,
+    denied: bool | None,
+) -> None:
+    seen = [replace(n, labels={**n.labels, TYPE: "p4d.24xlarge"}) for n in nodes]
+    raw = pool(needs(TYPE, "In", "p4d.24xlarge"))
+    raw["spec"]["template"]["metadata"]["labels"].update(template)
+    inventory = store_of(raw, nodes=tuple(seen)).inventory(NOW)
     assert severities(inventory, asked, {POOL: "spot"}) == verdict(denied=denied)
 
 
@@ -320,20 +432,53 @@ def test_the_groups_of_cluster_autoscaler(status: str | None, expected: dict[str
 
 UUID = "0123abcd-0123-4567-89ab-0123456789ab"
 EKS = "eks.amazonaws.com/nodegroup"
+GKE = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/gke-c-gpu-1f2e-grp"
+ON_GKE = {"cloud.google.com/gke-nodepool": "gpu", "topology.kubernetes.io/zone": "z"}
+AKS, ON_AKS = "aks-gpu-12345678-vmss", {"kubernetes.azure.com/agentpool": "gpu"}
+API = "MachineDeployment/ns/gpu"
 
 
 @pytest.mark.parametrize(
     ("name", "node", "known"),
     [
-        pytest.param("x/gke-c-gpu-1f2e-grp", Node("gke-c-gpu-1f2e-x7", {}), True, id="GKE"),
-        pytest.param("x/gke-c-gpu-1f2e-grp", Node("gke-c-gpu-9999-x7", {}), False, id="another"),
-        pytest.param("aks-gpu-123-vmss", Node("aks-gpu-123-vmss00000a", {}), True, id="AKS"),
+        pytest.param(GKE, Node("gke-c-gpu-1f2e-x7z9", ON_GKE), True, id="GKE"),
+        pytest.param(GKE, Node("gke-c-gpu-9999-x7z9", ON_GKE), False, id="another pool of GKE"),
+        pytest.param(
+            GKE.replace("/zones/z/", "/zones/y/"),
+            Node("gke-c-gpu-1f2e-x7z9", ON_GKE),
+            False,
+            id="of the same name in another zone of GKE",
+        ),
+        pytest.param(
+            GKE, Node("gke-c-gpu-1f2e-x7z9", {}), False, id="a name of GKE alone, without its label"
+        ),
+        pytest.param(AKS, Node(f"{AKS}00000a", ON_AKS), True, id="AKS"),
+        pytest.param(AKS, Node(f"{AKS}00000a", {}), False, id="a name of AKS alone"),
+        pytest.param(
+            AKS, Node("aks-gpu-87654321-vmss00000a", ON_AKS), False, id="another set of AKS"
+        ),
         pytest.param(f"eks-gpu-{UUID}", Node("ip-1", {EKS: "gpu"}), True, id="EKS"),
         pytest.param(
             f"eks-my-gpu-{UUID}", Node("ip-1", {EKS: "gpu"}), False, id="another group of EKS"
         ),
-        pytest.param("MachineDeployment/ns/gpu", Node("gpu-abc-12", {}), True, id="Cluster API"),
-        pytest.param("gpu", Node("gpu-large-abc", {}), False, id="the name of a longer group"),
+        pytest.param("eks-gpu", Node("ip-1", {EKS: "gpu"}), False, id="no managed group of EKS"),
+        pytest.param(
+            API, Node("gpu-abc-12", {}, owner="MachineSet/ns/gpu-bcd2f"), True, id="Cluster API"
+        ),
+        pytest.param(
+            API, Node("gpu-abc-12", {}, owner="MachineSet/other/gpu-bcd2f"), False, id="namespace"
+        ),
+        pytest.param(
+            API, Node("gpu-abc-12", {}, owner="MachineSet/ns/gpu-small-bcd2f"), False, id="longer"
+        ),
+        pytest.param(API, Node("gpu-bcd2f-x1", {}), False, id="a name of Cluster API alone"),
+        pytest.param(
+            "MachineSet/ns/gpu", Node("x", {}, owner="MachineSet/ns/gpu"), True, id="OpenShift"
+        ),
+        pytest.param(
+            "MachinePool/ns/gpu", Node("x", {}, owner="MachinePool/ns/gpu"), True, id="a pool"
+        ),
+        pytest.param("gpu", Node("gpu-small-x1", {}), False, id="a name that begins like it"),
         pytest.param("my-asg", Node("ip-1", {}), False, id="a name that tells nothing"),
     ],
 )
@@ -341,7 +486,7 @@ def test_what_the_nodes_of_a_group_have_shown_is_known_of_it(
     name: str, node: Node, *, known: bool
 ) -> None:
     store = Store()
-    groups = (Group(name, grows=True), Group("full", grows=False), Group("gpu-large", grows=False))
+    groups = (Group(name, grows=True), Group("full", grows=False))
     store.node_groups.put("kube-system/cluster-autoscaler-status", groups, NOW)
     hint = f"node group {name.rpartition('/')[2]} (cluster-autoscaler)"
     unknown = NodeClass({}, open_labels=True, open_gpus=True, hint=hint)
@@ -355,6 +500,7 @@ def test_what_the_nodes_of_a_group_have_shown_is_known_of_it(
 
 
 CPU = {TYPE: "m5.large"}
+GROUP = Group(f"eks-g-{UUID}", grows=True)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +514,7 @@ CPU = {TYPE: "m5.large"}
             (Node("g-1", {}, (), {GPU: 8}),), {GPU: 9, MIG: 1}, True, id="slices and more than all"
         ),
         pytest.param((Node("g-1", {}, (), {SHARED: 32}),), {GPU: 8}, None, id="shared ones only"),
-        pytest.param((Node("g-1", {}, (), {SHARED: 32}),), {SHARED: 33}, True, id="more shares"),
+        pytest.param((Node("g-1", {}, (), {SHARED: 32}),), {SHARED: 33}, None, id="more shares"),
         pytest.param((Node("g-1", {}, (), {MIG: 7}),), {GPU: 8}, None, id="slices only"),
         pytest.param(
             (Node("g-1", {}, (), {GPU: 7, MIG: 7}),), {GPU: 8}, None, id="one device is sliced"
@@ -389,23 +535,91 @@ CPU = {TYPE: "m5.large"}
             (Node("g-1", {}), Node("g-2", {}, (), {GPU: 4})), {GPU: 5}, None, id="one is away"
         ),
         pytest.param((Node("g-1", {}, created=NOW),), {GPU: 8}, None, id="one that just joined"),
+        pytest.param(
+            (Node("g-1", {"nvidia.com/gpu.count": "8"}, (), {GPU: 7}),),
+            {GPU: 8},
+            None,
+            id="a device is away",
+        ),
+        pytest.param(
+            (Node("g-1", {"nvidia.com/mig.config": "half"}, (), {GPU: 4}),),
+            {GPU: 8},
+            None,
+            id="devices are sliced",
+        ),
     ],
 )
 def test_a_group_that_can_grow_is_unsure_of_what_its_nodes_did_not_show(
     nodes: tuple[Node, ...], asked: dict[str, int], *, denied: bool | None
 ) -> None:
-    store = store_of(nodes=(*nodes, Node("b", {"other": "yes"}, (), {GPU: 1})))
-    store.node_groups.put("kube-system/cluster-autoscaler-status", (Group("g", grows=True),), NOW)
+    members = [replace(each, labels={**each.labels, EKS: "g"}) for each in nodes]
+    store = store_of(nodes=(*members, Node("b", {"other": "yes"}, (), {GPU: 1})))
+    store.node_groups.put("kube-system/cluster-autoscaler-status", (GROUP,), NOW)
     now = NOW + 1000  # what had just joined has settled
     assert severities(store.inventory(now), asked) == verdict(denied=denied)
 
 
 def test_what_nobody_of_a_group_that_grows_has_is_refused_as_before() -> None:
-    node = Node("g-1", {"nvidia.com/gpu.product": "Tesla-K80"}, (), {GPU: 8})
+    node = Node("g-1", {"nvidia.com/gpu.product": "Tesla-K80", EKS: "g"}, (), {GPU: 8})
     store = store_of(nodes=(node,))
-    store.node_groups.put("kube-system/cluster-autoscaler-status", (Group("g", grows=True),), NOW)
+    store.node_groups.put("kube-system/cluster-autoscaler-status", (GROUP,), NOW)
     selector = {"nvidia.com/gpu.product": "Tesla-T4"}
     assert severities(store.inventory(NOW), {GPU: 1}, selector) == [Severity.DENY]
+
+
+K80S = Node("g-1", {EKS: "g", TYPE: "p2.xlarge"}, (), {GPU: 8})
+STATIC = replace(K80S, name="s", labels={})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pools", "groups", "warned"),
+    [
+        pytest.param([K80S], [], [], True, id="nobody adds nodes"),
+        pytest.param([K80S], [], [GROUP], False, id="a known group can grow"),
+        pytest.param([STATIC], [], [GROUP], False, id="an unknown group can grow"),
+        pytest.param([K80S], [], [replace(GROUP, grows=False)], True, id="a group that is full"),
+        pytest.param(
+            [STATIC, Node("g-1", {EKS: "g", TYPE: "m5.large"})],
+            [],
+            [GROUP],
+            True,
+            id="a group without GPUs can grow",
+        ),
+        pytest.param([K80S], [pool(needs(TYPE, "In", "p2.xlarge"))], [], False, id="a known type"),
+        pytest.param([STATIC], [pool(needs(CATEGORY, "In", "p"))], [], False, id="unknown types"),
+        pytest.param([K80S], [pool(needs(TYPE, "In", "m5.large"))], [], True, id="without GPUs"),
+        pytest.param(
+            [replace(K80S, gpus={GPU: 4}), STATIC],
+            [pool(needs(TYPE, "In", "p2.xlarge"))],
+            [],
+            True,
+            id="a known type that is too small",
+        ),
+        pytest.param(
+            [K80S],
+            [pool(needs(TYPE, "In", "p2.xlarge"), taints=[{"key": "x", "effect": "NoExecute"}])],
+            [],
+            True,
+            id="a known type that the pod does not tolerate",
+        ),
+        pytest.param(
+            [K80S, Node("new", {TYPE: "p2.xlarge"}, created=NOW)], [], [], False, id="a node joins"
+        ),
+    ],
+)
+def test_a_workload_is_not_too_large_for_a_cluster_that_can_grow(
+    nodes: list[Node], pools: list[Raw], groups: list[Group], *, warned: bool
+) -> None:
+    store = store_of(*pools, nodes=tuple(nodes))
+    store.node_groups.put("kube-system/cluster-autoscaler-status", tuple(groups), NOW)
+    inventory = store.inventory(NOW)
+    assert sum(each.nodes for each in inventory.index.totals.values()) == sum(
+        bool(each.gpus) for each in nodes
+    ), "what may come is not counted as if it were there"
+    containers = [{"name": "c", "resources": {"limits": {GPU: "8"}}}]
+    cx = Context(inventory=inventory, template=True, workload_gpus={GPU: 80})
+    found = workload_too_large.check(Pod({"spec": {"containers": containers}}), cx)
+    assert bool(list(found)) is warned
 
 
 def severities(

@@ -216,6 +216,37 @@ def test_a_device_class_serves_its_own_name_and_an_extended_one() -> None:
     assert project.device_class({**raw, "spec": {"extendedResourceName": ""}}) == (own,)
 
 
+API = "cluster.x-k8s.io/"
+OWNERS: dict[str, tuple[Any, str]] = {
+    "Cluster API": (
+        {
+            f"{API}owner-kind": "MachineSet",
+            f"{API}owner-name": "gpu-bcd2f",
+            f"{API}cluster-namespace": "team",
+        },
+        "MachineSet/team/gpu-bcd2f",
+    ),
+    "half of it": ({f"{API}owner-kind": "MachineSet", f"{API}owner-name": "gpu-bcd2f"}, ""),
+    "OpenShift": (
+        {"machine.openshift.io/machine": "openshift-machine-api/c-x2-gpu-us-east-1a-bcd2f"},
+        "MachineSet/openshift-machine-api/c-x2-gpu-us-east-1a",
+    ),
+    "a master of OpenShift": (
+        {"machine.openshift.io/machine": "openshift-machine-api/c-master-0"},
+        "",
+    ),
+    "no name": ({"machine.openshift.io/machine": 5}, ""),
+    "others": ({"example.com/x": "y"}, ""),
+    "none": (None, ""),
+}
+
+
+@pytest.mark.parametrize(("annotations", "expected"), OWNERS.values(), ids=OWNERS)
+def test_what_made_the_machine_of_a_node(annotations: Any, expected: str) -> None:
+    raw = {"metadata": {"name": "n", "annotations": annotations}}
+    assert project.node(raw, SETTINGS).owner == expected
+
+
 KEYS: dict[str, tuple[dict[str, Any], str]] = {
     "namespace and name": ({"metadata": {"namespace": "x", "name": "y"}}, "x/y"),
     "a name alone": ({"metadata": {"name": "y"}}, "y"),

@@ -232,6 +232,34 @@ def test_a_node_that_once_had_gpus_is_no_evidence_however_long_ago_that_is() -> 
     assert not joins(again, 7 * DAY), "it is gone, and others of its kind have none"
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "now", "kept"),
+    [
+        pytest.param(24, 0, 3, False, id="nothing is to be remembered any more"),
+        pytest.param(24, 1, 3, False, id="a shorter time, which is over"),
+        pytest.param(24, 5, 3, True, id="a shorter time, which is not over"),
+        pytest.param(24, 5, 6, False, id="and which is over later"),
+        pytest.param(5, 24, 6, True, id="a longer time"),
+        pytest.param(5, 24, 25, False, id="and its end"),
+    ],
+)
+def test_another_time_to_remember_counts_from_the_loss(
+    before: int, after: int, now: float, *, kept: bool
+) -> None:
+    """Hours; the node that is lost another way, and the label, are forgotten with it."""
+    first = Store(Capacity(remembered_hours=before))
+    first.nodes.put("x", node("x", 8), 0)
+    first.nodes.put("y", Node("y", {"zone": "a"}, (), {GPU: 8}), 0)
+    first.nodes.drop("x", 0)
+    first.nodes.put("y", Node("y", {"zone": "b"}, (), {GPU: 4}), 0)
+    then = Store(Capacity(remembered_hours=after))
+    then.nodes.recall(first.nodes.facts.values(), first.nodes.memory.as_data())
+    classes = then.classes(now * 3600)
+    assert any(each.gone for each in classes) is kept
+    (there,) = [each for each in classes if not each.gone]
+    assert (there.counted, bool(there.former)) == (({GPU: 8}, True) if kept else ({GPU: 4}, False))
+
+
 def test_a_node_that_went_away_between_two_lives_is_not_kept() -> None:
     store = Store()
     store.nodes.put("x", node("x", 8), 0)

@@ -30,8 +30,12 @@ def notice(message: str) -> Finding:
     return Finding(rule.CODE, SPEC, message, severity=Severity.NOTICE, mode=Mode.WARN)
 
 
-WAITS = "It waits until pods end."
+WAITS = "It waits until pods end or are preempted."
 RETURN = "devices are not healthy, or their device plugin is away. It waits until they are back."
+
+
+def grown(each: NodeClass) -> Context:
+    return Context(inventory=Inventory((*group(NODES), each)))
 
 
 @pytest.mark.parametrize(
@@ -153,6 +157,51 @@ RETURN = "devices are not healthy, or their device plugin is away. It waits unti
             ),
             [],
             id="a declared pool can grow",
+        ),
+        pytest.param(
+            asks(5, nodeSelector={"zone": "a"}),
+            grown(NodeClass({}, (), {GPU: 0}, open_gpus=True, open_labels=True, hint="group g")),
+            [
+                notice(
+                    "asks for 5 nvidia.com/gpu: the only node for it is full now (1 free). "
+                    f"{WAITS[:-1]}, or group g adds a node that fits."
+                )
+            ],
+            id="a group that has such nodes can grow",
+        ),
+        pytest.param(
+            asks(5, nodeSelector={"zone": "a"}),
+            grown(NodeClass({"zone": "b"}, (), {}, open_gpus=True, hint="group g")),
+            [
+                notice(
+                    f"asks for 5 nvidia.com/gpu: the only node for it is full now (1 free). {WAITS}"
+                )
+            ],
+            id="a group of other nodes can grow",
+        ),
+        pytest.param(
+            asks(5, nodeSelector={"zone": "a"}),
+            grown(NodeClass({"zone": "a"}, (), {GPU: 8}, grows=True)),
+            [],
+            id="a type that is known can be added",
+        ),
+        pytest.param(
+            asks(8),
+            Context(
+                inventory=Inventory(
+                    (
+                        *group([Node("x", {}, (), {GPU: 7}, most={GPU: 8})]),
+                        NodeClass({}, (), {}, open_gpus=True, open_labels=True, hint="group g"),
+                    )
+                )
+            ),
+            [
+                notice(
+                    "asks for 8 nvidia.com/gpu: the only node for it has too few now (7 free): "
+                    f"{RETURN[:-1]}, or group g adds a node that fits."
+                )
+            ],
+            id="a device is not healthy, and a group can grow",
         ),
     ],
 )

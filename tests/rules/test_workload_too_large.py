@@ -9,8 +9,9 @@ import pytest
 from tests.rules.pods import GPU, SPEC, container, found, pod
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode
-from webhook.core.nodes import Inventory, Node, group
+from webhook.core.nodes import Inventory, Node, NodeClass, group
 from webhook.core.rule import Context
+from webhook.core.settings import Taint
 from webhook.rules import workload_too_large as rule
 
 SLICE = "nvidia.com/mig-1g.5gb"
@@ -22,6 +23,11 @@ warned = partial(Finding, rule.CODE, SPEC, severity=Severity.PERSON, mode=Mode.W
 
 def of(amount: int, name: str = GPU, cx: Context = CX) -> Context:
     return replace(cx, workload_gpus={name: amount})
+
+
+def grown(each: NodeClass) -> Context:
+    inventory = replace(THERE, classes=(*THERE.classes, each))
+    return of(40, cx=replace(CX, inventory=inventory))
 
 
 FORTY = warned(
@@ -46,8 +52,33 @@ FORTY = warned(
             [],
             id="a device class serves the name: the same",
         ),
+        pytest.param(
+            8, grown(NodeClass({}, (), {GPU: 8}, grows=True)), [], id="such nodes can be added"
+        ),
+        pytest.param(
+            8,
+            grown(NodeClass({}, (), {GPU: 4}, grows=True)),
+            [FORTY],
+            id="smaller ones can be added: they are not counted either",
+        ),
+        pytest.param(
+            8,
+            grown(NodeClass({}, (), {GPU: 0}, open_gpus=True, open_labels=True, hint="group g")),
+            [],
+            id="a group can grow that brings what is there",
+        ),
+        pytest.param(
+            8,
+            grown(NodeClass({}, (Taint("x"),), {}, open_gpus=True, hint="NodePool p")),
+            [FORTY],
+            id="nodes can be added that the pod does not tolerate",
+        ),
     ],
 )
 def test_workload_too_large(gpus: int, cx: Context, expected: list[Finding]) -> None:
     obj: Any = pod(container({GPU: str(gpus)}))
     assert found(rule, obj, cx) == expected
+
+
+def test_a_template_without_gpus_beside_one_with_gpus_is_not_what_is_too_large() -> None:
+    assert found(rule, pod(container({"cpu": "1"})), of(40)) == []

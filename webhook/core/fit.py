@@ -72,6 +72,13 @@ def enough_free(amounts: Mapping[str, int], index: NodeIndex) -> NodeSet:
     return _all_of(amounts, index.free_at_least, index)
 
 
+def may_be_added(
+    pod: Pod, amounts: Mapping[str, int], index: NodeIndex, capacity: Capacity
+) -> NodeSet:
+    """What may bring more nodes that could run the pod: more than any count of nodes knows."""
+    return _all_of(amounts, index.may_add, index) & allowed(pod, index, capacity)
+
+
 def _all_of(
     amounts: Mapping[str, int], nodes_with: Callable[[str, int], NodeSet], index: NodeIndex
 ) -> NodeSet:

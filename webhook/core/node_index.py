@@ -55,7 +55,8 @@ class NodeIndex:
     totals: Mapping[str, Total] = field(default_factory=dict)
     gpu_labels: frozenset[str] = frozenset()  # keys that nodes with GPUs carry
     former: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # key -> a table
-    opened: tuple[str, str, str] = ("", "", "")  # sets: open labels, open GPUs, nodes that may come
+    # Sets: open labels, open GPUs, nodes that may come, and among them those of any number.
+    opened: tuple[str, str, str, str] = ("", "", "", "")
     hints: tuple[tuple[str, str], ...] = ()  # what an autoscaler may add, and the set of it
     # Names that may bring a GPU -> the nodes that have them, if only with the amount 0: a kubelet
     # runs a pod without the resources that its node does not name at all.
@@ -125,6 +126,11 @@ class NodeIndex:
         return nodesets.decode(self.opened[2])
 
     @cached_property
+    def grows(self) -> NodeSet:
+        """Those that stand for what autoscalers may add: any number of nodes."""
+        return nodesets.decode(self.opened[3])
+
+    @cached_property
     def hinted(self) -> tuple[tuple[str, NodeSet], ...]:
         """What an autoscaler may add, of which not enough is known, in words."""
         return tuple((words, nodesets.decode(text)) for words, text in self.hints)
@@ -177,6 +183,14 @@ class NodeIndex:
             return 0
         known = self.only_hinted and self.only_hinted & self.offers(resource)
         return self.open_gpus & ~known & ~self._step("allocatable", resource, 1)
+
+    def may_add(self, resource: str, amount: int) -> NodeSet:
+        """Those that may bring more nodes with so much, or GPUs that no node shows yet.
+
+        Of what is known to bring no more than is there it is enough that it has the resource.
+        """
+        as_there = self.offers(resource) & ~self._step("allocatable", resource, 1)
+        return self.grows & (self.at_least(resource, amount) | as_there) | self._unknown(resource)
 
     def offers(self, resource: str) -> NodeSet:
         """The nodes that name this resource, whatever the amount."""
@@ -235,6 +249,7 @@ class NodeIndex:
                 nodesets.encode(numbers.open_labels),
                 nodesets.encode(numbers.open_gpus),
                 nodesets.encode(numbers.may_come),
+                nodesets.encode(numbers.grows),
             ),
             hints=tuple((words, nodesets.encode(found)) for words, found in numbers.hints.items()),
             offered={r: nodesets.encode(found) for r, found in numbers.offered.items()},
@@ -323,6 +338,7 @@ class _Numbers:
         self.open_labels: list[int] = []
         self.open_gpus: list[int] = []
         self.may_come: list[int] = []
+        self.grows: list[int] = []
         self.hints: dict[str, list[int]] = {}
         self.offered: dict[str, list[int]] = {}
         self._nodes: dict[str, int] = {}
@@ -359,6 +375,7 @@ class _Numbers:
         self.open_labels += numbers if each.open_labels else ()
         self.open_gpus += numbers if each.open_gpus else ()
         self.may_come += numbers if each.may_come else ()
+        self.grows += numbers if each.may_grow else ()
         if each.hint:
             self.hints.setdefault(each.hint, []).extend(numbers)
 

@@ -37,6 +37,7 @@ class Node:
     joining: bool = False
     created: float = 0.0  # seconds of the epoch; 0.0 if nothing says so
     others: tuple[str, ...] = ()
+    owner: str = ""  # what made its machine, as Cluster API says: MachineSet/namespace/name
 
     @property
     def counted(self) -> Mapping[str, int]:
@@ -55,8 +56,9 @@ class NodeClass:
     Where labels are `open`, one that the nodes lack may have any value, and where GPUs are, a
     resource of which they show none may have any amount: nodes that have just joined, and those
     that may come. None of the latter may be there now, and all of a class have one number:
-    `declared` nodes of a pool in the settings, `gone` ones that are remembered, and those of a
-    `hint`, which says in words what an autoscaler may add.
+    `declared` nodes of a pool in the settings, `gone` ones that are remembered, and any number of
+    those that an autoscaler may add: `grows` if it is certain what they are, or else with a `hint`,
+    which says in words who may add them.
     """
 
     labels: Mapping[str, str]
@@ -71,8 +73,8 @@ class NodeClass:
     open_labels: bool = False
     open_gpus: bool = False
     gone: int = 0
+    grows: bool = False
     hint: str = ""
-
     others: tuple[str, ...] = ()
 
     @property
@@ -87,12 +89,17 @@ class NodeClass:
     @property
     def may_come(self) -> bool:
         """Whether none of these nodes may be there now."""
-        return bool(self.declared or self.gone or self.hint)
+        return bool(self.declared or self.gone or self.may_grow)
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether there may come to be any number of them."""
+        return self.grows or bool(self.hint)
 
     @property
     def count(self) -> int:
-        """How many nodes; one without a name is one too, and those that are gone are none."""
-        return 0 if self.gone or self.hint else self.declared or len(self.nodes) or 1
+        """How many nodes; one without a name is one too. Those that are not there are none."""
+        return 0 if self.gone or self.may_grow else self.declared or len(self.nodes) or 1
 
     def held_of(self, resource: str) -> list[int]:
         """What pods hold of this resource on each node."""
@@ -186,8 +193,10 @@ class Inventory:
 
     @cached_property
     def has_gpus(self) -> bool:
-        """Whether a node that is there, or that the settings declare, has any."""
-        return any(total.nodes for total in self.index.totals.values())
+        """Whether a node has any that is there, or that is certain to come when it is asked for."""
+        index = self.index
+        certain_to_come = index.grows & ~index.only_hinted
+        return bool(certain_to_come) or any(total.nodes for total in index.totals.values())
 
     @cached_property
     def taints(self) -> frozenset[Taint]:

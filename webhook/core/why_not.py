@@ -49,6 +49,13 @@ def why_unsure(amounts: Mapping[str, int], hints: Sequence[str]) -> str:
     )
 
 
+def or_adds(hints: Sequence[str]) -> str:
+    """What else may help a pod that waits; empty where no autoscaler may."""
+    if not hints:
+        return ""
+    return f", or {_listed([short(each) for each in hints], 'or')} adds a node that fits"
+
+
 def in_words(amounts: Mapping[str, int], longest: int = _LENGTHS[0]) -> str:
     """`8 nvidia.com/gpu and 1 nvidia.com/gpu.shared`; amounts that overflow are not there."""
     if not amounts:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core import quantity
 from webhook.core.node_index import ANY
 from webhook.core.nodes import NodeClass
 from webhook.core.pod import as_items, as_map
 from webhook.core.settings import Taint
+from webhook.inventory import evidence
 from webhook.inventory.joining import bears_a_sign
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.core.nodes import Node
 
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 STATUS = "kube-system/cluster-autoscaler-status"  # the ConfigMap
 _POOL = "karpenter.sh/nodepool"
 _TYPE = "node.kubernetes.io/instance-type"
+_ZONE = "topology.kubernetes.io/zone"
 _EKS_GROUP = "eks.amazonaws.com/nodegroup"
+_GKE_POOL = "cloud.google.com/gke-nodepool"
+_AKS_POOL = "kubernetes.azure.com/agentpool"
 _GPU = "nvidia.com/gpu"
 # Instance types that are known to have no GPU; of any other nothing is known (AWS's gr6 has L4).
 _AWS = r"(?:a|c|d|dl|f|h|hpc|i|im|inf|is|m|mac|r|t|trn|u|vt|x|z)"
@@ -64,6 +68,11 @@ _MEMBER = re.compile(
 NONE = ""  # in place of a resource name: no GPUs at all
 _LONGEST = 1 << 20  # characters: a ConfigMap has no more
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+# Names that clouds give to nodes: that of the group, and what tells its nodes apart.
+_OF_GKE = re.compile(r"(gke-.+)-[0-9a-z]{4}")
+_OF_AKS = re.compile(r"(aks-([0-9a-z]+)-\d+-vmss)[0-9a-z]{6}")
+# Cluster API names the set of machines that a MachineDeployment makes; the end has no vowels.
+_OF_DEPLOYMENT = re.compile(r"MachineSet/([^/]+/.+)-[bcdfghjklmnpqrstvwxz2456789]{5,10}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +85,31 @@ class NodePool:
     taints: tuple[Taint, ...]
     startup: frozenset[str]  # keys of taints that go away
 
-    def classes(self, types: Mapping[str, Mapping[str, int]]) -> Iterator[NodeClass]:
-        """The nodes that it may add; `types` are the GPUs of the instance types that are known.
+    def classes(self, types: Mapping[str, Type]) -> Iterator[NodeClass]:
+        """The nodes that it may add; `types` are the instance types that are known.
 
-        What a type has shown is certain. It may have more names than its nodes have shown: theirs
-        may be shared ones only, or their device plugin may not run.
+        What a type has shown is certain. It may have more than that: other names, as its nodes may
+        show shared ones only, and other amounts, as some of their devices may be sliced.
         """
         labels, values = dict(self.labels), dict(self.values)
         named = (labels[_TYPE],) if _TYPE in labels else values.pop(_TYPE, ())
         labels.pop(_TYPE, None)
         for each in named:
-            if types.get(each):
+            if each in types and types[each].shown:
                 yield NodeClass(
                     {**labels, _TYPE: each},
                     self.taints,
-                    types[each],
-                    declared=1,
+                    types[each].shown,
+                    grows=True,
                     former=(values,),
                     open_labels=True,
                 )
-        for gpus, alike in _alike(named, types) if named else (((), ()),):
+        known = {} if evidence.is_set_up(labels, values) else types
+        for most, alike in _alike(named, known) if named else (((), ()),):
             yield NodeClass(
                 labels,
                 self.taints,
-                dict(gpus) if _is_certain(gpus) else {},
+                dict(most),
                 former=({**values, _TYPE: alike} if alike else values,),
                 open_labels=True,
                 open_gpus=True,
@@ -107,23 +117,22 @@ class NodePool:
             )
 
 
-def _is_certain(shown: Collection[object]) -> bool:
-    """Whether the amount of what was shown says how much there is.
+class Type(NamedTuple):
+    """An instance type."""
 
-    Beside slices or shares it does not: a device that is sliced is no whole one.
-    """
-    return len(shown) == 1
+    shown: dict[str, int]  # the largest amounts that any of its nodes has shown
+    most: dict[str, int]  # what a new one has at most; empty if that is not known
 
 
 def _alike(
-    named: Iterable[str], types: Mapping[str, Mapping[str, int]]
+    named: Iterable[str], types: Mapping[str, Type]
 ) -> Iterable[tuple[tuple[tuple[str, int], ...], tuple[str, ...]]]:
-    """The types that may have GPUs, by what they have shown."""
+    """The types that may have GPUs, by the most that a new node of them has."""
     found: dict[tuple[tuple[str, int], ...], tuple[str, ...]] = {}
     for each in named:
-        shown = tuple(sorted(types.get(each, {}).items()))
-        if shown or not _TYPES_WITHOUT.fullmatch(each):
-            found[shown] = (*found.get(shown, ()), each)
+        most = tuple(sorted(types[each].most.items())) if each in types else ()
+        if most or not _TYPES_WITHOUT.fullmatch(each):
+            found[most] = (*found.get(most, ()), each)
     return found.items()
 
 
@@ -188,22 +197,25 @@ class Group:
         return self.name.rpartition("/")[2]
 
     @property
-    def begins(self) -> str:
-        """How the names of its nodes begin on GKE, AKS and with Cluster API."""
-        title = self.title
-        return title if title.endswith("-vmss") else f"{title.removesuffix('-grp')}-"
+    def key(self) -> tuple[str, ...]:
+        """What its nodes name it by; see `_keys`."""
+        if managed := re.fullmatch(rf"eks-(.+)-{_UUID}", self.title):
+            return ("eks", managed[1])
+        if zonal := re.search(r"/zones/([^/]+)/instanceGroups/(gke-[^/]+)-grp$", self.name):
+            return ("gke", zonal[1], zonal[2])
+        return ("", self.name)
 
     def classes(self, shown: Iterable[tuple[str, str]]) -> Iterator[NodeClass]:
         """The nodes that it may add, as far as they are not like those that it has or had.
 
-        What such nodes have shown is certain. A new one may have other names: its GPUs may be
-        sliced or shared otherwise, or what was seen had no driver.
+        Such nodes bring no more than is there where those of the group show whole devices only. Of
+        others nothing is certain: their GPUs may be sliced or shared otherwise on a new one, or
+        what was seen had no driver.
         """
-        names = {name for group, name in shown if group == self.name}
-        if names == {NONE}:
+        names = {name for group, name in shown if group == self.name} - {NONE}
+        if not names and (self.name, NONE) in shown:
             return
-        names.discard(NONE)
-        known = dict.fromkeys(names, 0) if _is_certain(names - {ANY}) and ANY not in names else {}
+        known = dict.fromkeys(names, 0) if len(names) == 1 and ANY not in names else {}
         hint = f"node group {self.title} (cluster-autoscaler)"
         yield NodeClass({}, (), known, open_labels=True, open_gpus=True, hint=hint)
 
@@ -242,42 +254,71 @@ def _grows(ready: str, target: str, most: str) -> bool:
 def shown(told: Iterable[Group], nodes: Iterable[Node]) -> set[tuple[str, str]]:
     """What the nodes of each group show: names of resources.
 
-    NONE where it is known that a node has no GPUs, and ANY where it shows none and may have some.
+    NONE where it is known that a node has no GPUs, and ANY where a new one may have any.
     """
-    told = sorted(told, key=lambda each: -len(each.begins))
-    managed = {
-        match[1]: each for each in told if (match := re.fullmatch(rf"eks-(.+)-{_UUID}", each.title))
-    }
+    groups = {each.key: each.name for each in told}
     found = set[tuple[str, str]]()
     for node in nodes:
-        # The longest name: a node of `gpu-large` is none of `gpu`.
-        group = managed.get(node.labels.get(_EKS_GROUP, "")) or next(
-            (each for each in told if node.name.startswith(each.begins)), None
-        )
-        if group is not None:
-            found.update((group.name, name) for name in _shown(node))
+        for key in _keys(node):
+            if key in groups:
+                found.update((groups[key], name) for name in _shown(node))
     return found
+
+
+def _keys(node: Node) -> Iterator[tuple[str, ...]]:
+    """What the group of the node may be known by.
+
+    Only what its cloud has written on it counts, or a name of the exact form that the cloud gives:
+    somebody's own node `gpu-small` is none of a group `gpu`.
+    """
+    labels = node.labels
+    if _EKS_GROUP in labels:
+        yield ("eks", labels[_EKS_GROUP])
+    if _GKE_POOL in labels and (name := _OF_GKE.fullmatch(node.name)):
+        yield ("gke", labels.get(_ZONE, ""), name[1])
+    pool = labels.get(_AKS_POOL, "")
+    if pool and (name := _OF_AKS.fullmatch(node.name)) and name[2] == pool:
+        yield ("", name[1])
+    if node.owner:  # of Cluster API or OpenShift
+        yield ("", node.owner)
+    if made := _OF_DEPLOYMENT.fullmatch(node.owner):
+        yield ("", f"MachineDeployment/{made[1]}")
 
 
 def _shown(node: Node) -> Iterable[str]:
     names = [name for name, amount in node.counted.items() if amount > 0]
-    if names or node.joining:
+    most = evidence.at_most(node)
+    if (most and most == dict(node.counted)) or (node.joining and not names):
         return names
-    is_without = _TYPES_WITHOUT.fullmatch(node.labels.get(_TYPE, "")) and not bears_a_sign(node)
-    return [NONE if is_without else ANY]
+    without = not names and _TYPES_WITHOUT.fullmatch(node.labels.get(_TYPE, ""))
+    return [NONE if without and not bears_a_sign(node) else ANY]
 
 
-def known_types(classes: Iterable[NodeClass]) -> dict[str, dict[str, int]]:
-    """The GPUs that instance types have shown: the most that any node of the type has."""
-    found: dict[str, dict[str, int]] = {}
+def known_types(classes: Iterable[NodeClass]) -> dict[str, Type]:
+    """What the instance types of these nodes have shown, and what that says of new ones."""
+    found: dict[str, Type] = {}
+    unsure = set[str]()
     for each in classes:
-        name = each.labels.get(_TYPE, "")
-        if name and not each.open_gpus:
-            gpus = found.setdefault(name, {})
-            for resource, amount in each.counted.items():
-                if amount > 0:
-                    gpus[resource] = max(amount, gpus.get(resource, 0))
+        name, most = each.labels.get(_TYPE, ""), evidence.at_most(each)
+        if not name or not each.has_gpus:
+            continue
+        if not most:
+            unsure.add(name)
+        if not each.open_gpus:
+            known = found.setdefault(name, Type({}, {}))
+            _raise(known.shown, each.counted)
+            _raise(known.most, most)
+    for name, known in found.items():
+        if name in unsure or len(known.most) > 1:
+            known.most.clear()
     return found
+
+
+def _raise(amounts: dict[str, int], others: Mapping[str, int]) -> None:
+    """The larger of the two, for each name."""
+    for name, amount in others.items():
+        if amount > 0:
+            amounts[name] = max(amount, amounts.get(name, 0))
 
 
 def started(node: Node, pools: Iterable[NodePool]) -> tuple[Taint, ...]:

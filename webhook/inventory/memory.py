@@ -233,6 +233,7 @@ class Memory:
     def as_data(self) -> dict[str, Any]:
         """All of it as JSON can say it."""
         return {
+            "seconds": self._seconds,
             "lost": {
                 name: [
                     {resource: list(each.items()) for resource, each in lost.gpus.items()},
@@ -250,11 +251,15 @@ class Memory:
         }
 
     def recall(self, data: Mapping[str, Any]) -> None:
-        """Take what `as_data` gave; ValueError, TypeError or KeyError if it is something else."""
+        """Take what `as_data` gave; ValueError, TypeError or KeyError if it is something else.
+
+        The settings may say another time since: it counts from when something was lost.
+        """
+        more = self._seconds - float(data["seconds"])
         for name, (gpus, labels, shown) in data["lost"].items():
             self._lost[name] = Lost(
-                {resource: _until(each) for resource, each in gpus.items()},
-                {key: _until(each) for key, each in labels.items()},
+                {resource: _until(each, more) for resource, each in gpus.items()},
+                {key: _until(each, more) for key, each in labels.items()},
                 shown,
             )
         for labels, unsure, taints, gpus, until, count in data["gone"]:
@@ -264,11 +269,11 @@ class Memory:
                 tuple(Taint(*each) for each in taints),
                 tuple((resource, amount) for resource, amount in gpus),
             )
-            self._gone[shape] = (until, count)
+            self._gone[shape] = (until + more, count)
         self._merged.update(data["merged"])
         there, left = data["groups"]
         self._groups.update((group, name) for group, name in there)
-        self._left.update(((group, name), float(until)) for (group, name), until in left)
+        self._left.update(((group, name), until + more) for (group, name), until in left)
         self._next = 0.0
 
 
@@ -286,5 +291,5 @@ def _taint_data(taints: tuple[Taint, ...]) -> list[list[str]]:
     return [[each.key, each.value, each.effect] for each in taints]
 
 
-def _until(pairs: Iterable[tuple[Any, float]]) -> Until:
-    return {value: float(until) for value, until in pairs}
+def _until(pairs: Iterable[tuple[Any, float]], more: float) -> Until:
+    return {value: until + more for value, until in pairs}

@@ -6,6 +6,7 @@ hundred different labels, taints and amounts.
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 _OURS = "gpu-webhook.dev/"
 _POD_SECURITY = "pod-security.kubernetes.io/enforce"
 _WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"  # of PodTolerationRestriction
+_CLUSTER_API = "cluster.x-k8s.io/"
+_OWNER = ("owner-kind", "cluster-namespace", "owner-name")
+_OPENSHIFT_MACHINE = "machine.openshift.io/machine"
+_MADE = re.compile(r"([^/]+/.+)-[a-z0-9]{5}")
 _FINISHED = ("Succeeded", "Failed")
 
 _MOST = 2**40  # devices of one node, or of one pod
@@ -80,7 +85,23 @@ def node(raw: Raw, settings: Settings) -> Node:
         most=_shared(tuple(sorted(more.items()))),
         created=seconds_of(metadata.get("creationTimestamp")),
         others=_names(tuple(sorted(_others(allocatable or status.get("capacity"), settings)))),
+        owner=intern(_owner(as_map(metadata.get("annotations")))),
     )
+
+
+def _owner(annotations: Raw) -> str:
+    """What made the node's machine, as cluster-autoscaler names it; empty if nothing says so.
+
+    Cluster API names the owner of the machine. OpenShift names the machine: that of its set, and
+    five characters.
+    """
+    kind, namespace, name = (annotations.get(f"{_CLUSTER_API}{each}") for each in _OWNER)
+    if isinstance(kind, str) and isinstance(namespace, str) and isinstance(name, str):
+        return f"{kind}/{namespace}/{name}"
+    machine = annotations.get(_OPENSHIFT_MACHINE)
+    if isinstance(machine, str) and (made := _MADE.fullmatch(machine)):
+        return f"MachineSet/{made[1]}"
+    return ""
 
 
 def seconds_of(text: object) -> float:

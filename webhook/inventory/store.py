@@ -235,6 +235,7 @@ class Store:
                 most=each.most,
                 gone=each.gone,
                 declared=each.declared,
+                grows=each.grows,
                 hint=each.hint,
             )
             for each in self.classes(now)

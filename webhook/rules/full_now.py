@@ -4,8 +4,9 @@ Why: a pod that waits for GPUs and one that waits for ever look alike. The diffe
 knowing before anyone starts to look for a mistake.
 
 Does: says how many nodes could run the pod, and how many GPUs the emptiest of them has free, as
-far as the running pods are known. Pods with nodeName, for which nobody waits, are passed over.
-Where no pod holds any of them, devices are not healthy or their plugin is away, and it says so.
+far as the running pods are known, and which autoscaler may add a node that fits. Pods with
+nodeName, for which nobody waits, are passed over. Where no pod holds any of them, devices are not
+healthy or their plugin is away, and it says so.
 
 Safety: a notice. The pod may run in the next minute: others end, or it preempts them.
 """
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core import fit
 from webhook.core.findings import Finding, Severity
-from webhook.core.why_not import in_words
+from webhook.core.why_not import in_words, or_adds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,7 +43,9 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     fitting &= ~index.may_come  # nobody waits for pods on those
     if not fitting:
         return
-    message = f"asks for {in_words(asked)}: {_full(asked, fitting, index)}"
+    added = fit.may_be_added(pod, asked, index, cx.settings.capacity)
+    helps = or_adds([words for words, nodes in index.hinted if nodes & added])
+    message = f"asks for {in_words(asked)}: {_full(asked, fitting, index)}{helps}."
     yield Finding(CODE, pod.spec_at, message, severity=Severity.NOTICE)
 
 
@@ -56,9 +59,9 @@ def _full(asked: Mapping[str, int], fitting: NodeSet, index: NodeIndex) -> str:
         free = f" ({most} free)" if count == 1 else f" (the emptiest has {most} free)"
     if any(name in index.totals and index.totals[name].held for name in asked):
         are = "is" if count == 1 else "are"
-        return f"{nodes} for it {are} full now{free}. It waits until pods end."
+        return f"{nodes} for it {are} full now{free}. It waits until pods end or are preempted"
     have = "has" if count == 1 else "have"
     return (
         f"{nodes} for it {have} too few now{free}: devices are not healthy, or their device plugin "
-        "is away. It waits until they are back."
+        "is away. It waits until they are back"
     )

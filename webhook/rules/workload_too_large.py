@@ -4,9 +4,10 @@ Why: each of the pods fits, so each is accepted, and the last ones stay Pending 
 Deployment a roll-out then never ends; with a gang none of them starts.
 
 Does: holds the GPUs of all pods of the workload (replicas, or parallelism) against the total of
-the cluster. A pod that alone is too much is GPU301's.
+the cluster. A pod that alone is too much is GPU301's. Nothing is said where nodes may be added that
+could run the pods: by an autoscaler, or because they join just now.
 
-Safety: a warning; a cluster may be shared out in turns, or grow.
+Safety: a warning; a cluster may be shared out in turns.
 """
 
 from __future__ import annotations
@@ -28,16 +29,20 @@ CODE = "GPU305"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    totals = cx.inventory.index.totals if cx.inventory is not None else {}
+    if cx.inventory is None:
+        return
+    index = cx.inventory.index
     # Asked for each template: a look at each name of the workload would be one at each too many.
     together = fit.known(
-        {name: cx.workload_gpus[name] for name in totals if name in cx.workload_gpus}, cx
+        {name: cx.workload_gpus[name] for name in index.totals if name in cx.workload_gpus}, cx
     )
     if not together:
         return
     each = fit.asked(pod, cx)
+    if not each or fit.may_be_added(pod, each, index, cx.settings.capacity):
+        return
     for name, amount in sorted(together.items()):
-        there = totals[name]
+        there = index.totals[name]
         if each.get(name, 0) <= there.total < amount:
             message = (
                 f"all pods of this workload together ask for {amount} {short(name)}; the whole "
