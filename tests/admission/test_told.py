@@ -146,6 +146,47 @@ def test_a_warning_on_a_workload_says_what_becomes_of_its_pods(
     assert len(said) <= 256
 
 
+NOWHERE = {"GPU110": "into the template", "GPU301": ""}
+TOO_LATE = "[too late in its pods: repair the template]"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "spec", "ends"),
+    [
+        pytest.param(
+            LEGACY,
+            {"nodeSelector": {"alpha.kubernetes.io/nvidia-gpu-name": "Tesla-V100"}},
+            {"GPU101": "[see GPU110]", "GPU105": TOO_LATE, "GPU201": TOO_LATE, **NOWHERE},
+            id="a label of then: there will be no pod",
+        ),
+        pytest.param(
+            LEGACY,
+            {"tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]},
+            {"GPU101": "[its pods will be repaired]"},
+            id="right as it is, but for the name",
+        ),
+        pytest.param(
+            LEGACY,
+            {"dnsPolicy": "Default"},
+            {"GPU101": "[its pods will be repaired]", "GPU201": TOO_LATE},
+            id="a toleration",
+        ),
+    ],
+)
+def test_no_repair_is_promised_that_a_daemonset_has_nothing_of(
+    gpus: str, spec: dict[str, Any], ends: dict[str, str]
+) -> None:
+    obj, request = deployment(asking(1, gpus))
+    obj["kind"] = request["kind"]["kind"] = "DaemonSet"
+    obj["spec"]["template"]["spec"].update(spec)
+    warnings = Desk().ask("validate", obj, USUAL, **request)["warnings"]
+    texts = [text for text in reversed(warnings) if not text.startswith("gpu-webhook")]
+    said = {text[:6]: text for text in texts}  # of several, the first
+    assert said.keys() == ends.keys()
+    for code, end in ends.items():
+        assert said[code].endswith(end)
+
+
 def test_what_nothing_becomes_of_has_no_such_end() -> None:
     obj, request = deployment(asking(8), replicas=9)
     warnings = Desk().ask("validate", obj, USUAL, **request)["warnings"]

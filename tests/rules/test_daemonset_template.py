@@ -1,14 +1,33 @@
 from __future__ import annotations
 
+import copy
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.rules.pods import GPU, LEGACY, container, found, legacy_pod, modern_pod, pod
+from tests.rules.pods import (
+    GPU,
+    LABEL,
+    LEGACY,
+    LONGEST_WARNING,
+    PRODUCT,
+    SPEC,
+    container,
+    found,
+    legacy_pod,
+    modern_pod,
+    pod,
+)
+from webhook.core.engine import run
 from webhook.core.findings import Finding, Severity
+from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.pod import REQUIRED
 from webhook.core.pointer import Path
 from webhook.core.rule import Context
-from webhook.core.settings import Settings
+from webhook.core.settings import Settings, Taint, Workloads
+from webhook.rules import RULES
 from webhook.rules import daemonset_template as rule
 
 
@@ -49,3 +68,120 @@ ALL = Context(Settings(scope="all-legacy"))
 )
 def test_daemonset_template(obj: Any, cx: Context, expected: list[Finding]) -> None:
     assert found(rule, obj, cx) == expected
+
+
+DAEMONS = Context(template=True, workload={"kind": "DaemonSet"})
+CHOOSES = {"nodeSelector": {"gpu": "true"}}
+PENDING = Finding(
+    rule.CODE,
+    SPEC,
+    "the DaemonSet controller makes a pod on each node that this template allows; without these "
+    "GPUs it stays Pending there: write a nodeSelector for nodes with these GPUs into the template",
+    severity=Severity.PERSON,
+)
+
+
+@pytest.mark.parametrize(
+    ("obj", "cx", "expected"),
+    [
+        pytest.param(legacy_pod(), DAEMONS, [PENDING], id="it chooses no nodes"),
+        pytest.param(legacy_pod(**CHOOSES), DAEMONS, [], id="it chooses nodes"),
+        pytest.param(modern_pod(), DAEMONS, [], id="a template of today"),
+        pytest.param(
+            legacy_pod(),
+            Context(template=True, workload={"kind": "Deployment"}),
+            [],
+            id="a Deployment",
+        ),
+    ],
+)
+def test_template(obj: Any, cx: Context, expected: list[Finding]) -> None:
+    assert found(rule, obj, cx) == expected
+
+
+NO_POD = (
+    "the DaemonSet controller reads this template, not the repaired pods, and by it no node with "
+    "these GPUs gets a pod: write today's {} into the template"
+)
+TOO_FEW = NO_POD.replace("no node", "some nodes").replace("gets a pod", "get none")
+MODEL = {"nodeSelector": {LABEL: "Tesla-V100"}}
+V100 = {PRODUCT: "Tesla-V100"}
+TAINTED = (Taint(GPU, "present"),)
+AS_NODES: dict[str, Any] = {
+    "annotations": {
+        "scheduler.alpha.kubernetes.io/tolerations": '[{"key": "nvidia.com/gpu"}]',
+        "scheduler.alpha.kubernetes.io/affinity": json.dumps(
+            {
+                "nodeAffinity": {
+                    REQUIRED: {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    {"key": "pool", "operator": "In", "values": ["gpu"]}
+                                ]
+                            }
+                        ]
+                    }
+                }
+            }
+        ),
+    }
+}
+
+
+def nodes(*taints: tuple[Taint, ...], **labels: str) -> Inventory:
+    """GPU nodes with these taints, one a tuple, and a node without GPUs."""
+    gpus = (NodeClass({**V100, **labels}, each, {GPU: 4}, (str(each),)) for each in taints)
+    return Inventory((*gpus, NodeClass({}, (), {}, ("cpu",))))
+
+
+@pytest.mark.parametrize(
+    ("obj", "inventory", "expected"),
+    [
+        pytest.param(
+            legacy_pod(**MODEL),
+            nodes(()),
+            [NO_POD.format("nodeSelector, affinity and tolerations")],
+            id="the label of then: no pod at all",
+        ),
+        pytest.param(
+            legacy_pod(nodeSelector=V100),
+            nodes(TAINTED),
+            [NO_POD.format("tolerations")],
+            id="the nodes are tainted, and the toleration is only in the pod",
+        ),
+        pytest.param(
+            legacy_pod(nodeSelector=V100),
+            nodes(TAINTED, ()),
+            [TOO_FEW.format("tolerations")],
+            id="some of the nodes are tainted",
+        ),
+        pytest.param(
+            legacy_pod(),
+            nodes(TAINTED),
+            [NO_POD.format("tolerations"), PENDING.message],
+            id="tainted GPU nodes get no pods, and others do",
+        ),
+        pytest.param(
+            legacy_pod(**AS_NODES),
+            nodes(TAINTED, pool="gpu"),
+            [NO_POD.format("affinity and tolerations"), PENDING.message],
+            id="annotations are not read",
+        ),
+        pytest.param(legacy_pod(nodeSelector=V100), nodes(()), [], id="it is right as it is"),
+    ],
+)
+def test_what_the_repair_of_pods_comes_too_late_for(
+    obj: Any, inventory: Inventory, expected: list[str]
+) -> None:
+    cx = replace(DAEMONS, inventory=inventory)
+    said = run(RULES, copy.deepcopy(obj), cx).findings
+    assert [each.message for each in said if each.code == rule.CODE] == expected
+    assert all(len(f"{rule.CODE}: {each}") <= LONGEST_WARNING for each in expected)
+
+    # Where the template itself is repaired, what is left is what the repair does not bring.
+    left = [PENDING.message] if obj == legacy_pod() else []
+    repairing = Settings(workloads=Workloads(repair=True))
+    for repaired in (replace(cx, at_rest=True), replace(cx, settings=repairing)):
+        said = run(RULES, copy.deepcopy(obj), repaired).findings
+        assert [each.message for each in said if each.code == rule.CODE] == left

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission import subject
-from webhook.core import again, record
+from webhook.core import again, daemons, record
 from webhook.core.accounts import is_system
 from webhook.core.authors import Authors
 from webhook.core.draft import Draft
@@ -23,9 +23,10 @@ from webhook.core.modes import Mode
 from webhook.core.pod import as_map, is_for_windows
 from webhook.core.pointer import ROOT, value_at
 from webhook.core.workloads import around, group_of, has_controller, template_changed, templates_of
+from webhook.rules import daemonset_template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.core.findings import Finding
     from webhook.core.pointer import Path
@@ -85,8 +86,10 @@ def judge(
         verdict = run(policy, workload.obj, inside, at)
         found += verdict.findings
         failed += verdict.failed
-    told = _once(as_warning(each, workload.namespace) for each in found)
-    return Verdict(told, workload.obj, [], tuple(failed))
+    told: Iterable[Finding] = (as_warning(each, workload.namespace) for each in found)
+    if inside.makes_daemons:
+        told = _of_daemons(list(told), workload.templates[0])
+    return Verdict(_once(told), workload.obj, [], tuple(failed))
 
 
 def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool = True) -> Verdict:
@@ -200,14 +203,33 @@ def as_warning(found: Finding, namespace: str) -> Finding:
     )
 
 
+_REPAIRED = "its pods will be repaired"
+
+
 def outlook(action: str, namespace: str) -> str:
     """What this action on a template will mean for its pods; nothing if it means nothing."""
     return {
-        "repaired": "its pods will be repaired",
+        "repaired": _REPAIRED,
         "would repair": f"its pods will not be repaired in namespace {namespace}",
         "denied": f"its pods WILL BE REFUSED in namespace {namespace}",
         "would deny": f"its pods will not be refused in namespace {namespace}",
     }.get(action, "")
+
+
+def _of_daemons(found: Sequence[Finding], template: Path) -> Iterator[Finding]:
+    """The same of a DaemonSet, whose controller reads the choice of nodes from the template alone.
+
+    What becomes of pods that were repaired, or why there are none, GPU110 says.
+    """
+    code = daemonset_template.CODE
+    judged = any(each.code == code for each in found)
+    for each in found:
+        if each.outlook != _REPAIRED:
+            yield each
+        elif any(daemons.chooses_nodes(edit, template) for edit in each.edits):
+            yield replace(each, outlook="too late in its pods: repair the template")
+        else:
+            yield replace(each, outlook=f"see {code}" if judged else each.outlook)
 
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:

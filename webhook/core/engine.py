@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.counting import counted
+from webhook.core.daemons import placement_of
 from webhook.core.draft import Draft
 from webhook.core.exceptions import claim
 from webhook.core.findings import Safety, Severity, Verdict
@@ -45,9 +46,7 @@ def run(  # noqa: PLR0913  # each says something else about the run
     pod = Pod(obj, at)
     if not every_pod and not pod.is_in_scope(cx.settings):
         return Verdict((), obj, [], draft=draft)
-    stuck = pod.asks_under_legacy_name(cx.settings)
-    legacy = (container.at for container, _ in counted(pod, cx.settings))
-    cx = replace(cx, stuck=stuck, legacy=frozenset(legacy) if stuck else frozenset())
+    cx = _as_it_came(pod, cx)
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     for rule in rules:
@@ -71,6 +70,15 @@ def run(  # noqa: PLR0913  # each says something else about the run
             findings.extend(found)
     patch = draft.patch() if patched else []
     return Verdict(tuple(findings), obj, patch, tuple(failed), draft)
+
+
+def _as_it_came(pod: Pod, cx: Context) -> Context:
+    """The context with what the rules will no longer find in the pod."""
+    if not pod.asks_under_legacy_name(cx.settings):
+        return replace(cx, stuck=False, legacy=frozenset(), written=None)
+    legacy = frozenset(container.at for container, _ in counted(pod, cx.settings))
+    written = placement_of(pod) if cx.makes_daemons else None
+    return replace(cx, stuck=True, legacy=legacy, written=written)
 
 
 def run_on_object(

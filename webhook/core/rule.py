@@ -28,9 +28,10 @@ class Context:
     rules then rename what it is read from. `fresh` says
     that the inventory is not behind the cluster, `template` that the pod is one that a workload
     will make, `workload` is that workload itself, and `workload_gpus` what all its pods ask for
-    together. `today` is the day in UTC. `at_rest` says that what is judged is a manifest, which the
-    rules on manifests have judged before, `target` is the Kubernetes that it is for, and `unsafe`
-    that its owner wants all edits that are not safe, too.
+    together. Of a legacy template of a DaemonSet `written` is what it said of its nodes as it came.
+    `today` is the day in UTC. `at_rest` says that what is judged is a manifest, which the rules on
+    manifests have judged before, `target` is the Kubernetes that it is for, and `unsafe` that its
+    owner wants all edits that are not safe, too.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -45,6 +46,7 @@ class Context:
     template: bool = False
     workload_gpus: Mapping[str, int] = field(default_factory=dict)
     workload: Mapping[str, Any] = field(default_factory=dict)
+    written: Pod | None = None
     # In an UPDATE of pods/ephemeralcontainers: the names of those that it adds. The object is the
     # whole pod, and nothing else of it may change.
     only_ephemeral: frozenset[str] | None = None

@@ -1,10 +1,14 @@
-"""Finds legacy GPU pods that a DaemonSet made.
+"""Finds DaemonSets whose template is legacy, and legacy pods that a DaemonSet made.
 
-Why: the DaemonSet controller decides by its template on which nodes it makes pods, and it reads no
-annotation and no pod that a webhook repaired. So it makes one on every node, and those on nodes
-without the GPUs stay Pending there, each pinned to its own node.
+Why: the DaemonSet controller decides by the template on which nodes it makes pods. It reads no
+annotation there, asks for no resources, and sees nothing of what a webhook repairs in the pods. So
+a template that asks for `alpha.kubernetes.io/nvidia-gpu-name` gets no pod at all, one without a
+toleration gets none on tainted GPU nodes, and one that chooses no nodes gets pods on every node:
+those on nodes without the GPUs stay Pending there, each pinned to its own node.
 
-Does: nothing to the pod; says that the DaemonSet's template is what must be migrated.
+Does: nothing to the template or the pod. Says which of this will happen, as far as the nodes are
+known, and what to write into the template. Where the template itself is repaired
+(`workloads.repair`, and manifests at rest), it is judged as repaired.
 
 Safety: a person must edit the DaemonSet.
 """
@@ -13,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.core import daemons
 from webhook.core.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -26,6 +31,9 @@ CODE = "GPU110"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    if cx.written is not None:
+        yield from _of_template(cx.written, pod, cx)
+        return
     kind, name = pod.controller()
     if cx.stuck and kind == "DaemonSet":
         message = (
@@ -33,3 +41,32 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             "Pending there: migrate the DaemonSet's template"
         )
         yield Finding(CODE, pod.at / "metadata", message, severity=Severity.PERSON)
+
+
+def _of_template(written: Pod, pod: Pod, cx: Context) -> Iterator[Finding]:
+    """What the controller makes of the template: as it was written, or as it is repaired."""
+    is_repaired = cx.at_rest or cx.settings.workloads.repair
+    template = pod if is_repaired else written
+    will = daemons.outcome(template, pod, cx)
+    parts = [p for p in daemons.PLACEMENT if template.spec.get(p) != pod.spec.get(p)]
+    if parts and (will.no_pod or will.too_few):
+        message = (
+            "the DaemonSet controller reads this template, not the repaired pods, and by it "
+            f"{_NONE if will.no_pod else _SOME}: write today's {_listed(parts)} into the template"
+        )
+        yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
+    if will.pending:
+        message = (
+            "the DaemonSet controller makes a pod on each node that this template allows; without "
+            "these GPUs it stays Pending there: write a nodeSelector for nodes with these GPUs "
+            "into the template"
+        )
+        yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
+
+
+def _listed(parts: list[str]) -> str:
+    return ", ".join(parts[:-1]) + (" and " if parts[1:] else "") + "".join(parts[-1:])
+
+
+_NONE = "no node with these GPUs gets a pod"
+_SOME = "some nodes with these GPUs get none"
