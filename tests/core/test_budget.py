@@ -40,6 +40,7 @@ def annotated(size: int, **more: Any) -> dict[str, Any]:
         pytest.param({"spec": [0] * MOST_ENTRIES}, ENTRIES, id="one entry too many"),
         pytest.param({"spec": {str(n): 0 for n in range(MOST_ENTRIES)}}, ENTRIES, id="members"),
         pytest.param({"spec": [[0]] * (MOST_ENTRIES // 2)}, ENTRIES, id="at all depths"),
+        pytest.param({"metadata": {"annotations": ["x"]}}, "", id="annotations in a list"),
         pytest.param(
             {"spec": {"containers": [{"env": [VARIABLE] * 100}] * 100}},
             "",

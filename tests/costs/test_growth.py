@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SIZES = (40, 80, 160, 320)
 MOST_GROWTH = 2.1  # steps know no logarithm; a square has 4
 # 150 times json.loads of a byte takes some 0.9 us, and a step 30 ns.
-MOST_STEPS_OF_A_BYTE = 30
+MOST_STEPS_OF_A_BYTE = 32
 # A container of 32 bytes, a template of 17: the API server's defaults make a container seven times
 # as long; in custom kinds, which have no defaults, the budget keeps their number low.
 SHORTEST = {"containers without a name": 50, "many templates without anything": 36}
