@@ -28,7 +28,8 @@ AUTOSCALER_TAINTS = (
     "status-taint.cluster-autoscaler.kubernetes.io/",
 )
 # Taints that agents put on a node, or that nodes register with, until it is ready, and those of a
-# node that is about to go, is being repaired or updated. A * stands for any text. Sources:
+# node that is about to go, is being repaired or updated. A * stands for any text. docs/policy.md
+# names the source of each.
 STARTUP_TAINTS = (
     # Cilium (node.cilium.io), the CSI drivers for EBS, EFS, FSx and S3 (ebs.csi.aws.com and so on)
     # and for Azure disks (disk.csi.azure.com): each driver removes its own when it has started.
@@ -37,12 +38,31 @@ STARTUP_TAINTS = (
     "*/not-ready",
     # Cluster API and OpenShift (node.cluster.x-k8s.io), kOps (node.kops.k8s.io), cloud providers.
     "*/uninitialized",
+    "amd-gpu-unhealthy",  # AMD's GPU operator, while it repairs a node
+    "AggregatedNodeHealth",  # NVSentinel, while a node is in quarantine
+    "autoscaling.cast.ai/draining",  # Cast AI
+    "aws-node-termination-handler/*",  # AWS: spot-itn, scheduled-maintenance and others
+    "cloud.google.com/impending-node-termination",  # GKE, the node termination handler of GCP
+    "cloud.google.com/maintenance-window-started",  # GKE
+    "drbd.linbit.com/force-io-error",  # the HA controller of LINSTOR
+    "drbd.linbit.com/lost-quorum",
+    "egressgateway.kubernetes.azure.com/cni-not-ready",  # AKS
+    "k8s.ovn.org/network-unavailable",  # OVN-Kubernetes
+    "kubevirt.io/drain",  # KubeVirt and Harvester, while virtual machines leave a node
+    "medik8s.io/*",  # remediation, drain, fence-agents-remediation: Medik8s and OpenShift
+    "network.openshift.io/mtu-too-small",  # OpenShift, until the node's network is set up
+    "nidhogg.uswitch.com/*",  # Nidhogg, until the DaemonSets that it is told of are ready
     "node.cluster.x-k8s.io/outdated-revision",  # Cluster API, of a machine that is replaced
+    "node.deckhouse.io/*-uninitialized",  # Deckhouse
+    "node.deckhouse.io/csi-not-bootstrapped",
     "node.gardener.cloud/critical-components-not-ready",  # Gardener
     "readiness.k8s.io/*",  # the node readiness controller of SIG Node
-    "cloud.google.com/impending-node-termination",  # GKE, the node termination handler of GCP
-    "aws-node-termination-handler/*",  # AWS: spot-itn, scheduled-maintenance and others
-    "medik8s.io/remediation",  # Medik8s and OpenShift, while a node is repaired
+    "remediation.medik8s.io/*",  # fence agents of Medik8s, in newer releases
+    "remediator.aks.microsoft.com/unschedulable",  # AKS, auto-repair and auto-drain
+    "remediator.kubernetes.azure.com/unschedulable",  # its newer name
+    "sagemaker.amazonaws.com/node-health-status",  # SageMaker HyperPod, during its health checks
+    "skyhook.nvidia.com",  # NVIDIA's Skyhook, until the packages of a node are set up
+    "tke.cloud.tencent.com/*-unavailable",  # TKE, until a node has addresses for pods
     "UpdateInProgress",  # OpenShift's machine config operator
     "weave.works/kured-node-reboot",  # kured
 )
