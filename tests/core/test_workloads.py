@@ -152,6 +152,15 @@ RAY = {
         {"replicas": 2, "numOfHosts": 3, "template": asking(1)},
     ],
 }
+WORKERS = [
+    {"template": {}},  # none by default
+    {"replicas": 4, "suspend": True, "template": {}},
+    {"minReplicas": 3, "template": {}},
+    {"replicas": 1, "minReplicas": 3, "template": {}},
+    {"replicas": 9, "maxReplicas": 8, "template": {}},
+    {"replicas": 2, "minReplicas": 1, "maxReplicas": 8, "template": {}},
+    {"minReplicas": 3, "numOfHosts": 2, "template": {}},
+]
 VOLCANO_JOB = of("batch.volcano.sh/v1alpha1", "Job", tasks=[{"replicas": 5, "template": asking(1)}])
 JOB_SET = of(
     "jobset.x-k8s.io/v1alpha2",
@@ -368,6 +377,8 @@ def test_replicas(kind: str, spec: dict[str, Any], expected: int) -> None:
         pytest.param({"parallelism": 2, "completions": 100}, 2, id="the others come later"),
         pytest.param({"completions": 100}, 1, id="one at a time"),
         pytest.param({"parallelism": 0}, 0, id="paused"),
+        pytest.param({"parallelism": 4, "suspend": True}, 0, id="suspended"),
+        pytest.param({"parallelism": 4, "suspend": False}, 4, id="not suspended"),
     ],
 )
 def test_pods_of_a_job_and_of_a_cron_job(spec: dict[str, Any], expected: int) -> None:
@@ -398,6 +409,36 @@ def test_other_kinds(obj: dict[str, Any], expected: int | None) -> None:
     [
         pytest.param(TF_JOB, DEFAULTS, [1, 4], id="a TFJob"),
         pytest.param(of("ray.io/v1", "RayCluster", **RAY), DEFAULTS, [1, 2, 6], id="a RayCluster"),
+        pytest.param(
+            of("ray.io/v1", "RayCluster", suspend=True, **RAY),
+            DEFAULTS,
+            [0, 0, 0],
+            id="a RayCluster that is suspended",
+        ),
+        pytest.param(
+            of("ray.io/v1", "RayJob", suspend=True, rayClusterSpec=RAY),
+            DEFAULTS,
+            [0, 0, 0],
+            id="a RayJob that is suspended",
+        ),
+        pytest.param(
+            of("ray.io/v1", "RayCluster", headGroupSpec={"template": {}}, workerGroupSpecs=WORKERS),
+            DEFAULTS,
+            [1, 0, 0, 3, 3, 8, 2, 6],
+            id="groups of workers in a RayCluster",
+        ),
+        pytest.param(
+            of("kubeflow.org/v1", "TFJob", runPolicy={"suspend": True}, **TF_JOB["spec"]),
+            DEFAULTS,
+            [0, 0],
+            id="a TFJob that is suspended",
+        ),
+        pytest.param(
+            of("jobset.x-k8s.io/v1alpha2", "JobSet", suspend=True, **JOB_SET["spec"]),
+            DEFAULTS,
+            [0],
+            id="a JobSet that is suspended",
+        ),
         pytest.param(VOLCANO_JOB, DEFAULTS, [5], id="a Job of Volcano"),
         pytest.param(JOB_SET, DEFAULTS, [6], id="a JobSet: jobs times what each runs at once"),
         pytest.param(LEADERS, DEFAULTS, [2, 6], id="leaders, and the rest of each group"),

@@ -609,3 +609,20 @@ def test_what_a_limit_range_may_refuse_of_a_whole_pod_is_said(
     said = [e.message for e in found(rule, limited(pod(*made), text)) if "whole pod" in e.message]
     assert len(said) == bool(expected)
     assert expected in " ".join(said)
+
+
+def test_nothing_is_said_of_a_limit_range_where_none_set_anything() -> None:
+    again = sent(asking({LEGACY: "2", GPU: "2"}), LEGACY)  # our repair, and a webhook after it
+    (said,) = found(rule, again)
+    assert said.message == (
+        f"container cuda asks for {LEGACY}, which no node offers; write {GPU}: 2"
+    )
+    assert amounts_of(again) == {GPU: "2"}
+
+    (said,) = found(rule, sent(asking({LEGACY: "2", GPU: "4"}), LEGACY))
+    assert "and 4 nvidia.com/gpu of a webhook does not count" in said.message
+
+    other = sent(asking({LEGACY: "2", GPU: "4"}), GPU)
+    (said,) = found(rule, other)
+    assert "LimitRange" not in said.message
+    assert amounts_of(other) == {GPU: "4"}

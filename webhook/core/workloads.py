@@ -41,6 +41,7 @@ _GROUPS = ("", "apps", "batch", "extensions")  # of the kinds above, at any time
 
 _REPLICA_SPECS = "/spec/replicaSpecs/*/template"  # of v1alpha1, when these kinds were new
 _FIRST_SPECS = (_REPLICA_SPECS, "/spec/replica_specs/*/template")  # and before it
+_NO_LIMIT = 2**31 - 1
 _RAY = ("headGroupSpec/template", "workerGroupSpecs/*/template")
 
 # Custom kinds that are known without being configured; Settings may say otherwise of one.
@@ -110,8 +111,11 @@ def templates_of(obj: Raw, settings: Settings) -> list[Path]:
 def replicas_of(obj: Raw, at: Path, settings: Settings) -> int | None:
     """How many pods of this template are to run at once; None where the object does not say.
 
-    A DaemonSet has as many as there are nodes, and a PodTemplate makes none by itself.
+    A DaemonSet has as many as there are nodes, and a PodTemplate makes none by itself. While a
+    workload is suspended it has none.
     """
+    if _is_suspended(as_map(obj.get("spec"))):
+        return 0
     custom = _custom(obj, settings)
     if custom is None:
         return _built_in_replicas(str(obj.get("kind", "")), _at(obj, at.parent))
@@ -121,8 +125,7 @@ def replicas_of(obj: Raw, at: Path, settings: Settings) -> int | None:
         case "LeaderWorkerSet", "leaderworkerset.x-k8s.io":
             return _number(_at(obj, ROOT / "spec"), "replicas") * _in_group(_at(obj, at.parent), at)
         case _, "ray.io":
-            group = _at(obj, at.parent)
-            return _number(group, "replicas") * _number(group, "numOfHosts")
+            return 1 if at[-2] == "headGroupSpec" else _workers(_at(obj, at.parent))
         case _:
             return _number(_at(obj, at.parent), custom.replicas)
 
@@ -233,8 +236,23 @@ def _built_in_replicas(kind: str, spec: Raw) -> int | None:
             return _number(spec, "replicas")
 
 
+def _is_suspended(spec: Raw) -> bool:
+    """Whether no pods are made now: of Jobs, JobSets and Ray's kinds, and of Kubeflow's."""
+    return True in (spec.get("suspend"), as_map(spec.get("runPolicy")).get("suspend"))
+
+
+def _workers(group: Raw) -> int:
+    """The workers of a Ray group: KubeRay keeps their number between the least and the most."""
+    if group.get("suspend") is True:
+        return 0
+    least, most = _number(group, "minReplicas", 0), _number(group, "maxReplicas", _NO_LIMIT)
+    return min(max(_number(group, "replicas", 0), least), most) * _number(group, "numOfHosts")
+
+
 def _pods_of_job(spec: Raw) -> int:
     """What a Job runs at once: never more than what it has left to complete."""
+    if _is_suspended(spec):  # in a CronJob
+        return 0
     at_once = _number(spec, "parallelism")
     return min(at_once, _number(spec, "completions", at_once))
 

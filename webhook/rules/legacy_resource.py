@@ -30,6 +30,7 @@ from webhook.core import quantity
 from webhook.core.counting import asking, is_amount
 from webhook.core.edits import Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
+from webhook.core.limit_ranger import ANNOTATION
 from webhook.core.pod import SECTIONS, as_map
 
 if TYPE_CHECKING:
@@ -43,26 +44,37 @@ if TYPE_CHECKING:
 NAME = "legacy-resource"
 CODE = "GPU101"
 
+_LIMIT_RANGE, _WEBHOOK = "a LimitRange", "a webhook"
+
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for container, asked in asking(pod, cx.settings):
-        yield from _of_container(container, asked, cx.settings.gpu_resource)
+        yield from _of_container(container, asked, cx.settings.gpu_resource, _by(pod))
     yield from _of_whole_pod(pod, cx)
     yield from _pod_level(pod, cx)
 
 
-def _of_container(container: Container, asked: Asked, today: str) -> Iterator[Finding]:
+def _by(pod: Pod) -> str:
+    """Who added what the author did not write: LimitRanger writes down that it did."""
+    return _LIMIT_RANGE if ANNOTATION in pod.annotations else _WEBHOOK
+
+
+def _of_container(container: Container, asked: Asked, today: str, by: str) -> Iterator[Finding]:
     counts = asked.counts
     if counts is None:
         for name in asked.legacy:
             yield from _none(container, name, asked)
         return
     if counts.name in asked.legacy:
-        yield _renamed(container, counts, asked, today)
-        yield from _refusal(container, counts, asked, today)
+        yield _renamed(container, counts, asked, today, by)
+        if by == _LIMIT_RANGE:
+            yield from _refusal(container, counts, asked, today)
     for name in asked.legacy:
         if name != counts.name:
-            yield from _beside(container, name, counts, asked, today)
+            if by == _LIMIT_RANGE and _is_default(name, asked):
+                yield from _added(container, name, counts, today)
+            else:
+                yield _beside(container, name, counts, today)
 
 
 def _of_whole_pod(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -114,7 +126,7 @@ def _none(container: Container, name: str, asked: Asked) -> Iterator[Finding]:
         yield Finding(CODE, at, message, edits)
 
 
-def _renamed(container: Container, counts: Amount, asked: Asked, today: str) -> Finding:
+def _renamed(container: Container, counts: Amount, asked: Asked, today: str, by: str) -> Finding:
     """The legacy name counts: it becomes today's, whatever stands there under today's name."""
     slices = _added_slices(container, counts, asked, today)
     edits = [
@@ -122,11 +134,13 @@ def _renamed(container: Container, counts: Amount, asked: Asked, today: str) -> 
         *(Set(container.section_at(s) / each, "0") for each in slices for s in SECTIONS),
     ]
     beside = [today] if _sections(container, today) else []
+    if by == _WEBHOOK and _amounts(container, today) == _amounts(container, counts.name):
+        beside = []  # our own repair, after which another webhook wrote the legacy name once more
     others = ", ".join(f"{_amounts(container, name)} {name}" for name in (*beside, *slices))
     shown = counts.raw if quantity.is_whole(counts.value) else quantity.whole(counts.value)
     message = f"container {container.name} asks for "
     if slices or (beside and _is_default(today, asked)):
-        message += f"{shown} {counts.name}, and {others} of a LimitRange does not count"
+        message += f"{shown} {counts.name}, and {others} of {by} does not count"
     elif beside:
         message += f"{shown} {counts.name} beside {others}: the larger amount counts"
     else:
@@ -188,16 +202,11 @@ def _refusal(container: Container, counts: Amount, asked: Asked, today: str) -> 
 _IF_MIN = "which the API server refuses if the LimitRange has a min or a maxLimitRequestRatio of it"
 
 
-def _beside(
-    container: Container, name: str, counts: Amount, asked: Asked, today: str
-) -> Iterator[Finding]:
+def _beside(container: Container, name: str, counts: Amount, today: str) -> Finding:
     """A legacy name that does not count, since another does."""
     where = _sections(container, name)
     at = container.section_at(where[0]) / name
     counting = f"{_amounts(container, counts.name)} {counts.name}"
-    if _is_default(name, asked):
-        yield from _added(container, name, counts, today)
-        return
     edits: list[Edit] = []
     for section in where:
         # One of the two may have stood in this section alone.
@@ -209,7 +218,7 @@ def _beside(
         f"container {container.name} asks for {_amounts(container, name)} {name} beside "
         f"{counting}, which counts alone: delete the former"
     )
-    yield Finding(CODE, at, message, tuple(edits))
+    return Finding(CODE, at, message, tuple(edits))
 
 
 def _added(container: Container, name: str, counts: Amount, today: str) -> Iterator[Finding]:
