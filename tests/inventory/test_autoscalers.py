@@ -400,6 +400,23 @@ nodeGroups:
     maxSize: 1
 - health: {}
 """
+QUOTING = """nodeGroups:
+- name: a100
+  health:
+    cloudProviderTarget: 1
+    maxSize: 5
+    nodeCounts:
+      registered:
+        ready: 1
+  scaleUp:
+    backoffInfo:
+      errorMessage: |-
+        Error 403
+        name: other
+        maxSize: 1
+        - name: more
+    status: Backoff
+"""
 
 
 @pytest.mark.parametrize(
@@ -414,6 +431,9 @@ nodeGroups:
             YAML,
             {"first": True, "full": False, "on-its-way": True, "none-yet": True, "at-zero": True},
             id="the YAML of today",
+        ),
+        pytest.param(
+            QUOTING, {"a100": True, "more": False}, id="an error that quotes what looks like it"
         ),
         pytest.param("nodeGroups: []\n", {}, id="no groups"),
         pytest.param("Initializing", {}, id="nothing yet"),

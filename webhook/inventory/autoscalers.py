@@ -236,8 +236,10 @@ def groups(config_map: Raw) -> tuple[Group, ...]:
 
 
 def _group(text: str) -> Group | None:
-    """One item of the list; a number that is 0 is left out."""
-    found = {match[1]: match[2] for match in _MEMBER.finditer(text)}
+    """One item of the list; a number that is 0 is left out, and what errors quote comes last."""
+    found = dict[str, str]()
+    for match in _MEMBER.finditer(text):
+        found.setdefault(match[1], match[2])
     if "name" not in found:
         return None
     counts = (found.get(key, "0") for key in ("ready", "cloudProviderTarget", "maxSize"))
