@@ -104,6 +104,13 @@ def test_a_node_pool_without_gpus_is_nothing(raw: Raw) -> None:
         ),
         pytest.param({"metadata": {"name": "spot"}, "spec": "odd"}, id="nothing that can be read"),
         pytest.param(pool(limits={GPU: "many"}), id="a limit that cannot be read"),
+        *(
+            pytest.param(
+                pool(needs("karpenter.k8s.aws/instance-family", "In", "m5", each)),
+                id=f"{each}: the settings may count its accelerators",
+            )
+            for each in ("dl1", "inf2", "trn1", "trn1n")
+        ),
     ],
 )
 def test_a_node_pool_that_may_have_gpus_is_kept(raw: Raw) -> None:
@@ -585,6 +592,37 @@ def test_what_nobody_of_a_group_that_grows_has_is_refused_as_before() -> None:
     store.node_groups.put("kube-system/cluster-autoscaler-status", (GROUP,), NOW)
     selector = {"nvidia.com/gpu.product": "Tesla-T4"}
     assert severities(store.inventory(NOW), {GPU: 1}, selector) == [Severity.DENY]
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        pytest.param(
+            {"cloud.google.com/gke-nodepool": "nap-e2-standard-2-1x2y"},
+            "GKE (node auto-provisioning)",
+            id="a pool that GKE made",
+        ),
+        pytest.param({"cloud.google.com/gke-nodepool": "gpu"}, "", id="a pool that somebody made"),
+        pytest.param({"provisioner.cast.ai/managed-by": "cast.ai"}, "Cast AI", id="Cast AI"),
+        pytest.param({"spotinst.io/node-lifecycle": "od"}, "Ocean (Spot)", id="Ocean"),
+        pytest.param(
+            {"karpenter.sh/provisioner-name": "x"}, "Karpenter (Provisioners)", id="old Karpenter"
+        ),
+    ],
+)
+def test_autoscalers_that_tell_nobody_are_known_by_any_of_their_nodes(
+    labels: dict[str, str], name: str
+) -> None:
+    nodes = (Node("cpu", labels), Node("gpu", {}, (), {GPU: 4}))
+    inventory = store_of(nodes=nodes).inventory(NOW)
+    assert severities(inventory, {GPU: 8}) == verdict(denied=None if name else True)
+    assert [words for words, _ in inventory.index.hinted] == ([name] if name else [])
+
+
+def test_an_autoscaler_that_tells_nobody_is_found_where_each_node_has_a_pool_of_its_own() -> None:
+    pools = [Node(f"n{i}", {"cloud.google.com/gke-nodepool": f"nap-{i}"}) for i in range(40)]
+    inventory = store_of(nodes=(*pools, Node("gpu", {}, (), {GPU: 4}))).inventory(NOW)
+    assert severities(inventory, {GPU: 8}) == verdict(denied=None)
 
 
 K80S = Node("g-1", {EKS: "g", TYPE: "p2.xlarge"}, (), {GPU: 8})

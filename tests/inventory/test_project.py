@@ -216,6 +216,34 @@ def test_a_device_class_serves_its_own_name_and_an_extended_one() -> None:
     assert project.device_class({**raw, "spec": {"extendedResourceName": ""}}) == (own,)
 
 
+GFD, SOLD = "nvidia.com/gpu.count", "karpenter.k8s.aws/instance-gpu-count"
+COUNTS: dict[str, tuple[dict[str, str], dict[str, str], dict[str, int]]] = {
+    "a device is away": ({GFD: "8"}, {GPU: "7"}, {GPU: 8}),
+    "as its cloud sells it": ({SOLD: "8"}, {GPU: "7"}, {GPU: 8}),
+    "the plugin is away": ({GFD: "8"}, {GPU: "0"}, {GPU: 8}),
+    "all are there": ({GFD: "8", SOLD: "8"}, {GPU: "8"}, {GPU: 8}),
+    "it offers more, as shares": ({GFD: "8"}, {GPU: "80"}, {GPU: 80}),
+    "it is sliced": (
+        {GFD: "8", "nvidia.com/mig.config": "half"},
+        {GPU: "4", "nvidia.com/mig-1g.5gb": "28"},
+        {GPU: 4, "nvidia.com/mig-1g.5gb": 28},
+    ),
+    "it offers none under any name": ({GFD: "8"}, {"cpu": "8"}, {}),
+    "no number": ({GFD: "many", SOLD: "99999"}, {GPU: "7"}, {GPU: 7}),
+    "no labels": ({}, {GPU: "7"}, {GPU: 7}),
+}
+
+
+@pytest.mark.parametrize(("labels", "offered", "counted"), COUNTS.values(), ids=COUNTS)
+def test_a_node_has_as_many_devices_as_its_labels_count(
+    labels: dict[str, str], offered: dict[str, str], counted: dict[str, int]
+) -> None:
+    raw = {"metadata": {"name": "n", "labels": labels}, "status": {"allocatable": offered}}
+    found = project.node(raw, SETTINGS)
+    assert found.counted == counted
+    assert found.gpus == {name: int(offered[name]) for name in counted}, "what it offers now"
+
+
 API = "cluster.x-k8s.io/"
 OWNERS: dict[str, tuple[Any, str]] = {
     "Cluster API": (

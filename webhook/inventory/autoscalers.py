@@ -34,8 +34,9 @@ _EKS_GROUP = "eks.amazonaws.com/nodegroup"
 _GKE_POOL = "cloud.google.com/gke-nodepool"
 _AKS_POOL = "kubernetes.azure.com/agentpool"
 _GPU = "nvidia.com/gpu"
-# Instance types that are known to have no GPU; of any other nothing is known (AWS's gr6 has L4).
-_AWS = r"(?:a|c|d|dl|f|h|hpc|i|im|inf|is|m|mac|r|t|trn|u|vt|x|z)"
+# Instance types that are known to have no GPU; of any other nothing is known (AWS's gr6 has L4, and
+# the settings may count the accelerators of dl, inf and trn).
+_AWS = r"(?:a|c|d|f|h|hpc|i|im|is|m|mac|r|t|u|vt|x|z)"
 # GPUs can be attached to n1, and to none of these (cloud.google.com/compute/docs/gpus).
 _GCP = r"(?:c[2-4][ad]?|e2|h[34]d?|m[1-4]|n2d?|n4[ad]?|t2[ad]|x4|z3)"
 _AZURE = r"(?:A|B|D[CPS]?|E[BC]?|FX?|GS?|H[BCX]?|LS?|M)"
@@ -64,6 +65,14 @@ _OLD_READY = re.compile(r"\bready=(\d+)")
 _ITEM = re.compile(r"^[ \t]*- ", re.MULTILINE)
 _MEMBER = re.compile(
     r"^[ \t]*(name|cloudProviderTarget|maxSize|ready):[ \t]*[\"']?([^\s\"']+)", re.MULTILINE
+)
+# Autoscalers that make nodes of any shape, and how a label of theirs begins. The end of the list is
+# Karpenter before 0.32.
+_UNTOLD = (
+    ("cloud.google.com/gke-nodepool", "nap-", "GKE (node auto-provisioning)"),
+    ("provisioner.cast.ai/managed-by", "", "Cast AI"),
+    ("spotinst.io/node-lifecycle", "", "Ocean (Spot)"),
+    ("karpenter.sh/provisioner-name", "", "Karpenter (Provisioners)"),
 )
 NONE = ""  # in place of a resource name: no GPUs at all
 _LONGEST = 1 << 20  # characters: a ConfigMap has no more
@@ -294,6 +303,19 @@ def _shown(node: Node) -> Iterable[str]:
         return names
     without = not names and _TYPES_WITHOUT.fullmatch(node.labels.get(_TYPE, ""))
     return [NONE if without and not bears_a_sign(node) else ANY]
+
+
+def untold(classes: Iterable[NodeClass]) -> Iterator[NodeClass]:
+    """What autoscalers may add that tell nobody; that they are here is known by their nodes."""
+    found = {
+        name
+        for each in classes
+        for labels in (each.labels, *each.unique)
+        for key, begins, name in _UNTOLD
+        if key in labels and labels[key].startswith(begins)
+    }
+    for name in sorted(found):
+        yield NodeClass({}, open_labels=True, open_gpus=True, hint=name)
 
 
 def known_types(classes: Iterable[NodeClass]) -> dict[str, Type]:

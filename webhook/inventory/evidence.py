@@ -39,14 +39,13 @@ _LONGEST = 4  # digits
 
 
 def at_most(each: Node | NodeClass) -> dict[str, int]:
-    """What the next machine like this one has at most; empty where that is not known."""
+    """What this node, or the next one like it, has at most; empty where that is not known."""
     former = (each.former,) if not isinstance(each.former, tuple) else each.former
     if len(each.counted) != 1 or is_set_up(each.labels, *former) or _offers_parts(each.others):
         return {}
-    ((name, amount),) = each.counted.items()
-    if name.rpartition("/")[2] != "gpu" or amount <= 0:
-        return {}
-    return {name: max(amount, *(_number(each.labels.get(key, "")) for key in _COUNTS))}
+    ((name, shown),) = each.counted.items()
+    most = max(shown, *(_number(each.labels.get(key, "")) for key in _COUNTS))
+    return {name: most} if name.rpartition("/")[2] == "gpu" and most > 0 else {}
 
 
 def is_set_up(labels: Mapping[str, str], *unsure: Iterable[str]) -> bool:

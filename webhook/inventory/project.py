@@ -7,7 +7,7 @@ hundred different labels, taints and amounts.
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from sys import intern
@@ -19,6 +19,7 @@ from webhook.core.pod import Pod, as_items, as_map
 from webhook.core.requests import gpu_requests
 from webhook.core.selection import Selection
 from webhook.core.settings import DEVICE_CLASS, Taint
+from webhook.inventory import evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -70,23 +71,33 @@ def key_of(raw: Raw) -> str:
 
 
 def node(raw: Raw, settings: Settings) -> Node:
-    """A node: all labels (a selector may name any), taints, and the GPUs that it offers."""
+    """A node: all labels (a selector may name any), taints, and the GPUs that it offers.
+
+    It has more than it offers while devices are not healthy (its capacity says so) or while they,
+    or their plugin, are away (labels that count devices say so).
+    """
     metadata, status = as_map(raw.get("metadata")), as_map(raw.get("status"))
     capacity = dict(_amounts(status.get("capacity"), settings))
     # What the scheduler counts. Devices that are not healthy are missing here.
     allocatable = status.get("allocatable")
     offered = dict(_amounts(allocatable, settings)) if allocatable else capacity
-    more = {name: amount for name, amount in capacity.items() if amount > offered.get(name, 0)}
-    return Node(
+    found = Node(
         str(metadata.get("name", "")),
         {intern(key): intern(value) for key, value in labels_of(metadata)},
         _taints(tuple(_taint_texts(as_map(raw.get("spec"))))),
         _shared(tuple(sorted(offered.items()))),
-        most=_shared(tuple(sorted(more.items()))),
+        most=_shared(_more(capacity, offered)),
         created=seconds_of(metadata.get("creationTimestamp")),
         others=_names(tuple(sorted(_others(allocatable or status.get("capacity"), settings)))),
         owner=intern(_owner(as_map(metadata.get("annotations")))),
     )
+    more = _more(evidence.at_most(found), found.counted)
+    return replace(found, most=_shared(more)) if more else found
+
+
+def _more(amounts: Mapping[str, int], than: Mapping[str, int]) -> Amounts:
+    """Those that are larger."""
+    return tuple(sorted(each for each in amounts.items() if each[1] > than.get(each[0], 0)))
 
 
 def _owner(annotations: Raw) -> str:

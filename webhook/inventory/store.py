@@ -221,6 +221,7 @@ class Store:
             *known,
             *(each for pool in pools for each in pool.classes(types)),
             *(each for classes in grown for each in classes),
+            *autoscalers.untold(known),
         )
 
     def holding(self, now: float) -> tuple[NodeClass, ...]:
