@@ -745,3 +745,32 @@ def test_another_legacy_model_beside_a_resource_of_today_is_left_as_in_a_new_obj
     author.applies(pod(annotations=in_annotation(model("Tesla K80"))))
     made = author.applies(pod(container({GPU: "1"}), annotations=in_annotation(model("Tesla T4"))))
     assert "affinity" not in made["spec"]
+
+
+@tools
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        pytest.param(["none", "mps"], ["none"], id="they went away"),
+        pytest.param(["none"], ["none", "mps"], id="they came"),
+    ],
+)
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(pod(nodeSelector={MODEL: "Tesla-T4"}), id="nodeSelector"),
+        pytest.param(pod(affinity=model("Tesla-T4")), id="affinity"),
+        pytest.param(pod(annotations=in_annotation(model("Tesla-T4"))), id="the annotation"),
+    ],
+)
+def test_nodes_with_parts_of_gpus_may_come_and_go(
+    manifest: Raw, then: list[str], now: list[str], tool: Any
+) -> None:
+    def cluster(*strategies: str) -> Context:
+        mark = "nvidia.com/gpu.sharing-strategy"
+        labels = ({PRODUCT: "Tesla-T4", mark: each} for each in strategies)
+        return Context(inventory=Inventory(tuple(NodeClass(each, (), {GPU: 8}) for each in labels)))
+
+    live = stored(manifest, cluster(*then), tool)
+    assert ("sharing" in json.dumps(live["spec"])) is ("mps" in then)
+    assert sent_again(manifest, live, cluster(*now), tool)["spec"] == live["spec"]

@@ -307,7 +307,7 @@ def test_whether_a_node_has_any_model(
         pytest.param(Change(Fate.CHANGE, PRODUCT, ("a",)), [], id="all is mapped: nothing"),
         pytest.param(
             Change(Fate.CHANGE, PRODUCT, ("a",), absent=("M60", "M4"), absent_why="why"),
-            ["the pod waits for a node of the model 'M60' (and 1 more): why"],
+            ["there is no node of the model 'M60' (and 1 more) now: why"],
             id="what no node has now",
         ),
         pytest.param(
@@ -317,7 +317,7 @@ def test_whether_a_node_has_any_model(
         ),
         pytest.param(
             Change(Fate.CHANGE, PRODUCT, ("M-41",), ("M 41",), "why", waits=True),
-            [f"'M 41' stands for no GPU here, so the pod waits: why; {CURE}"],
+            [f"'M 41' stands for no GPU here, so no node fits: why; {CURE}"],
             id="the only value makes the pod wait",
         ),
         pytest.param(

@@ -177,6 +177,14 @@ def only_as(part: str, setting: str) -> str:
             id="only slices are there",
         ),
         pytest.param(
+            "A30",
+            cluster("NVIDIA-A30-MIG-1g.6gb-SHARED"),
+            Match(
+                ("NVIDIA-A30",), only_as("NVIDIA-A30-MIG-1g.6gb-SHARED", "shared and models.mig")
+            ),
+            id="only shared slices are there: both settings",
+        ),
+        pytest.param(
             "Voodoo 2",
             cluster("Voodoo-2-SHARED"),
             Match((), only_as("Voodoo-2-SHARED", "shared")),

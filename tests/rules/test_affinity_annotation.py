@@ -633,7 +633,7 @@ def models(*values: str, operator: str = "In") -> dict[str, Any]:
 P100S = ("Tesla-P100-PCIE-12GB", "Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB")
 INVENTORY = gpu_nodes({PRODUCT: "Tesla-K80"}, {PRODUCT: "Tesla-P100-PCIE-16GB"})
 ABSENT = f"no node carries such a model under {PRODUCT}; name the model as the nodes do"
-WAITS = reported(AT, f"'GTX' stands for no GPU here, so the pod waits: {ABSENT}")
+WAITS = reported(AT, f"'GTX' stands for no GPU here, so no node fits: {ABSENT}")
 DROPPED = reported(AT, f"'GTX' stands for no GPU here and is dropped: {ABSENT}")
 
 
@@ -658,7 +658,7 @@ DROPPED = reported(AT, f"'GTX' stands for no GPU here and is dropped: {ABSENT}")
             [
                 reported(
                     AT,
-                    "the pod waits for a node of the model 'Tesla M60': no node carries such a "
+                    "there is no node of the model 'Tesla M60' now: no node carries such a "
                     f"model under {PRODUCT}",
                 )
             ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -7,10 +8,12 @@ import pytest
 
 from tests.rules.pods import LABEL, PRODUCT, SPEC, found, gpu_nodes, legacy_pod, modern_pod
 from webhook.core.edits import Remove, Rename, Set
+from webhook.core.engine import run
 from webhook.core.findings import Finding, Severity
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
 from webhook.core.settings import Models, Settings
+from webhook.rules import RULES
 from webhook.rules import model_label as rule
 
 if TYPE_CHECKING:
@@ -75,14 +78,14 @@ GONE = (
 
 def waits(value: str, why: str = ABSENT) -> str:
     cure = "name the model as the nodes do"
-    return f"{value!r} stands for no GPU here, so the pod waits: {why}; {cure}"
+    return f"{value!r} stands for no GPU here, so no node fits: {why}; {cure}"
 
 
 SHARED_ALONE = "nodes have it only as Tesla-T4-SHARED: set models.shared to true to take that"
 
 
 def absent(value: str, why: str = ABSENT) -> str:
-    return f"the pod waits for a node of the model {value!r}: {why}"
+    return f"there is no node of the model {value!r} now: {why}"
 
 
 def dropped(value: str, why: str = ABSENT) -> str:
@@ -806,3 +809,117 @@ def test_labels_that_were_beta_once(spec: Any, expected: Any, texts: list[str]) 
     assert sorted(said) == sorted(texts)
     modern = modern_pod(nodeSelector={BETA_ZONE: "a"}, affinity=required(term(BETA_ZONE, "a")))
     assert found(rule, modern, on(ZONED)) == []
+
+
+GKE = Settings(models=Models(profile="gke"))
+ACCELERATOR = "cloud.google.com/gke-accelerator"
+SLICES = "cloud.google.com/gke-gpu-partition-size"
+SHARING = "cloud.google.com/gke-gpu-sharing-strategy"
+CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
+T4 = {ACCELERATOR: "nvidia-tesla-t4"}
+SHARED_T4 = {**T4, SHARING: "time-sharing", CLIENTS: "4"}
+V100 = {ACCELERATOR: "nvidia-tesla-v100"}
+NO_SHARING = [{"key": key, "operator": "DoesNotExist"} for key in (SHARING, CLIENTS)]
+NO_SLICES = [{"key": SLICES, "operator": "DoesNotExist"}]
+IS_T4 = {"key": ACCELERATOR, "operator": "In", "values": ["nvidia-tesla-t4"]}
+
+
+def whole(model: str, settings: Settings = GKE, *labels: dict[str, str]) -> tuple[Any, list[str]]:
+    """What becomes of a pod that asks for a whole GPU of this model, and what is said."""
+    obj = legacy_pod(nodeSelector={LABEL: model})
+    said = run(RULES, obj, Context(settings, inventory=gpu_nodes(*labels))).findings
+    return obj["spec"], [each.message for each in said if each.code == rule.CODE]
+
+
+def terms_of(spec: Any) -> Any:
+    return spec["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+
+
+@pytest.mark.parametrize(
+    ("model", "labels", "excluded"),
+    [
+        pytest.param("Tesla-T4", [T4, SHARED_T4], NO_SHARING, id="some are shared"),
+        pytest.param(
+            "Tesla-V100", [V100, {**V100, SLICES: "1g.5gb"}], NO_SLICES, id="some are sliced"
+        ),
+        pytest.param(
+            "Tesla-T4", [T4, {**V100, SLICES: "1g.5gb"}], [], id="another model is sliced"
+        ),
+        pytest.param("Tesla-T4", [T4], [], id="all are whole"),
+    ],
+)
+def test_nodes_that_are_marked_as_having_parts_of_gpus_are_excluded(
+    model: str, labels: list[dict[str, str]], excluded: list[Any]
+) -> None:
+    spec, _ = whole(model, GKE, *labels)
+    assert spec["nodeSelector"] == labels[0]
+    assert (terms_of(spec) if excluded else [{}])[0].get("matchExpressions", []) == excluded
+    assert ("affinity" in spec) == bool(excluded)
+
+
+def test_where_a_model_has_only_parts_a_warning_says_what_to_set() -> None:
+    spec, said = whole("Tesla-T4", GKE, SHARED_T4)
+    assert terms_of(spec) == [{"matchExpressions": NO_SHARING}]
+    why = f"nodes have it only with {SHARING}=time-sharing: set models.shared to true to take that"
+    assert said[1:] == [absent("Tesla-T4", why)]
+
+    both = Models(profile="gke", shared=True)
+    spec, said = whole("Tesla-T4", Settings(models=both), SHARED_T4)
+    assert spec["nodeSelector"] == T4
+    assert "affinity" not in spec
+    assert len(said) == 1
+
+
+def test_required_affinity_and_the_annotation_exclude_them_too() -> None:
+    wanted = required(term(LABEL, "Tesla-T4"))
+    for obj in (
+        legacy_pod(affinity=wanted),
+        legacy_pod({"scheduler.alpha.kubernetes.io/affinity": json.dumps(wanted)}),
+    ):
+        run(RULES, obj, Context(GKE, inventory=gpu_nodes(T4, SHARED_T4)))
+        assert terms_of(obj["spec"]) == [{"matchExpressions": [IS_T4, *NO_SHARING]}]
+
+
+def test_several_values_of_today_and_the_exclusions_are_one_term() -> None:
+    key = "nvidia.com/gpu.sharing-strategy"
+    labels = ({PRODUCT: "Tesla-P100-PCIE-16GB"}, {PRODUCT: "Tesla-P100-SXM2-16GB", key: "mps"})
+    spec, _ = whole("Tesla-P100", Settings(), *labels)
+    (only,) = terms_of(spec)
+    assert [each["key"] for each in only["matchExpressions"]] == [PRODUCT, key]
+    assert only["matchExpressions"][1] == {"key": key, "operator": "NotIn", "values": ["mps"]}
+
+
+def test_a_part_that_the_settings_name_is_not_excluded() -> None:
+    value = "Tesla-T4-SHARED"
+    named = Models(values=(("Tesla-T4", (value,)),))
+    node = {PRODUCT: value, "nvidia.com/gpu.sharing-strategy": "mps"}
+    spec, _ = whole("Tesla-T4", Settings(models=named), node)
+    assert spec["nodeSelector"] == {PRODUCT: value}
+    assert "affinity" not in spec
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "marked"),
+    [
+        pytest.param({}, [{}, {PRODUCT: "A-MIG-1g.5gb"}], f"{PRODUCT}=A-MIG-1g.5gb", id="slices"),
+        pytest.param({}, [{SHARING: "mps"}], f"{SHARING}=mps", id="only shared ones"),
+        pytest.param(
+            {"nodeSelector": {"pool": "a"}},
+            [{"pool": "a"}, {SHARING: "mps"}],
+            "",
+            id="they are not for this pod",
+        ),
+        pytest.param({}, [{}], "", id="whole GPUs alone"),
+    ],
+)
+def test_a_pod_without_a_model_is_told_that_it_may_get_parts(
+    spec: Any, labels: Any, marked: str
+) -> None:
+    obj = legacy_pod(**spec)
+    said = run(RULES, obj, Context(inventory=gpu_nodes(*labels))).findings
+    notes = [each for each in said if each.code == rule.CODE]
+    assert [(each.severity, marked in each.message) for each in notes] == (
+        [(Severity.NOTICE, True)] if marked else []
+    )
+    assert "affinity" not in obj["spec"]
+    assert run(RULES, modern_pod(**spec), Context(inventory=gpu_nodes(*labels))).findings == ()

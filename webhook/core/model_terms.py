@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import labels, models, node_labels
+from webhook.core import labels, models, node_labels, whole_gpus
 from webhook.core.pod import as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.core.rule import Context
+    from webhook.core.whole_gpus import Part
 
     Raw = dict[str, Any]
 
@@ -39,6 +40,7 @@ class Change:
     absent: tuple[str, ...] = ()  # legacy values that no node has now, if there is no other
     absent_why: str = ""
     was: str = ""  # the label, if it is not that of models
+    beside: tuple[Part, ...] = ()  # nodes with parts of GPUs, which the term excludes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,10 @@ class TermChange:
 _KEEP = Change(Fate.KEEP)
 
 
-def change(requirement: Mapping[str, Any], cx: Context, *, preferred: bool) -> Change:
-    """What becomes of one requirement."""
+def change(
+    requirement: Mapping[str, Any], cx: Context, *, preferred: bool, whole: bool = False
+) -> Change:
+    """What becomes of one requirement; `whole` is that of a pod that asks for whole GPUs."""
     operator = requirement.get("operator")
     listed = requirement.get("values")
     values = [value for value in listed or () if isinstance(value, str)]
@@ -77,7 +81,10 @@ def change(requirement: Mapping[str, Any], cx: Context, *, preferred: bool) -> C
     why = matches[unmapped[0]].why if unmapped else ""
     if today:
         made = Change(Fate.CHANGE, key, today, unmapped, why)
-        return made if excluded or preferred else _with_absent(made, matches)
+        if excluded or preferred:
+            return made
+        made = _with_absent(made, matches)
+        return of_whole(made, cx, tuple(matches)) if whole else made
     if excluded:
         return Change(Fate.DROP, key, None, unmapped, why)
     if preferred:
@@ -92,6 +99,26 @@ def _with_absent(made: Change, matches: Mapping[str, models.Match]) -> Change:
     if not all(match.why for match in known.values()):
         return made
     return replace(made, absent=tuple(known), absent_why=next(iter(known.values())).why)
+
+
+def of_whole(made: Change, cx: Context, legacy: tuple[str, ...]) -> Change:
+    """The same without nodes of these models that offer parts of GPUs, unless one is named.
+
+    `legacy` are the models in the words of then.
+    """
+    parts, values = whole_gpus.parts(cx.settings, cx.inventory), made.values or ()
+    if cx.inventory is None or not parts or any(map(whole_gpus.is_part, values)):
+        return made
+    table, nodes = cx.inventory.index.label(made.key), 0
+    for value in values:
+        nodes |= table.having(value)
+    nodes &= cx.inventory.index.at_least(cx.settings.gpu_resource, 1)
+    found = whole_gpus.among(nodes, parts)
+    if not whole_gpus.only(nodes, found):
+        return replace(made, beside=found)
+    settings = " and ".join(sorted({f"models.{each.setting}" for each in found}, reverse=True))
+    why = f"nodes have it only with {found[0].words}: set {settings} to true to take that"
+    return replace(made, beside=found, absent=made.absent or legacy, absent_why=why)
 
 
 def _of_another_label(key: object, values: list[str], cx: Context) -> Change:
@@ -121,13 +148,15 @@ def _carried(values: list[str]) -> Change:
     return Change(Fate.CHANGE, "", legal, unmapped, "it can be no label value")
 
 
-def term_change(term: Mapping[str, Any], cx: Context, *, preferred: bool) -> TermChange:
+def term_change(
+    term: Mapping[str, Any], cx: Context, *, preferred: bool, whole: bool = False
+) -> TermChange:
     """What becomes of one node selector term."""
     requirements = as_items(term.get("matchExpressions"))
     changes = {
         position: made
         for position, requirement in requirements
-        if (made := change(requirement, cx, preferred=preferred)).fate is not Fate.KEEP
+        if (made := change(requirement, cx, preferred=preferred, whole=whole)).fate is not Fate.KEEP
     }
     fates = [made.fate for made in changes.values()]
     if Fate.NEVER in fates:
@@ -150,18 +179,20 @@ def rewritten(term: Raw, made: TermChange) -> Raw:
         if each.values is not None:
             new["values"] = list(each.values)
         expressions.append(new)
+    for each in made.requirements.values():
+        expressions += [part.excluded for part in each.beside]
     return {**as_map(term), "matchExpressions": expressions}
 
 
 def describe(made: Change) -> Iterator[str]:
     """What is to be said of values that no node has, each with the cure."""
     if made.absent:
-        yield f"the pod waits for a node of the model {_names(made.absent)}: {made.absent_why}"
+        yield f"there is no node of the model {_names(made.absent)} now: {made.absent_why}"
     if not made.unmapped:
         return
     names = _names(made.unmapped)
     if made.waits:
-        yield f"{names} stands for no GPU here, so the pod waits: {made.why}; {_CURE}"
+        yield f"{names} stands for no GPU here, so no node fits: {made.why}; {_CURE}"
     elif made.fate is Fate.CHANGE and not made.key:
         yield f"{names} is dropped: {made.why}; delete it"
     else:

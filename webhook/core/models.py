@@ -152,13 +152,14 @@ def _parts_alone(models: Models, here: frozenset[str]) -> dict[tuple[str, ...], 
     """Says of which models nodes have shared GPUs or slices, by their spellings."""
     said: dict[tuple[str, ...], str] = {}
     for setting, meant in (
-        ("shared", replace(models, shared=True)),
-        ("mig", replace(models, mig=True)),
+        ("models.shared", replace(models, shared=True)),
+        ("models.mig", replace(models, mig=True)),
+        ("models.shared and models.mig", replace(models, shared=True, mig=True)),
     ):
         for name, values in _by_spelling(meant, here).items():
             parts = [value for value in values if value in here]
             if parts:
-                why = f"nodes have it only as {parts[0]}: set models.{setting} to true to take that"
+                why = f"nodes have it only as {parts[0]}: set {setting} to true to take that"
                 said.setdefault(name, why)
     return said
 

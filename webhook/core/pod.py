@@ -171,7 +171,7 @@ class Pod:
         return (
             settings.scope == "all-legacy"
             or self._names_gpu_resource(settings)
-            or self._names_legacy_label(settings.models.legacy_label)
+            or self.names_legacy_label(settings.models.legacy_label)
         )
 
     def _names_gpu_resource(self, settings: Settings) -> bool:
@@ -184,7 +184,8 @@ class Pod:
                         return True
         return False
 
-    def _names_legacy_label(self, label: str) -> bool:
+    def names_legacy_label(self, label: str) -> bool:
+        """Whether the pod, or its affinity annotation, names this label for models."""
         if label in self.node_selector:
             return True
         text = self.annotations.get("scheduler.alpha.kubernetes.io/affinity")

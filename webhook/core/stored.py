@@ -15,6 +15,7 @@ from webhook.core.canonical import canonical
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pod import PREFERRED, REQUIRED, as_items, as_map
 from webhook.core.settings import MODEL_PROFILES
+from webhook.core.whole_gpus import is_exclusion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -187,6 +188,8 @@ def _parted(term: frozenset[Requirement], labels: frozenset[str]) -> Split:
     models: dict[tuple[str, str], set[str]] = {}
     others = set()
     for key, operator, values in term:
+        if is_exclusion(key, operator, values):
+            continue  # of nodes that offer parts of GPUs: not the author's, and of its day
         if key in labels:
             models.setdefault((key, operator), set()).update(values)
         else:

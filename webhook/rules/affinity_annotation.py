@@ -85,9 +85,9 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> Iterator[Finding]:
     edits: list[Edit] = []
-    stays = False
+    stays, whole = False, cx.settings.gpu_resource in pod.gpus(cx.settings)
     for name, section in sections.items():
-        notes = _prepare(name, section, cx)
+        notes = _prepare(name, section, cx, whole=whole)
         if not section.why:
             edits += _edits(pod, name, section)
         left = section.left and not cx.wants_unsafe(CODE)
@@ -126,7 +126,7 @@ def _few(notes: list[str], of_what: str) -> Iterator[str]:
         yield f"{len(distinct) - _MOST_NOTES} more {of_what} like this"
 
 
-def _prepare(name: str, section: Section, cx: Context) -> list[str]:
+def _prepare(name: str, section: Section, cx: Context, *, whole: bool) -> list[str]:
     """Bring a decoded section into today's words; sets `why` if the API server would refuse it."""
     notes: list[str] = []
     if section.why:
@@ -138,7 +138,7 @@ def _prepare(name: str, section: Section, cx: Context) -> list[str]:
     affinity.empty_namespaces(section, cx.settings.affinity.empty_namespaces)
     affinity.rename_labels(section, partial(_label_of_today, cx))
     if name == "nodeAffinity":
-        notes = _translate_models(section.value, cx)
+        notes = _translate_models(section.value, cx, whole=whole)
     section.why = next(affinity.mistakes(name, section.value), "")
     return notes
 
@@ -152,11 +152,13 @@ def _label_of_today(cx: Context, key: str, values: Sequence[str]) -> str:
 _TODAY = dict(DEPRECATED_NODE_LABELS)
 
 
-def _translate_models(value: Raw, cx: Context) -> list[str]:
+def _translate_models(value: Raw, cx: Context, *, whole: bool) -> list[str]:
     notes: list[str] = []
     if REQUIRED in value:
         selector = value[REQUIRED]
-        made = [(term, term_change(term, cx, preferred=False)) for term in _terms(selector)]
+        made = [
+            (term, term_change(term, cx, preferred=False, whole=whole)) for term in _terms(selector)
+        ]
         notes += [
             text for _, each in made for c in each.requirements.values() for text in describe(c)
         ]

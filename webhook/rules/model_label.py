@@ -9,7 +9,9 @@ known models names, since a pool may be at zero. Blanks, dashes, underscores and
 spelling; `Tesla P100` is `Tesla-P100-PCIE-16GB` and `Tesla-P100-SXM2-16GB`, but `GTX 1080` is not
 `GTX-1080-Ti`. Several values in nodeSelector become one required `In`. Where no node has the model
 now, or has it only shared or in slices (`models.shared`, `models.mig`), a warning says so. `NotIn`
-excludes shared and sliced GPUs of the model, too.
+excludes shared and sliced GPUs of the model, too. Nodes of the model that labels of GKE or GPU
+Feature Discovery mark as shared or sliced are excluded unless these settings allow them. A pod that
+names no model may run on them; a notice says so.
 
 A model that nobody knows is still asked for in a required `In` or in nodeSelector, so that the pod
 waits instead of landing on another model; beside other models, in `NotIn` and in preferences it is
@@ -30,12 +32,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import affinity, models, node_labels
-from webhook.core.edits import Remove, Rename, Set
+from webhook.core import affinity, fit, models, node_labels, whole_gpus
+from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.labels import sanitised
 from webhook.core.managed_fields import entries, fields
-from webhook.core.model_terms import Change, Fate, TermChange, describe, rewritten, term_change
+from webhook.core.model_terms import (
+    Change,
+    Fate,
+    TermChange,
+    describe,
+    of_whole,
+    rewritten,
+    term_change,
+)
 from webhook.core.pod import PREFERRED, REQUIRED, as_items, as_map
 
 if TYPE_CHECKING:
@@ -59,9 +69,10 @@ _NAMESPACE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     at = pod.spec_at / "affinity" / "nodeAffinity"
     node_affinity = as_map(pod.affinity.get("nodeAffinity"))
-    required = list(_required(node_affinity, at, cx))
+    whole = cx.settings.gpu_resource in pod.gpus(cx.settings)
+    required = list(_required(node_affinity, at, cx, whole=whole))
     preferred = list(_preferred(node_affinity, at, cx))
-    finding, join, notes = _node_selector(pod, cx)
+    finding, join, notes = _node_selector(pod, cx, whole=whole)
     if not cx.may_constrain:
         if finding is not None and _is_said(pod, finding, join):
             yield _came_back(finding, cx.settings.models.key)
@@ -86,6 +97,26 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         edits = (Remove(place.parent),) if goes else _requirement_edits(place, made)
         message = _DROPPED.format(cx.settings.models.legacy_label) if goes else _message(made, cx)
         yield from _findings(place, message, edits, made)
+    yield from _parts(pod, cx)
+
+
+def _parts(pod: Pod, cx: Context) -> Iterator[Finding]:
+    """A word on nodes with parts of GPUs, on which a pod that names no model may run."""
+    found = whole_gpus.parts(cx.settings, cx.inventory) if cx.stuck else ()
+    named = pod.names_legacy_label(cx.settings.models.legacy_label)
+    whole = cx.settings.gpu_resource in pod.gpus(cx.settings)
+    if cx.inventory is None or not found or named or not whole:
+        return
+    index = cx.inventory.index
+    nodes = fit.selected(pod, index) & fit.attracted(pod, index)
+    nodes &= fit.enough(fit.asked(pod, cx), index)
+    for each in whole_gpus.among(nodes, found)[:1]:
+        message = (
+            f"this pod may get parts of GPUs for whole ones: nodes with {each.words} offer them as "
+            f"{cx.settings.gpu_resource}; exclude these nodes in the pod, or set "
+            f"models.{each.setting} to true"
+        )
+        yield Finding(CODE, pod.spec_at, message, severity=Severity.NOTICE)
 
 
 def _is_said(pod: Pod, finding: Finding, join: Raw | None) -> bool:
@@ -132,7 +163,9 @@ def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
             yield Finding(CODE, at / key, _GONE.format(key, today), (edit,))
 
 
-def _node_selector(pod: Pod, cx: Context) -> tuple[Finding | None, Raw | None, list[str]]:
+def _node_selector(
+    pod: Pod, cx: Context, *, whole: bool
+) -> tuple[Finding | None, Raw | None, list[str]]:
     """What becomes of the label in nodeSelector, and the term to join by AND if it leaves there.
 
     The texts are what else is to be said.
@@ -148,10 +181,14 @@ def _node_selector(pod: Pod, cx: Context) -> tuple[Finding | None, Raw | None, l
     today = match.values or (sanitised(value),)
     severity = Severity.REPAIR if match.values else Severity.PERSON
     notes: list[str] = []
+    beside: list[Raw] = []
     if match.values:
         message = f"no node carries the label {legacy} any more; write {key}: {_listed(today)}"
         absent = (value,) if match.why else ()
-        notes = list(describe(Change(Fate.CHANGE, key, absent=absent, absent_why=match.why)))
+        made = Change(Fate.CHANGE, key, today, absent=absent, absent_why=match.why)
+        made = of_whole(made, cx, (value,)) if whole else made
+        notes = list(describe(made))
+        beside = [part.excluded for part in made.beside]
     else:
         unknown = Change(Fate.CHANGE, key, today, (value,), match.why, waits=True)
         (message,) = describe(unknown)
@@ -159,12 +196,14 @@ def _node_selector(pod: Pod, cx: Context) -> tuple[Finding | None, Raw | None, l
     if other in today:
         return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), None, notes
     if len(today) > 1 or other is not None:
-        join = {"matchExpressions": [{"key": key, "operator": "In", "values": list(today)}]}
+        asked = {"key": key, "operator": "In", "values": list(today)}
+        join = {"matchExpressions": [asked, *beside]}
         return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), join, notes
     edits: tuple[Edit, ...] = (Rename(at / legacy, key),) if key != legacy else ()
     if today[0] != pod.node_selector[legacy]:
         edits = (*edits, Set(at / key, today[0]))
-    return Finding(CODE, at / legacy, message, edits, severity), None, notes
+    others = {"matchExpressions": beside} if beside else None
+    return Finding(CODE, at / legacy, message, edits, severity), others, notes
 
 
 def _joined(
@@ -203,10 +242,12 @@ def _joined(
                 yield Finding(CODE, place, note, severity=Severity.PERSON)
 
 
-def _required(node_affinity: Raw, at: Path, cx: Context) -> Iterator[tuple[Path, TermChange]]:
+def _required(
+    node_affinity: Raw, at: Path, cx: Context, *, whole: bool
+) -> Iterator[tuple[Path, TermChange]]:
     terms = as_map(node_affinity.get(REQUIRED)).get("nodeSelectorTerms")
     for position, term in as_items(terms):
-        made = term_change(term, cx, preferred=False)
+        made = term_change(term, cx, preferred=False, whole=whole)
         if made.fate is not Fate.KEEP:
             yield at / REQUIRED / "nodeSelectorTerms" / position, made
 
@@ -243,6 +284,8 @@ def _requirement_edits(place: Path, made: TermChange) -> tuple[Edit, ...]:
             edits.append(Set(requirement / "key", change.key))
         if change.values is not None:
             edits.append(Set(requirement / "values", list(change.values)))
+    excluded = [part.excluded for each in made.requirements.values() for part in each.beside]
+    edits += [Append(place / "matchExpressions", each) for each in excluded]
     return tuple(edits)
 
 
