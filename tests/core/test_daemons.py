@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from tests.rules.pods import GPU, LABEL, PRODUCT, container, pod
-from webhook.core.daemons import Outcome, outcome
+from webhook.core.daemons import Outcome, chooses_nodes, outcome
+from webhook.core.edits import Append, Set
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pod import REQUIRED, Pod
+from webhook.core.pointer import Path
 from webhook.core.rule import Context
 from webhook.core.settings import Taint
 
@@ -133,3 +135,23 @@ def affinity(*terms: list[tuple[str, str]]) -> dict[str, Any]:
 def test_outcome(written: Any, repaired: Any, cx: Context, expected: Outcome) -> None:
     asking = [container({GPU: "1"})]
     assert outcome(Pod(pod(*asking, **written)), Pod(pod(*asking, **repaired)), cx) == expected
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        pytest.param(("spec", "nodeSelector", "zone"), True, id="nodeSelector"),
+        pytest.param(("spec", "tolerations"), True, id="tolerations"),
+        pytest.param(("spec", "affinity", "nodeAffinity", REQUIRED), True, id="node affinity"),
+        pytest.param(("spec", "affinity", "podAffinity"), False, id="pod affinity"),
+        pytest.param(("spec", "affinity"), False, id="all affinity: no rule writes that"),
+        pytest.param(("spec", "containers", 0), False, id="a container"),
+        pytest.param(("metadata", "annotations", "tolerations"), False, id="an annotation"),
+        pytest.param((), False, id="the whole template"),
+    ],
+)
+def test_what_its_controller_goes_by(place: tuple[str | int, ...], *, expected: bool) -> None:
+    template = Path(("spec", "template"))
+    at = Path((*template, *place))
+    assert chooses_nodes(Set(at, 1), template) is expected
+    assert chooses_nodes(Append(at, 1), template) is expected

@@ -294,8 +294,8 @@ _MODELS = Group(
             "shared",
             "Take shared GPUs",
             Truth(),
-            "Whether <model>-SHARED, a GPU that several pods share, is the model as well; so are nodes "
-            "that labels of GKE or GPU Feature Discovery mark as shared.",
+            "Whether <model>-SHARED, a GPU that several pods share, is the model as well; so are "
+            "nodes that labels of GKE or GPU Feature Discovery mark as shared.",
             True,
             "shared",
         ),
@@ -303,8 +303,8 @@ _MODELS = Group(
             "mig",
             "Take MIG slices",
             Truth(),
-            "Whether <model>-MIG-<slice>, a part of a GPU, is the model as well; so are nodes that a "
-            "label of GKE marks as sliced.",
+            "Whether <model>-MIG-<slice>, a part of a GPU, is the model as well; so are nodes "
+            "that a label of GKE marks as sliced.",
             True,
             "mig",
         ),
