@@ -811,7 +811,7 @@ def test_labels_that_were_beta_once(spec: Any, expected: Any, texts: list[str]) 
     assert found(rule, modern, on(ZONED)) == []
 
 
-GKE = Settings(models=Models(profile="gke"))
+ON_GKE = Settings(models=Models(profile="gke"))
 ACCELERATOR = "cloud.google.com/gke-accelerator"
 SLICES = "cloud.google.com/gke-gpu-partition-size"
 SHARING = "cloud.google.com/gke-gpu-sharing-strategy"
@@ -824,7 +824,9 @@ NO_SLICES = [{"key": SLICES, "operator": "DoesNotExist"}]
 IS_T4 = {"key": ACCELERATOR, "operator": "In", "values": ["nvidia-tesla-t4"]}
 
 
-def whole(model: str, settings: Settings = GKE, *labels: dict[str, str]) -> tuple[Any, list[str]]:
+def whole(
+    model: str, settings: Settings = ON_GKE, *labels: dict[str, str]
+) -> tuple[Any, list[str]]:
     """What becomes of a pod that asks for a whole GPU of this model, and what is said."""
     obj = legacy_pod(nodeSelector={LABEL: model})
     said = run(RULES, obj, Context(settings, inventory=gpu_nodes(*labels))).findings
@@ -851,14 +853,14 @@ def terms_of(spec: Any) -> Any:
 def test_nodes_that_are_marked_as_having_parts_of_gpus_are_excluded(
     model: str, labels: list[dict[str, str]], excluded: list[Any]
 ) -> None:
-    spec, _ = whole(model, GKE, *labels)
+    spec, _ = whole(model, ON_GKE, *labels)
     assert spec["nodeSelector"] == labels[0]
     assert (terms_of(spec) if excluded else [{}])[0].get("matchExpressions", []) == excluded
     assert ("affinity" in spec) == bool(excluded)
 
 
 def test_where_a_model_has_only_parts_a_warning_says_what_to_set() -> None:
-    spec, said = whole("Tesla-T4", GKE, SHARED_T4)
+    spec, said = whole("Tesla-T4", ON_GKE, SHARED_T4)
     assert terms_of(spec) == [{"matchExpressions": NO_SHARING}]
     why = f"nodes have it only with {SHARING}=time-sharing: set models.shared to true to take that"
     assert said[1:] == [absent("Tesla-T4", why)]
@@ -876,7 +878,7 @@ def test_required_affinity_and_the_annotation_exclude_them_too() -> None:
         legacy_pod(affinity=wanted),
         legacy_pod({"scheduler.alpha.kubernetes.io/affinity": json.dumps(wanted)}),
     ):
-        run(RULES, obj, Context(GKE, inventory=gpu_nodes(T4, SHARED_T4)))
+        run(RULES, obj, Context(ON_GKE, inventory=gpu_nodes(T4, SHARED_T4)))
         assert terms_of(obj["spec"]) == [{"matchExpressions": [IS_T4, *NO_SHARING]}]
 
 
