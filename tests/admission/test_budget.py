@@ -9,7 +9,7 @@ import pytest
 
 from tests.admission.test_policy import SETTINGS, STRICT, USUAL, Court, asking, deployment
 from tests.hostile.wire import review
-from webhook.admission.review import dump, glance, parse
+from webhook.admission.review import HEAD_BYTES, dump, glance, parse
 from webhook.core.budget import MOST_ENTRIES, MOST_TEMPLATES
 
 OVER = f"it has more than {MOST_ENTRIES} fields and list items; make it smaller"
@@ -111,13 +111,25 @@ def test_a_glance_sees_all_but_the_objects() -> None:
 
 
 @pytest.mark.parametrize(
+    "user",
+    [
+        pytest.param({"extra": {"a": [], "object": []}}, id="a field `object` in it"),
+        pytest.param({"groups": ["g"] * HEAD_BYTES}, id="many groups"),
+        pytest.param({"username": "u" * HEAD_BYTES}, id="a long name"),
+    ],
+)
+def test_who_asks_does_not_stand_in_the_way_of_a_glance(user: dict[str, Any]) -> None:
+    seen = glance(dump(review({}, userInfo=user))[: 2 * HEAD_BYTES])
+    assert seen is not None
+    assert list(seen.request)[-1] == "operation"
+
+
+@pytest.mark.parametrize(
     "body",
     [
         pytest.param(b"", id="empty"),
         pytest.param(b'{"kind":"AdmissionReview","request":{}}', id="no object"),
-        pytest.param(
-            dump(review({}, userInfo={"extra": {"a": [], "object": []}})), id="an object before it"
-        ),
+        pytest.param(dump(review({}, uid="a" * HEAD_BYTES)), id="a long text before it"),
     ],
 )
 def test_what_no_api_server_sends_is_not_glanced_at(body: bytes) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.hostile.wire import review
+from webhook.admission.asgi import LATE
 from webhook.admission.decide import Decider
 from webhook.admission.review import dump, parse
 from webhook.cli import settings_file
@@ -94,7 +95,7 @@ class Court:
         return self._ask(self._decider.mutate, what, namespace, request)
 
     def late(self, path: str, seen: Review) -> bytes:
-        return self._decider.late(path, seen)
+        return self._decider.late(path, LATE, seen)
 
     @staticmethod
     def _ask(road: Any, what: Any, namespace: str, request: dict[str, Any]) -> dict[str, Any]:

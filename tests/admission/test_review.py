@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.hostile.wire import gpu_pod, review
-from webhook.admission.review import dump, load, parse
+from webhook.admission.review import MOST_PARSED, dump, load, memory_of, parse
+from webhook.core.errors import InputError
+
+RECORDED = Path(__file__).parents[2] / "bench" / "reviews.jsonl.gz"
 
 numbers = st.integers(-(10**40), 10**40) | st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(), max_size=5)  # lone surrogates too
@@ -58,3 +65,98 @@ def test_what_json_cannot_say_is_not_said(value: float) -> None:
     assert dump(value) == b"null"  # as orjson does
     with pytest.raises(ValueError, match="JSON compliant"):
         dump([value, "\ud800"])
+
+
+MIB = 1024 * 1024
+PEAK = """
+import sys
+from webhook.admission.review import load, memory_of
+def resident(name):
+    text = open("/proc/self/status").read()
+    return int(text.partition(name + ":")[2].split()[0]) * 1024
+text = open(sys.argv[1], "rb").read()
+load(text[:1] + text[-1:])
+before = resident("VmRSS")
+open("/proc/self/clear_refs", "w").write("5")
+value = load(text)
+print(resident("VmHWM") - before, memory_of(text))
+"""
+LONG = b"1234567890123456789012"
+
+
+def many(unit: bytes, size: int = 4 * MIB) -> bytes:
+    return b"[%b%b]" % (unit * (size // len(unit)), LONG if unit.endswith(b" ,") else b"1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(many(unit), id=unit.decode())
+        for unit in (
+            *(b"{},", b"[],", b"1,", b"12345678,", b"1e5,", b'"",', b'"ab",', b"[1],"),
+            *(b"[1,1,1],", b"[[[[[]]]]],", b'{"a":1},', b'{"":""},', b'{"a":1,"b":2},'),
+            *(b'{"a":{"a":{}}},', '"\U0001f600aaaa",'.encode(), '"\u20ac",'.encode()),
+            *(b"{} ,", b"[[[[[]]]]] ,", b"1e5 ,", b'"ab" ,', b'{"a":1} ,'),
+        )
+    ]
+    + [
+        pytest.param(b'["%b"]' % (b"a" * 8 * MIB), id="a long text"),
+        pytest.param(b'["\\ud83d\\ude00%b"]' % (b"a" * 8 * MIB), id="a long wide text"),
+        pytest.param(b"{%b}" % b",".join(b'"%x":1.5' % n for n in range(300_000)), id="keys"),
+    ],
+)
+def test_parsing_takes_no_more_memory_than_was_estimated(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(text)
+    command = [sys.executable, "-c", PEAK, str(tmp_path / "text")]
+    ran = subprocess.run(command, check=True, capture_output=True)
+    taken, estimated = map(int, ran.stdout.split())
+    assert taken <= estimated + MIB  # what the process itself needs
+
+
+def test_honest_reviews_are_parsed() -> None:
+    """All recorded ones; and two pods of 1 MB, half of it managedFields."""
+    recorded = gzip.decompress(RECORDED.read_bytes()).splitlines()
+    assert recorded
+    assert max(map(memory_of, recorded)) < MOST_PARSED / 100
+    body = dump(review(large_pod(), oldObject=large_pod()))
+    assert len(body) > 2_000_000
+    assert memory_of(body) < 0.8 * MOST_PARSED
+    pod = gpu_pod()
+    pod["metadata"]["annotations"] = dict.fromkeys("ab", "{}," * (128 * 1024 // 3))
+    assert memory_of(dump(review(pod, oldObject=pod))) < 0.8 * MOST_PARSED
+
+
+def large_pod() -> dict[str, Any]:
+    fields = {f'k:{{"name":"E{n}"}}': {".": {}, "f:name": {}, "f:value": {}} for n in range(20)}
+    pod = gpu_pod()
+    pod["spec"]["containers"] = [
+        {
+            "name": f"c{n}",
+            "image": "registry.example/some/image:v1",
+            "env": [{"name": f"E{m}", "value": str(m)} for m in range(20)],
+            "terminationMessagePath": "/dev/termination-log",
+            "imagePullPolicy": "IfNotPresent",
+        }
+        for n in range(680)
+    ]
+    managed = {f'k:{{"name":"c{n}"}}': {".": {}, "f:env": fields} for n in range(480)}
+    pod["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {"f:containers": managed}}}]
+    return pod
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(b"[%b1]" % (b"{}," * 1_000_000), id="empty objects"),
+        pytest.param(b"[%b%b]" % (b"1," * 2_000_000, LONG), id="numbers, and a long one"),
+    ],
+)
+def test_what_would_take_too_much_memory_is_not_parsed(text: bytes) -> None:
+    body = dump(review(gpu_pod())).replace(b'"oldObject":null', b'"oldObject":' + text)
+    with pytest.raises(InputError, match="too many fields"):
+        parse(body)
+
+
+@pytest.mark.parametrize("where", [1, MIB - 10, MIB, 2 * MIB])
+def test_long_numbers_are_found_wherever_they_stand(where: int) -> None:
+    assert load(b"[%b%b]" % (b" " * where, LONG)) == [int(LONG)]

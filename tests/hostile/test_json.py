@@ -154,7 +154,7 @@ def test_j13_nul_in_the_pods_name(server: Server) -> None:
     ],
 )
 def test_big_pods_are_answered_in_time(server: Server, text: str) -> None:
-    body = with_object_field(text)
+    body = with_object_field(text).replace(b', "object": ', b',"object":')  # as Go writes it
     before = server.cpu_seconds()
     reply = server.post(body)
     assert server.cpu_seconds() - before <= 2 * BIG_SECONDS  # the machine may be shared

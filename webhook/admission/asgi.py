@@ -18,7 +18,7 @@ from webhook.admission.backlog import Backlog, namespace_of
 from webhook.admission.bodies import Bodies, Crowded
 from webhook.admission.decide import MUTATE
 from webhook.admission.endpoint import LARGEST_BODY, refusal
-from webhook.admission.review import NEVER_LIGHT, is_heavy
+from webhook.admission.review import HEAD_BYTES, NEVER_LIGHT, is_heavy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -33,11 +33,16 @@ if TYPE_CHECKING:
 
 BODY_SECONDS = 4.5  # a body that stalls is given up within 5 s
 IN_TIME = 0.8  # of what the caller waits, a heavy review may take; then it is answered unjudged
-LINGER_SECONDS = 1.0  # what a refused client may still send before the connection closes:
-LINGER_BYTES = 2 * LARGEST_BODY  # else it meets a reset and never reads why
+LARGEST_LENGTH = 1024 * 1024 * 1024  # nobody means this; an API server's largest is some 40 MiB
+LINGER_SECONDS = 1.0  # for a client that is still sending to find the answer instead of a reset;
+LINGER_BYTES = 2 * LARGEST_BODY  # so much of it is thrown away, then it must wait
 MOST_PIECES = 8192  # one-byte chunks cost more to take apart than any honest body does
 DIRECT = frozenset({"/mutate", "/validate", "/guard", "/guard/refuse"})
-FORBIDDEN, TOO_LARGE, TOO_MANY = 403, 413, 429
+FORBIDDEN, TIMEOUT, TOO_LARGE, TOO_MANY = 403, 408, 413, 429
+# Why a review was not judged.
+LATE = "too many large objects came at the same time; send it again"
+SLOW = "it did not come in time; send it again"
+LARGE = f"it takes more than {LARGEST_BODY // 2**20} MiB as JSON; make it smaller"
 _BAD = 400  # from here on, what the client frames is not trusted: the connection ends
 
 # Put into the scope by our own server (admission/server.py); another ASGI server leaves them out.
@@ -65,14 +70,23 @@ class Reply(NamedTuple):
     status: int
     headers: Headers
     body: bytes
+    lingers: bool = False  # the client may be sending still
 
 
 class _Refused(Exception):  # noqa: N818  # an answer, not an error
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
-        self.reply = _reply(refusal(status, message))
+        self.reply = _reply(refusal(status, message), lingers=status != TIMEOUT)
         if status == TOO_MANY:
             self.reply.headers.append((b"retry-after", b"1"))
+
+
+class _Unread(_Refused):
+    """A body that is not read to its end. If it begins as a review, it is answered as one."""
+
+    def __init__(self, status: int, message: str, why: str) -> None:
+        super().__init__(status, message)
+        self.why = why
 
 
 class _Disconnected(Exception):  # noqa: N818
@@ -104,13 +118,13 @@ class AdmissionApp:
             reply = refused.reply
         except _Disconnected:
             return
-        if reply.status >= _BAD:
+        if reply.status >= _BAD or reply.lingers:
             _end(scope)
         await send(
             {"type": "http.response.start", "status": reply.status, "headers": reply.headers}
         )
         await send({"type": "http.response.body", "body": reply.body})
-        if reply.status in {FORBIDDEN, TOO_LARGE}:
+        if reply.lingers:
             await _linger(receive)
 
     def answer_at_once(self, request: Any, body: bytes, began: float) -> Reply | None:
@@ -129,12 +143,21 @@ class AdmissionApp:
         began = scope.get(BEGAN) or monotonic()
         patience = seconds_of(scope["query_string"])
         head = _head(scope["headers"])
-        body = await self._read(receive, head, min(patience, BODY_SECONDS))
+        path = scope["path"]
+        is_review = path in self._direct and scope["method"] == "POST"
+        pieces: list[bytes] = []
+        try:
+            body = await self._read(receive, head, min(IN_TIME * patience, BODY_SECONDS), pieces)
+        except _Unread as unread:
+            beginning = b"".join(pieces)[:HEAD_BYTES] if is_review else b""
+            if (answer := self._endpoint.late(path, beginning, unread.why)) is None:
+                raise
+            return _reply(answer, lingers=True)
         left = began + patience - monotonic()
         if left < 0:
-            raise _Refused(408, "timeout: the deadline of ?timeout= passed before the work began")
-        path = scope["path"]
-        if path not in self._direct or scope["method"] != "POST":
+            text = "timeout: the deadline of ?timeout= passed before the work began"
+            raise _Refused(TIMEOUT, text)
+        if not is_review:
             return _call_wsgi(self._wsgi, scope, body)
         post = partial(self._endpoint.post, path, head.content_type, head.content_encoding, body)
         if not is_heavy(body):
@@ -144,25 +167,31 @@ class AdmissionApp:
         seconds = left - (1 - IN_TIME) * patience
         lane, urgent = namespace_of(body), path != MUTATE
         answer = await self._backlog.run(lane, len(body), post, seconds, urgent=urgent)
-        if answer is None and (answer := self._endpoint.late(path, body)) is None:
+        if answer is None and (answer := self._endpoint.late(path, body, LATE)) is None:
             raise _Refused(TOO_MANY, "too many large reviews came at once. Send it again")
         return _reply(answer)
 
-    async def _read(self, receive: Receive, head: Head, seconds: float) -> bytes:
-        if head.length is not None and head.length > LARGEST_BODY:
+    async def _read(
+        self, receive: Receive, head: Head, seconds: float, pieces: list[bytes]
+    ) -> bytes:
+        """The body; also as the pieces in which it came, which are there if the rest is not."""
+        length = head.length or 0
+        if length > LARGEST_LENGTH:
             raise _too_large()
+        most = LARGEST_BODY if length <= LARGEST_BODY else HEAD_BYTES
         try:
             async with asyncio.timeout(seconds) as limit:
                 body, more = await _piece(receive)
                 if not more:
                     return body
                 with self.bodies.reading(limit) as reader:
-                    return await _rest(receive, body, reader.take)
+                    return await _rest(receive, body, reader.take, pieces, most)
         except TimeoutError:
-            raise _Refused(408, f"body: not here after {seconds:g} s. Send it at once") from None
+            text = f"body: not here after {seconds:g} s. Send it at once"
+            raise _Unread(TIMEOUT, text, SLOW) from None
         except Crowded:
             text = "body: too many bytes are being read at once. Send it again"
-            raise _Refused(TOO_MANY, text) from None
+            raise _Unread(TOO_MANY, text, LATE) from None
 
 
 def _end(scope: Scope) -> None:
@@ -171,8 +200,9 @@ def _end(scope: Scope) -> None:
         request.must_close = True
 
 
-def _too_large() -> _Refused:
-    return _Refused(413, f"body: larger than {LARGEST_BODY} bytes. Send a smaller object")
+def _too_large() -> _Unread:
+    text = f"body: larger than {LARGEST_BODY} bytes. Send a smaller object"
+    return _Unread(TOO_LARGE, text, LARGE)
 
 
 async def _piece(receive: Receive) -> tuple[bytes, bool]:
@@ -183,19 +213,22 @@ async def _piece(receive: Receive) -> tuple[bytes, bool]:
     return message.get("body", b""), message.get("more_body", False)
 
 
-async def _rest(receive: Receive, first: bytes, take: Callable[[int], None]) -> bytes:
-    pieces, size, more = [first], len(first), True
-    take(size)
-    while more:
-        piece, more = await _piece(receive)
+async def _rest(
+    receive: Receive, piece: bytes, take: Callable[[int], None], pieces: list[bytes], most: int
+) -> bytes:
+    size, more = 0, True
+    while True:
         pieces.append(piece)
         size += len(piece)
         take(len(piece))
-        if size > LARGEST_BODY:
+        if size > most:
             raise _too_large()
         if len(pieces) > MOST_PIECES:
-            raise _Refused(413, f"body: in more than {MOST_PIECES} pieces. Send larger ones")
-    return b"".join(pieces)
+            text = f"body: in more than {MOST_PIECES} pieces. Send larger ones"
+            raise _Unread(TOO_LARGE, text, LARGE)
+        if not more:
+            return b"".join(pieces)
+        piece, more = await _piece(receive)
 
 
 async def _linger(receive: Receive) -> None:
@@ -206,6 +239,8 @@ async def _linger(receive: Receive) -> None:
             while more and size < LINGER_BYTES:
                 piece, more = await _piece(receive)
                 size += len(piece)
+            if more:  # it has not read the answer yet
+                await asyncio.sleep(LINGER_SECONDS)
     except (TimeoutError, _Disconnected):
         pass
 
@@ -222,12 +257,12 @@ def _head(headers: Headers) -> Head:
     return Head(length, content_type, content_encoding)
 
 
-def _reply(answer: Answer) -> Reply:
+def _reply(answer: Answer, *, lingers: bool = False) -> Reply:
     headers = [
         (b"content-type", answer.content_type.encode("latin-1")),
         (b"content-length", b"%d" % len(answer.body)),
     ]
-    return Reply(answer.status, headers, answer.body)
+    return Reply(answer.status, headers, answer.body, lingers)
 
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}

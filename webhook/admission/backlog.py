@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # What waits in each worker; beyond it the namespace with most bytes waiting gives up its oldest.
 MOST_WAITING = 256
-MOST_BYTES = 32 * 1024 * 1024
+MOST_BYTES = 24 * 1024 * 1024
 
 _NAMESPACE = re.compile(rb'"namespace":"([^"\\]{1,253})"')
 _HEAD = 4096  # bytes in which an API server has named the namespace

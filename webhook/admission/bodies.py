@@ -15,7 +15,7 @@ from webhook.admission.heap import HEAP
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOM = 32 * 1024 * 1024
+ROOM = 24 * 1024 * 1024
 MANY = 2 * 1024 * 1024  # from here on a worker is crowded
 
 

@@ -48,7 +48,6 @@ OUTCOMES = (
     "refused",
     "unfinished",
 )
-_LATE = "too many large objects came at the same time; send it again"
 _MOST_NAMESPACES = 4096  # whose modes are remembered
 
 
@@ -185,9 +184,9 @@ class Decider:
         )
         return replace(verdict, findings=tuple(found))
 
-    def late(self, path: str, review: Review) -> bytes:
-        """Answer in time what could not be judged in time; the review may lack its objects."""
-        return self._unfinished(path, review, perf_counter(), _LATE)
+    def late(self, path: str, why: str, review: Review) -> bytes:
+        """Answer what cannot be read, or not in time; the review may lack its objects."""
+        return self._unfinished(path, review, perf_counter(), why)
 
     def _unfinished(self, path: str, review: Review, began: float, why: str) -> bytes:
         """Say that the object was not judged; refuse a pod that a rule in force might have denied.
@@ -343,8 +342,8 @@ class Decider:
             level,
             f"{(subject.text(pod.get('kind')) or 'pod').lower()} {outcome}",
             uid=review.uid,
-            namespace=review.request["namespace"],
-            name=subject.text(metadata.get("name")) or subject.text(metadata.get("generateName")),
+            namespace=subject.text(review.request.get("namespace")),
+            name=_name(review, metadata),
             owner=subject.owner_of(metadata),
             user=subject.user_of(review.request),
             codes=codes,
@@ -356,6 +355,12 @@ class Decider:
 
 def _today() -> Any:
     return datetime.now(UTC).date()
+
+
+def _name(review: Review, metadata: dict[str, Any]) -> str:
+    """The object's name, or what it will begin with. Of a late review only the request is there."""
+    names = (metadata.get("name"), metadata.get("generateName"), review.request.get("name"))
+    return next(filter(None, map(subject.text, names)), "")
 
 
 def _excess(review: Review, obj: dict[str, Any], templates: int = 1) -> str:

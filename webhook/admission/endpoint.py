@@ -5,6 +5,7 @@ Both ways in, the direct one and Flask's, ask this; so both give the same bytes.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.admission import response, review
@@ -14,10 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from webhook.admission.decide import Decider
+    from webhook.admission.review import Review
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
-LARGEST_BODY = 7 * 1024 * 1024  # object and oldObject of 3 MiB each, and the rest of a review
+# Of a review that is read: object and oldObject of 3 MiB each, or one of the 1.5 MiB that etcd
+# takes whose every byte Go writes in six, as it does with `<`, `>` and `&`.
+LARGEST_BODY = 10 * 1024 * 1024
+_UNREADABLE = (
+    "it has too many fields and list items to be read, or is nested too deeply; make it smaller"
+)
 
 
 class Answer(NamedTuple):
@@ -64,20 +71,29 @@ class Endpoint:
         try:
             found = review.parse(body)
         except InputError as error:
-            return refusal(400, str(error))
+            return self.late(path, body, _UNREADABLE) or refusal(400, str(error))
+        return self._answer(found, self._roads[path])
+
+    def late(self, path: str, head: bytes, why: str) -> Answer | None:
+        """Answer a review that cannot be judged, of which this is the beginning.
+
+        None if it is no API server's. Any other answer than a review is a failed call to an API
+        server, which then lets the object in where failurePolicy is Ignore.
+        """
+        found = review.glance(head)
+        if found is None:
+            return None
+        return self._answer(found, partial(self._decider.late, path, why))
+
+    def _answer(self, found: Review, judge: Callable[[Review], bytes]) -> Answer:
         try:
-            return Answer(200, self._roads[path](found), JSON)
+            return Answer(200, judge(found), JSON)
         except Exception as error:  # noqa: BLE001  # a pod must not wait for our bugs to be mended
             self._decider.log.write(
                 "error", "a review could not be judged", uid=found.uid, error=type(error).__name__
             )
             text = "this object was let through unseen: the webhook failed on it; please report it"
             return Answer(200, response.allowed(found, [response.warning(response.US, text)]), JSON)
-
-    def late(self, path: str, body: bytes) -> Answer | None:
-        """Answer a review that there is no time to judge; None if it is no API server's."""
-        found = review.glance(body)
-        return Answer(200, self._decider.late(path, found), JSON) if found is not None else None
 
     def healthz(self) -> Answer:
         """The process works."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import orjson
 
 from webhook.core.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 V1 = "admission.k8s.io/v1"
 V1BETA1 = "admission.k8s.io/v1beta1"  # what API servers before 1.16 send
@@ -25,12 +24,23 @@ _UID = re.compile(r"[A-Za-z0-9._:-]{1,128}")  # it is echoed: nothing in it may 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _DIGITS = bytes(ord("0") if chr(byte) in "0123456789" else ord(" ") for byte in range(256))
 _BEYOND_64_BITS = b"0" * 19
+_STEP = 1024 * 1024  # bytes that are looked at in one go, so that no copy of all of them is made
+# Seven MiB of `{},` become 210 MiB of values. So the memory is bounded before a text is parsed, by
+# an upper estimate (tests/admission/test_review.py measures). Two pods of 1 MB each, half of it
+# managedFields, come to 45 MiB. What is counted in vain is taken back: an empty object is smaller,
+# and the colon in a key of managedFields ends no key.
+MOST_PARSED = 60 * 1024 * 1024
+_BYTES_OF = {b"{": 112, b"[": 96, b",": 56, b":": 64, b'"': 32, b"{}": -48, b'"f:': -64}
+_DEAREST = 117  # bytes of memory for one of text, at most
 # A light review holds the event loop for some 50 ms at most, whatever is in it: it is short, and
 # has few commas. None of the things that rules go through, but parts of a search path, comes
 # without one; the dearest, a container for the guard, takes 50 us.
 NEVER_LIGHT = 64 * 1024
 MOST_COMMAS = 1200  # a pod of ten containers, with defaults and managedFields, has 1,100
-_BEFORE_OBJECT = b',"object":'
+# What a review is about stands in front of the object, and all but who asks in front of userInfo,
+# which an authenticator may make long, and which may hold a field "object" of its own.
+_MARKS = (b',"object":', b',"userInfo":')
+HEAD_BYTES = 64 * 1024  # in which one of them comes; a name that is allowed has at most 253
 
 
 @dataclass(slots=True)
@@ -41,11 +51,10 @@ class Review:
     uid: str
     request: dict[str, Any]
     body: bytes
-    _read: Callable[[bytes], Any]
 
     def fresh_object(self) -> Any:
         """The object once more, as it came, however the first one was edited."""
-        return self._read(self.body)["request"]["object"]
+        return load(self.body)["request"]["object"]
 
 
 def parse(body: bytes) -> Review:
@@ -54,8 +63,10 @@ def parse(body: bytes) -> Review:
         raise InputError(f"body: empty. {_CURE}")
     if not _OBJECT.match(body):  # said before megabytes of something else are parsed
         raise InputError(f"body: no JSON object. {_CURE}")
+    if len(body) * _DEAREST > MOST_PARSED and memory_of(body) > MOST_PARSED:
+        raise InputError("body: too many fields and list items. Send a smaller object")
     try:
-        review, read = _load(body)
+        review = load(body)
     except ValueError as error:
         raise InputError(f"body: no JSON ({str(error)[:120]}). {_CURE}") from None
     version, kind = review.get("apiVersion"), review.get("kind")
@@ -74,7 +85,7 @@ def parse(body: bytes) -> Review:
         raise InputError(
             f"request.uid: {_quoted(uid)} is none. Send 1 to 128 letters, digits and . _ : -"
         )
-    return Review(version, uid, request, body, read)
+    return Review(version, uid, request, body)
 
 
 def is_heavy(body: bytes) -> bool:
@@ -86,13 +97,21 @@ def glance(body: bytes) -> Review | None:
     """All of a review but its objects, at little cost; None if it is not as an API server sends it.
 
     Go writes the object behind all that says what the request is. Whatever stands before it, a
-    text cannot hold these bytes unescaped.
+    text cannot hold these bytes unescaped. The body may be cut off, or anything from there on.
     """
-    end = body.find(_BEFORE_OBJECT)
-    try:
-        return parse(body[:end] + b"}}") if end > 0 else None
-    except InputError:
-        return None
+    for mark in _MARKS:
+        end = body.find(mark, 0, HEAD_BYTES)
+        with suppress(InputError):
+            if end > 0:
+                return parse(body[:end] + b"}}")
+    return None
+
+
+def memory_of(text: bytes) -> int:
+    """How many bytes parsing this text takes at most, whatever is in it: some ms for a MiB."""
+    is_narrow = text.isascii() and b"\\u" not in text
+    size = len(text) * (2 if is_narrow else 5)  # one wide character makes all of its text wide
+    return size + sum(text.count(mark) * each for mark, each in _BYTES_OF.items())
 
 
 def load(text: bytes) -> Any:
@@ -100,25 +119,35 @@ def load(text: bytes) -> Any:
 
     orjson first. Two things are left to `json`, which is ten times slower: lone surrogates, which
     orjson refuses although such a text can be answered, and whole numbers beyond 64 bits (19 digits
-    and more), which it would turn into floats.
+    and more), which it would turn into floats. There are never two values at a time.
+
+    Garbage collection takes four times as long as parsing a million small lists, and nobody else
+    can work meanwhile; so it waits.
     """
-    return _load(text)[0]
-
-
-def _load(text: bytes) -> tuple[Any, Callable[[bytes], Any]]:
-    """The value, and the parser that is right for this text."""
+    gc.disable()
     try:
-        value = orjson.loads(text)
+        return _load(text)
+    finally:
+        gc.enable()
+
+
+def _load(text: bytes) -> Any:
+    if _has_long_digits(text):
+        # Nested deeper than `json` goes: what orjson finds is as good as it gets.
+        with suppress(ValueError):
+            return _load_slowly(text)
+    try:
+        return orjson.loads(text)
     except orjson.JSONDecodeError:
         if not _SURROGATE.search(text):
             raise
-        return _load_slowly(text), _load_slowly
-    if _BEYOND_64_BITS not in text.translate(_DIGITS):
-        return value, orjson.loads
-    try:
-        return _load_slowly(text), _load_slowly
-    except ValueError:  # nested deeper than `json` goes: what orjson found is as good as it gets
-        return value, orjson.loads
+    return _load_slowly(text)
+
+
+def _has_long_digits(text: bytes) -> bool:
+    width = _STEP + len(_BEYOND_64_BITS) - 1
+    starts = range(0, len(text), _STEP)
+    return any(_BEYOND_64_BITS in text[at : at + width].translate(_DIGITS) for at in starts)
 
 
 def dump(value: object) -> bytes:
