@@ -127,7 +127,8 @@ def test_honest_reviews_are_parsed() -> None:
 
 
 def large_pod() -> dict[str, Any]:
-    fields = {f'k:{{"name":"E{n}"}}': {".": {}, "f:name": {}, "f:value": {}} for n in range(20)}
+    each: dict[str, Any] = {".": {}, "f:name": {}, "f:value": {}}
+    fields = {f'k:{{"name":"E{n}"}}': each for n in range(20)}
     pod = gpu_pod()
     pod["spec"]["containers"] = [
         {
