@@ -65,7 +65,7 @@ class Desk:
     def __init__(self, settings: str = SETTINGS) -> None:
         self._kept = KeptLines()
         self.metrics = Counted()
-        self._decider = Decider(
+        self.decider = Decider(
             RULES,
             settings_file.parse(settings),
             NODES,
@@ -77,13 +77,15 @@ class Desk:
 
     def ask(self, road: str, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
         sent = parse(dump(review(what, namespace=namespace, **request)))
-        answer: dict[str, Any] = json.loads(getattr(self._decider, road)(sent))["response"]
+        answer: dict[str, Any] = json.loads(getattr(self.decider, road)(sent))["response"]
         return answer
 
-    def mutated(self, what: Any, namespace: str = USUAL, **request: Any) -> dict[str, Any]:
-        """The object as /mutate would leave it."""
+    def mutated(
+        self, what: Any, namespace: str = USUAL, road: str = "mutate", **request: Any
+    ) -> dict[str, Any]:
+        """The object as /mutate, or another road, would leave it."""
         before = copy.deepcopy(what)
-        patch = self.ask("mutate", what, namespace, **request).get("patch")
+        patch = self.ask(road, what, namespace, **request).get("patch")
         return jsonpatch.apply_patch(before, base64.b64decode(patch)) if patch else before  # type: ignore[no-any-return]
 
     def lines(self) -> list[dict[str, Any]]:

@@ -531,6 +531,33 @@ def test_kubectl_debug_gets_void_and_nothing_else_of_the_pod_changes(
     assert all(path.startswith("/spec/ephemeralContainers/0/env") for path in touched), touched
 
 
+@pytest.mark.parametrize("way", [(), ("--server-side",)], ids=["client-side", "server-side"])
+def test_the_same_pod_can_be_applied_again(
+    way: tuple[str, ...], cluster: ControlPlane, team: Callable[..., str], guard: Recorder
+) -> None:
+    namespace = team("enforce")
+    what = named(pod(container(env=[HOME, ALL])), "web")
+
+    def kubectl(verb: str, what: Json, *more: str) -> subprocess.CompletedProcess[str]:
+        text = yaml.safe_dump(what)
+        return cluster.try_kubectl(verb, f"--namespace={namespace}", "-f", "-", *more, stdin=text)
+
+    for _ in range(3):
+        applied = kubectl("apply", what, *way)
+        assert applied.returncode == 0, applied.stderr
+    differs = kubectl("diff", what, *way)
+    assert (differs.returncode, differs.stdout) == (0, ""), differs.stdout + differs.stderr
+    assert envs(cluster.client.get("Pod", "web", namespace)) == [[HOME, VOID]]
+
+    # What changes besides is the API server's to refuse, and other updates never come to us.
+    other = named(pod(container(env=[{"name": "HOME", "value": "/"}, ALL])), "web")
+    refused = kubectl("apply", other, *way)
+    assert "pod updates may not change fields" in refused.stderr
+    before = len(guard.calls(namespace, "web"))
+    cluster.kubectl("label", "-n", namespace, "pod", "web", "team=a")
+    assert len(guard.calls(namespace, "web")) == before
+
+
 def test_what_was_there_before_the_guard_does_not_hinder_a_second_debugger(
     cluster: ControlPlane, team: Callable[..., str], recorder: Recorder, asking: str
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from webhook.core.match_conditions import match_conditions
@@ -39,9 +40,12 @@ def test_no_pod_waits_for_it_long_or_fails_without_it() -> None:
     assert guard["sideEffects"] == "None"
 
 
-def test_it_sees_new_pods_and_new_ephemeral_containers() -> None:
-    seen = [(rule["resources"], rule["operations"]) for rule in entry("guard")["rules"]]
-    assert seen == [(["pods"], ["CREATE"]), (["pods/ephemeralcontainers"], ["UPDATE"])]
+@pytest.mark.parametrize(
+    ("name", "of_pods"), [("guard", ["CREATE", "UPDATE"]), ("guard-refuse", ["CREATE"])]
+)
+def test_it_sees_new_pods_and_new_ephemeral_containers(name: str, of_pods: list[str]) -> None:
+    seen = [(rule["resources"], rule["operations"]) for rule in entry(name)["rules"]]
+    assert seen == [(["pods"], of_pods), (["pods/ephemeralcontainers"], ["UPDATE"])]
 
 
 def test_it_sees_namespaces_that_ask_for_it_less_those_that_the_base_leaves_alone() -> None:
@@ -58,8 +62,12 @@ def test_it_sees_namespaces_that_ask_for_it_less_those_that_the_base_leaves_alon
 def test_its_conditions_are_those_that_speak_of_no_gpu() -> None:
     speak = ("concerns-gpus", "is-new-or-brings-legacy-words")
     general = [each for each in match_conditions(Settings()) if each["name"] not in speak]
-    assert entry("guard")["matchConditions"] == general
+    *guard, of_updates = entry("guard")["matchConditions"]
+    assert guard == entry("guard-refuse")["matchConditions"] == general
     assert len(general) == 2
+    assert of_updates["name"] == "is-new-or-changes-containers"
+    # Where a later part fails, the API server does not call us: of a new pod none is asked.
+    assert of_updates["expression"].startswith('request.operation == "CREATE" ||')
 
 
 def test_the_refusing_half_is_another_component_and_sees_the_same_requests() -> None:
@@ -75,7 +83,7 @@ def test_the_refusing_half_is_another_component_and_sees_the_same_requests() -> 
         **guard["clientConfig"]["service"],
         "path": "/guard/refuse",
     }
-    differing = {"name", "clientConfig", "reinvocationPolicy"}
+    differing = {"name", "clientConfig", "reinvocationPolicy", "rules", "matchConditions"}
     same = {key: value for key, value in guard.items() if key not in differing}
     assert {key: value for key, value in refusing.items() if key not in differing} == same
     assert "reinvocationPolicy" not in refusing

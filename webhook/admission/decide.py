@@ -114,6 +114,8 @@ class Decider:
 
     def _guarded(self, path: str, review: Review) -> bytes:
         began = perf_counter()
+        if path == GUARD and (update := subject.updated_pod_of(review.request)) is not None:
+            return self._sent_again(review, *update, began)
         made = subject.pod_of(review.request)
         pod = made or subject.debugged_pod_of(review.request)
         if pod is None:
@@ -133,6 +135,23 @@ class Decider:
         else:
             outcome = self._repaired(review, pod, began, verdict, of_any_size=True)
         return self._answer(path, review, pod, began, outcome)
+
+    def _sent_again(
+        self, review: Review, pod: dict[str, Any], stored: dict[str, Any], began: float
+    ) -> bytes:
+        """Send the spec that is stored, if that is what the guard makes of an update.
+
+        So the same pod can be applied again. Else the API server says itself what cannot change.
+        """
+        cx = self._context(review.request["namespace"])
+        if is_opted_out(cx.namespace_labels) or _excess(review, pod):
+            return self._passed(GUARD, review, began)
+        cx = replace(cx, today=_today(), fresh=self.fresh)
+        verdict = run(self.guards, pod, cx, every_pod=True)
+        if not verdict.patch or pod["spec"] != stored.get("spec"):
+            return self._passed(GUARD, review, began)
+        outcome = self._repaired(review, pod, began, verdict, of_any_size=True)
+        return self._answer(GUARD, review, pod, began, outcome)
 
     def validate(self, review: Review) -> bytes:
         """Refuse a pod that the rules in force deny; tell of whatever else was found.
@@ -200,7 +219,7 @@ class Decider:
         if is_opted_out(cx.namespace_labels) or modes.keys() <= {Mode.OFF}:
             return self._passed(path, review, began)
         denial, warnings = "", []
-        guarded = path in {GUARD, REFUSE}
+        guarded = path in {GUARD, REFUSE} and not subject.changes_a_pod(review.request)
         is_pod = guarded or (path == VALIDATE and subject.makes_a_pod(review.request))
         if is_pod and Mode.ENFORCE in modes:
             code = modes[Mode.ENFORCE]

@@ -34,11 +34,15 @@ def made_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     return None if pod is None or (_is_mirror(pod) and _asked_by_node(request)) else pod
 
 
+def changes_a_pod(request: dict[str, Any]) -> bool:
+    """Whether a pod that is stored is being changed, and not one of its subresources."""
+    is_change = request.get("operation") == "UPDATE" and not request.get("subResource")
+    return is_change and _is_about_a_pod(request)
+
+
 def updated_pod_of(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The pod that is being changed, and the one that is stored; None if it is another request."""
-    if request.get("operation") != "UPDATE" or request.get("subResource"):
-        return None
-    pod = _for_linux(_pod(request)) if _is_about_a_pod(request) else None
+    pod = _for_linux(_pod(request)) if changes_a_pod(request) else None
     stored = request.get("oldObject")
     return (pod, stored) if pod is not None and isinstance(stored, dict) else None
 
