@@ -65,5 +65,5 @@ def test_an_update_that_is_too_large_is_never_refused() -> None:
 
 def test_an_update_that_comes_too_late_to_be_judged_is_never_refused() -> None:
     sent = review(pod(ALL), namespace=STRICT, operation="UPDATE", oldObject=pod(VOID))
-    answer = json.loads(Desk().decider.late("/guard", parse(dump(sent))))["response"]
+    answer = json.loads(Desk().decider.late("/guard", "too late", parse(dump(sent))))["response"]
     assert answer["allowed"] is True

@@ -125,7 +125,8 @@ def test_whoever_applies_a_workload_is_told_and_told_again_when_its_template_cha
 
     assert SAID in applied.stderr
     assert applied.stderr.count("GPU101") == 1
-    assert "[its pods will be repaired]" in applied.stderr
+    promise = "[see GPU110]" if kind == "DaemonSet" else "[its pods will be repaired]"
+    assert promise in applied.stderr
     assert again.stderr == labelled.stderr == ""
     assert SAID in changed.stderr
     asked = {call.request["kind"]["kind"] for call in told.calls(namespace, path="/validate")}
@@ -133,6 +134,45 @@ def test_whoever_applies_a_workload_is_told_and_told_again_when_its_template_cha
     stored = template_of(cluster.client.get(kind, name, namespace) | {"kind": kind})
     limits = stored["spec"]["containers"][0]["resources"]["limits"]
     assert limits == {ALPHA: "1"}, "a workload is not changed unless the settings say so"
+
+
+@pytest.mark.usefixtures("told")
+@pytest.mark.parametrize(
+    ("spec", "repaired"),
+    [
+        pytest.param(
+            {"nodeSelector": {f"{ALPHA}-name": "Tesla K80"}},
+            {"nodeSelector": {"nvidia.com/gpu.product": "Tesla-K80"}},
+            id="a label that no node carries",
+        ),
+        pytest.param(
+            {"nodeSelector": {"nvidia.com/gpu.product": "Tesla-V100-SXM2-16GB"}},
+            {"tolerations": [{"key": NVIDIA, "operator": "Exists"}]},
+            id="a taint that only the repaired pods tolerate",
+        ),
+    ],
+)
+def test_a_daemonset_without_pods_is_promised_none(
+    spec: Json, repaired: Json, cluster: ControlPlane, namespace: str, kubectl: Kubectl
+) -> None:
+    what = made_by("DaemonSet", pod(alpha()), 0)
+    what["spec"]["template"]["spec"].update(spec)
+    name = what["metadata"]["name"]
+
+    def desired(generation: int) -> int | None:
+        status = cluster.client.get("DaemonSet", name, namespace)["status"]
+        seen = status.get("observedGeneration") == generation
+        return int(status["desiredNumberScheduled"]) + 1 if seen else None
+
+    applied = kubectl(*APPLY, what=what)
+    assert "and by it no node with these GPUs gets a pod" in applied.stderr
+    assert "its pods will be repaired" not in applied.stderr
+    assert until(lambda: desired(1), "the controller") == 1, "it makes no pod"
+
+    what["spec"]["template"]["spec"].update(repaired)
+    applied = kubectl(*APPLY, what=what)
+    assert "gets a pod" not in applied.stderr
+    assert until(lambda: desired(2), "the controller") > 1
 
 
 @pytest.mark.parametrize(
