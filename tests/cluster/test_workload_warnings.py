@@ -141,7 +141,7 @@ def test_whoever_applies_a_workload_is_told_and_told_again_when_its_template_cha
     ("spec", "repaired"),
     [
         pytest.param(
-            {"nodeSelector": {f"{ALPHA}-name": "Tesla K80"}},
+            {"nodeSelector": {f"{ALPHA}-name": "Tesla-K80"}},
             {"nodeSelector": {"nvidia.com/gpu.product": "Tesla-K80"}},
             id="a label that no node carries",
         ),
