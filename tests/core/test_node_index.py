@@ -63,8 +63,13 @@ class Cluster:
         assert sorted(node.name for node in real) == sorted(nodes)
         return [
             *(Unit(n.name, n.labels, n.taints, n.gpus, n.held) for n in real),
-            *(Unit("", c.labels, c.taints, c.gpus, count=c.declared or 1) for c in self.others),
+            *(Unit("", c.labels, c.taints, c.gpus, count=_count(c)) for c in self.others),
         ]
+
+
+def _count(each: NodeClass) -> int:
+    """What may be added in any number is not there yet."""
+    return 0 if each.grows else each.declared or 1
 
 
 _amounts = st.dictionaries(st.sampled_from([GPU, MIG]), st.sampled_from([0, 1, 2, 4, 8, 8, 64]))
@@ -72,7 +77,12 @@ _taints = st.lists(st.sampled_from(TAINTS), unique=True, max_size=2).map(tuple)
 _shapes = st.tuples(_taints, _amounts, _amounts)  # taints, allocatable, held (also more than that)
 _labels = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(["a", "b", "7", "+40", ""]))
 _others = st.builds(
-    NodeClass, _labels, _taints, _amounts, declared=st.sampled_from([0, 0, 1, 3, 1000])
+    NodeClass,
+    _labels,
+    _taints,
+    _amounts,
+    declared=st.sampled_from([0, 0, 1, 3, 1000]),
+    grows=st.sampled_from([False, False, True]),
 )
 # How the value of a label depends on the node: None leaves it out.
 _spreads: st.SearchStrategy[Callable[[int], str | None]] = st.sampled_from(
@@ -330,3 +340,21 @@ def test_what_a_group_that_may_grow_is_known_for_is_not_open() -> None:
     index = NodeIndex.of((joins, hint))
     assert nodesets.of([0]) == index.at_least(GPU, 1), "what joins may yet show any amount"
     assert nodesets.of([0, 1]) == index.at_least(MIG, 1)
+
+
+def test_what_may_be_added_beyond_the_nodes_that_are_counted() -> None:
+    classes = (
+        NodeClass({}, (), {GPU: 8}, ("there",)),
+        NodeClass({}, (), {GPU: 8}, declared=3),
+        NodeClass({}, (), {GPU: 4}, grows=True),
+        NodeClass({}, (), {GPU: 0}, open_gpus=True, hint="a group of nodes like those there"),
+        NodeClass({}, (), {GPU: 2}, open_gpus=True, hint="a NodePool of small nodes"),
+        NodeClass({}, (), {}, open_gpus=True, hint="anything"),
+        NodeClass({}, (), {}, ("joins",), open_gpus=True),
+        NodeClass({}, (), {GPU: 8}, ("joins-with-gpus",), open_gpus=True),
+    )
+    index = NodeIndex.of(classes)
+    added = {amount: sorted(nodesets.numbers(index.may_add(GPU, amount))) for amount in (1, 4, 8)}
+    assert added == {1: [2, 3, 4, 5, 6], 4: [2, 3, 5, 6], 8: [3, 5, 6]}
+    assert sorted(nodesets.numbers(index.may_add(MIG, 1))) == [3, 4, 5, 6, 7]
+    assert (index.totals[GPU].nodes, index.totals[GPU].total) == (5, 40)
