@@ -303,6 +303,13 @@ COPIED = {
     "with words in quotes beside it": '        app: "{{ .Values.number }}"\n        b: "true"\n',
     "a number in quotes": '        app: "7"\n        v: v{{ .Values.number }}\n',
     "by default": '        app: "{{ .Values.none | default "7" }}"\n',
+    "the names of Helm": (
+        "        app: {{ .Chart.Name }}\n        release: {{ .Release.Name | trunc 63 | quote }}\n"
+        "        in: {{ $.Release.Namespace }}\n        by: {{ .Release.Service }}\n"
+    ),
+    "a helper for a name": (
+        '        app: {{ template "x.name" . }}\n        b: a-{{ include "x.name" . | lower }}\n'
+    ),
     "in flow style": "INLINE {app: \"{{ .Values.number }}\", b: '{{ .Values.name }}'}\n",
 }
 # Of these nobody can copy the whole.
@@ -327,6 +334,83 @@ UNCOPIED = {
         "        {{- with .Values.image }}\n        app: {{ .tag | quote }}\n        {{- end }}\n"
     ),
 }
+# These may be another text at the next rendering, and no selector can be changed.
+CHANGING = {
+    each: f"        app: x\n        made: {each}\n"
+    for each in (
+        "{{ randAlphaNum 5 | quote }}",
+        "{{ .Values.name | default (randAlpha 5) }}",
+        "{{ uuidv4 }}",
+        "x-{{ now | unixEpoch }}",
+        '{{ now | date "20060102" | quote }}',
+        '{{ date "2006" now }}',
+        '{{ (genCA "x" 5).Cert | sha256sum | trunc 9 }}',
+        "r{{ .Release.Revision }}",
+        "{{ $.Release.Time.Seconds }}",
+        "{{ .Release.IsUpgrade }}",
+        '{{ (lookup "v1" "Secret" "a" "b").metadata.uid }}',
+        '{{ shuffle "abc" }}',
+        "{{ .Chart.Version }}",
+        '{{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}',
+        '{{ printf "%s-%s" .Chart.Name .Chart.Version }}',
+        "{{ .Chart.AppVersion | quote }}",
+        "{{ .Chart }}",
+        "{{ .Capabilities.KubeVersion.Minor }}",
+        '{{ .Files.Get "a" | sha256sum | trunc 9 }}',
+        "{{ .Values.image.tag }}",
+        "{{ .Values.imageTag | quote }}",
+        '{{ index .Values.image "tag" }}',
+        "{{ .Values.appVersion }}",
+        "{{ tpl .Values.name . }}",
+        '{{ template "x.chart" . }}',
+        '{{ include "x.version" . }}',
+        '{{ include (printf "x.%s" .Values.name) . }}',
+        "{{ if .Release.IsInstall }}a{{ else }}b{{ end }}",
+        "{{ if .Values.yes }}a{{ else }}{{ .Release.Revision }}{{ end }}",
+        "{{ ansible_date_time.epoch }}",
+        "{{ lookup('pipe', 'date') }}",
+        "{{ 9 | random }}",
+        "{{ app_version }}",
+        "{{ $unknown }}",
+    )
+}
+_BY_VARIABLE = {
+    "made by chance": "{{- $n := randAlpha 5 }}\n",
+    "made of another": '{{- $m := .Release.Revision }}\n{{- $n := printf "%d" $m }}\n',
+    "set again below": '{{- $n := "a" }}\nBELOW',
+    "of a loop by chance": '{{- range $i, $n := shuffle "ab" | list }}\nEND',
+}
+
+# Selectors of a legacy chart that some renderings do not have.
+_UNDER = {
+    "if": "  {{- if .Values.k }}\n  selector:\n    matchLabels: {app: x}\n  {{- end }}\n",
+    "if not": "  {{- if not .Values.k }}\n  selector:\n    matchLabels: {app: x}\n  {{- end }}\n",
+    "with": (
+        "  {{- with .Values.s }}\n  selector:\n    matchLabels: {{- toYaml . | nindent 6 }}\n"
+        "  {{- end }}\n"
+    ),
+    "range": "  {{- range .Values.s }}\n  selector: {matchLabels: {app: x}}\n  {{- end }}\n",
+    "else if": (
+        "  {{- if .Values.a }}\n  selector: {matchLabels: {app: x}}\n"
+        "  {{- else if .Values.b }}\n  replicas: 2\n  {{- end }}\n"
+    ),
+    "the style of old": "  {{- if .Values.a }}\n  selector: {app: x}\n  {{- end }}\n",
+    "a version of the cluster": (
+        '  {{- if semverCompare ">=1.9" .Capabilities.KubeVersion.Version }}\n'
+        "  selector: {matchLabels: {app: x}}\n  {{- end }}\n"
+    ),
+    "its members alone": (
+        "  selector:\n  {{- if .Values.k }}\n    matchLabels: {app: x}\n  {{- end }}\n"
+    ),
+    "its members in the style of old": (
+        "  selector:\n  {{- if .Values.k }}\n    app: x\n  {{- end }}\n"
+    ),
+    "matchExpressions": (
+        "  {{- if .Values.k }}\n  selector:\n    matchExpressions:\n"
+        "    - {key: app, operator: Exists}\n  {{- end }}\n"
+    ),
+    "Jinja": "  {% if k %}\n  selector: {matchLabels: {app: x}}\n  {% endif %}\n",
+}
 
 
 def legacy(labels: str) -> str:
@@ -343,6 +427,25 @@ def legacy(labels: str) -> str:
     return made.replace("labels:\nINLINE", "labels:").replace(
         "nvidia.com/gpu: ", "alpha.kubernetes.io/nvidia-gpu: "
     )
+
+
+def with_variable(made: str) -> str:
+    """A legacy chart with a label by a variable."""
+    text = legacy("        app: {{ $n }}\n")
+    if made.endswith("BELOW"):
+        made = made.removesuffix("BELOW")
+        text = text.replace("  template:\n", '  {{- $n = "b" }}\n  template:\n')
+    if made.endswith("END"):
+        made = made.removesuffix("END")
+        text += "{{- end }}\n"
+    return made + text
+
+
+CHANGING_VARIABLES = {way: with_variable(made) for way, made in _BY_VARIABLE.items()}
+UNDER_CONDITIONS = {
+    way: legacy("        app: x\n").replace("  template:\n", f"{selector}  template:\n")
+    for way, selector in _UNDER.items()
+}
 
 
 def rendered(texts: Mapping[str, str], folder: Path, *given: str) -> dict[str, Any]:

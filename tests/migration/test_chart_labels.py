@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.migration.chart_labels import COPIED, MODERN, UNCOPIED, legacy
+from tests.migration.chart_labels import (
+    CHANGING,
+    CHANGING_VARIABLES,
+    COPIED,
+    MODERN,
+    UNCOPIED,
+    UNDER_CONDITIONS,
+    legacy,
+)
 from webhook.cli.main import main
 from webhook.migration.migrate import migrate_text
 from webhook.migration.results import Plan, Status
@@ -110,3 +118,52 @@ def test_a_version_stays_where_the_selector_is_in_the_style_of_old() -> None:
     )
 
     assert "extensions/v1beta1" in (migrated(text).new_text or text)
+
+
+def assert_version_is_held(text: str, why: str) -> None:
+    result = migrated(text)
+
+    assert "apiVersion: extensions/v1beta1\n" in (result.new_text or text)
+    told = {each.code: each for each in result.located}
+    assert told["GPU120"].status is Status.PERSON
+    assert why in told["GPU120"].message
+
+
+@pytest.mark.parametrize("labels", CHANGING.values(), ids=CHANGING)
+def test_labels_that_may_change_are_no_selector(labels: str) -> None:
+    assert_version_is_held(legacy(labels), "may differ at each rendering")
+
+
+@pytest.mark.parametrize("text", CHANGING_VARIABLES.values(), ids=CHANGING_VARIABLES)
+def test_labels_by_a_variable_that_may_change_are_no_selector(text: str) -> None:
+    assert_version_is_held(text, "may differ at each rendering")
+
+
+@pytest.mark.parametrize("name", ["$n", "$n | quote"])
+def test_labels_by_a_variable_that_stays_are_copied(name: str) -> None:
+    text = '{{- $m := .Values.name }}\n{{- $n := printf "%s-x" $m }}\n'
+    text += legacy(f"        app: {{{{ {name} }}}}\n")
+
+    assert "apiVersion: apps/v1\n" in (migrated(text).new_text or "")
+
+
+def test_a_variable_that_is_first_set_below_the_selector_is_not_copied() -> None:
+    text = legacy("        app: {{ $n }}\n")
+    text = text.replace(
+        "    metadata:\n      labels:", '    {{- $n := "a" }}\n    metadata:\n      labels:'
+    )
+
+    assert_version_is_held(text, "may differ at each rendering")
+
+
+@pytest.mark.parametrize("text", UNDER_CONDITIONS.values(), ids=UNDER_CONDITIONS)
+def test_a_version_that_needs_a_selector_stays_where_some_renderings_have_none(text: str) -> None:
+    assert_version_is_held(text, "")
+
+
+def test_a_selector_under_the_condition_of_its_version_is_always_there() -> None:
+    selector = "  selector: {matchLabels: {app: x}}\n  template:\n"
+    text = legacy("        app: x\n").replace("  template:\n", selector)
+
+    both = f"{{{{- if .Values.gpus }}}}\n{text}{{{{- end }}}}\n"
+    assert "apiVersion: apps/v1\n" in (migrated(both).new_text or "")

@@ -9,6 +9,7 @@ from webhook.core.edits import Remove, Set
 from webhook.core.pod import as_map
 from webhook.core.pointer import value_at
 from webhook.migration.made_annotations import actions_of
+from webhook.migration.repeatable import stays
 from webhook.migration.template_actions import Kind
 
 if TYPE_CHECKING:
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from webhook.migration.template_actions import Template
 
 NOT_IN_SIGHT = "the labels that its selector needs are not in sight"
+NOT_ALWAYS = (
+    "its selector is under a condition: write it for every case, apps/v1 has no default of it"
+)
+_MAY_DIFFER = (
+    "its labels may differ at each rendering or upgrade, and no selector can be changed: write a "
+    "selector of labels that stay"
+)
 _MEMBERS = ("matchLabels", "matchExpressions")
 _NO_SELECTOR = (
     "apps/v1 needs spec.selector, and the template makes the labels: write the same in both"
@@ -61,7 +69,7 @@ class LabelsInSight:
         if not self._is_seen(spec / "selector"):
             return "the template may write a selector"
         at = spec / "template" / "metadata" / "labels"
-        start = self.document.place(at)[0]
+        above = self.document.place(spec)[0]
         actions = actions_of(self.document, self.template, at)
         are_values = all(
             each.kind is Kind.WRITES
@@ -69,11 +77,28 @@ class LabelsInSight:
             and "\n" not in self.template.text[each.start : each.end]
             for each in actions
         )
-        above = self.document.place(spec)[0]
-        is_always = self.template.covers(
-            self.template.arms_around(start, start), self.template.arms_around(above, above)
+        if not are_values or not self._is_always(at, above) or self._is_open(at):
+            return NOT_IN_SIGHT
+        do_stay = all(stays(each, self.template, above) for each in actions)
+        return "" if do_stay else _MAY_DIFFER
+
+    def is_always_selected(self, version: Path) -> bool:
+        """Whether the selector that is written there is in all renderings with this version."""
+        at = version.parent / "spec" / "selector"
+        if self.document.find(at) is None:  # it is a copy of the labels
+            return True
+        beside = self.document.place(version)[0]
+        members = as_map(value_at(self.document.data, at))
+        return self._is_always(at, beside) and (
+            not members or any(self._is_always(at / each, beside) for each in members)
         )
-        return "" if are_values and is_always and not self._is_open(at) else NOT_IN_SIGHT
+
+    def _is_always(self, at: Path, beside: int) -> bool:
+        """Whether no condition is on it but those that are on the other place, too."""
+        start = self.document.place(at)[0]
+        return self.template.covers(
+            self.template.arms_around(start, start), self.template.arms_around(beside, beside)
+        )
 
     def _is_seen(self, at: Path) -> bool:
         return not actions_of(self.document, self.template, at) and not self._is_open(at)

@@ -20,7 +20,7 @@ from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
 from webhook.migration import documents, template_actions
 from webhook.migration.judge import HARMLESS, OF_OBJECTS, judge
-from webhook.migration.labels_in_sight import NOT_IN_SIGHT, LabelsInSight, is_of_old
+from webhook.migration.labels_in_sight import NOT_ALWAYS, NOT_IN_SIGHT, LabelsInSight, is_of_old
 from webhook.migration.made_annotations import made_annotations
 from webhook.migration.masks import Masks, TooManyError
 from webhook.migration.open_places import OpenPlaces
@@ -201,7 +201,7 @@ class _Part:
     def _make(self, view: _View, document: Document) -> _Made:
         hidden = list(made_annotations(document, self.template))
         open_ = self._open(document)
-        labels = LabelsInSight(document, self.template, self.masks, open_)
+        labels = self._labels(document, open_)
 
         def held(code: str, at: Path) -> bool:
             # What makes another object of it waits for a part of its pod that a person must do.
@@ -231,6 +231,9 @@ class _Part:
 
     def _open(self, document: Document) -> OpenPlaces:
         return OpenPlaces(document, self.template, self.masks, self.region)
+
+    def _labels(self, document: Document, open_: OpenPlaces) -> LabelsInSight:
+        return LabelsInSight(document, self.template, self.masks, open_)
 
     def _wrong(self, made: _Made) -> int:
         open_ = self._open(made.document)
@@ -301,16 +304,22 @@ class _Part:
         return ""
 
     def _hold_unselected(self, made: _Made) -> None:
-        """No version that needs a selector while nobody sees the labels to make it of."""
+        """No version that needs a selector while there may be none."""
+        labels = self._labels(made.document, self._open(made.document))
         for found in made.judged.found:
             if found.finding.code != dead_api_version.CODE or not found.repaired:
                 continue
             obj: Any = made.judged.data
             for token in found.at.parent:
                 obj = obj[token]
-            selector = as_map(obj.get("spec")).get("selector")
-            if obj.get("kind") in _SELECTING and is_of_old(selector):
-                self._hold_object(found, made, NOT_IN_SIGHT)
+            if obj.get("kind") not in _SELECTING:
+                continue
+            if is_of_old(as_map(obj.get("spec")).get("selector")):
+                spec = made.document.place(found.at.parent / "spec")[0]
+                why = self.held.get((missing_selector.CODE, spec), NOT_IN_SIGHT)
+                self._hold_object(found, made, why)
+            elif not labels.is_always_selected(found.at):
+                self._hold_object(found, made, NOT_ALWAYS)
 
     def _hold_conflicts(self, made: list[_Made]) -> None:
         """What one view wants must be wanted in all views in which that text counts."""
