@@ -66,6 +66,14 @@ def test_a_pod_that_is_not_judged(
     assert court.metrics.reviews == [(PATHS.get(road, f"/{road}"), outcome)]
 
 
+def test_a_pod_over_the_budget_without_gpus_passes() -> None:
+    court, pod = Court(), bomb()
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"example.com/device": 1}}
+    answer = court.validate(pod, STRICT)
+    assert (answer["allowed"], "warnings" in answer) == (True, False)
+    assert court.metrics.reviews == [("/validate", "passed")]
+
+
 def test_a_workload_over_the_budget_is_not_refused() -> None:
     court = Court()
     obj, request = deployment(bomb())

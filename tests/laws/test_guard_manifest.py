@@ -35,7 +35,7 @@ def test_it_is_an_entry_of_its_own_that_nobody_installs_unasked() -> None:
 def test_no_pod_waits_for_it_long_or_fails_without_it() -> None:
     guard = entry("guard")
     assert guard["failurePolicy"] == "Ignore"
-    assert guard["timeoutSeconds"] == 1
+    assert (guard["timeoutSeconds"], entry("guard-refuse")["timeoutSeconds"]) == (3, 5)
     assert guard["reinvocationPolicy"] == "IfNeeded"
     assert guard["sideEffects"] == "None"
 
@@ -84,6 +84,7 @@ def test_the_refusing_half_is_another_component_and_sees_the_same_requests() -> 
         "path": "/guard/refuse",
     }
     differing = {"name", "clientConfig", "reinvocationPolicy", "rules", "matchConditions"}
+    differing |= {"timeoutSeconds"}
     same = {key: value for key, value in guard.items() if key not in differing}
     assert {key: value for key, value in refusing.items() if key not in differing} == same
     assert "reinvocationPolicy" not in refusing

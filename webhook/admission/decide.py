@@ -19,7 +19,7 @@ from webhook.core.budget import MOST_TEMPLATES, excess
 from webhook.core.engine import run
 from webhook.core.findings import Severity, is_legacy
 from webhook.core.modes import Mode, is_opted_out, modes_for
-from webhook.core.pod import as_map
+from webhook.core.pod import Pod, as_map
 from webhook.core.repaired import annotate, is_noted
 from webhook.core.rule import Context
 from webhook.core.workloads import is_known_kind
@@ -166,6 +166,9 @@ class Decider:
         if is_opted_out(cx.namespace_labels):
             return self._passed(VALIDATE, review, began)
         if over := _excess(review, pod):
+            # One without GPUs comes as it has more names than its matchConditions may look at.
+            if not any(each.names_gpus(self.settings) for each in Pod(pod).containers):
+                return self._passed(VALIDATE, review, began)
             return self._unfinished(VALIDATE, review, began, over)
         verdict = run(self.policy, pod, replace(cx, today=_today(), fresh=self.fresh))
         self._report_failures(review, pod, began, verdict)

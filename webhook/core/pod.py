@@ -95,6 +95,10 @@ class Container:
                     asked[name] = quantity.whole(value)
         return asked
 
+    def names_gpus(self, settings: Settings) -> bool:
+        """Whether an amount of GPUs of today is written, whatever it is."""
+        return any(map(settings.is_gpu, (*self.limits, *self.requests)))
+
 
 class Pod:
     """The pod, or pod template, at `at` in a raw object. Made anew after each edit."""
