@@ -325,3 +325,116 @@ def _actions(text: str) -> set[str]:
 
 def _amounts(text: str) -> set[str]:
     return {amount for line in text.splitlines() if OLD in line for amount in _actions(line)}
+
+
+def driver(mounts: str = "", containers: str = "", volume: str = "nv", more: str = "") -> str:
+    """A pod with the driver of an old node as a volume, and these mounts, containers, members."""
+    mounted = mounts or "    volumeMounts:\n    - {name: nv, mountPath: /opt}\n"
+    return (
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  containers:\n{containers}"
+        f"  - name: c\n    image: x\n    env:\n    - {{name: PATH, value: '/bin:/opt/bin'}}\n"
+        f"{mounted}  volumes:\n  - name: {volume}\n"
+        f"    hostPath: {{path: /usr/lib/nvidia-375}}\n  - name: d\n    emptyDir: {{}}\n{more}"
+    )
+
+
+MAY_BE_MOUNTED = {
+    "the mounts are an include": driver('    volumeMounts: {{ include "m" . | nindent 4 }}\n'),
+    "the mounts are one value": driver("    volumeMounts: {{ toJson .Values.m }}\n"),
+    "the mounts are below their key": driver(
+        "    volumeMounts:\n    {{- toYaml .Values.m | nindent 4 }}\n"
+    ),
+    "more mounts follow": driver(
+        "    volumeMounts:\n    - {name: nv, mountPath: /a}\n{{ toYaml .Values.m | indent 4 }}\n"
+    ),
+    "a mount in flow style is an action": driver("    volumeMounts: [{{ .Values.m }}]\n"),
+    "an item of the mounts is an action": driver(
+        "    volumeMounts:\n    - {{ toYaml .Values.m | nindent 6 }}\n"
+    ),
+    "the name in a mount is an action": driver(
+        "    volumeMounts:\n    {{- range .Values.m }}\n"
+        "    - {name: {{ .name }}, mountPath: /x}\n    {{- end }}\n"
+    ),
+    "the name of the volume is an action": driver(
+        "    volumeMounts:\n    - {name: '{{ .Values.v }}', mountPath: /x}\n",
+        volume="'{{ .Values.v }}'",
+    ),
+    "a part of the name in a mount is an action": driver(
+        "    volumeMounts:\n    - name: 'n{{ .Values.v }}'\n      mountPath: /x\n"
+    ),
+    "members of a container are an action": driver(
+        containers="  {{- range .Values.cs }}\n  - name: {{ .x }}\n    image: y\n"
+        "    {{- toYaml .rest | nindent 4 }}\n  {{- end }}\n"
+    ),
+    "a container is an action": driver(containers='  {{- include "side" . | nindent 2 }}\n'),
+    "containers are under with": driver(
+        containers="  {{- with .Values.more }}\n{{ toYaml . | indent 2 }}\n  {{- end }}\n"
+    ),
+    "init containers are an action": driver(more="  initContainers: {{ toJson .Values.i }}\n"),
+    "members of the pod are an action": driver(more="  {{- toYaml .Values.p | nindent 2 }}\n"),
+    "an action that may write anything anywhere": driver(more='{{ include "rest" . }}\n'),
+    "a mount in the arm that is not in sight": driver(
+        containers="  - name: b\n    image: y\n    volumeMounts:\n    {{- if .Values.a }}\n"
+        "    - {name: d, mountPath: /d}\n    {{- else }}\n"
+        "    - {name: nv, mountPath: /d}\n    {{- end }}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", MAY_BE_MOUNTED.values(), ids=MAY_BE_MOUNTED)
+def test_a_volume_that_the_template_may_mount_stays_with_all_its_mounts(text: str) -> None:
+    result = migrated(text)
+    assert result.new_text is None
+    said = {each.status for each in result.located if each.code == "GPU109"}
+    assert said == {Status.PERSON}
+
+
+IN_SIGHT = {
+    "all mounts": driver(),
+    "other actions below keys of their own": driver(
+        more="  nodeSelector:\n    {{- toYaml .Values.n | nindent 4 }}\n"
+        "  imagePullSecrets: {{ toJson .Values.p }}\n"
+    ),
+    "a mount whose name cannot be that of the volume": driver(
+        "    volumeMounts:\n    - {name: nv, mountPath: /opt}\n"
+        "    - {name: 'data-{{ .Values.x }}', mountPath: /d}\n"
+    ),
+    "resources are an action": driver(
+        "    resources:\n      {{- toYaml .Values.r | nindent 6 }}\n"
+        "    volumeMounts:\n    - {name: nv, mountPath: /opt}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", IN_SIGHT.values(), ids=IN_SIGHT)
+def test_a_volume_goes_where_all_of_its_mounts_are_in_sight(text: str) -> None:
+    new = migrated(text).new_text
+    assert new is not None
+    assert "name: nv" not in new
+
+
+AMOUNTS_OF_WHICH_A_PART_MAY_NOT_BE_WRITTEN = {
+    "a request under a condition, which needs a limit": (
+        "resources:\n  limits: {cpu: 1}\n  requests:\n    {{- if .r }}\n"
+        f"    {OLD}: {{{{ .r }}}}\n    {{{{- end }}}}\n"
+    ),
+    "a request beside limits that the template makes": (
+        f"resources:\n  requests: {{{OLD}: 1}}\n  limits:\n    {{{{- toYaml .l | nindent 4 }}}}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "resources",
+    AMOUNTS_OF_WHICH_A_PART_MAY_NOT_BE_WRITTEN.values(),
+    ids=AMOUNTS_OF_WHICH_A_PART_MAY_NOT_BE_WRITTEN,
+)
+def test_a_request_is_renamed_with_its_limit_or_not_at_all(resources: str) -> None:
+    text = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  tolerations:\n"
+        f"  - {{key: {NEW}, operator: Exists}}\n  containers:\n  - name: c\n    image: x\n"
+        + textwrap.indent(resources, "    ")
+    )
+    result = migrated(text)
+    assert result.new_text is None
+    assert {"GPU101"} <= {e.code for e in result.located if e.status is Status.PERSON}

@@ -67,6 +67,8 @@ OF_OBJECTS = frozenset(
 )
 # A toleration lets a pod onto more nodes and never off one, so it may stand where no GPU is asked.
 HARMLESS = frozenset({missing_toleration.CODE})
+# What is said of GPUs that a container asks for: half of it is refused by the API server.
+AMOUNTS = frozenset(rule.CODE for rule in _AMOUNTS)
 _AROUND = Path(("spec", "containers", 0, "resources"))
 
 

@@ -13,9 +13,10 @@ from webhook.core import text_patterns
 from webhook.migration import template_actions
 from webhook.migration.asking import with_namespaces
 from webhook.migration.fences import fences, odd_backticks
+from webhook.migration.judge import AMOUNTS
 from webhook.migration.regions import Region, here_documents, manifests, split
 from webhook.migration.results import Located, Status
-from webhook.migration.templated import AMOUNTS, Done, stable
+from webhook.migration.templated import Done, stable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

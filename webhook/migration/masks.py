@@ -33,6 +33,14 @@ def stands_for_action(value: object) -> bool:
     return isinstance(value, str) and _RUN.search(value) is not None
 
 
+def may_say(value: object, text: str) -> bool:
+    """Whether a value of which actions make a part may be this text once it is rendered."""
+    if not isinstance(value, str) or not stands_for_action(value):
+        return False
+    written = _RUN.split(value)[::2]  # between them the letters of the runs
+    return re.fullmatch(".*".join(map(re.escape, written)), text) is not None
+
+
 class TooManyError(ValueError):
     """There are not as many signs."""
 

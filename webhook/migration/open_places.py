@@ -35,6 +35,7 @@ class OpenPlaces:
         self._document = document
         self._open: set[int] = set()  # id(node)
         self._above: set[int] = set()  # all whose lines may end with what an action writes
+        self._anywhere: set[int] = set()  # the same for actions that say nothing of the place
         text = template.text
         for action in template.actions_in(document.root.start, region.end):
             if action.kind is Kind.WRITES and masks.is_alone(action):
@@ -44,12 +45,19 @@ class OpenPlaces:
                 self._open.update(map(id, held_by))
                 # A text that is put at the left brings its own indent, and may belong anywhere.
                 deepest = math.inf if said is None and indent == 0 else indent
-                self._above.update(map(id, _above(text, document.root, action.start, deepest)))
+                above = set(map(id, _above(text, document.root, action.start, deepest)))
+                self._above |= above
+                self._anywhere |= above if deepest == math.inf else set()
 
     def goes_on(self, edit: Edit) -> bool:
         """Whether the template may write more of what the edit removes, behind all in sight."""
         node = self._document.find(edit.at) if isinstance(edit, Remove) else None
         return node is not None and id(real(node)) in self._above
+
+    def may_hold_more(self, at: Path) -> bool:
+        """Whether the template may write a member or an item of what stands there."""
+        node = self._document.find(at)
+        return node is not None and bool({id(node), id(real(node))} & (self._open | self._anywhere))
 
     def may_meet(self, edit: Edit) -> bool:
         """Whether the edit adds to one of them."""

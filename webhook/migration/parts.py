@@ -16,10 +16,10 @@ from webhook.core import text_patterns
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Severity
 from webhook.core.modes import IGNORE
-from webhook.core.pod import as_map
-from webhook.core.pointer import ROOT
-from webhook.migration import documents, template_actions
-from webhook.migration.judge import HARMLESS, OF_OBJECTS, judge
+from webhook.core.pod import KINDS, SECTIONS, as_map
+from webhook.core.pointer import ROOT, Path, value_at
+from webhook.migration import documents, template_actions, unseen_mounts
+from webhook.migration.judge import AMOUNTS, HARMLESS, OF_OBJECTS, judge
 from webhook.migration.labels_in_sight import NOT_ALWAYS, NOT_IN_SIGHT, LabelsInSight, is_of_old
 from webhook.migration.made_annotations import made_annotations
 from webhook.migration.masks import Masks, TooManyError
@@ -28,12 +28,17 @@ from webhook.migration.results import Located, Replacement, Status
 from webhook.migration.spans import adds_lines, written
 from webhook.migration.splice import apply
 from webhook.migration.template_actions import Case, Kind, Rest
-from webhook.rules import dead_annotations, dead_api_version, legacy_resource, missing_selector
+from webhook.rules import (
+    dead_annotations,
+    dead_api_version,
+    driver_paths,
+    legacy_resource,
+    missing_selector,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pointer import Path
     from webhook.migration.documents import Document
     from webhook.migration.judge import Found, Judged
     from webhook.migration.regions import Region
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
     from webhook.migration.spans import Group, Written
     from webhook.migration.template_actions import Template
 
-    Cause = tuple[str, int]  # the code of a finding and where it is
+    Cause = tuple[str, int]  # the code of a finding, and where it or what it goes together with is
 
 _MOST_ROUNDS = 20
 _LEGACY = re.compile(r"alpha\.kubernetes\.io|pod\.beta\.kubernetes\.io")
@@ -114,12 +119,14 @@ class _Part:
     held: dict[Cause, str] = field(default_factory=dict)  # with the reason
     of_today: bool = False  # nothing in it is legacy: it is left as its author has it
     before: str = ""  # blanks, as long as what is before the part
+    views: list[_View] = field(default_factory=list)
     others: list[_View] = field(default_factory=list)  # which must stay YAML
 
     def run(self) -> Outcome:
         views, why = self._views()
         if not views:
             return Outcome(why=why)
+        self.views = views
         made = [self._make(view, each) for view in views for each in view.documents]
         repaired = {f.finding.code for each in made for f in each.judged.found if f.repaired}
         self.of_today = repaired <= HARMLESS
@@ -207,11 +214,15 @@ class _Part:
             # What makes another object of it waits for a part of its pod that a person must do.
             if hidden and code in OF_OBJECTS:
                 return True
-            if (code, document.place(at)[0]) in self.held or (self.only and code not in self.only):
+            cause = _cause(code, at, document)
+            if cause in self.held or (self.only and code not in self.only):
+                return True
+            if code == driver_paths.CODE and self._may_be_mounted(document, open_, at):
+                self.held[cause] = unseen_mounts.WHY
                 return True
             copies = code == missing_selector.CODE and at[-1] == "spec"
             if copies and (why := labels.why_no_copy(at)):
-                self.held[code, document.place(at)[0]] = why
+                self.held[cause] = why
                 return True
             return code in HARMLESS and self.of_today
 
@@ -228,6 +239,17 @@ class _Part:
             if self._wrong(other_made) < wrong:
                 return other_made
         return made
+
+    def _may_be_mounted(self, document: Document, open_: OpenPlaces, at: Path) -> bool:
+        """Whether what no view shows may mount this volume, too."""
+        if at[-2:-1] != ("volumes",):
+            return False
+        text, region = self.template.text, self.region
+        mount = unseen_mounts.in_the_text(value_at(document.data, at))
+        return unseen_mounts.may_be_mounted(document, open_, at) or any(
+            not any(self._shows(each, *found.span()) for each in self.views)
+            for found in mount.finditer(text, region.start, region.end)
+        )
 
     def _open(self, document: Document) -> OpenPlaces:
         return OpenPlaces(document, self.template, self.masks, self.region)
@@ -274,7 +296,8 @@ class _Part:
 
     def _hold_one(self, found: Found, made: _Made, why: str) -> None:
         if found.repaired:
-            self.held.setdefault((found.finding.code, made.document.place(found.asked_at)[0]), why)
+            cause = _cause(found.finding.code, found.asked_at, made.document)
+            self.held.setdefault(cause, why)
 
     def _why_not(self, group: Group, made: _Made, open_: OpenPlaces) -> str:
         if group.refused:
@@ -410,7 +433,7 @@ class _Part:
         message = self.masks.restored(finding.message)
         status = Status.NOTICE if finding.is_remark else Status.PERSON
         fix: tuple[Replacement, ...] = ()
-        cause = (finding.code, made.document.place(found.asked_at)[0])
+        cause = _cause(finding.code, found.asked_at, made.document)
         if found.held and finding.code in HARMLESS and cause not in self.held:
             status = Status.NOTICE
             message = f"{message} (not done here, since nothing else is legacy)"
@@ -437,6 +460,20 @@ class _Part:
         message = f"{what}; the template makes a part of it, so a person must"
         place = self.source.place(start, end)
         return Located(code, message, Status.PERSON, place, self.masks.restored(at.dotted))
+
+
+def _cause(code: str, at: Path, document: Document) -> Cause:
+    """What is held together: half of it would be no pod that the API server takes.
+
+    The volumes of a pod go with their mounts and search paths, and a request with its limit.
+    """
+    together: tuple[str, ...] = ()
+    if code == driver_paths.CODE:
+        together = ("volumes", *KINDS)
+    elif code in AMOUNTS:
+        code, together = legacy_resource.CODE, SECTIONS
+    ends = [depth for depth, token in enumerate(at) if token in together]
+    return code, document.place(Path(at[: ends[-1]]) if ends else at)[0]
 
 
 def _told(found: list[Found], labels: LabelsInSight) -> Iterator[Found]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from webhook.core.modes import IGNORE
 from webhook.migration import lines, template_actions
 from webhook.migration.asking import LEFT_ALONE, with_namespaces
+from webhook.migration.judge import AMOUNTS
 from webhook.migration.mentions import holds_configuration, mentions
 from webhook.migration.parts import migrate_part
 from webhook.migration.regions import Region, manifests, split
@@ -22,14 +23,10 @@ from webhook.migration.splice import apply
 from webhook.rules import (
     affinity_annotation,
     driver_paths,
-    fractional_amount,
     init_containers_annotation,
-    legacy_resource,
     missing_toleration,
     model_label,
-    request_without_limit,
     tolerations_annotation,
-    unequal_amounts,
 )
 
 if TYPE_CHECKING:
@@ -38,11 +35,6 @@ if TYPE_CHECKING:
     from webhook.migration.results import Located, Place, Plan, Replacement
     from webhook.migration.template_actions import Template
 
-# What is said of the amounts of one container.
-AMOUNTS = frozenset(
-    rule.CODE
-    for rule in (legacy_resource, fractional_amount, request_without_limit, unequal_amounts)
-)
 # What stands by itself, so that it may be done while a person has to look at the rest of a file.
 _BY_THEMSELVES = AMOUNTS | frozenset(
     rule.CODE
