@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.admission.test_policy import SETTINGS, STRICT, USUAL, Court, asking, deployment
+from tests.admission.test_told import Desk, legacy
 from tests.hostile.wire import review
 from webhook.admission.review import HEAD_BYTES, dump, glance, parse
 from webhook.core.budget import MOST_ENTRIES, MOST_TEMPLATES
@@ -142,3 +143,56 @@ def test_who_asks_does_not_stand_in_the_way_of_a_glance(user: dict[str, Any]) ->
 )
 def test_what_no_api_server_sends_is_not_glanced_at(body: bytes) -> None:
     assert glance(body) is None
+
+
+NEVER_SAFE = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+DEEP = "DEEP"
+
+
+def nested(levels: int, *others: Any, **request: Any) -> bytes:
+    """A review of the first object, with managedFields of so many levels in each of them."""
+    for each in others:
+        each["metadata"]["managedFields"] = [{"manager": "x", "fieldsV1": DEEP}]
+    fields = b'{"f:a":' * levels + b"{}" + b"}" * levels
+    return dump(review(others[0], **request)).replace(b'"DEEP"', fields)
+
+
+@pytest.mark.parametrize("levels", [500, 900, 960, 980, 1000, 1010, 1015])
+@pytest.mark.parametrize("road", ["mutate", "guard"])
+def test_no_depth_of_managed_fields_keeps_a_pod_from_being_repaired(road: str, levels: int) -> None:
+    """They are the one place of a pod with JSON of any shape, and no rule changes them."""
+    pod = legacy()
+    pod["spec"]["containers"][0]["env"] = [NEVER_SAFE]
+    sent = parse(nested(levels, pod, namespace=STRICT))
+    answer = json.loads(getattr(Desk().decider, road)(sent))["response"]
+    assert answer["allowed"] is True
+    assert "patch" in answer
+
+
+@pytest.mark.parametrize("levels", [500, 980, 1000, 1015])
+def test_nor_a_workload(levels: int) -> None:
+    obj, request = deployment(legacy())
+    sent = parse(nested(levels, obj, namespace=USUAL, **request))
+    desk = Desk(f"{SETTINGS}\nworkloads: {{repair: true}}")
+    assert "patch" in json.loads(desk.decider.mutate(sent))["response"]
+
+
+@pytest.mark.parametrize("namespace", [STRICT, "careful"])
+@pytest.mark.parametrize("error", [RecursionError, ValueError])
+def test_a_pod_that_the_guard_cannot_make_safe_is_refused_where_it_is_in_force(
+    namespace: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise error
+
+    monkeypatch.setattr("webhook.admission.decide.flaw", fail)
+    pod = asking(0)
+    pod["spec"]["containers"][0]["env"] = [NEVER_SAFE]
+    desk = Desk()
+    answer = desk.ask("guard", pod, namespace)
+    assert "patch" not in answer
+    assert answer["allowed"] is (namespace != STRICT)
+    if namespace == STRICT:
+        assert answer["status"]["message"].startswith(UNSAFE)
+        (line,) = desk.lines()
+        assert line["level"] == ("error" if error is ValueError else "warning")

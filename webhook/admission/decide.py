@@ -134,6 +134,9 @@ class Decider:
             outcome = self._outcome(review, verdict.findings)
         else:
             outcome = self._repaired(review, pod, began, verdict, of_any_size=True)
+            if fault := outcome.fault:  # to let it in would be a way round the guard
+                error, level = fault["error"], fault["level"]
+                return self._unfinished(path, review, began, error, level=level)
         return self._answer(path, review, pod, began, outcome)
 
     def _sent_again(
@@ -210,7 +213,9 @@ class Decider:
         """Answer what cannot be read, or not in time; the review may lack its objects."""
         return self._unfinished(path, review, perf_counter(), why)
 
-    def _unfinished(self, path: str, review: Review, began: float, why: str) -> bytes:
+    def _unfinished(
+        self, path: str, review: Review, began: float, why: str, *, level: str = "info"
+    ) -> bytes:
         """Say that the object was not judged; refuse a pod that a rule in force might have denied.
 
         Else whoever may make a pod could switch the rules off by making it large.
@@ -231,7 +236,8 @@ class Decider:
             what = "unjudged" if path == VALIDATE else "unrepaired"
             warnings = [response.warning(response.US, f"this was let through {what}: {why}")]
         obj = as_map(review.request.get("object"))
-        outcome = Outcome("unfinished", warnings=warnings, denial=denial, fault={"error": why})
+        fault = {"level": level, "error": why}
+        outcome = Outcome("unfinished", warnings=warnings, denial=denial, fault=fault)
         return self._answer(path, review, obj, began, outcome)
 
     def _context(self, namespace: str) -> Context:
@@ -264,7 +270,7 @@ class Decider:
         if not verdict.patch:
             return outcome
         noted = self._annotated(review, pod, verdict)
-        patch, fault, level = _tried(review, pod, noted, of_any_size=of_any_size)
+        patch, fault, level = _tried(review, noted, of_any_size=of_any_size)
         if fault:
             text = f"this was let through unrepaired: {fault}; repair its manifest"
             told = {"level": level, "error": fault}
@@ -406,13 +412,15 @@ def _word(findings: Sequence[Finding]) -> str:
     return "audited" if all(found.mode is Mode.AUDIT for found in findings) else "reported"
 
 
-def _tried(
-    review: Review, pod: dict[str, Any], verdict: Verdict, *, of_any_size: bool
-) -> tuple[bytes, str, str]:
-    """The patch in bytes; why it must not be sent, if so, and how bad that is."""
+def _tried(review: Review, verdict: Verdict, *, of_any_size: bool) -> tuple[bytes, str, str]:
+    """The patch in bytes; why it must not be sent, if so, and how bad that is.
+
+    It is for the object of the request, which the rules have edited in place.
+    """
+    edited = review.request["object"]
     try:
         patch = dump(verdict.patch)
-        return patch, flaw(review, patch, pod, of_any_size=of_any_size), "warning"
+        return patch, flaw(review, patch, edited, of_any_size=of_any_size), "warning"
     except RecursionError:
         return b"", "it is nested too deeply", "warning"
     except Exception as error:  # noqa: BLE001  # a patch that fails its test is not sent

@@ -37,9 +37,18 @@ def flaw(review: Review, patch: bytes, edited: dict[str, Any], *, of_any_size: b
                 return f"pod and patch would be {size // 1000} KB"
     fresh = review.fresh_object()
     apply(load(patch), fresh)
-    if fresh != edited:
+    if _compared(fresh) != _compared(edited):
         raise ValueError("the patch does not make the pod that was meant")
     return ""
+
+
+def _compared(obj: dict[str, Any]) -> dict[str, Any]:
+    """All but managedFields: no rule changes them, and they may be too deep to be compared."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return obj
+    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return {**obj, "metadata": kept}
 
 
 def apply(patch: list[dict[str, Any]], obj: Any) -> None:
