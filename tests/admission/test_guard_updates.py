@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 from typing import Any
 
+import jsonpatch
 import pytest
 
 from tests.admission.test_policy import STRICT, asking
-from tests.admission.test_told import Desk
+from tests.admission.test_told import SETTINGS, Desk
 from tests.hostile.wire import review
 from webhook.admission.review import dump, parse
 
@@ -67,3 +69,59 @@ def test_an_update_that_comes_too_late_to_be_judged_is_never_refused() -> None:
     sent = review(pod(ALL), namespace=STRICT, operation="UPDATE", oldObject=pod(VOID))
     answer = json.loads(Desk().decider.late("/guard", "too late", parse(dump(sent))))["response"]
     assert answer["allowed"] is True
+
+
+EXEMPTING = f"{SETTINGS}\nguard: {{exempt: [{{labels: {{app: dcgm}}}}]}}"
+BY_MAP = {"name": VARIABLE, "valueFrom": {"configMapKeyRef": {"name": "x", "key": "y"}}}
+FRACTION: dict[str, Any] = {"annotations": {"gpu-fraction": "0.5"}}
+
+
+def debugged(road: str, stored: Any, env: Any = ALL, **sent: Any) -> tuple[dict[str, Any], Any]:
+    """The answer to who adds an ephemeral container, and sends these fields with it."""
+    pod = copy.deepcopy(stored)
+    pod["metadata"] |= sent.pop("metadata", {})
+    pod["spec"] |= sent | {"ephemeralContainers": [{"name": "d", "image": "i", "env": [HOME, env]}]}
+    more = {"operation": "UPDATE", "subResource": "ephemeralcontainers", "oldObject": stored}
+    answer = Desk(EXEMPTING).ask(road, copy.deepcopy(pod), STRICT, **more)
+    if "patch" in answer:
+        pod = jsonpatch.apply_patch(pod, base64.b64decode(answer["patch"]))
+    return answer, pod
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"os": {"name": "windows"}}, id="that the pod is for Windows"),
+        pytest.param(
+            {"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}},
+            id="that it is a mirror pod",
+        ),
+        pytest.param(
+            {"metadata": FRACTION, "schedulerName": "kai-scheduler", "env": BY_MAP},
+            id="that it has a part of a GPU",
+        ),
+        pytest.param({"metadata": {"labels": {"app": "dcgm"}}}, id="the label of an exempt pod"),
+        pytest.param({"containers": []}, id="no containers"),
+    ],
+)
+def test_of_an_update_of_ephemeral_containers_nothing_else_is_believed(sent: Any) -> None:
+    """The API server drops the rest of what is sent, but after it has asked."""
+    stored = asking(0)
+    answer, pod = debugged("guard", stored, **sent)
+    assert answer["allowed"] is True
+    assert pod["spec"]["ephemeralContainers"][0]["env"] == [HOME, VOID]
+    answer, _ = debugged("refuse", stored, **sent)
+    assert answer["allowed"] is False
+
+
+def test_what_is_stored_is_believed() -> None:
+    windows = asking(0)
+    windows["spec"]["os"] = {"name": "windows"}
+    in_part = asking(0, **FRACTION)
+    in_part["spec"]["schedulerName"] = "kai-scheduler"
+    for stored, env in ((windows, ALL), (in_part, BY_MAP)):
+        answer, _ = debugged("guard", stored, env=env)
+        assert "patch" not in answer
+        answer, _ = debugged("refuse", stored, env=env)
+        assert answer["allowed"] is True

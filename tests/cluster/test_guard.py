@@ -531,6 +531,48 @@ def test_kubectl_debug_gets_void_and_nothing_else_of_the_pod_changes(
     assert all(path.startswith("/spec/ephemeralContainers/0/env") for path in touched), touched
 
 
+FROM_MAP = {"name": VARIABLE, "valueFrom": {"configMapKeyRef": {"name": "x", "key": "y"}}}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec", "seeing"),
+    [
+        pytest.param({}, {"os": {"name": "windows"}}, ALL, id="for Windows"),
+        pytest.param({"kubernetes.io/config.mirror": "x"}, {}, ALL, id="a mirror pod"),
+        pytest.param(
+            {"gpu-fraction": "0.5"},
+            {"schedulerName": "kai-scheduler", "nodeName": None},
+            FROM_MAP,
+            id="a part of a GPU",
+        ),
+    ],
+)
+def test_what_is_sent_with_an_ephemeral_container_is_not_believed(
+    metadata: Json,
+    spec: Json,
+    seeing: Json,
+    cluster: ControlPlane,
+    team: Callable[..., str],
+    guard: Recorder,
+) -> None:
+    """The API server drops it, after it has asked."""
+    namespace = team("enforce")
+    cluster.client.create(named(pod(container()), "debugged"), namespace)
+    sent = cluster.client.get("Pod", "debugged", namespace)
+    sent["metadata"].setdefault("annotations", {}).update(metadata)
+    del sent["metadata"]["resourceVersion"]
+    debugger = {"name": "d", "image": "nvidia/cuda:12", "env": [seeing]}
+    debugger |= {"terminationMessagePolicy": "File"}
+    sent["spec"] |= spec | {"ephemeralContainers": [debugger]}
+
+    path = f"api/v1/namespaces/{namespace}/pods/debugged/ephemeralcontainers"
+    cluster.client.demand("PUT", path, sent)
+
+    assert debuggers(cluster, namespace, "debugged") == [("d", [VOID])]
+    _, *updates = guard.calls(namespace, "debugged")
+    assert {each.request["subResource"] for each in updates} == {"ephemeralcontainers"}
+
+
 @pytest.mark.parametrize("way", [(), ("--server-side",)], ids=["client-side", "server-side"])
 def test_the_same_pod_can_be_applied_again(
     way: tuple[str, ...], cluster: ControlPlane, team: Callable[..., str], guard: Recorder

@@ -63,11 +63,29 @@ def test_its_conditions_are_those_that_speak_of_no_gpu() -> None:
     speak = ("concerns-gpus", "is-new-or-brings-legacy-words")
     general = [each for each in match_conditions(Settings()) if each["name"] not in speak]
     *guard, of_updates = entry("guard")["matchConditions"]
-    assert guard == entry("guard-refuse")["matchConditions"] == general
+    assert guard == entry("guard-refuse")["matchConditions"]
+    assert [(each["name"], asked(each).replace("pod.", "object.")) for each in guard] == [
+        (each["name"], asked(each)) for each in general
+    ]
     assert len(general) == 2
     assert of_updates["name"] == "is-new-or-changes-containers"
     # Where a later part fails, the API server does not call us: of a new pod none is asked.
     assert of_updates["expression"].startswith('request.operation == "CREATE" ||')
+
+
+def asked(condition: dict[str, str]) -> str:
+    """What it asks of the pod; of one that is stored, it asks that one."""
+    expression = " ".join(condition["expression"].split())
+    start = '[request.operation == "CREATE" ? object : oldObject].all(pod, '
+    return expression.removeprefix(start).removesuffix(")") if start in expression else expression
+
+
+def test_nothing_that_comes_with_an_ephemeral_container_keeps_a_pod_from_it() -> None:
+    """The API server drops it, but only after it has asked the conditions."""
+    for name in ("guard", "guard-refuse"):
+        for each in entry(name)["matchConditions"][:2]:
+            assert "[request.operation == " in each["expression"]
+            assert "(object." not in each["expression"]
 
 
 def test_the_refusing_half_is_another_component_and_sees_the_same_requests() -> None:

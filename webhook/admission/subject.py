@@ -9,7 +9,8 @@ from webhook.core.pod import as_items, as_map, controller_of, is_for_windows
 
 _MIRROR = "kubernetes.io/config.mirror"
 _NODES = "system:nodes"  # the group of all kubelets
-_EPHEMERAL = "ephemeralcontainers"  # the subresource that `kubectl debug` updates
+_DEBUGGING = "ephemeralcontainers"  # the subresource that `kubectl debug` updates
+_EPHEMERALS = "ephemeralContainers"  # the field that it changes
 
 
 def pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
@@ -48,10 +49,19 @@ def updated_pod_of(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, A
 
 
 def debugged_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
-    """The pod that gets ephemeral containers, or None if it is another request."""
-    if request.get("operation") != "UPDATE" or request.get("subResource") != _EPHEMERAL:
+    """The pod that gets ephemeral containers, or None if it is another request.
+
+    It is the one that is stored, with the ephemeral containers that are sent. The API server drops
+    all else that was sent with them (dropNonEphemeralContainerUpdates), but after it has asked.
+    """
+    if request.get("operation") != "UPDATE" or request.get("subResource") != _DEBUGGING:
         return None
-    return _for_linux(_pod(request)) if _is_about_a_pod(request) else None
+    sent = _pod(request) if _is_about_a_pod(request) else None
+    stored = as_map(request.get("oldObject"))
+    if sent is None or not isinstance(stored.get("spec"), dict):
+        return _for_linux(sent)
+    added = {_EPHEMERALS: sent["spec"].get(_EPHEMERALS)}
+    return _for_linux({**stored, "spec": {**stored["spec"], **added}})
 
 
 def added_to(request: dict[str, Any]) -> frozenset[str]:
@@ -61,7 +71,7 @@ def added_to(request: dict[str, Any]) -> frozenset[str]:
 
 
 def _ephemeral(pod: object) -> set[str]:
-    containers = as_map(as_map(pod).get("spec")).get("ephemeralContainers")
+    containers = as_map(as_map(pod).get("spec")).get(_EPHEMERALS)
     return {str(each.get("name")) for _, each in as_items(containers)}
 
 
