@@ -52,7 +52,7 @@ class Judged(NamedTuple):
 
 def judge(path: str, asked: Plan) -> Judged:
     """Read one file, `-` for stdin, and ask the rules."""
-    from webhook.migration import reading
+    from webhook.migration import overlays, reading
     from webhook.migration.migrate import migrate_text
     from webhook.migration.source import Source
 
@@ -66,8 +66,11 @@ def judge(path: str, asked: Plan) -> Judged:
     except InputError as error:
         return Judged(FileResult(name, error=str(error).removeprefix(f"{name}: ")))
     try:
-        plan = asked if path == STDIN else _with_kustomization(path, asked)
-        return Judged(_whole(migrate_text(source, plan), source), source)
+        if stdin:
+            result = migrate_text(source, asked)
+        else:
+            result = overlays.migrated(path, source, _with_kustomization(path, asked))
+        return Judged(_whole(result, source), source)
     except Exception as error:  # noqa: BLE001  # one file that we fail on must not stop the others
         what = f"{type(error).__name__}: {error}"
         return Judged(FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})"))

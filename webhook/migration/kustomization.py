@@ -57,7 +57,7 @@ def opted_out(file: str) -> OptedOut:
         name = next((each for each in NAMES if Path(above, each).is_file()), "")
         if name:
             with suppress(InputError):  # it is said where the kustomization itself is looked at
-                said = _read(str(above / name))
+                said = read(str(above / name))
                 names = {os.path.normpath(above / each) for each in (name, *_named(said))}
                 if here in names:
                     return _opted_out(said, filter(os.path.isfile, sorted(names)))
@@ -69,7 +69,7 @@ def opted_out(file: str) -> OptedOut:
 
 def opted_out_by(folder: str) -> OptedOut:
     """What the kustomization in this folder leaves alone in all that it is built on."""
-    return _opted_out(_read(_file_of(folder)), parts(folder).files)
+    return _opted_out(read(_file_of(folder)), parts(folder).files)
 
 
 def _opted_out(kustomization: dict[str, Any], files: Iterable[str]) -> OptedOut:
@@ -99,7 +99,7 @@ def _visit(folder: str, found: Parts, seen: set[str]) -> None:
     seen.add(real)
     file = _file_of(folder)
     found.files.append(file)
-    for name in _named(_read(file)):
+    for name in _named(read(file)):
         if _REMOTE.match(name):
             found.missing.append((file, f"{name} is not on this machine"))
             continue
@@ -123,7 +123,8 @@ def _file_of(folder: str) -> str:
     raise InputError(f"{folder}: holds no kustomization.yaml")
 
 
-def _read(file: str) -> dict[str, Any]:
+def read(file: str) -> dict[str, Any]:
+    """What a file of a kustomization says."""
     try:
         with Path(file).open("rb") as opened:
             text = opened.read(_LARGEST + 1)

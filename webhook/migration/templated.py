@@ -147,7 +147,7 @@ def stable(source: Source, plan: Plan, road: Callable[[Source, Plan], FileResult
         new_text = last.new_text
         last = road(Source.of_text(source.path, new_text, source.kind), plan)
         done |= {each.code for each in last.located if each.fix}
-    located = (_undone(each, _AGAIN) if each.fix else each for each in first.located)
+    located = (undone(each, _AGAIN) if each.fix else each for each in first.located)
     return replace(first, new_text=None, located=tuple(located))
 
 
@@ -156,7 +156,7 @@ _NOT_DONE = " (not done here, since "
 _AGAIN = "a second run would change it again)"
 
 
-def _undone(located: Located, why: str) -> Located:
+def undone(located: Located, why: str) -> Located:
     message = f"{located.message}{_NOT_DONE}{why}"
     return replace(located, status=Status.PERSON, message=message, fix=())
 

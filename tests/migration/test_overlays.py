@@ -1,0 +1,159 @@
+"""Driver volumes that a patch of a kustomization names stay in what is patched."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from webhook.cli.judging import judge
+from webhook.migration.results import Plan, Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from webhook.migration.results import FileResult
+
+BASE = textwrap.dedent("""\
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: d}
+    spec:
+      selector: {matchLabels: {app: d}}
+      template:
+        metadata: {labels: {app: d}}
+        spec:
+          containers:
+          - name: c
+            image: x
+            env:
+            - {name: LD_LIBRARY_PATH, value: "/lib:/opt/driver"}
+            volumeMounts:
+            - {name: nv, mountPath: /opt/driver}
+          volumes:
+          - name: nv
+            hostPath: {path: /usr/lib/nvidia-375}
+    """)
+MOUNTS = textwrap.dedent("""\
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: d}
+    spec:
+      template:
+        spec:
+          containers:
+          - name: s
+            image: y
+            volumeMounts:
+            - {name: nv, mountPath: /opt/driver}
+    """)
+AT = "/spec/template/spec"
+BASE_OF = {"base/d.yaml": BASE, "base/kustomization.yaml": "resources: [d.yaml]\n"}
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    (folder / ".git").mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def looked_at(folder: Path, name: str = "base/d.yaml") -> FileResult:
+    return judge(str(folder / name), Plan()).result
+
+
+def overlay(patches: str, **more: str) -> dict[str, str]:
+    files = {f"overlays/a/{name}.yaml": text for name, text in more.items()}
+    return {"overlays/a/kustomization.yaml": f"resources: [../../base]\n{patches}\n", **files}
+
+
+NAMED = {
+    "a strategic patch in a file": overlay("patches: [{path: p.yaml}]", p=MOUNTS),
+    "a strategic patch of old": overlay("patchesStrategicMerge: [p.yaml]", p=MOUNTS),
+    "a patch that is written out": overlay(
+        "patches:\n- patch: |-\n" + textwrap.indent(MOUNTS, "    ")
+    ),
+    "an operation that adds a mount": overlay(
+        "patchesJson6902:\n- {path: p.yaml, target: {version: v1, kind: Deployment, name: d}}",
+        p=f"- op: add\n  path: {AT}/containers/0/volumeMounts/-\n"
+        "  value: {name: nv, mountPath: /x}\n",
+    ),
+    "an operation that adds a container": overlay(
+        "patches: [{path: p.yaml, target: {kind: Deployment}}]",
+        p=f"- op: add\n  path: {AT}/containers/-\n  value:\n    name: s\n    image: y\n"
+        "    volumeMounts: [{name: nv, mountPath: /x}]\n",
+    ),
+    "an operation that counts the volumes": overlay(
+        "patches: [{path: p.yaml, target: {kind: Deployment}}]",
+        p=f"- op: replace\n  path: {AT}/volumes/0/hostPath/path\n  value: /opt\n",
+    ),
+    "a patch of the volume itself": overlay(
+        "patches: [{path: p.yaml}]",
+        p=MOUNTS.split("containers")[0] + "volumes:\n      - {name: nv, hostPath: {path: /opt}}\n",
+    ),
+    "an overlay of the overlay": {
+        **overlay(""),
+        "overlays/b/kustomization.yaml": "bases: [../a]\npatches: [{path: p.yaml}]\n",
+        "overlays/b/p.yaml": MOUNTS,
+    },
+    "a component of the overlay": {
+        **overlay("components: [../../part]"),
+        "part/kustomization.yaml": "kind: Component\npatches: [{path: p.yaml}]\n",
+        "part/p.yaml": MOUNTS,
+    },
+    "a patch of the base itself": {
+        "base/kustomization.yaml": "resources: [d.yaml]\npatches: [{path: p.yaml}]\n",
+        "base/p.yaml": MOUNTS,
+    },
+}
+
+
+@pytest.mark.parametrize("files", NAMED.values(), ids=NAMED)
+def test_a_volume_that_a_patch_names_stays(files: dict[str, str], tmp_path: Path) -> None:
+    result = looked_at(written(tmp_path / "it", {**BASE_OF, **files}))
+    assert result.new_text is None
+    said = [each for each in result.located if each.code == "GPU109"]
+    assert {each.status for each in said} == {Status.PERSON}
+    assert all("may mount it, too" in each.message for each in said)
+    assert len(said) == 2  # the search path stays with its mount
+
+
+NOT_NAMED = {
+    "no kustomization": {"base/kustomization.yaml": ""},
+    "no patch": overlay("namePrefix: a-"),
+    "a patch of another volume": overlay(
+        "patches: [{path: p.yaml}]", p=MOUNTS.replace("nv", "data")
+    ),
+    "a patch of another base": {
+        **overlay("patches: [{path: p.yaml}]", p=MOUNTS),
+        "overlays/a/kustomization.yaml": "patches: [{path: p.yaml}]\n",
+    },
+    "an overlay that is no YAML": overlay("patches: ["),
+}
+
+
+@pytest.mark.parametrize("files", NOT_NAMED.values(), ids=NOT_NAMED)
+def test_a_volume_that_no_patch_names_goes(files: dict[str, str], tmp_path: Path) -> None:
+    result = looked_at(written(tmp_path / "it", {**BASE_OF, **files}))
+    assert result.new_text is not None
+    assert "nvidia-375" not in result.new_text
+    assert "/opt/driver" not in result.new_text
+
+
+def test_a_patch_with_an_image_keeps_the_volume_that_its_base_may_mount(tmp_path: Path) -> None:
+    files = {**BASE_OF, **overlay("patches: [{path: p.yaml}]", p=BASE)}
+    result = looked_at(written(tmp_path / "it", files), "overlays/a/p.yaml")
+    assert result.new_text is None
+    assert any("this is a patch" in each.message for each in result.located)
+
+
+def test_without_a_repository_an_overlay_beside_the_base_counts(tmp_path: Path) -> None:
+    files = {
+        **BASE_OF,
+        "over/kustomization.yaml": "resources: [../base]\npatches: [{path: p.yaml}]",
+    }
+    folder = written(tmp_path / "it", {**files, "over/p.yaml": MOUNTS})
+    (folder / ".git").rmdir()
+    assert looked_at(folder).new_text is None
