@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.cli.main import main
 from webhook.migration import kustomize
 from webhook.migration.migrate import migrate_text
 from webhook.migration.results import Plan, Status
@@ -201,3 +202,83 @@ def test_whatever_text_comes(pieces: list[str]) -> None:
             again = Source.of_text("kustomization.yaml", result.new_text)
             assert road(again, Plan()).new_text is None
             assert len(result.new_text.splitlines()) == len(text.splitlines())
+
+
+_CRITICAL = 'scheduler.alpha.kubernetes.io/critical-pod: ""'
+WHOLE_CONTAINERS = {
+    "an annotation": f"""\
+  template:
+    metadata:
+      annotations: {{{_CRITICAL}}}
+""",
+    "an annotation and a container": f"""\
+  template:
+    metadata:
+      annotations: {{{_CRITICAL}}}
+    spec:
+      containers: [{{name: side, image: y}}]
+""",
+    "labels of its own": f"""\
+  template:
+    metadata:
+      labels: {{team: ml}}
+      annotations: {{{_CRITICAL}}}
+    spec:
+      containers: [{{name: side, image: y}}]
+""",
+    "a legacy name": """\
+  template:
+    spec:
+      containers:
+      - name: side
+        image: y
+        resources: {limits: {alpha.kubernetes.io/nvidia-gpu: 1}}
+""",
+    "a driver's path": """\
+  template:
+    spec:
+      containers: [{name: c, image: y, volumeMounts: [{name: n, mountPath: /usr/nvidia}]}]
+      volumes: [{name: n, hostPath: {path: /usr/lib/nvidia-384}}]
+""",
+}
+NAMING = {
+    "patches": "patches: [{path: ./p.yaml}]\n",
+    "patchesStrategicMerge": "patchesStrategicMerge: [p.yaml]\n",
+    "patchesJson6902": "patchesJson6902: [{path: p.yaml}]\n",
+    "a component": "kind: Component\npatches: [{path: p.yaml, target: {kind: Deployment}}]\n",
+}
+
+
+@pytest.mark.parametrize("naming", NAMING.values(), ids=NAMING)
+@pytest.mark.parametrize("version", ["apps/v1", "extensions/v1beta1"])
+@pytest.mark.parametrize("spec", WHOLE_CONTAINERS.values(), ids=WHOLE_CONTAINERS)
+def test_a_patch_that_a_kustomization_names_is_no_whole_object(
+    naming: str, version: str, spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    patch = f"apiVersion: {version}\nkind: Deployment\nmetadata: {{name: d}}\nspec:\n{spec}"
+    (tmp_path / "kustomization.yaml").write_text(f"resources: [../base]\n{naming}")
+    (tmp_path / "p.yaml").write_text(patch)
+
+    main(["scan", "-f", str(tmp_path / "p.yaml")])
+    said = capsys.readouterr().out
+    main(["migrate", "--write", "-f", str(tmp_path / "p.yaml")])
+
+    assert "GPU" in said
+    assert not {"GPU121", "GPU122", "GPU135", "GPU201"} & set(said.split())
+    written = (tmp_path / "p.yaml").read_text()
+    assert "selector" not in written
+    assert "tolerations" not in written
+    assert "strategy" not in written
+
+
+def test_a_resource_of_a_kustomization_is_a_whole_object(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = WHOLE_CONTAINERS["labels of its own"]
+    obj = f"apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: d}}\nspec:\n{spec}"
+    (tmp_path / "kustomization.yaml").write_text("resources: [p.yaml]\n")
+    (tmp_path / "p.yaml").write_text(obj)
+
+    main(["scan", "-f", str(tmp_path)])
+
+    assert "GPU121" in capsys.readouterr().out

@@ -180,3 +180,14 @@ def test_no_selector_is_allowed_in_a_cron_job(kind: str) -> None:
 
 def test_a_version_that_the_target_serves_stays_as_it_is() -> None:
     assert found(rule, workload(EXTENSIONS, "Deployment"), replace(ROAD_2, target=(1, 14))) == []
+
+
+@pytest.mark.parametrize("made", [{}, template(labels=None), {"metadata": {"annotations": {}}}])
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"])
+def test_what_has_neither_labels_nor_a_selector_may_be_a_patch(kind: str, made: Any) -> None:
+    obj = workload("apps/v1", kind)
+    obj["spec"] = {"template": made}
+
+    assert not said(rule, obj)
+    obj["apiVersion"] = EXTENSIONS if kind != "StatefulSet" else "apps/v1beta1"
+    assert said(rule, obj) == [("spec.template", "reported")]

@@ -77,13 +77,19 @@ def judge(path: str, asked: Plan) -> Judged:
 
 
 def _with_kustomization(path: str, asked: Plan) -> Plan:
-    """The plan with what the file's kustomization leaves alone, unless -k names another."""
+    """The plan with what the file's kustomization says of it; with -k, another one opts out."""
     from webhook.migration import kustomization
     from webhook.migration.results import OptedOut
 
+    opted_out, is_patch = kustomization.known_of(path)
     if asked.opted_out != OptedOut():
-        return asked
-    return replace(asked, opted_out=kustomization.opted_out(path))
+        opted_out = asked.opted_out
+    ignored = tuple(asked.ignored)
+    if is_patch:
+        from webhook.migration.kustomize import OF_WHOLE_OBJECTS
+
+        ignored += OF_WHOLE_OBJECTS
+    return replace(asked, opted_out=opted_out, ignored=ignored)
 
 
 def _whole(result: FileResult, source: Source) -> FileResult:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")  # in kustomize's order
 _FOLDERS = ("resources", "bases", "components")  # files or folders; bases are of before 2.1
-_FILES = ("patchesStrategicMerge", "crds", "configurations", "generators", "transformers")
+_MERGED = "patchesStrategicMerge"
+_FILES = (_MERGED, "crds", "configurations", "generators", "transformers")
 _WITH_PATH = ("patches", "patchesJson6902", "replacements")
 # A URL, user@host:path, or host/path?ref=: not on this machine.
 _REMOTE = re.compile(
@@ -50,8 +51,11 @@ def parts(folder: str) -> Parts:
     return found
 
 
-def opted_out(file: str) -> OptedOut:
-    """What the kustomization that names this file, in its folder or above, leaves alone with it."""
+def known_of(file: str) -> tuple[OptedOut, bool]:
+    """What the kustomization that names this file, in its folder or above, says of it.
+
+    What it leaves alone with the file, and whether the file is one of its patches.
+    """
     here = os.path.abspath(file)  # noqa: PTH100  # a link is named as it is
     for above in Path(here).parents:
         name = next((each for each in NAMES if Path(above, each).is_file()), "")
@@ -60,11 +64,13 @@ def opted_out(file: str) -> OptedOut:
                 said = read(str(above / name))
                 names = {os.path.normpath(above / each) for each in (name, *_named(said))}
                 if here in names:
-                    return _opted_out(said, filter(os.path.isfile, sorted(names)))
+                    patches = {os.path.normpath(above / each) for each in _patches(said)}
+                    out = _opted_out(said, filter(os.path.isfile, sorted(names)))
+                    return out, here in patches
             break
         if Path(above, ".git").exists():
             break
-    return OptedOut()
+    return OptedOut(), False
 
 
 def opted_out_by(folder: str) -> OptedOut:
@@ -152,6 +158,15 @@ def _named(kustomization: dict[str, Any]) -> Iterator[str]:
     yield from _texts(as_map(kustomization.get("openapi")).get("path"))
     for _, chart in as_items(kustomization.get("helmCharts")):
         yield from _texts(chart.get("valuesFile"), *(chart.get("additionalValuesFiles") or ()))
+
+
+def _patches(kustomization: dict[str, Any]) -> Iterator[str]:
+    """The files of it that hold no whole objects."""
+    listed = kustomization.get(_MERGED)
+    yield from _texts(*(listed if isinstance(listed, list) else ()))
+    for member in ("patches", "patchesJson6902"):
+        for _, each in as_items(kustomization.get(member)):
+            yield from _texts(each.get("path"))
 
 
 def _texts(*values: object) -> Iterator[str]:

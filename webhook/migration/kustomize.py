@@ -37,7 +37,16 @@ from webhook.migration.regions import Region
 from webhook.migration.results import FileResult, Located, Skipped, Status
 from webhook.migration.splice import RefusedError, apply, splice
 from webhook.migration.yaml_words import is_same
-from webhook.rules import dead_api_version, kind_case, legacy_resource, removed_api
+from webhook.rules import (
+    changed_default,
+    dead_api_version,
+    kind_case,
+    legacy_resource,
+    missing_selector,
+    missing_toleration,
+    removed_api,
+    unfinished_object,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,6 +65,12 @@ _OPERATION = re.compile(r"\bop[\"']?[ \t]*:")
 _PATCHES = ("patches", "patchesJson6902", "patchesStrategicMerge")
 _WITH_TARGETS = ("patches", "patchesJson6902")
 _ANNOTATIONS = "commonAnnotations"
+# What a patch does not say, the object that it patches may: its selector, labels, strategy and
+# name, and its tolerations, whose list that of a patch would take the place of.
+OF_WHOLE_OBJECTS = (
+    *(changed_default.CODE, missing_selector.CODE, missing_toleration.CODE),
+    unfinished_object.CODE,
+)
 
 
 def files_of(directory: str) -> Iterator[str]:

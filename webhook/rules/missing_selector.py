@@ -8,7 +8,8 @@ Does: writes the selector that was the default, the template's labels; writes `m
 a selector in the style of a ReplicationController; removes `autoSelector`, and the selector of a
 Job that does not say `manualSelector`, with the `controller-uid` of the cluster that an exported
 Job comes from. In a CronJob no selector is allowed at all. Where the template has no labels, or a
-selector does not match them, no release would have taken the object: only reported.
+selector does not match them, no release would have taken the object: only reported. What is of
+`apps/v1` and has neither may well be a patch, of which nothing is said.
 
 Safety: safe.
 """
@@ -47,13 +48,18 @@ def check(obj: Raw, cx: Context) -> Iterator[Finding]:
     if obj.get("apiVersion") not in _TODAY and workload_successor(obj, cx.target) is None:
         return
     spec, kind = as_map(obj.get("spec")), obj.get("kind")
-    if kind in _APPS:
+    if kind in _APPS and not _may_be_patch(obj, spec):
         yield from _controller(spec)
     elif kind == "Job":
         yield from _job(_SPEC, spec, may_select=spec.get("manualSelector") is True)
     elif kind in _CRON_JOBS:
         job = as_map(as_map(spec.get("jobTemplate")).get("spec"))
         yield from _job(_JOB_SPEC, job, may_select=False)
+
+
+def _may_be_patch(obj: Raw, spec: Raw) -> bool:
+    """Whether it says nothing of its labels: no API server took that as an object of apps/v1."""
+    return obj.get("apiVersion") in _TODAY and not _labels(spec) and not spec.get("selector")
 
 
 def _controller(spec: Raw) -> Iterator[Finding]:
