@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.test_scan import LEGACY
 from webhook import __version__
 from webhook.rules import ALL
 
@@ -35,6 +36,56 @@ def test_a_reader_that_stops_early_is_no_error() -> None:
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
 
     assert (done.stdout.count("\n"), done.stderr) == (1, "")
+
+
+FULL = Path("/dev/full")
+_NO_SPACE = "gpu-webhook: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="only Linux has a disk that is always full")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "scan pod.yaml",
+        "scan -o json pod.yaml",
+        "migrate pod.yaml",
+        "review -f pod.yaml",
+        "review -o yaml -f pod.yaml",
+        "explain",
+        "explain GPU101",
+        "config show",
+        "config show -o json",
+        "config schema",
+        "completion bash",
+    ],
+)
+def test_a_full_disk_is_told_in_one_line(words: str, tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(LEGACY)
+    done, err = on_a_full_disk(words, tmp_path)
+    assert done == 1
+    assert err.splitlines(keepends=True)[-1] == _NO_SPACE
+    assert "Traceback" not in err
+    assert "Exception ignored" not in err
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="only Linux has a disk that is always full")
+@pytest.mark.parametrize("more", ["", "-o json", "--output-file json=/dev/full"])
+def test_what_is_written_is_told_though_the_report_cannot_be(more: str, tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(LEGACY)
+    done, err = on_a_full_disk(f"migrate -w {more} pod.yaml", tmp_path)
+    assert done == 1
+    assert err.startswith("gpu-webhook: pod.yaml is written\ngpu-webhook: ")
+    assert "Traceback" not in err
+    assert "alpha.kubernetes.io" not in (tmp_path / "pod.yaml").read_text()
+
+
+def on_a_full_disk(words: str, folder: Path) -> tuple[int, str]:
+    with FULL.open("w") as full:
+        command = [str(Path(sys.executable).with_name("gpu-webhook")), *words.split()]
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=folder
+        )
+    return done.returncode, done.stderr
 
 
 def test_version(gpu_webhook: Command) -> None:

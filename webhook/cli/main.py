@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from importlib import import_module
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 FINE, ERROR = 0, 1
 _INTERRUPTED = 130
 _OUR_BUG = 70
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 _EPILOG = """\
 Each flag has an environment variable: --bind has GPU_WEBHOOK_BIND.
@@ -277,12 +279,23 @@ def main(argv: Sequence[str] | None = None, program: str = "gpu-webhook") -> int
         print(f"gpu-webhook: {error}", file=sys.stderr)  # noqa: T201
         return ERROR
     except BrokenPipeError:  # the reader, as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_no_more()
         return FINE
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _print_no_more()
+        print(f"gpu-webhook: the output cannot be written: {error.strerror}", file=sys.stderr)  # noqa: T201
+        return ERROR
     except KeyboardInterrupt:
         return _INTERRUPTED
     else:
         return code
+
+
+def _print_no_more() -> None:
+    """What is still in the buffer would fail once more when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -33,8 +33,14 @@ def run(args: argparse.Namespace) -> int:
         return _filter(args, asked)
     with progress() as tell:
         found = on_files.report(_migrated(args, asked, tell, seen), seen)
-    on_files.write_outputs(args, found)
-    _tell(args, found, seen)
+    try:
+        on_files.write_outputs(args, found)
+        _tell(args, found, seen)
+        sys.stdout.flush()
+    except (InputError, OSError) as error:
+        if args.write and not isinstance(error, BrokenPipeError):
+            _say_written(found)
+        raise
     on_files.warn_of_the_rest(args, found)
     return on_files.exit_code(args, found)
 
@@ -61,6 +67,13 @@ def _written(result: FileResult, source: Source) -> FileResult:
     if said:
         print(f"gpu-webhook: {result.path} {said}", file=sys.stderr)  # noqa: T201
     return on_files.done(result)
+
+
+def _say_written(found: Report) -> None:
+    """On stderr, what was done although no report of it could be written."""
+    for each in found.results:
+        if each.new_text is not None and not each.error:
+            print(f"gpu-webhook: {each.path} is written", file=sys.stderr)  # noqa: T201
 
 
 def _tell(args: argparse.Namespace, found: Report, seen: on_files.Seen) -> None:
