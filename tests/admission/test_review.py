@@ -82,6 +82,7 @@ value = load(text)
 print(resident("VmHWM") - before, memory_of(text))
 """
 LONG = b"1234567890123456789012"
+WIDE = "\U0001f600".encode()
 
 
 def many(unit: bytes, size: int = 4 * MIB) -> bytes:
@@ -102,6 +103,21 @@ def many(unit: bytes, size: int = 4 * MIB) -> bytes:
     + [
         pytest.param(b'["%b"]' % (b"a" * 8 * MIB), id="a long text"),
         pytest.param(b'["\\ud83d\\ude00%b"]' % (b"a" * 8 * MIB), id="a long wide text"),
+    ]
+    + [
+        pytest.param(b'[%b,"%b"]' % (LONG, text), id=f"read slowly: {name}")
+        for name, text in {
+            "a long text": b"a" * 8 * MIB,
+            "a long text with escapes": b"aa\\n" * 2 * MIB,
+            "a long wide text": b"a" * 8 * MIB + WIDE,
+            "a long wide text with escapes": WIDE + b"aa\\n" * 2 * MIB,
+            "a long text that is wide in the end": b"aa\\n" * 2 * MIB + WIDE,
+            "a long text that an escape makes wide": b"a" * 8 * MIB + b"\\ud83d\\ude00",
+            "a wide escape before escapes": b"\\ud83d\\ude00" + b"aa\\n" * 2 * MIB,
+        }.items()
+    ]
+    + [
+        pytest.param(b'["\\ud800%b%b"]' % (WIDE, b"a" * 8 * MIB), id="a lone surrogate"),
         pytest.param(b"{%b}" % b",".join(b'"%x":1.5' % n for n in range(300_000)), id="keys"),
     ],
 )

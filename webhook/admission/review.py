@@ -111,6 +111,8 @@ def memory_of(text: bytes) -> int:
     """How many bytes parsing this text takes at most, whatever is in it: some ms for a MiB."""
     is_narrow = text.isascii() and b"\\u" not in text
     size = len(text) * (2 if is_narrow else 5)  # one wide character makes all of its text wide
+    if _may_be_read_slowly(text):  # then a copy of all characters stands beside the values
+        size += len(text) * (2 if text.isascii() else 5)
     return size + sum(text.count(mark) * each for mark, each in _BYTES_OF.items())
 
 
@@ -142,6 +144,10 @@ def _load(text: bytes) -> Any:
         if not _SURROGATE.search(text):
             raise
     return _load_slowly(text)
+
+
+def _may_be_read_slowly(text: bytes) -> bool:
+    return bool(_SURROGATE.search(text)) or _has_long_digits(text)
 
 
 def _has_long_digits(text: bytes) -> bool:
