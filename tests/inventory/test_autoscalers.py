@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 
 from webhook.core.findings import Severity
@@ -517,7 +518,7 @@ def test_what_the_nodes_of_a_group_have_shown_is_known_of_it(
     store.node_groups.put("kube-system/cluster-autoscaler-status", groups, NOW)
     hint = f"node group {name.rpartition('/')[2]} (cluster-autoscaler)"
     unknown = NodeClass({}, open_labels=True, open_gpus=True, hint=hint)
-    expected = replace(unknown, gpus={GPU: 0}) if known else unknown
+    expected = replace(unknown, labels=dict(node.labels), gpus={GPU: 1}) if known else unknown
     assert may_come(store) == [unknown]
     store.nodes.put(node.name, replace(node, gpus={GPU: 1}), NOW)
     assert may_come(store) == [expected]
@@ -592,6 +593,113 @@ def test_what_nobody_of_a_group_that_grows_has_is_refused_as_before() -> None:
     store.node_groups.put("kube-system/cluster-autoscaler-status", (GROUP,), NOW)
     selector = {"nvidia.com/gpu.product": "Tesla-T4"}
     assert severities(store.inventory(NOW), {GPU: 1}, selector) == [Severity.DENY]
+
+
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+PRODUCT = "nvidia.com/gpu.product"
+ON_EKS = {EKS: "gpu", TYPE: "p2.8xlarge", ZONE: "a", HOST: "m-1", PRODUCT: "K80", "team": "ml"}
+M1 = Node("m-1", ON_EKS, (), {GPU: 8})
+OF_GKE = Node("gke-c-gpu-1f2e-abcd", {**ON_GKE, TYPE: "n1-standard-8"}, (), {GPU: 4})
+OF_AKS = Node(f"{AKS}00000a", {**ON_AKS, TYPE: "Standard_NC6", ZONE: "1"}, (), {GPU: 1})
+TAINTED = replace(M1, taints=(Taint("gpus", "", "NoSchedule"),))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "selector", "denied"),
+    [
+        pytest.param([M1], {ZONE: "a"}, False, id="a zone that it showed"),
+        pytest.param([M1], {ZONE: "b"}, None, id="another zone"),
+        pytest.param([M1], {"topology.ebs.csi.aws.com/zone": "b"}, None, id="a driver's zone"),
+        pytest.param(
+            [replace(M1, labels={**ON_EKS, "topology.k8s.aws/zone-id": "use1-az1"})],
+            {"topology.k8s.aws/zone-id": "use1-az2"},
+            None,
+            id="the id of a zone",
+        ),
+        pytest.param(
+            [replace(M1, labels={**ON_EKS, "failure-domain.beta.kubernetes.io/zone": "a"})],
+            {"failure-domain.beta.kubernetes.io/zone": "b"},
+            None,
+            id="a zone by its name of old",
+        ),
+        pytest.param(
+            [M1, replace(M1, name="m-2", labels={**ON_EKS, HOST: "m-2"})],
+            {ZONE: "b"},
+            None,
+            id="another zone than two nodes",
+        ),
+        pytest.param([M1], {HOST: "m-2"}, None, id="the name of a node to come"),
+        pytest.param([M1], {TYPE: "p2.16xlarge"}, None, id="another type, on EKS"),
+        pytest.param([M1], {"team": "other"}, None, id="a label that somebody may have set"),
+        pytest.param([M1], {EKS: "cpu"}, True, id="another group"),
+        pytest.param([M1], {PRODUCT: "T4"}, True, id="another model"),
+        pytest.param([M1], {PRODUCT: "T4", ZONE: "b"}, True, id="another model in another zone"),
+        pytest.param(
+            [M1, replace(M1, name="m-2", labels={**ON_EKS, PRODUCT: "V100"})],
+            {PRODUCT: "T4"},
+            None,
+            id="nodes of two models",
+        ),
+        pytest.param(
+            [M1, replace(M1, name="m-2", labels={EKS: "gpu"})],
+            {PRODUCT: "T4"},
+            True,
+            id="a node that does not say its model",
+        ),
+        pytest.param([TAINTED], {ZONE: "b"}, True, id="a taint that the pod does not tolerate"),
+        pytest.param([TAINTED, M1], {ZONE: "b"}, None, id="a taint that only one node has"),
+        pytest.param(
+            [replace(M1, taints=(Taint("node.kubernetes.io/not-ready", "", "NoSchedule"),))],
+            {ZONE: "b"},
+            None,
+            id="a taint that goes away",
+        ),
+        pytest.param([OF_AKS], {ZONE: "2"}, None, id="another zone on AKS"),
+        pytest.param([OF_AKS], {TYPE: "Standard_NC12"}, True, id="AKS: one type a pool"),
+        pytest.param([OF_GKE], {ZONE: "y"}, True, id="GKE: one zone a group"),
+        pytest.param([OF_GKE], {TYPE: "n1-standard-4"}, True, id="GKE: one type a group"),
+        pytest.param([OF_GKE], {HOST: "gke-c-gpu-1f2e-wxyz"}, None, id="GKE: a node to come"),
+    ],
+)
+def test_where_the_next_node_of_a_group_is_and_what_it_is_called_is_open(
+    nodes: list[Node], selector: dict[str, str], *, denied: bool | None
+) -> None:
+    store = store_of(nodes=tuple(nodes))
+    groups = tuple(Group(name, grows=True) for name in (f"eks-gpu-{UUID}", AKS, GKE))
+    found = autoscalers.shown(groups, nodes)
+    of_these = tuple(each for each in groups if each.name in {group for group, *_ in found})
+    store.node_groups.put("kube-system/cluster-autoscaler-status", of_these, NOW)
+    store.nodes.put("b", Node("b", {}, (), {GPU: 1}), NOW)
+    assert severities(store.inventory(NOW), {GPU: 1}, selector) == verdict(denied=denied)
+
+
+@pytest.mark.parametrize(
+    ("types", "asked", "denied"),
+    [
+        pytest.param(("p2.8xlarge", "p2.8xlarge"), 9, True, id="one type"),
+        pytest.param(("p2.8xlarge", "p3.16xlarge"), 8, False, id="two types, as many as there are"),
+        pytest.param(("p2.8xlarge", "p3.16xlarge"), 9, None, id="two types, and maybe a third"),
+    ],
+)
+def test_a_group_of_mixed_instance_types_may_have_one_more(
+    types: tuple[str, str], asked: int, *, denied: bool | None
+) -> None:
+    nodes = (Node(str(i), {EKS: "g", TYPE: name}, (), {GPU: 8}) for i, name in enumerate(types))
+    store = store_of(nodes=tuple(nodes))
+    store.node_groups.put("kube-system/cluster-autoscaler-status", (GROUP,), NOW)
+    assert severities(store.inventory(NOW), {GPU: asked}) == verdict(denied=denied)
+
+
+def test_what_a_group_has_shown_outlives_its_nodes_and_the_watcher() -> None:
+    store = store_of(nodes=(TAINTED,))
+    group = Group(f"eks-gpu-{UUID}", grows=True)
+    store.node_groups.put("kube-system/cluster-autoscaler-status", (group,), NOW)
+    before = may_come(store)
+    again = Store()
+    again.nodes.memory.recall(orjson.loads(orjson.dumps(store.nodes.memory.as_data())))
+    again.node_groups.put("kube-system/cluster-autoscaler-status", (group,), NOW)
+    assert may_come(again) == before
+    assert before[0].gpus == {GPU: 8}
 
 
 @pytest.mark.parametrize(

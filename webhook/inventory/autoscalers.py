@@ -8,7 +8,7 @@ pool of the settings. Where it is not, the group may add a node with any GPUs. P
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core import quantity
@@ -74,12 +74,30 @@ _UNTOLD = (
     ("spotinst.io/node-lifecycle", "", "Ocean (Spot)"),
     ("karpenter.sh/provisioner-name", "", "Karpenter (Provisioners)"),
 )
+# How keys of labels begin that clouds give to all nodes of a group, or that its machines decide.
+# Anything else may have been set by hand, or be another on the next node.
+_OF_A_GROUP = (
+    "eks.amazonaws.com/nodegroup",
+    "alpha.eksctl.io/nodegroup-name",
+    "cloud.google.com/gke-nodepool",
+    "cloud.google.com/gke-accelerator",
+    "kubernetes.azure.com/agentpool",
+    "kubernetes.azure.com/accelerator",
+    "k8s.amazonaws.com/accelerator",
+    "accelerator",
+    "nvidia.com/gpu.product",
+    "kubernetes.io/arch",
+    "kubernetes.io/os",
+)
+_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+_PLACES = ("topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "topology.gke.io/")
 NONE = ""  # in place of a resource name: no GPUs at all
 _LONGEST = 1 << 20  # characters: a ConfigMap has no more
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # Names that clouds give to nodes: that of the group, and what tells its nodes apart.
 _OF_GKE = re.compile(r"(gke-.+)-[0-9a-z]{4}")
 _OF_AKS = re.compile(r"(aks-([0-9a-z]+)-\d+-vmss)[0-9a-z]{6}")
+_SET_OF_AKS = re.compile(r"aks-[0-9a-z]+-\d+-vmss")
 # Cluster API names the set of machines that a MachineDeployment makes; the end has no vowels.
 _OF_DEPLOYMENT = re.compile(r"MachineSet/([^/]+/.+)-[bcdfghjklmnpqrstvwxz2456789]{5,10}")
 
@@ -214,19 +232,68 @@ class Group:
             return ("gke", zonal[1], zonal[2])
         return ("", self.name)
 
-    def classes(self, shown: Iterable[tuple[str, str]]) -> Iterator[NodeClass]:
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """How keys of labels begin that all its nodes have alike.
+
+        Pools of GKE and AKS have one instance type, and a group of GKE has one zone. Of others the
+        next node may be of another type, or elsewhere.
+        """
+        if self.key[0] == "gke":
+            return (*_OF_A_GROUP, *_TYPES, *_PLACES)
+        return (*_OF_A_GROUP, *_TYPES) if _SET_OF_AKS.fullmatch(self.name) else _OF_A_GROUP
+
+    def classes(self, shown: Iterable[Shown]) -> Iterator[NodeClass]:
         """The nodes that it may add, as far as they are not like those that it has or had.
 
-        Such nodes bring no more than is there where those of the group show whole devices only. Of
-        others nothing is certain: their GPUs may be sliced or shared otherwise on a new one, or
-        what was seen had no driver.
+        Such nodes bring no more than is there where those of the group show whole devices only, on
+        one instance type. Of others nothing is certain: their GPUs may be sliced or shared
+        otherwise on a new one, or what was seen had no driver.
         """
-        names = {name for group, name in shown if group == self.name} - {NONE}
-        if not names and (self.name, NONE) in shown:
+        seen = [each for each in shown if each.group == self.name]
+        with_gpus = [each for each in seen if each.resource != NONE]
+        if seen and not with_gpus:
             return
-        known = dict.fromkeys(names, 0) if len(names) == 1 and ANY not in names else {}
+        names, labels = {each.resource for each in with_gpus}, _common(with_gpus)
+        mixed = len({value for each in with_gpus for key, value in each.labels if key == _TYPE}) > 1
         hint = f"node group {self.title} (cluster-autoscaler)"
-        yield NodeClass({}, (), known, open_labels=True, open_gpus=True, hint=hint)
+        unknown = NodeClass({}, (), {}, open_labels=True, open_gpus=True, hint=hint)
+        if len(names) != 1 or ANY in names or mixed:
+            yield unknown
+            return
+        yield replace(
+            unknown,
+            labels={key: value for key, value in labels.items() if key.startswith(self.fixed)},
+            taints=tuple(each for each in _taints(with_gpus[0]) if _on_all(each, with_gpus)),
+            gpus={name: max(each.amount for each in with_gpus) for name in names},
+        )
+
+
+class Shown(NamedTuple):
+    """What a node of a group shows: a resource, how much of it, labels and taints that stay."""
+
+    group: str
+    resource: str
+    amount: int = 0
+    labels: tuple[tuple[str, str], ...] = ()
+    taints: tuple[tuple[str, str, str], ...] = ()
+
+
+def _common(shown: Iterable[Shown]) -> dict[str, str]:
+    """The labels in which no two differ; one that lacks a label may get it yet."""
+    values: dict[str, set[str]] = {}
+    for each in shown:
+        for key, value in each.labels:
+            values.setdefault(key, set()).add(value)
+    return {key: min(found) for key, found in values.items() if len(found) == 1}
+
+
+def _taints(shown: Shown) -> Iterable[Taint]:
+    return (Taint(*each) for each in shown.taints)
+
+
+def _on_all(taint: Taint, shown: Iterable[Shown]) -> bool:
+    return all(taint in _taints(each) for each in shown)
 
 
 def groups(config_map: Raw) -> tuple[Group, ...]:
@@ -262,18 +329,33 @@ def _grows(ready: str, target: str, most: str) -> bool:
     return int(ready) < int(target) or int(target) < int(most)
 
 
-def shown(told: Iterable[Group], nodes: Iterable[Node]) -> set[tuple[str, str]]:
-    """What the nodes of each group show: names of resources.
+def shown(told: Iterable[Group], nodes: Iterable[Node]) -> set[Shown]:
+    """What the nodes of each group show.
 
-    NONE where it is known that a node has no GPUs, and ANY where a new one may have any.
+    The resource is NONE where it is known that a node has no GPUs, and ANY where a new one may have
+    any.
     """
     groups = {each.key: each.name for each in told}
-    found = set[tuple[str, str]]()
+    found = set[Shown]()
     for node in nodes:
         for key in _keys(node):
             if key in groups:
-                found.update((groups[key], name) for name in _shown(node))
+                found.update(_of_group(groups[key], node))
     return found
+
+
+def _of_group(group: str, node: Node) -> Iterator[Shown]:
+    """Only labels of the kind that all nodes of a group may share: others would tell all apart."""
+    kept = (*_OF_A_GROUP, *_TYPES, *_PLACES)
+    labels = tuple(sorted(item for item in node.labels.items() if item[0].startswith(kept)))
+    taints = tuple(
+        sorted((each.key, each.value, each.effect) for each in node.taints if not each.goes_away)
+    )
+    for name in _shown(node):
+        known = name not in (NONE, ANY)
+        yield (
+            Shown(group, name, node.counted[name], labels, taints) if known else Shown(group, name)
+        )
 
 
 def _keys(node: Node) -> Iterator[tuple[str, ...]]:

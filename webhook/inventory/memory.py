@@ -26,7 +26,9 @@ MOST_SHAPES = 256  # of nodes that went away
 _MOST_VALUES = 8  # that one label of one node had
 
 Until = dict[Any, float]  # a value, and the second of the epoch from which on it is forgotten
-Pair = tuple[str, str]  # a group of an autoscaler, and what a node of it shows (see autoscalers.py)
+Facts = tuple[
+    Any, ...
+]  # a group of an autoscaler, and what a node of it shows (see autoscalers.py)
 
 
 @dataclass
@@ -122,8 +124,8 @@ class Memory:
         self._lost: dict[str, Lost] = {}
         self._gone: dict[Shape, tuple[float, int]] = {}  # until when, and of how many nodes
         self._merged: set[str] = set()  # labels that told too many shapes apart
-        self._groups: set[Pair] = set()  # what the nodes that are there show
-        self._left: dict[Pair, float] = {}  # what no node shows any more, and until when it counts
+        self._groups: set[Facts] = set()  # what the nodes that are there show
+        self._left: dict[Facts, float] = {}  # what no node shows any more, and until when it counts
         self._next = inf  # when there may be something to forget
 
     def changed(self, before: Node | None, after: Node | None, now: float) -> None:
@@ -219,14 +221,14 @@ class Memory:
         for shape, (_, count) in sorted(self._gone.items(), key=repr):
             yield shape.as_class(count)
 
-    def groups(self, there: set[Pair], now: float) -> set[Pair]:
+    def groups(self, there: Iterable[Facts], now: float) -> set[Facts]:
         """What the nodes of an autoscaler's groups have shown, if this is what they show now."""
-        until = now + self._seconds
+        there, until = set(there), now + self._seconds
         self._left |= dict.fromkeys(self._groups - there, until)
-        self._left = {pair: until for pair, until in self._left.items() if pair not in there}
+        self._left = {facts: until for facts, until in self._left.items() if facts not in there}
         self._groups = there
         self._next = min(self._next, until)
-        return there | {pair for pair, until in self._left.items() if until > now}
+        return there | {facts for facts, until in self._left.items() if until > now}
 
     # --- to another life of the watcher
 
@@ -247,7 +249,10 @@ class Memory:
                 for shape, (until, count) in self._gone.items()
             ],
             "merged": sorted(self._merged),
-            "groups": [sorted(self._groups), list(self._left.items())],
+            "groups": [
+                [tuple(facts) for facts in sorted(self._groups)],
+                [(tuple(facts), until) for facts, until in self._left.items()],
+            ],
         }
 
     def recall(self, data: Mapping[str, Any]) -> None:
@@ -272,9 +277,14 @@ class Memory:
             self._gone[shape] = (until + more, count)
         self._merged.update(data["merged"])
         there, left = data["groups"]
-        self._groups.update((group, name) for group, name in there)
-        self._left.update(((group, name), until + more) for (group, name), until in left)
+        self._groups.update(_frozen(facts) for facts in there)
+        self._left.update((_frozen(facts), until + more) for facts, until in left)
         self._next = 0.0
+
+
+def _frozen(facts: list[Any]) -> Facts:
+    """The tuples that JSON made lists of."""
+    return tuple(_frozen(each) if isinstance(each, list) else each for each in facts)
 
 
 def _has_gpus(node: Node) -> bool:

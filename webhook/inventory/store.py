@@ -215,7 +215,8 @@ class Store:
         types = autoscalers.known_types(known)
         pools = sorted(self.node_pools.facts.values(), key=lambda each: each.name)
         told = [each for groups in self.node_groups.facts.values() for each in groups]
-        shown = self.nodes.memory.groups(autoscalers.shown(told, nodes) if told else set(), now)
+        now_shown = autoscalers.shown(told, nodes) if told else set()
+        shown = [autoscalers.Shown(*each) for each in self.nodes.memory.groups(now_shown, now)]
         grown = (each.classes(shown) for each in told if each.grows)
         return (
             *known,
