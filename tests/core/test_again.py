@@ -82,6 +82,26 @@ def merged(live: Any, sent: Any, name: str = "", *, whole: tuple[str, ...] = ())
     return copy.deepcopy(sent)
 
 
+def without(live: Any, before: Any, now: Any, name: str = "") -> Any:
+    """Give what is stored without what the manifest had, and has no more: so apply does."""
+    if isinstance(live, dict) and isinstance(before, dict):
+        now = now if isinstance(now, dict) else {}
+        kept = {
+            key: without(value, before[key], now.get(key), key) if key in before else value
+            for key, value in live.items()
+        }
+        return {key: value for key, value in kept.items() if value is not None} or None
+    if isinstance(live, list) and isinstance(before, list) and name in KEYS:
+        then, there = ({each[KEYS[name]]: each for each in side or []} for side in (before, now))
+        called = [(each, each[KEYS[name]]) for each in live]
+        return [
+            without(each, then.get(item, {}), there.get(item))
+            for each, item in called
+            if item in there or item not in then
+        ] or None
+    return live if now is not None else None
+
+
 def client_side(live: Raw, manifest: Raw) -> Raw:
     """Give what kubectl apply sends; both have what was applied in an annotation."""
     sent: Raw = merged(live, manifest)
@@ -450,10 +470,11 @@ class Author:
     def __init__(self, tool: Any, cx: Context = K80, *, may_change: bool = True) -> None:
         self.tool, self.cx, self.may_change = tool, cx, may_change
         self.live: Raw | None = None
+        self.manifest: Raw = {}
         self.noted: Any = {}
 
     def applies(self, template: Raw) -> Raw:
-        manifest = deployment(template)
+        self.manifest = manifest = deployment(template)
         live = copy.deepcopy(manifest) if self.live is None else self.live
         return self.sends(self.tool(live, manifest))
 
@@ -481,6 +502,22 @@ class Author:
 
     def forgets(self) -> None:
         self.noted = {}
+
+    def applies_while_we_are_away(self, template: Raw) -> None:
+        manifest = deployment(template)
+        assert self.live is not None
+        live = copy.deepcopy(self.live)
+        live["spec"] = without(live["spec"], self.manifest["spec"], manifest["spec"])
+        self.live, self.manifest = self.tool(live, manifest), manifest
+
+    def patches(self, patch: Raw) -> Raw:
+        """Send a merge patch of the template's spec, as of a user who has no manifest."""
+        assert self.live is not None
+        update = copy.deepcopy(self.live)
+        update["spec"]["template"]["spec"] = merged(update["spec"]["template"]["spec"], patch)
+        for entry in update["metadata"].get("managedFields", ()):  # it is no longer who applied it
+            entry["fieldsV1"]["f:spec"]["f:template"]["f:spec"].pop("f:nodeSelector", None)
+        return self.sends(update)
 
 
 @pods
@@ -774,3 +811,141 @@ def test_nodes_with_parts_of_gpus_may_come_and_go(
     live = stored(manifest, cluster(*then), tool)
     assert ("sharing" in json.dumps(live["spec"])) is ("mps" in then)
     assert sent_again(manifest, live, cluster(*now), tool)["spec"] == live["spec"]
+
+
+def legacy(amount: str, name: str) -> list[Any]:
+    """Give a manifest of each way to choose a model."""
+    limits = container({LEGACY: amount})
+    return [
+        pytest.param(
+            pod(limits, nodeSelector={MODEL: name}), id=f"{amount} {name} in nodeSelector"
+        ),
+        pytest.param(pod(limits, affinity=model(name)), id=f"{amount} {name} in the affinity"),
+        pytest.param(
+            pod(limits, annotations=in_annotation(model(name))), id=f"{amount} {name} annotated"
+        ),
+    ]
+
+
+@tools
+@pytest.mark.parametrize("is_noted", [True, False], ids=["noted", "not noted"])
+@pytest.mark.parametrize("first", legacy("2", "Tesla K80"))
+@pytest.mark.parametrize("second", [*legacy("1", "Tesla T4"), *legacy("4", "Tesla T4")])
+def test_words_that_came_while_we_were_away_are_translated_by_the_next_update(
+    first: Raw, second: Raw, tool: Any, *, is_noted: bool
+) -> None:
+    """A `rollout restart`, say: what the author wrote meanwhile stands for itself."""
+    cx = nodes("Tesla-K80", "Tesla-T4")
+    author, alone = Author(tool, cx), Author(tool, cx)
+    author.applies(first)
+    author.applies_while_we_are_away(second)
+    if not is_noted:
+        author.forgets()
+    update = copy.deepcopy(author.live)
+    assert update is not None
+    update["spec"]["template"]["metadata"]["labels"] = {"restarted": "now"}
+    made = author.sends(update)
+
+    wanted = alone.applies(second)
+    said = ("nodeSelector", "affinity", "containers")
+    assert [made["spec"].get(each) for each in said] == [wanted["spec"].get(each) for each in said]
+    assert author.applies(second)["spec"] == made["spec"]
+    assert LEGACY not in json.dumps(made)
+    assert MODEL not in json.dumps(made)
+
+
+@tools
+def test_so_are_tolerations_and_a_smaller_amount_alone(tool: Any) -> None:
+    team, night = ({"key": each, "operator": "Exists"} for each in ("team", "night"))
+    author = Author(tool)
+    author.applies(pod(container({LEGACY: "4"}), annotations={TOLERATIONS: json.dumps([team])}))
+    second = pod(container({LEGACY: "1"}), annotations={TOLERATIONS: json.dumps([night])})
+    author.applies_while_we_are_away(second)
+    assert author.applies(second)["spec"] == Author(tool).applies(second)["spec"]
+
+
+def limits_of(template: Raw) -> Raw:
+    limits: Raw = template["spec"]["containers"][0]["resources"]["limits"]
+    return limits
+
+
+def test_an_amount_that_we_raised_is_lowered_to_what_another_manager_applied() -> None:
+    def beside(update: Raw) -> Raw:
+        entry = {"manager": "other", "operation": "Apply"}
+        other = pod(container({GPU: "2"}))["spec"]
+        entries = update["metadata"]["managedFields"]
+        entries.append(
+            {**entry, "fieldsV1": {"f:spec": {"f:template": {"f:spec": _fields(other)}}}}
+        )
+        return update
+
+    def sent(amount: str) -> Raw:
+        manifest = deployment(pod(container({LEGACY: amount})))
+        return beside(server_side(author.live or manifest, manifest))
+
+    author = Author(server_side)
+    author.applies(pod(container({LEGACY: "2"})))
+    amounts = [limits_of(author.sends(sent(each))) for each in ("4", "1", "1", "3", "1")]
+    assert amounts == [{GPU: each} for each in ("4", "2", "2", "3", "2")]
+
+
+@tools
+@pytest.mark.parametrize("away", ["2", "1", "4"])
+def test_an_amount_that_a_rollout_undo_brings_back_beside_its_word_is_ours(
+    away: str, tool: Any
+) -> None:
+    author = Author(tool)
+    author.applies(pod(container({LEGACY: "2"})))
+    author.applies_while_we_are_away(pod(container({LEGACY: away})))
+    assert author.live is not None
+    revision = copy.deepcopy(author.live["spec"])
+    assert limits_of(author.applies(pod(container({LEGACY: "3"})))) == {GPU: "3"}
+    author.sends({**copy.deepcopy(author.live), "spec": revision})
+    assert limits_of(author.applies(pod(container({LEGACY: "1"})))) == {GPU: "1"}
+
+
+@pytest.mark.parametrize(
+    "first",
+    [*legacy("2", "Tesla T4")[::2], pytest.param(pod(container({LEGACY: "2"})), id="no model")],
+)
+@pytest.mark.parametrize("tool", [client_side, server_side])
+def test_a_legacy_model_alone_is_translated_in_a_template_that_was_repaired(
+    first: Raw, tool: Any
+) -> None:
+    author = Author(tool, nodes("Tesla-K80", "Tesla-T4", "Tesla-K80-12GB"))
+    author.applies(first)
+    for _ in range(2):
+        made = author.patches({"nodeSelector": {MODEL: "Tesla K80"}})
+        assert made["spec"]["affinity"] == terms((PRODUCT, "In", ["Tesla-K80", "Tesla-K80-12GB"]))
+        assert not made["spec"].get("nodeSelector")
+        assert limits_of(made) == {GPU: "2"}
+
+
+def test_so_is_one_that_was_patched_in_while_we_were_away() -> None:
+    author = Author(client_side, nodes("Tesla-K80", "Tesla-T4"))
+    author.applies(pod(affinity=model("Tesla K80")))
+    assert author.live is not None
+    author.live["spec"]["template"]["spec"]["affinity"] = model("Tesla T4")
+    made = author.sends(copy.deepcopy(author.live))
+    assert made["spec"]["affinity"] == terms((PRODUCT, "In", ["Tesla-T4"]))
+
+
+@tools
+def test_an_author_who_writes_both_names_gets_the_larger_amount(tool: Any) -> None:
+    author = Author(tool)
+    turns = [({LEGACY: "2", GPU: "1"}, "2"), ({LEGACY: "1", GPU: "2"}, "2")]
+    for limits, amount in (*turns, *turns):
+        assert limits_of(author.applies(pod(container(limits)))) == {GPU: amount}
+
+
+def test_so_is_an_annotation_alone() -> None:
+    author = Author(client_side)
+    author.applies(pod(annotations={**in_annotation(terms(("zone", "In", ["a"]))), HOSTNAME: "a"}))
+    update = copy.deepcopy(author.live)
+    assert update is not None
+    words = {**in_annotation(terms(("zone", "In", ["b"]))), HOSTNAME: "b"}
+    update["spec"]["template"]["metadata"]["annotations"] = words
+    made = author.sends(update)
+    assert made["spec"]["affinity"] == terms(("zone", "In", ["b"]))
+    assert made["spec"]["hostname"] == "b"
+    assert not made["metadata"].get("annotations")

@@ -15,7 +15,6 @@ from tests.core.test_again import (
     DRIVER,
     GPU,
     HOSTNAME,
-    KEYS,
     LEGACY,
     MODEL,
     PRODUCT,
@@ -30,6 +29,7 @@ from tests.core.test_again import (
     pod,
     server_side,
     terms,
+    without,
 )
 from webhook.core.settings import Taint
 
@@ -90,26 +90,6 @@ def manifests(draw: st.DrawFn) -> Raw:
         **{**place, **tolerated, **volumes},
     )
     return copy.deepcopy(made)
-
-
-def without(live: Any, before: Any, now: Any, name: str = "") -> Any:
-    """Give what is stored without what the manifest had, and has no more: so apply does."""
-    if isinstance(live, dict) and isinstance(before, dict):
-        now = now if isinstance(now, dict) else {}
-        kept = {
-            key: without(value, before[key], now.get(key), key) if key in before else value
-            for key, value in live.items()
-        }
-        return {key: value for key, value in kept.items() if value is not None} or None
-    if isinstance(live, list) and isinstance(before, list) and name in KEYS:
-        then, there = ({each[KEYS[name]]: each for each in side or []} for side in (before, now))
-        called = [(each, each[KEYS[name]]) for each in live]
-        return [
-            without(each, then.get(item, {}), there.get(item))
-            for each, item in called
-            if item in there or item not in then
-        ] or None
-    return live if now is not None else None
 
 
 def applied_in_turn(tool: Any, turn: list[Raw]) -> tuple[Raw, Raw]:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from webhook.core import quantity
 from webhook.core.authors import Authors
 from webhook.core.canonical import canonical
 from webhook.core.draft import Draft, copied
@@ -95,6 +96,8 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
         verdict = run(rules, obj, cx, at, draft=draft)
         return verdict, changes(author, Leaves(obj, at).values) or None
     then = Leaves(old or {}, at if old else ROOT)
+    if _has_words(Pod(obj, at), sent, noted, cx.settings):
+        cx = replace(cx, was_stuck=_was_stuck(sent, noted, authors, before, cx.settings))
     touched = _touched(Pod(obj, at).raw, rules, cx) | {
         _unit(key)
         for key, (word, after) in noted.items()
@@ -106,7 +109,7 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
     if not touched:
         return run(rules, obj, cx, at, draft=draft), None
     if noted:
-        ours = _noted(sent, then, touched, noted, authors)
+        ours = _noted(sent, then, touched, noted, authors=authors, settings=cx.settings)
     else:
         ours = dict.fromkeys(_unwritten(sent, then, touched, authors, cx.settings))
     author, trial = _taken_apart(draft, at, ours)
@@ -124,7 +127,8 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
             run(rules, trial, as_then, patched=False)
             same = agrees(Pod(trial), stored, keys, (Leaves(trial), then), as_then)
             keys += [*_placement(now), *_placement(then)]
-        if same and (not may_change or is_still_right(Pod(obj, at), stored, cx)):
+        came = bool(noted) and _came_meanwhile(then, author, now, keys)
+        if same and (not may_change or (not came and is_still_right(Pod(obj, at), stored, cx))):
             _restore(draft, at, then, keys)
     made = changes(author, Leaves(obj, at).values)
     return replace(verdict, patch=draft.patch()), {**kept, **made}
@@ -157,21 +161,89 @@ def _unit(key: Key) -> Key:
     return ("fields",)
 
 
-def _noted(
-    sent: Leaves, then: Leaves, touched: set[Key], noted: Mapping[Key, Change], authors: Authors
+def _has_words(pod: Pod, sent: Leaves, noted: Mapping[Key, Change], settings: Settings) -> bool:
+    """Whether legacy words on the choice of nodes are in the pod, or any that are noted."""
+    return (
+        pod.names_legacy_label(settings.models.legacy_label)
+        or AFFINITY_ANNOTATION in pod.annotations
+        or any(after is None and key in sent.values for key, (_, after) in noted.items())
+    )
+
+
+def _was_stuck(
+    sent: Leaves,
+    noted: Mapping[Key, Change],
+    authors: Authors,
+    before: Authors,
+    settings: Settings,
+) -> bool:
+    """Whether an amount stands for a legacy name that the author has not taken back.
+
+    A word that comes alone is then translated as it was when it came with the amount.
+    """
+    ours = {
+        key[:-1]
+        for key, (_, after) in noted.items()
+        if settings.is_gpu(key[-1]) and sent.values.get(key) == after is not None
+        if not authors.declared(sent.at, key)
+    }
+    return any(
+        key[-1] in settings.legacy_resources and after is None and key[:-1] in ours
+        for key, (_, after) in noted.items()
+        if not authors.dropped(sent.at, key, before)
+    )
+
+
+def _noted(  # noqa: PLR0913  # what is sent, what is stored, and what is known of both
+    sent: Leaves,
+    then: Leaves,
+    touched: set[Key],
+    noted: Mapping[Key, Change],
+    *,
+    authors: Authors,
+    settings: Settings,
 ) -> dict[Key, Any]:
     """What stood before the last repair where this update brings its words, and not the value.
 
-    Beside the words another writer may have put something that we added to: that stays.
+    Beside the words another writer may have put something that we added to: that stays. An
+    amount that nobody applied goes, and one that we raised over what another manager applied
+    becomes that again: else it could never be lowered.
     """
-    return {
-        key: before
-        for key, (before, after) in noted.items()
-        if _unit(key) in touched and not authors.declared(sent.at, key)
-        if (value := sent.values.get(key)) is not None
-        if (before is None and value == then.values.get(key))
-        or (value == after and _is_part(before, value))
-    }
+    loose = _unwritten(sent, then, touched, authors, settings)
+    found: dict[Key, Any] = {key: None for key in loose if settings.is_gpu(key[-1])}
+    for key, (before, after) in noted.items():
+        value = sent.values.get(key)
+        if _unit(key) not in touched or value is None:
+            continue
+        words = _words_beside(key, sent, settings)
+        if authors.declared(sent.at, key):
+            beside = any(authors.declared_together(sent.at, (key, word)) for word in words)
+            if words and value == after and _is_less(before, value) and not beside:
+                found[key] = before
+        elif before is None and (
+            value == then.values.get(key)
+            or any(not _is_less(sent.values[word], value) for word in words)
+        ):
+            found[key] = None
+        elif value == after and _is_part(before, value):
+            found[key] = before
+    return found
+
+
+def _words_beside(key: Key, sent: Leaves, settings: Settings) -> list[Key]:
+    """The legacy names beside an amount. If they ask for as much, the amount says nothing more.
+
+    A `rollout undo` brings back both, of a revision that was applied while we were away.
+    """
+    if not settings.is_gpu(key[-1]):
+        return []
+    words = ((*key[:-1], name) for name in settings.legacy_resources)
+    return [word for word in words if word in sent.values]
+
+
+def _is_less(amount: Any, than: Any) -> bool:
+    less, more = quantity.parse(amount), quantity.parse(than)
+    return amount is not None and less is not None and more is not None and less < more
 
 
 def _is_part(before: Any, value: Any) -> bool:
@@ -263,6 +335,15 @@ def _are_the_words_of(
         if author.get(key) != (before if value == after else value):
             return False
     return True
+
+
+def _came_meanwhile(
+    then: Leaves, author: Mapping[Key, Any], now: Leaves, keys: Iterable[Key]
+) -> bool:
+    """Whether words are stored that are translated now: they came while nobody repaired them."""
+    return any(
+        author.get(key) is not None and key in then.values and key not in now.values for key in keys
+    )
 
 
 def _placement(leaves: Leaves) -> list[Key]:

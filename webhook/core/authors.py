@@ -12,10 +12,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.leaves import Leaves
-from webhook.core.managed_fields import entries, merged
+from webhook.core.managed_fields import entries, fields, merged
 from webhook.core.pod import KINDS, REQUIRED, as_map
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from webhook.core.leaves import Key
     from webhook.core.pointer import Path
 
@@ -57,6 +59,14 @@ class Authors:
         """Whether an applied manifest has this leaf of the pod, or template, at `at`."""
         return self._is_in_manifest(at, key) or _owns(_fields(self._applied, at), key, applied=True)
 
+    def declared_together(self, at: Path, keys: Sequence[Key]) -> bool:
+        """Whether one applied manifest has all these leaves."""
+        each_applied = (e for e in entries(self._obj) if e.get("operation") == "Apply")
+        return all(self._is_in_manifest(at, key) for key in keys) or any(
+            all(_owns(_fields(fields(entry), at), key, applied=True) for key in keys)
+            for entry in each_applied
+        )
+
     def wrote(self, at: Path, key: Key) -> bool:
         """Whether an author wrote this leaf.
 
@@ -92,10 +102,10 @@ def _manifest(text: object) -> Raw:
         return {}
 
 
-def _fields(fields: Raw, at: Path) -> Raw:
+def _fields(written: Raw, at: Path) -> Raw:
     for token in at:
-        fields = as_map(fields.get(f"f:{token}"))
-    return fields
+        written = as_map(written.get(f"f:{token}"))
+    return written
 
 
 def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:

@@ -1,7 +1,8 @@
 """What a repair of templates wrote, and instead of what: kept in the workload's own metadata.
 
 Whoever may write the workload may write this too. So it is read as a hint: it names leaves of the
-template that may be ours, each with the value that it then must have, and brings in no value.
+template that may be ours, each with the value that it then must have, and brings in no value but
+an amount of GPUs that is smaller than the one that stands there.
 """
 
 from __future__ import annotations

@@ -94,8 +94,12 @@ def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
     """Whether a template that was repaired from the same words may stay as it is.
 
     Not if the settings name other resources or another label now, and not if none of the models
-    that it names is in the cluster while others that the words stand for are.
+    that it names is in the cluster while others that the words stand for are. Nor if it has the
+    legacy label, which is translated now.
     """
+    legacy = cx.settings.models.legacy_label
+    if stored.names_legacy_label(legacy) and not made.names_legacy_label(legacy):
+        return False
     names = [
         {name for c in pod.containers for name in c.gpus(cx.settings)} for pod in (made, stored)
     ]
