@@ -15,7 +15,7 @@ from webhook.core.node_index import NodeIndex
 from webhook.core.nodes import Node, group
 from webhook.core.settings import Capacity, Pool, Settings, Taint
 from webhook.inventory import project
-from webhook.inventory.project import NamespaceFacts, PodFacts
+from webhook.inventory.project import ClassFacts, NamespaceFacts, PodFacts
 from webhook.inventory.publish import INVENTORY, STATUS, Publisher, Snapshot, Status, declared
 from webhook.inventory.store import Store
 
@@ -39,7 +39,7 @@ def filled() -> Store:
         )
     store.pods.put("x/a", PodFacts("n1", ((GPU, 3),), ()), 0)
     store.namespaces.put("x", NamespaceFacts({"gpu-webhook.dev/ignore": "true"}, "[]"), 0)
-    store.runtime_classes.put("nvidia", {"a": "b"}, 0)
+    store.runtime_classes.put("nvidia", ClassFacts({"a": "b"}, [{"key": "x"}]), 0)
     store.device_classes.put("c", ("deviceclass.resource.kubernetes.io/c", GPU), 0)
     return store
 
@@ -77,6 +77,7 @@ def test_what_is_read_is_what_is_known(tmp_path: Path) -> None:
     assert found.namespaces == expected.namespaces
     assert found.whitelists == expected.whitelists == {"x": "[]"}
     assert found.runtime_classes == expected.runtime_classes
+    assert found.class_tolerations == expected.class_tolerations == {"nvidia": [{"key": "x"}]}
     assert found.served_by_dra == expected.served_by_dra
     assert found.values("zone") == {"a", "b", "c"}
     assert found.index.named("n7").bit_count() == 1

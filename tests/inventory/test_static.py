@@ -157,7 +157,10 @@ def test_namespaces_and_runtime_classes_are_known() -> None:
             {
                 "kind": "RuntimeClass",
                 "metadata": {"name": "sandbox"},
-                "scheduling": {"nodeSelector": {"a": "b", "odd": 1}},
+                "scheduling": {
+                    "nodeSelector": {"a": "b", "odd": 1},
+                    "tolerations": [{"key": "x"}, "odd"],
+                },
             },
         ]
     )
@@ -165,6 +168,7 @@ def test_namespaces_and_runtime_classes_are_known() -> None:
     assert inventory.namespaces == {"n": labels}
     assert inventory.whitelists == {"n": "[]"}
     assert inventory.runtime_classes == {"nvidia": {}, "sandbox": {"a": "b"}}
+    assert inventory.class_tolerations == {"sandbox": [{"key": "x"}]}
 
 
 def test_other_devices_do_not_make_a_gpu_node() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -8,19 +9,24 @@ import pytest
 from tests.rules.pods import (
     FIRST,
     GPU,
+    LABEL,
     LEGACY,
+    PRODUCT,
     SPEC,
     container,
     found,
     gpu_nodes,
+    legacy_pod,
     modern_pod,
     pod,
 )
 from webhook.core.edits import Append, Set
+from webhook.core.engine import run
 from webhook.core.findings import Finding, Severity
-from webhook.core.nodes import Inventory
+from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
-from webhook.core.settings import DRIVER_PROFILES, DriverMount, Drivers, Settings
+from webhook.core.settings import DRIVER_PROFILES, DriverMount, Drivers, Settings, Taint
+from webhook.rules import RULES
 from webhook.rules import driver_profile as rule
 
 if TYPE_CHECKING:
@@ -278,7 +284,9 @@ def test_a_runtime_class_whose_node_selector_the_pods_contradicts_is_not_set(
 ) -> None:
     """The API server refuses the pod: nodeSelector of both must not conflict."""
     drivers = Drivers("runtime-class", runtime_class="nvidia")
-    inventory = Inventory(runtime_classes={"nvidia": {"gpu": "yes", "disk": "hdd"}})
+    labels = {"gpu": "yes", "disk": "hdd", "zone": "a"}
+    classes = {"nvidia": {"gpu": "yes", "disk": "hdd"}}
+    inventory = Inventory((NodeClass(labels, (), {GPU: 4}),), runtime_classes=classes)
     obj = modern_pod(nodeSelector=selector)
     message = (
         "the runtime class nvidia is not set: it is for nodes with disk=hdd, nodeSelector says "
@@ -293,6 +301,149 @@ CLASS = repaired(
     "GPU pods run with the runtime class nvidia here; write runtimeClassName: nvidia",
     (Set(SPEC / "runtimeClassName", "nvidia"),),
 )
+
+
+OF_POOL_B = {"nvidia": {"pool": "b"}}
+TWO_POOLS = (
+    NodeClass({"pool": "a", PRODUCT: "Tesla-T4"}, (), {GPU: 8}, ("in-a",)),
+    NodeClass({"pool": "b", PRODUCT: "Tesla-P100-PCIE-16GB"}, (), {GPU: 4}, ("in-b",)),
+)
+DEDICATED = Taint("dedicated", "b", "NoSchedule")
+TAINTED_B = (TWO_POOLS[0], replace(TWO_POOLS[1], taints=(DEDICATED,)))
+LASTING_TAINT_OF_GPUS = (TWO_POOLS[0], replace(TWO_POOLS[1], taints=(Taint(GPU),)))
+
+
+def by_class(*nodes: NodeClass, tolerations: Any = None, **more: Any) -> Context:
+    tolerated = {"class_tolerations": {"nvidia": tolerations}} if tolerations else {}
+    inventory = Inventory(nodes, runtime_classes=OF_POOL_B, **tolerated)
+    drivers = Drivers("runtime-class", runtime_class="nvidia")
+    return Context(Settings(drivers=drivers), inventory, **more)
+
+
+def node_affinity(kind: str, key: str, *values: str) -> dict[str, Any]:
+    asked = {"key": key, "operator": "In", "values": list(values)}
+    required = {"nodeSelectorTerms": [{kind: [asked]}]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+    return {"affinity": {"nodeAffinity": affinity}}
+
+
+def asking(amount: str, **spec: Any) -> dict[str, Any]:
+    return pod(container({GPU: amount}, {GPU: amount}), **spec)
+
+
+IN_A = node_affinity("matchExpressions", "pool", "a")
+ALL_KEYS = [{"operator": "Exists"}]
+
+
+@pytest.mark.parametrize(
+    ("obj", "cx", "given"),
+    [
+        pytest.param(modern_pod(**IN_A), by_class(*TWO_POOLS), False, id="affinity: others"),
+        pytest.param(
+            modern_pod(**node_affinity("matchExpressions", "pool", "a", "b")),
+            by_class(*TWO_POOLS),
+            True,
+            id="affinity: these and others",
+        ),
+        pytest.param(
+            modern_pod(**node_affinity("matchFields", "metadata.name", "in-a")),
+            by_class(*TWO_POOLS),
+            False,
+            id="the pin of a DaemonSet: another node",
+        ),
+        pytest.param(
+            modern_pod(**node_affinity("matchFields", "metadata.name", "in-b")),
+            by_class(*TWO_POOLS),
+            True,
+            id="the pin of a DaemonSet: a node of the class",
+        ),
+        pytest.param(modern_pod(), by_class(*TWO_POOLS), True, id="nothing said of nodes"),
+        pytest.param(asking("8"), by_class(*TWO_POOLS), False, id="more GPUs than they have"),
+        pytest.param(
+            asking("8"), by_class(*TWO_POOLS, fresh=False), False, id="the same, as last known"
+        ),
+        pytest.param(asking("4"), by_class(*TWO_POOLS), True, id="as many as they have"),
+        pytest.param(modern_pod(), by_class(*TAINTED_B), False, id="they are tainted"),
+        pytest.param(
+            modern_pod(tolerations=ALL_KEYS), by_class(*TAINTED_B), True, id="the pod tolerates it"
+        ),
+        pytest.param(
+            modern_pod(), by_class(*TAINTED_B, tolerations=ALL_KEYS), True, id="the class does"
+        ),
+        pytest.param(
+            modern_pod(nodeName="in-a"), by_class(*TWO_POOLS), False, id="nodeName: another node"
+        ),
+        pytest.param(
+            modern_pod(nodeName="in-b"),
+            by_class(*TAINTED_B),
+            True,
+            id="nodeName: a node of the class; no scheduler looks at its taint",
+        ),
+        pytest.param(modern_pod(), by_class(), False, id="no node is known, a pod of today"),
+        pytest.param(
+            modern_pod(), by_class(TWO_POOLS[0]), False, id="no node of the class, a pod of today"
+        ),
+        pytest.param(
+            modern_pod(),
+            by_class(TWO_POOLS[0], replace(TWO_POOLS[1], hint="an autoscaler", nodes=())),
+            False,
+            id="nodes of the class may be added, but nobody knows",
+        ),
+        pytest.param(
+            modern_pod(),
+            by_class(TWO_POOLS[0], replace(TWO_POOLS[1], grows=True, nodes=())),
+            True,
+            id="nodes of the class will be added",
+        ),
+        pytest.param(
+            modern_pod(),
+            by_class(*TWO_POOLS, workload={"kind": "DaemonSet"}),
+            False,
+            id="a DaemonSet, of which a pod on other nodes would wait",
+        ),
+        pytest.param(
+            modern_pod(nodeSelector={"pool": "b"}),
+            by_class(*TWO_POOLS, workload={"kind": "DaemonSet"}),
+            True,
+            id="a DaemonSet for the nodes of the class",
+        ),
+    ],
+)
+def test_a_runtime_class_without_a_node_that_fits_is_not_set(
+    obj: Any, cx: Context, *, given: bool
+) -> None:
+    message = (
+        "the runtime class nvidia is not set: no node known to have pool=b, as the class asks, "
+        "fits this pod; change what the pod says of its nodes, or write runtimeClassName: nvidia"
+    )
+    expected = CLASS if given else reported(SPEC / "runtimeClassName", message)
+    assert found(rule, obj, cx) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("model", "classes", "given"),
+    [
+        pytest.param("Tesla T4", TWO_POOLS, False, id="the model is on other nodes"),
+        pytest.param("Tesla P100", TWO_POOLS, True, id="the model is on these"),
+        pytest.param(
+            "Tesla P100", LASTING_TAINT_OF_GPUS, True, id="the repair tolerates their taint"
+        ),
+        pytest.param(
+            "Tesla T4",
+            tuple(replace(each, taints=(Taint(GPU),)) for each in TWO_POOLS),
+            False,
+            id="all are tainted so",
+        ),
+        pytest.param("Tesla T4", (), True, id="nothing is known, and it cannot run as it is"),
+        pytest.param("Tesla T4", TWO_POOLS[1:], True, id="it waits for its model either way"),
+    ],
+)
+def test_a_legacy_pod_is_held_against_the_class_as_it_will_be(
+    model: str, classes: tuple[NodeClass, ...], *, given: bool
+) -> None:
+    obj = legacy_pod(nodeSelector={LABEL: model})
+    run(RULES, obj, by_class(*classes))
+    assert ("runtimeClassName" in obj["spec"]) == given
 
 
 def unknown(name: str) -> Finding:

@@ -164,6 +164,8 @@ class Inventory:
     served_by_dra: frozenset[str] = frozenset()  # resource names that a device class serves
     whitelists: Mapping[str, str] = field(default_factory=dict)  # of tolerations, by namespace
     watched: bool = False  # `whitelists` names every namespace that is known; a file may leave some
+    # Of runtime classes, as they are written; as `runtime_classes` they are given to the pod.
+    class_tolerations: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     published: NodeIndex | None = None  # made elsewhere: the classes may then be left out
 
     @cached_property

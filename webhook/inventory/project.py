@@ -236,10 +236,20 @@ def _selections(part: object) -> Iterator[Selection]:
             yield from _selections(item)
 
 
-def runtime_class(raw: Raw) -> dict[str, str]:
-    """The nodeSelector that its pods get."""
-    selector = as_map(as_map(raw.get("scheduling")).get("nodeSelector"))
-    return {key: value for key, value in selector.items() if isinstance(value, str)}
+class ClassFacts(NamedTuple):
+    """What the pods of a runtime class get (KEP-894)."""
+
+    node_selector: dict[str, str]
+    tolerations: list[Raw]
+
+
+def runtime_class(raw: Raw) -> ClassFacts:
+    scheduling = as_map(raw.get("scheduling"))
+    selector = as_map(scheduling.get("nodeSelector"))
+    return ClassFacts(
+        {key: value for key, value in selector.items() if isinstance(value, str)},
+        [each for _, each in as_items(scheduling.get("tolerations"))],
+    )
 
 
 def device_class(raw: Raw) -> tuple[str, ...]:

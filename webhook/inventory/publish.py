@@ -111,7 +111,8 @@ class Publisher:
             {
                 "namespaces": store.namespace_labels(),
                 "whitelists": store.whitelists(),
-                "runtimeClasses": store.runtime_classes.facts,
+                "runtimeClasses": store.class_selectors(),
+                "classTolerations": store.class_tolerations(),
                 "servedByDra": sorted(store.served_by_dra()),
             }
         )
@@ -229,6 +230,7 @@ def parse(data: bytes) -> Parsed:
             whitelists=lasting["whitelists"],
             watched=True,
             runtime_classes=lasting["runtimeClasses"],
+            class_tolerations=lasting.get("classTolerations", {}),  # not in a file of 1.0
             served_by_dra=frozenset(lasting["servedByDra"]),
             published=NodeIndex.from_data(
                 {**index, "labels": labels, "names": names}, loads=orjson.loads

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.inventory.autoscalers import Group, NodePool
-    from webhook.inventory.project import Amounts, NamespaceFacts, PodFacts
+    from webhook.inventory.project import Amounts, ClassFacts, NamespaceFacts, PodFacts
 
 F = TypeVar("F")
 
@@ -186,7 +186,7 @@ class Store:
         self.nodes = Nodes(capacity)
         self.pods = Pods()
         self.namespaces: Kept[NamespaceFacts] = Kept()
-        self.runtime_classes: Kept[Mapping[str, str]] = Kept()
+        self.runtime_classes: Kept[ClassFacts] = Kept()
         self.device_classes: Kept[tuple[str, ...]] = Kept()
         self.node_pools: Kept[NodePool] = Kept()
         self.node_groups: Kept[tuple[Group, ...]] = Kept()
@@ -265,9 +265,10 @@ class Store:
         return Inventory(
             self._with_others(group(nodes), nodes, now),
             self.namespace_labels(),
-            dict(self.runtime_classes.facts),
+            self.class_selectors(),
             self.served_by_dra(),
             whitelists=self.whitelists(),
+            class_tolerations=self.class_tolerations(),
         )
 
     def namespace_labels(self) -> dict[str, Mapping[str, str]]:
@@ -277,6 +278,15 @@ class Store:
     def whitelists(self) -> dict[str, str]:
         """The whitelists of tolerations of all namespaces; empty where there is none."""
         return {name: each.whitelist for name, each in self.namespaces.facts.items()}
+
+    def class_selectors(self) -> dict[str, Mapping[str, str]]:
+        """The nodeSelector of each runtime class."""
+        return {name: each.node_selector for name, each in self.runtime_classes.facts.items()}
+
+    def class_tolerations(self) -> dict[str, list[dict[str, Any]]]:
+        """The tolerations of the runtime classes that have any."""
+        facts = self.runtime_classes.facts
+        return {name: each.tolerations for name, each in facts.items() if each.tolerations}
 
     def counted(self, now: float) -> list[Node]:
         """The nodes as they count."""

@@ -76,8 +76,8 @@ RULES: tuple[Rule, ...] = (
     tolerations_annotation,  # before the missing toleration, which may be among them
     dead_annotations,
     driver_paths,  # before the profile, which may mount at the places that it frees
-    driver_profile,
     missing_toleration,
+    driver_profile,  # after all that decides on which nodes the pod can run
     placement,  # after all that names a node
     daemonset_template,
 )

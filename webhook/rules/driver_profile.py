@@ -9,25 +9,33 @@ empty directory; nothing where that path or that source is mounted already. For 
 sets runtimeClassName where none is set and the class is known to exist. Where a pod would then be
 refused this is only said: a host path in a namespace that enforces the Pod Security level baseline
 or restricted, by its label or as the cluster's default (`drivers.podSecurity`), and a runtime class
-whose nodeSelector contradicts the pod's.
+whose nodeSelector contradicts the pod's. The same holds where the nodes that the class selects
+would not do for the pod: by its node affinity, its nodeName, the GPUs that it asks for or their
+taints, which the class may tolerate. A pod of today gets a class with a nodeSelector only where a
+node is known that fits, and a DaemonSet only where the class takes none of its nodes away.
 
 Safety: safe: only what the settings name is added.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from webhook.core import fit
 from webhook.core.edits import Append, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.pod import as_map
+from webhook.core.nodes import Inventory
+from webhook.core.pod import Pod, as_map
+from webhook.core.why_not import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.core.edits import Edit
-    from webhook.core.pod import Container, Pod
+    from webhook.core.nodesets import NodeSet
+    from webhook.core.pod import Container
     from webhook.core.rule import Context
     from webhook.core.settings import DriverMount, DriverProfile
 
@@ -84,6 +92,14 @@ def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
             "refuses a pod with both; change one of them"
         )
         yield Finding(CODE, at, message, severity=Severity.PERSON)
+    elif wanted and not _fits(pod, name, cx):
+        key, value = next(iter(wanted.items()))
+        message = (
+            f"the runtime class {short(name)} is not set: no node known to have "
+            f"{short(f'{key}={value}')}, as the class asks, fits this pod; change what the pod "
+            f"says of its nodes, or write runtimeClassName: {short(name)}"
+        )
+        yield Finding(CODE, at, message, severity=Severity.PERSON)
     elif name and (known or cx.settings.drivers.assume_runtime_class):
         message = f"GPU pods run with the runtime class {name} here; write runtimeClassName: {name}"
         yield Finding(CODE, at, message, (Set(at, name),))
@@ -93,6 +109,35 @@ def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
             "name it in drivers.runtimeClass, or set drivers.assumeRuntimeClass"
         )
         yield Finding(CODE, at, message, severity=Severity.PERSON)
+
+
+def _fits(pod: Pod, name: str, cx: Context) -> bool:
+    """Whether the pod can run with this class, of which the nodeSelector is known.
+
+    A legacy pod does not run as it is, so for it the class need only make nothing worse.
+    """
+    inventory = cx.inventory or Inventory()
+    spec = {
+        **pod.spec,
+        "nodeSelector": {**inventory.runtime_classes[name], **pod.node_selector},
+        "tolerations": [*pod.tolerations(), *inventory.class_tolerations.get(name, ())],
+    }
+    with_it, without = _nodes(Pod({**pod.raw, "spec": spec}), cx), _nodes(pod, cx)
+    if cx.makes_daemons and without & ~with_it:
+        return False  # its controller would make pods for these, which wait for ever
+    if cx.stuck:
+        return bool(with_it) or not without
+    return bool(with_it & ~inventory.index.only_hinted)
+
+
+def _nodes(pod: Pod, cx: Context) -> NodeSet:
+    """The nodes that would do for the pod, as last known."""
+    index = (cx.inventory or Inventory()).index
+    found = fit.enough(fit.asked(pod, replace(cx, fresh=True)), index)
+    node = pod.spec.get("nodeName")
+    if node:  # its kubelet looks at the labels, and at no taint (1.36 predicateAdmitHandler)
+        return found & fit.selected(pod, index) & fit.attracted(pod, index) & index.named(str(node))
+    return found & fit.allowed(pod, index, cx.settings.capacity)
 
 
 class _Volumes:
