@@ -314,8 +314,8 @@ LASTING_TAINT_OF_GPUS = (TWO_POOLS[0], replace(TWO_POOLS[1], taints=(Taint(GPU),
 
 
 def by_class(*nodes: NodeClass, tolerations: Any = None, **more: Any) -> Context:
-    tolerated = {"class_tolerations": {"nvidia": tolerations}} if tolerations else {}
-    inventory = Inventory(nodes, runtime_classes=OF_POOL_B, **tolerated)
+    tolerated = {"nvidia": tolerations} if tolerations else {}
+    inventory = Inventory(nodes, runtime_classes=OF_POOL_B, class_tolerations=tolerated)
     drivers = Drivers("runtime-class", runtime_class="nvidia")
     return Context(Settings(drivers=drivers), inventory, **more)
 
