@@ -77,3 +77,91 @@ def test_what_a_go_program_says(line: str, status: Status) -> None:
     """Vendored packages of Kubernetes speak of old versions, and are as they should be."""
     source = Source.of("a.go", f"package a\n\n{line}\n".encode())
     assert {each.status for each in mentions(source, Plan(), ())} == {status}
+
+
+HELM_CREATE = """\
+{{- if semverCompare ">=1.19-0" .Capabilities.KubeVersion.GitVersion -}}
+apiVersion: networking.k8s.io/v1
+{{- else if semverCompare ">=1.14-0" .Capabilities.KubeVersion.GitVersion -}}
+apiVersion: networking.k8s.io/v1beta1
+{{- else -}}
+apiVersion: extensions/v1beta1
+{{- end }}
+kind: Ingress
+"""
+FOR_OLD_CLUSTERS = {
+    "helm create": HELM_CREATE,
+    "the other way round": (
+        '{{- if semverCompare "<1.14-0" .Capabilities.KubeVersion.Version }}\n'
+        "apiVersion: extensions/v1beta1\n{{- else }}\napiVersion: networking.k8s.io/v1\n"
+        "{{- end }}\nkind: Ingress\n"
+    ),
+    "APIVersions": (
+        '{{- if .Capabilities.APIVersions.Has "networking.k8s.io/v1" }}\n'
+        "apiVersion: networking.k8s.io/v1\n{{- else }}\napiVersion: extensions/v1beta1\n"
+        "{{- end }}\n"
+    ),
+    "a budget": (
+        '{{- if $.Capabilities.APIVersions.Has "policy/v1/PodDisruptionBudget" }}\n'
+        "apiVersion: policy/v1\n{{- else }}\napiVersion: policy/v1beta1\n{{- end }}\n"
+    ),
+    "a helper": (
+        '{{- define "x.ingress.apiVersion" -}}\n'
+        '{{- if semverCompare ">=1.19-0" (include "x.kubeVersion" .) -}}\nnetworking.k8s.io/v1\n'
+        "{{- else -}}\nextensions/v1beta1\n{{- end -}}\n{{- end }}\n"
+    ),
+    "a helper that prints": (
+        '{{- define "x.api" -}}\n{{- if semverCompare "<1.9-0" .Capabilities.KubeVersion.Version }}'
+        '{{- print "extensions/v1beta1" }}\n{{- else }}{{- print "apps/v1" }}{{- end }}{{- end }}\n'
+    ),
+    "on one line": (
+        'apiVersion: {{ if .Capabilities.APIVersions.Has "apps/v1" }}apps/v1{{ else }}'
+        "extensions/v1beta1{{ end }}\n"
+    ),
+    "blocks in blocks": (
+        '{{- if .Capabilities.APIVersions.Has "networking.k8s.io/v1" }}\n'
+        "apiVersion: networking.k8s.io/v1\n{{- else }}\n{{- if .Values.beta }}\n"
+        "apiVersion: networking.k8s.io/v1beta1\n{{- else }}\napiVersion: extensions/v1beta1\n"
+        "{{- end }}\n{{- end }}\n"
+    ),
+    "a variable": (
+        '{{- $new := semverCompare ">=1.19-0" .Capabilities.KubeVersion.Version }}\n'
+        "{{- if $new }}\napiVersion: networking.k8s.io/v1\n{{- else }}\n"
+        "apiVersion: extensions/v1beta1\n{{- end }}\n"
+    ),
+    "a helper that is asked": (
+        '{{- if eq (include "x.ingress.isStable" .) "true" }}\napiVersion: networking.k8s.io/v1\n'
+        "{{- else }}\napiVersion: extensions/v1beta1\n{{- end }}\n"
+    ),
+    "batch": (
+        '{{- if semverCompare ">=1.21-0" .Capabilities.KubeVersion.Version }}\n'
+        "apiVersion: batch/v1\n{{- else }}\napiVersion: batch/v1beta1\n{{- end }}\n"
+    ),
+}
+STILL_DEAD = {
+    "a condition of another kind": HELM_CREATE.replace(
+        'semverCompare ">=1.19-0" .Capabilities.KubeVersion.GitVersion', ".Values.new"
+    ).replace('semverCompare ">=1.14-0" .Capabilities.KubeVersion.GitVersion', ".Values.beta"),
+    "no version of today beside it": HELM_CREATE.replace("k8s.io/v1\n", "k8s.io/v1beta1\n"),
+    "behind the branches": HELM_CREATE + "---\napiVersion: extensions/v1beta1\n",
+    "the version of today in the same branch": (
+        '{{- if .Capabilities.APIVersions.Has "extensions/v1beta1" }}\n'
+        "apiVersion: extensions/v1beta1\n---\napiVersion: apps/v1\n{{- end }}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", FOR_OLD_CLUSTERS.values(), ids=FOR_OLD_CLUSTERS)
+def test_a_version_for_old_clusters_is_worth_knowing(text: str) -> None:
+    source = Source.of("templates/x.yaml", text.encode())
+    found = list(mentions(source, Plan(), ()))
+
+    assert found
+    assert {each.status for each in found} == {Status.NOTICE}
+
+
+@pytest.mark.parametrize("text", STILL_DEAD.values(), ids=STILL_DEAD)
+def test_a_version_that_clusters_of_today_get_is_dead(text: str) -> None:
+    source = Source.of("templates/x.yaml", text.encode())
+
+    assert Status.PERSON in {each.status for each in mentions(source, Plan(), ())}

@@ -35,6 +35,11 @@ def critical(metadata: Any, value: Any = "", **spec: Any) -> Any:
         ),
         pytest.param(critical({}), id="no namespace: dead-annotations reports it"),
         pytest.param(critical({}, "true"), id="no namespace, and a value: the same"),
+        *(
+            pytest.param(critical({"namespace": each}, value), id=f"nobody knows {each!r}: {value}")
+            for each in ("{{ .Release.Namespace }}", "\ua000" * 9, "a-\ua000", "${NS}", "<ns>", 7)
+            for value in ("", "true")
+        ),
         pytest.param({"kind": "ConfigMap", "metadata": 7}, id="no workload: untouched"),
     ],
 )

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from webhook.core import text_patterns
+from webhook.migration import template_actions
 from webhook.migration.results import Located, Status
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from webhook.core.text_patterns import Match
     from webhook.migration.results import Place, Plan
     from webhook.migration.source import Source
+    from webhook.migration.template_actions import Arm, Template
 
 _YAML_COMMENT = re.compile(r"(?:^|\s)#")
 _SLASHES = re.compile(r"(?:^|\s)//")
@@ -30,6 +32,14 @@ _API_VERSION = re.compile(r"\s*(?:-\s+)?apiVersion:\s+[\"']?")
 _DESCRIPTION = re.compile(r"[ \t]*(?:-[ \t]+)?[\"']?description[\"']?[ \t]*:")
 _LONGEST_DESCRIPTION = 100  # lines
 _KEY_END = re.compile(r"[\"']?[ \t]*:")
+# What a condition names that asks which Kubernetes it is.
+_CLUSTER = re.compile(
+    r"\bCapabilities\b|\bsemver(?:Compare)?\b|kube_?-?version|k8s_?version|api_?versions?\b"
+    r"|isStable|supportsIngress",
+    re.IGNORECASE,
+)
+_VARIABLE = re.compile(r"\$\w+")
+_OF_TODAY = re.compile(r"\b[a-z][\w.]*/v[1-9][0-9]*(?![\w.])")
 _VERSIONS = frozenset({"dead-api-version", "dead-batch-version", "removed-api"})
 
 
@@ -61,6 +71,7 @@ def mentions(
         is_comment = any(start <= match.start < end for start, end in comments)
         is_comment = is_comment or _is_comment(source.text, match.start, _sign_of(source))
         is_notice = is_comment or _is_condition(source.text, match)
+        is_notice = is_notice or _is_for_old_clusters(source.text, match)
         is_notice = is_notice or _is_description(source.text, match.start)
         is_notice = is_notice or (source.path.endswith(".go") and _is_prose(source.text, match))
         is_notice = is_notice or (prose and not _is_for_manifest(source.text, match))
@@ -115,6 +126,35 @@ def _is_condition(text: str, match: Match) -> bool:
     opened = max(text.rfind("{{", 0, match.start), text.rfind("{%", 0, match.start))
     closed = max(text.rfind("}}", 0, match.start), text.rfind("%}", 0, match.start))
     return opened > closed and match.pattern.name in _VERSIONS
+
+
+def _is_for_old_clusters(text: str, match: Match) -> bool:
+    """Whether a template has it for clusters of then, and a version of today for those of today."""
+    if match.pattern.name not in _VERSIONS or not template_actions.has_actions(text):
+        return False
+    template = template_actions.read_apart(text)
+    return not template.torn and any(
+        any(
+            _OF_TODAY.search(text, other.start, other.end)
+            for other in block.arms
+            if other is not arm
+        )
+        and any(_asks_for_cluster(template, other) for other in block.arms)
+        for block, arm in template.blocks_around(match.start, match.end)
+    )
+
+
+def _asks_for_cluster(template: Template, arm: Arm) -> bool:
+    """Whether its condition does, or what a variable in it is made of."""
+    asked = arm.atom or ""
+    if _CLUSTER.search(asked):
+        return True
+    return any(
+        re.match(rf"\s*{re.escape(name)}\s*:?=", inside) and _CLUSTER.search(inside)
+        for name in _VARIABLE.findall(asked)
+        for each in template.actions
+        if (inside := template.text[each.start : each.end].strip("{}-% \t"))
+    )
 
 
 def _is_description(text: str, at: int) -> bool:

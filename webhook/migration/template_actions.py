@@ -141,6 +141,12 @@ class Template:
             None,
         )
 
+    def blocks_around(self, start: int, end: int) -> list[tuple[Block, Arm]]:
+        """The blocks that hold all of this span, each with the arm that does."""
+        arms = self.arms_around(start, end)
+        found = [(self.block_of(arm), arm) for arm in arms]
+        return [(block, arm) for block, arm in found if block is not None]
+
     def covers(self, some: list[Arm], others: list[Arm]) -> bool:
         """Whether all `some` are chosen wherever all `others` are."""
         given = {need for arm in others for need in arm.needs}
@@ -175,6 +181,13 @@ def read(text: str, placeholders: re.Pattern[str] | None = None) -> Template:
     if inline:
         actions = _joined(actions, inline)
         blocks, torn = _nested(actions, len(text))
+    return Template(text, actions, blocks, torn)
+
+
+def read_apart(text: str) -> Template:
+    """The same with the blocks that are a part of one line, which are no blocks to `read`."""
+    actions = list(_actions(text))
+    blocks, torn = _nested(actions, len(text))
     return Template(text, actions, blocks, torn)
 
 

@@ -6,13 +6,14 @@ namespace `kube-system` alone, and with an empty value alone; its heir is `prior
 Does: where it counted, writes `priorityClassName: system-cluster-critical`, as the API server of
 1.9-1.15 did, unless a class or a priority is there already. Where the namespace is another one, or
 the value is not empty, it never had an effect and is removed. Where the manifest does not say its
-namespace, nobody can tell: dead-annotations reports it.
+namespace, or a template makes it, nobody can tell: dead-annotations reports it.
 
 Safety: safe.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Remove, Set
@@ -30,11 +31,13 @@ CODE = "GPU127"
 
 _KEY = "scheduler.alpha.kubernetes.io/critical-pod"
 _NAMESPACE = "kube-system"
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")  # of any namespace; a template's is none
 _CLASS = "system-cluster-critical"
 
 
 def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
-    namespace = as_map(obj.get("metadata")).get("namespace")
+    said = as_map(obj.get("metadata")).get("namespace")
+    namespace = said if isinstance(said, str) and _NAME.fullmatch(said) else ""
     for at in templates_of(obj, cx.settings):
         pod = Pod(obj, at)
         if _KEY not in pod.annotations:
