@@ -103,6 +103,7 @@ def many(unit: bytes, size: int = 4 * MIB) -> bytes:
     + [
         pytest.param(b'["%b"]' % (b"a" * 8 * MIB), id="a long text"),
         pytest.param(b'["\\ud83d\\ude00%b"]' % (b"a" * 8 * MIB), id="a long wide text"),
+        pytest.param(b'["%b"]' % (b"\\u003c\\u00ff" * MIB), id="narrow escapes"),
     ]
     + [
         pytest.param(b'[%b,"%b"]' % (LONG, text), id=f"read slowly: {name}")
@@ -113,6 +114,7 @@ def many(unit: bytes, size: int = 4 * MIB) -> bytes:
             "a long wide text with escapes": WIDE + b"aa\\n" * 2 * MIB,
             "a long text that is wide in the end": b"aa\\n" * 2 * MIB + WIDE,
             "a long text that an escape makes wide": b"a" * 8 * MIB + b"\\ud83d\\ude00",
+            "what Go escapes": b"\\u003c" * MIB,
             "a wide escape before escapes": b"\\ud83d\\ude00" + b"aa\\n" * 2 * MIB,
         }.items()
     ]
@@ -140,6 +142,8 @@ def test_honest_reviews_are_parsed() -> None:
     pod = gpu_pod()
     pod["metadata"]["annotations"] = dict.fromkeys("ab", "{}," * (128 * 1024 // 3))
     assert memory_of(dump(review(pod, oldObject=pod))) < 0.8 * MOST_PARSED
+    escaped = b"[%b,%b]" % (LONG, b'"%b"' % (b"\\u003c" * 1_500_000))  # as Go writes `<`
+    assert memory_of(escaped) < 0.8 * MOST_PARSED
 
 
 def large_pod() -> dict[str, Any]:
