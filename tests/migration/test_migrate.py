@@ -346,3 +346,25 @@ def test_settings_of_a_plan_keep_their_own_names() -> None:
     settings = replace(Settings(), legacy_resources=("example.com/old",))
     text = POD.replace("alpha.kubernetes.io/nvidia-gpu", "example.com/old")
     assert migrated(text, Plan(settings)).new_text == FIXED
+
+
+def test_nothing_more_is_said_of_a_line_that_is_edited_for_an_alias() -> None:
+    text = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n"
+        "  - name: c\n    image: x\n    resources: &r\n"
+        "      limits: {alpha.kubernetes.io/nvidia-gpu: &n 1}\n"
+        "      requests: {alpha.kubernetes.io/nvidia-gpu: *n}\n"
+        "  - {name: d, image: x, resources: *r}\n"
+    )
+    result = migrate_text(Source.of_text("pod.yaml", text), Plan())
+    assert "alpha.kubernetes.io" not in str(result.new_text)
+    assert {each.status for each in result.located} == {Status.FIXABLE}
+
+
+@pytest.mark.parametrize("first", ["Thanks.", "Thanks: see {{ .Release.Name }}."])
+def test_notes_that_show_a_manifest_are_no_manifest(first: str) -> None:
+    text = f"{first} On old clusters:\n\n    apiVersion: v1\n    kind: Pod\n\na: b: c\n"
+    source = Source.of_text("templates/NOTES.txt", text)
+    result = migrate_text(source, Plan())
+    assert source.kind == "other"
+    assert (result.located, result.skipped, result.error) == ((), (), "")

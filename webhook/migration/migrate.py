@@ -184,8 +184,12 @@ def _located(source: Source, work: _Work) -> Iterator[Located]:
 
 
 def _spoken_of(source: Source, works: list[_Work]) -> Iterator[Located]:
-    """Whole texts that something is said of, so that it is not said again of a line in them."""
+    """What is edited, and whole texts that something is said of: nothing more is said of those."""
     for work in works:
+        for each in work.replacements:
+            yield Located(
+                "", "", Status.NOTICE, source.place(each.start, max(each.start, each.end - 1))
+            )
         for said in work.asked.said:
             node = work.document.find(said.at)
             if isinstance(node, Scalar):

@@ -29,7 +29,8 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
     done = Done(source, plan, template_actions.Template(source.text, [], []), prose=True)
     if is_shell(source):
         add_here_documents(done, Region(0, len(source.text)))
-    return done.result()
+    is_prose = source.path.endswith("NOTES.txt")
+    return done.result(done.mentions(prose=True) if is_prose else None)
 
 
 def is_shell(source: Source) -> bool:

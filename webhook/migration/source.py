@@ -112,6 +112,8 @@ def kind_of(path: str, text: str) -> str:
     """
     name = PurePath(path)
     ending = _ending(name)
+    if name.name == "NOTES.txt":  # what helm prints for people
+        return "other"
     if ending in _MARKDOWN:
         return "markdown"
     if name.suffix.lower() in _CODE:
