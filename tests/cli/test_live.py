@@ -345,6 +345,44 @@ def test_a_damaged_snapshot_keeps_the_one_before(bench: Bench) -> None:
     assert any("inventory: " in note for note in live.notes())
 
 
+def test_a_snapshot_that_cannot_be_read_grows_old_while_the_watcher_lives(bench: Bench) -> None:
+    """As when an older watcher writes its own format into the same folder."""
+    bench.publish("a")
+    live = bench.live()
+    inventory = bench.snapshot / "inventory"
+    good = inventory.read_bytes()
+    bench.now += 60
+    bench.tell()
+    live.refresh()
+    inventory.write_bytes(good.replace(b'"format":3', b'"format":2', 1))
+    for seconds, fresh in ((STALE_SECONDS, True), (1, False), (60, False)):
+        bench.now += seconds
+        bench.tell()
+        live.refresh()
+        assert live.fresh is fresh
+    assert not live.dead()
+    assert any("stale for more than" in note for note in live.notes())
+    inventory.write_bytes(good)
+    live.refresh()
+    assert live.fresh
+    assert live.notes() == []
+
+
+def test_a_snapshot_that_was_away_for_a_while_is_good_again(bench: Bench) -> None:
+    bench.publish("a")
+    live = bench.live()
+    inventory, away = bench.snapshot / "inventory", bench.snapshot / "away"
+    inventory.rename(away)
+    bench.now += STALE_SECONDS + 1
+    bench.tell()
+    live.refresh()
+    assert not live.fresh
+    away.rename(inventory)
+    live.refresh()
+    assert live.fresh
+    assert live.notes() == []
+
+
 def test_one_worker_speaks_for_all() -> None:
     """Locks belong to processes: of two, one may speak; when it ends the other may."""
     program = (

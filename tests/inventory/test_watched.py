@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.telemetry.scraping import families, faults, value
 from webhook.core.nodes import Node
 from webhook.core.settings import Capacity, Pool, Settings
-from webhook.inventory.publish import STALE_SECONDS, STATUS, Publisher
+from webhook.inventory.publish import INVENTORY, STALE_SECONDS, STATUS, Publisher
 from webhook.inventory.store import Store
 from webhook.inventory.watched import Watched
 
@@ -100,6 +100,22 @@ def test_a_watcher_that_lives_and_learns_nothing(tmp_path: Path) -> None:
     assert gauge(found, "watcher_up") == 1
     assert gauge(found, "inventory_usable") == 0
     assert gauge(found, "inventory_nodes") == 2
+
+
+def test_an_inventory_that_cannot_be_read_grows_old_while_the_watcher_lives(tmp_path: Path) -> None:
+    publisher = published(tmp_path)
+    registry = CollectorRegistry()
+    registry.register(Watched(tmp_path))
+    publisher.tell(status(as_of=time.time() - STALE_SECONDS - 1))
+    generate_latest(registry)
+    (tmp_path / INVENTORY).write_bytes(b"{")
+    publisher.tell(status())
+    found = families(generate_latest(registry).decode())
+    assert gauge(found, "watcher_up") == 1
+    assert gauge(found, "inventory_usable") == 0
+    age = gauge(found, "inventory_age_seconds")
+    assert age is not None
+    assert age > STALE_SECONDS
 
 
 def test_an_empty_cluster_is_not_usable(tmp_path: Path) -> None:

@@ -260,6 +260,7 @@ class Snapshot:
         self._seen: tuple[int, ...] = ()
         self.shape = ""  # changes whenever anything but what pods hold does
         self.fault = ""  # what is wrong with the file that is there now
+        self._as_of = 0.0  # of the status, when nothing was wrong with the inventory
 
     def refresh(self) -> Inventory | None:
         """The inventory, if a new one is there since the last call."""
@@ -272,6 +273,7 @@ class Snapshot:
             data = files.read(self._inventory, _LARGEST)
         except OSError as error:
             self.fault = f"{self._inventory}: cannot be read: {error.strerror}"
+            self._seen = ()  # the same file may be back
             return None
         self._seen = seen
         try:
@@ -292,10 +294,11 @@ class Snapshot:
         """What the watcher said last; or why that cannot be used.
 
         Times that are later than now come from a clock that was wrong, and would be signs of life
-        for as long.
+        for as long. While the inventory cannot be read, what is known of it grows old, whatever the
+        watcher says of the file: ask for it (`refresh`) first.
         """
         try:
-            return _status(files.read(self._status, _LARGEST_STATUS), now)
+            status = _status(files.read(self._status, _LARGEST_STATUS), now)
         except FileNotFoundError:
             fault = _MISSING
         except PermissionError:
@@ -304,6 +307,10 @@ class Snapshot:
             fault = f"cannot be read: {(error.strerror or str(error)).lower()}; {_ANEW}"
         except ValueError as error:
             fault = str(error)
+        else:
+            if not self.fault:
+                self._as_of = status.as_of
+            return replace(status, as_of=min(status.as_of, self._as_of))
         return Status(fault=f"{self._status}: {fault}")
 
 

@@ -42,8 +42,8 @@ class Watched(Collector):
     def collect(self) -> Iterator[Metric]:
         """All that there is to say."""
         now = time.time()
-        status = self._snapshot.status(now)
         inventory = self._snapshot.refresh()
+        status = self._snapshot.status(now)
         if inventory is not None:
             self._sizes = _Sizes(inventory.index)
         age = max(now - status.as_of, 0.0) if status.as_of else None
