@@ -878,8 +878,8 @@ _WORKLOADS = Group(
             "Change templates too",
             Truth(),
             "Off, a workload that a person applies only gets warnings, and its pods are repaired: "
-            "see docs/gitops.md for what tools that apply from Git see of a change. On, it "
-            "needs the component manifests/workload-repair, too: without it no workload is changed.",
+            "see docs/gitops.md for what tools that apply from Git see of a change. On, it needs "
+            "the component manifests/workload-repair, too: without it no workload is changed.",
             True,
             "repair",
         ),
