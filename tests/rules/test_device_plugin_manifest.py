@@ -18,6 +18,8 @@ def daemon_set(image: Any) -> Any:
     [
         pytest.param("nvcr.io/nvidia/k8s-device-plugin:v0.17.0", id="today's: untouched"),
         pytest.param("nvidia/k8s-device-plugin:v0.14.1", id="a later one: untouched"),
+        pytest.param("cos-nvidia-installer:fixed", id="GKE's for COS today: untouched"),
+        pytest.param("gcr.io/cos-cloud/cos-gpu-installer:v2.5.5", id="that which runs it"),
         pytest.param("registry.example/train:1.9", id="a workload: untouched"),
         pytest.param(None, id="no image: untouched"),
         pytest.param("nvidia/k8s-device-plugin:1.9" + "x" * 600, id="too long for an image"),
@@ -46,7 +48,9 @@ def test_what_is_left_alone(image: Any) -> None:
             id="GKE's installer for Ubuntu",
         ),
         pytest.param(
-            "cos-nvidia-installer:fixed", "GKE's old driver installer", id="GKE's installer for COS"
+            "gcr.io/google-containers/cos-nvidia-installer:v1",
+            "GKE's old driver installer",
+            id="GKE's installer for COS",
         ),
         pytest.param(
             "dcwangmit01/nvidia-device-plugin:0.1.0", "a driver installer for kops", id="kops"

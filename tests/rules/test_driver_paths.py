@@ -123,10 +123,6 @@ def test_stale_paths_are_removed(path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param("/home/kubernetes/bin/nvidia", id="GKE, today"),
-        pytest.param("/home/kubernetes/bin/nvidia/lib64/libcuda.so.1", id="GKE, a single file"),
-        pytest.param("/opt/cloud/cce/nvidia", id="Huawei CCE, today"),
-        pytest.param("/opt/cloud/cce/nvidia/lib64", id="Huawei CCE, below"),
         pytest.param("/usr/local/nvidia", id="acs-engine of 2018"),
         pytest.param("/usr/local/nvidia/lib64", id="below it"),
         pytest.param("/usr/lib/nvidia", id="no number"),
@@ -149,6 +145,40 @@ def test_other_layouts_are_reported_and_removed_only_by_setting(path: str) -> No
     assert found(rule, modern_pod(volumes=list(volumes))) == [suspect(path)]
     cx = Context(Settings(drivers=Drivers(remove=("/elsewhere", f"{path}/"))))
     assert found(rule, legacy_pod(volumes=list(volumes)), cx) == [gone(path)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("/home/kubernetes/bin/nvidia", id="GKE, today"),
+        pytest.param("/home/kubernetes/bin/nvidia/lib64/libcuda.so.1", id="GKE, a single file"),
+        pytest.param("/opt/cloud/cce/nvidia", id="Huawei CCE, today"),
+        pytest.param("/opt/cloud/cce/nvidia/lib64", id="Huawei CCE, below"),
+    ],
+)
+def test_where_a_cloud_keeps_its_driver_today_is_worth_knowing(path: str) -> None:
+    for make in (legacy_pod, modern_pod):
+        (said,) = found(rule, make(volumes=[volume(path)]))
+        assert (said.severity, said.edits) == (Severity.NOTICE, ())
+    cx = Context(Settings(drivers=Drivers(remove=(path,))))
+    assert found(rule, legacy_pod(volumes=[volume(path)]), cx) == [gone(path)]
+
+
+MANAGING = [
+    "nvcr.io/nvidia/k8s/container-toolkit:v1.17.4-ubuntu20.04",
+    "nvcr.io/nvidia/k8s-device-plugin:v0.17.0",
+    "registry.k8s.io/nvidia-gpu-device-plugin@sha256:0842",
+    "cos-nvidia-installer:fixed",
+    "nvcr.io/nvidia/gpu-operator:v25.3.0",
+]
+
+
+@pytest.mark.parametrize("image", [*MANAGING, "registry.example/train:1"])
+def test_what_brings_the_driver_mounts_where_it_is(image: str) -> None:
+    made = modern_pod(volumes=[volume("/usr/local/nvidia")])
+    made["spec"]["containers"][0]["image"] = image
+
+    assert found(rule, made) == ([] if image in MANAGING else [suspect("/usr/local/nvidia")])
 
 
 @pytest.mark.parametrize(

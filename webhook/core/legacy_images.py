@@ -28,8 +28,10 @@ _INSTALLERS: tuple[tuple[re.Pattern[str], str, str], ...] = (
     ),
     (
         re.compile(
-            r"(?:.*/)?(?:cos-nvidia-installer|cos-gpu-installer|ubuntu-nvidia-driver-installer"
-            r"|nvidia-driver-installer)\b.*"
+            # `fixed` is what nodes of today bring (daemonset-preloaded-latest.yaml), v2 what they
+            # run (cos-gpu-installer).
+            r"(?:.*/)?(?:cos-nvidia-installer|cos-gpu-installer(?!:v2\.)"
+            r"|ubuntu-nvidia-driver-installer|nvidia-driver-installer)\b(?!:fixed$).*"
         ),
         "GKE's old driver installer",
         _GKE,
@@ -46,6 +48,13 @@ _INSTALLERS: tuple[tuple[re.Pattern[str], str, str], ...] = (
         "a driver installer for Kubernetes 1.3-1.8",
         _DRIVER,
     ),
+)
+
+# What brings the driver, its libraries or the devices to nodes, and so mounts where they are.
+_MANAGING = re.compile(
+    r"(?:.*/)?(?:[\w.-]*(?:driver|gpu|nvidia)-installer|container-toolkit|nvidia-container-toolkit"
+    r"|gpu-operator[\w-]*|[\w-]*device-plugin(?:-nvidia)?|k8s-mig-manager|k8s-driver-manager"
+    r"|vgpu-device-manager|gpu-feature-discovery|dcgm-exporter|k8s-dra-driver-gpu)(?:[:@].*)?"
 )
 
 _LONGEST = 512  # of an image name; a longer one is refused, and would cost time here
@@ -65,6 +74,11 @@ def installer(image: str) -> tuple[str, str] | None:
             if pattern.fullmatch(image):
                 return what, cure
     return None
+
+
+def manages_driver(image: str) -> bool:
+    """Whether this image brings the driver, its toolkit or the devices to nodes, or watches it."""
+    return len(image) <= _LONGEST and _MANAGING.fullmatch(image) is not None
 
 
 def in_new_registry(image: str) -> str | None:

@@ -210,7 +210,10 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "driver-installer",
         "GPU130",
-        r"\bcontainer-engine-accelerators/[\w./-]{1,60}?"
+        # Those of the main branch that begin with daemonset-preloaded are today's.
+        r"\bcontainer-engine-accelerators/"
+        r"(?!(?:[\w-]+/){0,3}(?:master|main)/nvidia-driver-installer/[\w/-]{1,60}daemonset-preloaded)"
+        r"(?![\w./-]{1,80}daemonset-preloaded-latest)[\w./-]{1,60}?"
         r"(?:nvidia-driver-installer[\w./-]{0,80}|device-plugin-daemonset\.ya?ml)",
         "GKE's old installer",
         "GKE installs the driver and the device plugin by itself",

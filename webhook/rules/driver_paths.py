@@ -8,10 +8,12 @@ Does: removes volumes on `/usr/lib*/nvidia-NNN`, on `/var/lib/nvidia-docker/volu
 and on single files `libcuda.so*` and `libnvidia-*.so*` of a lib directory, with their mounts in
 every kind of container, and takes the directories just unmounted out of LD_LIBRARY_PATH and PATH
 (never `/usr/local/nvidia`, which the toolkit and GKE fill themselves; never where the value has a
-`$(`). Other driver paths, some of which are alive on GKE and CCE, are only reported, unless
-`drivers.remove` lists them, and the whole of `/usr/lib` only where the pod asks for GPUs: agents
-mount it, too. From a pod that asks for GPUs, `--unsafe` takes the devices `/dev/nvidia*`. What the
-active driver profile mounts is never stale. A pod that can run as it is is only warned.
+`$(`). Other driver paths are only reported, and those where GKE and CCE keep the driver today are
+worth knowing, unless `drivers.remove` lists them; of the whole of `/usr/lib` only where the pod
+asks for GPUs: agents mount it, too. In what installs the driver, its toolkit or the device plugin
+none of these is a finding. From a pod that asks for GPUs, `--unsafe` takes the devices
+`/dev/nvidia*`. What the active driver profile mounts is never stale. A pod that can run as it is is
+only warned.
 
 Safety: safe.
 """
@@ -33,6 +35,7 @@ from webhook.core.host_paths import (
     is_stale_driver,
     may_be_driver,
 )
+from webhook.core.legacy_images import manages_driver
 from webhook.core.pod import as_map
 from webhook.core.selection import translated
 
@@ -73,6 +76,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             severity = Severity.REPAIR if cx.wants_unsafe(CODE) else Severity.PERSON
             unmounted = (Remove(at), *mounts.pop(name, ()))
             yield Finding(CODE, at, message, unmounted, severity, Safety.UNSAFE)
+        elif fate is _Fate.ALIVE:
+            yield Finding(CODE, at, _LIVES.format(shown), severity=Severity.NOTICE)
         elif fate is _Fate.REPORTED:
             message = f"{_OLD.format(shown)}; delete the volume, or list it in drivers.remove"
             yield Finding(CODE, at, message, severity=Severity.PERSON)
@@ -93,11 +98,14 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 def _drivers(pod: Pod, cx: Context) -> Iterator[tuple[int, str | None, str, _Fate]]:
     """The host paths that may be a driver's: position and name of the volume, path and fate."""
+    manages = any(manages_driver(str(each.raw.get("image", ""))) for each in pod.containers)
     for position, volume in pod.volumes():
         path = as_map(volume.get("hostPath")).get("path")
         if not isinstance(path, str):
             continue
         fate = _fate(clean(path), cx.settings.drivers)
+        if manages and fate is not _Fate.GOES:
+            continue
         if fate is _Fate.STAYS or (clean(path) == _EVERYBODYS and not _asks(pod, cx)):
             continue
         name = volume.get("name")
@@ -105,6 +113,10 @@ def _drivers(pod: Pod, cx: Context) -> Iterator[tuple[int, str | None, str, _Fat
 
 
 _OLD = "the host path {} looks like an old driver's and is left as it is"
+_LIVES = (
+    "the host path {} is where GKE or CCE keeps the driver today and is left as it is; on other "
+    "nodes delete the volume, or list it in drivers.remove"
+)
 _DEVICE = "the device {} of the node is mounted, and the device plugin brings those asked for"
 _REMOVED = (
     "the driver path {} of an old node is removed: the container toolkit brings the driver; delete "
@@ -124,6 +136,7 @@ def _may_go(pod: Pod, cx: Context) -> bool:
 
 class _Fate(Enum):
     STAYS = "it is no driver's, or the active profile provides it"
+    ALIVE = "it is where a cloud keeps its driver today"
     REPORTED = "it may be alive"
     GOES = "it is stale"
 
@@ -134,7 +147,7 @@ def _fate(path: str, drivers: Drivers) -> _Fate:
     if any(pattern.fullmatch(path) for pattern in _patterns(drivers.remove)):
         return _Fate.GOES
     if is_live_driver(path):
-        return _Fate.REPORTED
+        return _Fate.ALIVE
     if is_stale_driver(path):
         return _Fate.GOES
     return _Fate.REPORTED if may_be_driver(path) else _Fate.STAYS
