@@ -931,6 +931,17 @@ def test_so_is_one_that_was_patched_in_while_we_were_away() -> None:
 
 
 @tools
+def test_a_toleration_that_was_taken_out_while_we_were_away_is_added_again(tool: Any) -> None:
+    cx = nodes("Tesla-K80", taints=(Taint(GPU, "", "NoSchedule"),))
+    own: Raw = {"tolerations": [{"key": "own", "operator": "Exists"}]}
+    author = Author(tool, cx)
+    author.applies(pod(container({GPU: "1"}), **own))
+    author.applies_while_we_are_away(pod(container({GPU: "1"}), annotations={HOSTNAME: "a"}, **own))
+    made = author.applies(pod(container({GPU: "1"}), **own))
+    assert [each["key"] for each in made["spec"]["tolerations"]] == ["own", GPU]
+
+
+@tools
 def test_an_author_who_writes_both_names_gets_the_larger_amount(tool: Any) -> None:
     author = Author(tool)
     turns = [({LEGACY: "2", GPU: "1"}, "2"), ({LEGACY: "1", GPU: "2"}, "2")]

@@ -328,11 +328,14 @@ def _at_work(rules: Sequence[Rule], old: Raw, cx: Context) -> list[Rule]:
 def _are_the_words_of(
     then: Leaves, noted: Mapping[Key, Change], author: Mapping[Key, Any], keys: Iterable[Key]
 ) -> bool:
-    """Whether the author writes at these leaves what was written before the last repair."""
+    """Whether the author writes at these leaves what was written before the last repair.
+
+    And whether that repair is what is stored: while we were away it may have been undone.
+    """
     for key in keys:
         value = then.values.get(key)
         before, after = noted.get(key, (value, value))
-        if author.get(key) != (before if value == after else value):
+        if value != after or author.get(key) != before:
             return False
     return True
 
