@@ -7,6 +7,7 @@ the template hides is told, with its line and the cure.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,11 @@ _BY_THEMSELVES = AMOUNTS | frozenset(
         *(model_label, affinity_annotation, tolerations_annotation, init_containers_annotation),
         *(driver_paths, missing_toleration),
     )
+)
+
+_MADE_LABEL = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?\{{\{{")
+_MAY_BE_LEFT = (
+    f"the template decides whether the label {IGNORE} says to leave it alone, so nothing is changed"
 )
 
 
@@ -101,10 +107,11 @@ class Done:
                 self.skipped.append(Skipped(why, place))
                 self.left_alone += [place] if is_left else []
         else:
-            self.left_alone += outcome.left_alone
-            self.skipped += [
-                Skipped(LEFT_ALONE, self.source.first_line(place)) for place in outcome.left_alone
-            ]
+            for place in outcome.left_alone:
+                is_made = _MADE_LABEL.search(self.source.excerpt(place)) is not None
+                why = _MAY_BE_LEFT if is_made else LEFT_ALONE
+                self.skipped.append(Skipped(why, self.source.first_line(place)))
+                self.left_alone += [] if is_made else [place]
             settings = self.plan.settings
             outcome.located += lines.not_indented(self.source, template, region, settings)
         self.hidden = self.hidden or outcome.hidden
