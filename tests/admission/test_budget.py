@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.admission.test_policy import SETTINGS, STRICT, USUAL, Court, asking, 
 from tests.admission.test_told import Desk, legacy
 from tests.hostile.wire import review
 from webhook.admission.review import HEAD_BYTES, dump, glance, parse
+from webhook.core import record
 from webhook.core.budget import MOST_ENTRIES, MOST_TEMPLATES
 
 OVER = f"it has more than {MOST_ENTRIES} fields and list items; make it smaller"
@@ -175,6 +177,17 @@ def test_nor_a_workload(levels: int) -> None:
     sent = parse(nested(levels, obj, namespace=USUAL, **request))
     desk = Desk(f"{SETTINGS}\nworkloads: {{repair: true}}")
     assert "patch" in json.loads(desk.decider.mutate(sent))["response"]
+
+
+@pytest.mark.parametrize("levels", [500, 980, 1015])
+def test_nor_fails_the_update_of_a_workload_on_it(levels: int) -> None:
+    obj, request = deployment(legacy())
+    obj["metadata"]["annotations"] = {record.ANNOTATION: "{}"}
+    old = copy.deepcopy(obj)
+    more = request | {"operation": "UPDATE", "oldObject": old}
+    sent = parse(nested(levels, obj, old, namespace=USUAL, **more))
+    desk = Desk(f"{SETTINGS}\nworkloads: {{repair: true}}")
+    assert json.loads(desk.decider.mutate(sent))["response"]["allowed"] is True
 
 
 @pytest.mark.parametrize("namespace", [STRICT, "careful"])

@@ -174,7 +174,12 @@ def _may_drop_words(old: dict[str, Any], now: dict[str, Any]) -> bool:
 
     A tool that takes a legacy word away finds nothing to take away in a template that was repaired.
     """
-    return record.ANNOTATION in as_map(old.get("annotations")) and old != now
+    if record.ANNOTATION not in as_map(old.get("annotations")):
+        return False
+    try:
+        return old != now
+    except RecursionError:  # managedFields that are nested too deeply to be compared
+        return True
 
 
 def _is_of_system(user: dict[str, Any]) -> bool:
