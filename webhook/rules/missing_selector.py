@@ -59,7 +59,8 @@ def check(obj: Raw, cx: Context) -> Iterator[Finding]:
 
 def _may_be_patch(obj: Raw, spec: Raw) -> bool:
     """Whether it says nothing of its labels: no API server took that as an object of apps/v1."""
-    return obj.get("apiVersion") in _TODAY and not _labels(spec) and not spec.get("selector")
+    has_labels = "labels" in as_map(as_map(spec.get("template")).get("metadata"))
+    return obj.get("apiVersion") in _TODAY and not has_labels and not spec.get("selector")
 
 
 def _controller(spec: Raw) -> Iterator[Finding]:
