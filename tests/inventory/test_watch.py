@@ -244,6 +244,34 @@ def test_hints_of_autoscalers_are_read_and_a_right_that_is_taken_away_stops_noth
         assert lines == ["nodepools are unknown: we may not list them"]
 
 
+def test_node_pools_of_a_version_that_is_newer_than_the_watcher_are_found(
+    api: ApiServer, tmp_path: Path
+) -> None:
+    for version in ("v1", "v1beta1", "v3"):
+        api.say(f"/apis/karpenter.sh/{version}/nodepools", 404)
+    served = [{"groupVersion": f"karpenter.sh/{each}", "version": each} for each in ("v3", "v2")]
+    group = {"preferredVersion": served[0], "versions": [*served, {"version": 5}, "odd"]}
+    api.say("/apis/karpenter.sh", 200, orjson.dumps(group))
+    api.put("nodes", "n", node())
+    api.put("nodepools", "spot", {"spec": {"shape": "of another time"}})
+    with watching(api, tmp_path) as running:
+        inventory = until(running.reader.refresh, "a snapshot")
+        assert [words for words, _ in inventory.index.hints] == ["NodePool spot (Karpenter)"]
+        until(lambda: running.state("nodepools").state == "watching", "a watch")
+    assert any(path == "/apis/karpenter.sh/v2/nodepools" for _, path, _ in api.asked)
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_cluster_without_karpenter_has_no_node_pools(
+    api: ApiServer, tmp_path: Path, status: int
+) -> None:
+    for version in ("v1", "v1beta1"):
+        api.say(f"/apis/karpenter.sh/{version}/nodepools", 404)
+    api.say("/apis/karpenter.sh", status)
+    with watching(api, tmp_path) as running:
+        until(lambda: running.state("nodepools").state == "absent", "none to be served")
+
+
 def test_without_nodes_nothing_is_published(api: ApiServer, tmp_path: Path) -> None:
     api.say("/api/v1/nodes", 403)
     with watching(api, tmp_path) as running:

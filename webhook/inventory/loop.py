@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import threading
 import time
 from dataclasses import dataclass, field
@@ -20,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from webhook.core.pod import as_map
+from webhook.core.pod import as_items, as_map
 from webhook.inventory import autoscalers, project
 from webhook.inventory.client import Fault, Refused
 from webhook.inventory.pages import pages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from webhook.core.settings import Settings
     from webhook.inventory.store import Kept, Store
@@ -49,6 +50,7 @@ WAIT_FOR_NODES = 10.0  # seconds that the list of pods gives way to the lists th
 _GONE = 410
 _FORBIDDEN = 403
 _NOT_FOUND = 404
+_VERSION = re.compile(r"v\d{1,3}((alpha|beta)\d{1,3})?")
 
 
 NAMES = (
@@ -73,6 +75,7 @@ class Kind:
     kept: Kept[Any]
     project: Callable[[dict[str, Any]], Any]
     query: Mapping[str, str] = field(default_factory=dict)  # which objects
+    group: str = ""  # if versions that are newer than this program count, too
 
 
 def kinds(store: Store, settings: Settings, audit: project.Audit | None) -> tuple[Kind, ...]:
@@ -96,7 +99,13 @@ def kinds(store: Store, settings: Settings, audit: project.Audit | None) -> tupl
             project.runtime_class,
         ),
         Kind("deviceclasses", dra, store.device_classes, project.device_class),
-        Kind("nodepools", karpenter, store.node_pools, autoscalers.node_pool),
+        Kind(
+            "nodepools",
+            karpenter,
+            store.node_pools,
+            autoscalers.node_pool,
+            group="karpenter.sh",
+        ),
         Kind(
             "configmaps",
             (f"/api/v1/namespaces/{_NAMESPACE}/configmaps",),
@@ -193,7 +202,7 @@ class Loop(threading.Thread):
         self.state.next_list = time.monotonic() + LIST_SECONDS
         self.state.state = "listing"
         self.state.lists += 1
-        for path in self.kind.paths:
+        for path in self._paths():
             try:
                 self._version = self._pages(path)
             except Refused as refused:
@@ -204,6 +213,27 @@ class Loop(threading.Thread):
                 self._well()
                 return
         self._absent()
+
+    def _paths(self) -> Iterator[str]:
+        """Where it may be served; the API server is asked for newer versions only at the end.
+
+        Of what is not understood there, the answer is: unknown.
+        """
+        yield from self.kind.paths
+        if not self.kind.group:
+            return
+        try:
+            told = _parsed(self._watcher.client.get(f"/apis/{self.kind.group}", {}))
+        except Refused as refused:
+            if refused.status not in (_NOT_FOUND, _FORBIDDEN):
+                raise
+            return
+        listed = [each for _, each in as_items(told.get("versions"))]
+        versions = (each.get("version") for each in (as_map(told.get("preferredVersion")), *listed))
+        for version in dict.fromkeys(each for each in versions if isinstance(each, str)):
+            path = f"/apis/{self.kind.group}/{version}/{self.kind.name}"
+            if _VERSION.fullmatch(version) and path not in self.kind.paths:
+                yield path
 
     def _pages(self, path: str) -> str:
         """All pages of a list, each dropped before the next is asked for."""
