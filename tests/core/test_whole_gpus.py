@@ -9,7 +9,7 @@ import pytest
 from tests.rules.pods import GPU, PRODUCT
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.settings import Models, Settings
-from webhook.core.whole_gpus import is_exclusion, is_part, parts
+from webhook.core.whole_gpus import asked_for, is_exclusion, is_part, parts
 
 SLICES = "cloud.google.com/gke-gpu-partition-size"
 SHARING = "cloud.google.com/gke-gpu-sharing-strategy"
@@ -19,10 +19,6 @@ REPLICAS = "nvidia.com/gpu.replicas"
 MPS = "nvidia.com/mps.capable"
 
 
-def absent(key: str) -> dict[str, Any]:
-    return {"key": key, "operator": "DoesNotExist"}
-
-
 def other(key: str, value: str) -> dict[str, Any]:
     return {"key": key, "operator": "NotIn", "values": [value]}
 
@@ -30,9 +26,14 @@ def other(key: str, value: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("key", "value", "setting", "expected"),
     [
-        pytest.param(SLICES, "1g.5gb", "mig", absent(SLICES), id="GKE: slices"),
-        pytest.param(SHARING, "time-sharing", "shared", absent(SHARING), id="GKE: sharing"),
-        pytest.param(CLIENTS, "2", "shared", absent(CLIENTS), id="GKE: clients of one GPU"),
+        pytest.param(SLICES, "1g.5gb", "mig", other(SLICES, "1g.5gb"), id="GKE: slices"),
+        pytest.param(SHARING, "mps", "shared", other(SHARING, "mps"), id="GKE: sharing"),
+        pytest.param(CLIENTS, "2", "shared", other(CLIENTS, "2"), id="GKE: clients of one GPU"),
+        pytest.param(SLICES, "", "", None, id="GKE: no slices"),
+        pytest.param(SHARING, "", "", None, id="GKE: no sharing"),
+        pytest.param(CLIENTS, "1", "", None, id="GKE: one client"),
+        pytest.param(CLIENTS, "", "", None, id="GKE: no number of clients"),
+        pytest.param(CLIENTS, "odd", "", None, id="GKE: odd number of clients"),
         pytest.param(STRATEGY, "mps", "shared", other(STRATEGY, "mps"), id="GFD: sharing"),
         pytest.param(STRATEGY, "none", "", None, id="GFD: no sharing"),
         pytest.param(REPLICAS, "4", "shared", other(REPLICAS, "4"), id="GFD: replicas"),
@@ -79,3 +80,26 @@ def test_a_model_by_its_name() -> None:
     assert is_part("A100-MIG-1g.5gb")
     assert not is_part("A100")
     assert not is_exclusion(PRODUCT, "NotIn", ["A100"])
+
+
+def test_exclusions_as_they_were_written_before() -> None:
+    assert is_exclusion(SHARING, "DoesNotExist", ())
+    assert not is_exclusion(STRATEGY, "DoesNotExist", ())
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "values", "expected"),
+    [
+        pytest.param(SHARING, "In", ["time-sharing"], "shared", id="a strategy"),
+        pytest.param(SLICES, "Exists", [], "mig", id="any slices"),
+        pytest.param(CLIENTS, "Gt", ["2"], "shared", id="a number of clients"),
+        pytest.param(PRODUCT, "In", ["A100-MIG-1g.5gb"], "mig", id="the name of a slice"),
+        pytest.param(PRODUCT, "In", ["Tesla-T4-SHARED"], "shared", id="the name of a shared one"),
+        pytest.param(PRODUCT, "Exists", [], "", id="any model"),
+        pytest.param(STRATEGY, "In", ["none"], "", id="none of it"),
+        pytest.param(SHARING, "NotIn", ["mps"], "", id="another than this"),
+        pytest.param("zone", "In", ["a"], "", id="another label"),
+    ],
+)
+def test_what_asks_for_parts(key: str, operator: str, values: list[str], expected: str) -> None:
+    assert asked_for(key, operator, values) == expected

@@ -11,9 +11,10 @@ from webhook.core.edits import Remove, Rename, Set
 from webhook.core.engine import run
 from webhook.core.findings import Finding, Severity
 from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.pod import Pod
 from webhook.core.rule import Context
 from webhook.core.settings import Models, Settings
-from webhook.rules import RULES
+from webhook.rules import RULES, never_fits
 from webhook.rules import model_label as rule
 
 if TYPE_CHECKING:
@@ -819,8 +820,10 @@ CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
 T4 = {ACCELERATOR: "nvidia-tesla-t4"}
 SHARED_T4 = {**T4, SHARING: "time-sharing", CLIENTS: "4"}
 V100 = {ACCELERATOR: "nvidia-tesla-v100"}
-NO_SHARING = [{"key": key, "operator": "DoesNotExist"} for key in (SHARING, CLIENTS)]
-NO_SLICES = [{"key": SLICES, "operator": "DoesNotExist"}]
+NO_SHARING = [
+    {"key": key, "operator": "NotIn", "values": [SHARED_T4[key]]} for key in (SHARING, CLIENTS)
+]
+NO_SLICES = [{"key": SLICES, "operator": "NotIn", "values": ["1g.5gb"]}]
 IS_T4 = {"key": ACCELERATOR, "operator": "In", "values": ["nvidia-tesla-t4"]}
 
 
@@ -870,6 +873,72 @@ def test_where_a_model_has_only_parts_a_warning_says_what_to_set() -> None:
     assert spec["nodeSelector"] == T4
     assert "affinity" not in spec
     assert len(said) == 1
+
+
+SLICED_T4 = {**T4, SLICES: "1g.5gb"}
+IN_POOL = {**SHARED_T4, "pool": "b"}
+OF_GFD = {PRODUCT: "Tesla-T4", "nvidia.com/gpu.sharing-strategy": "mps"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "settings"),
+    [
+        pytest.param({SHARING: "time-sharing"}, [T4, SHARED_T4], ON_GKE, id="GKE: sharing"),
+        pytest.param({SHARING: "time-sharing"}, [SHARED_T4], ON_GKE, id="GKE: all are shared"),
+        pytest.param({CLIENTS: "4"}, [T4, SHARED_T4], ON_GKE, id="GKE: clients of one GPU"),
+        pytest.param({SLICES: "1g.5gb"}, [T4, SLICED_T4], ON_GKE, id="GKE: slices"),
+        pytest.param(
+            {SLICES: "1g.5gb"},
+            [T4, {**SHARED_T4, **SLICED_T4}],
+            ON_GKE,
+            id="GKE: slices, which are shared besides",
+        ),
+        pytest.param({"pool": "b"}, [T4, IN_POOL], ON_GKE, id="nodes that are all shared"),
+        pytest.param(
+            {"nvidia.com/gpu.sharing-strategy": "mps"},
+            [{PRODUCT: "Tesla-T4"}, OF_GFD],
+            Settings(),
+            id="GPU Feature Discovery",
+        ),
+    ],
+)
+def test_nodes_with_parts_that_the_pod_selects_are_not_excluded(
+    spec: dict[str, str], labels: list[dict[str, str]], settings: Settings
+) -> None:
+    chosen = [{"key": key, "operator": "In", "values": [value]} for key, value in spec.items()]
+    of_model = {"key": LABEL, "operator": "In", "values": ["Tesla-T4"]}
+    both = required({"matchExpressions": [of_model, *chosen]})
+    alone = required({"matchExpressions": chosen})
+    for obj in (
+        legacy_pod(nodeSelector={LABEL: "Tesla-T4", **spec}),
+        legacy_pod(nodeSelector={LABEL: "Tesla-T4"}, affinity=alone),
+        legacy_pod(nodeSelector=spec, affinity=required(term(LABEL, "Tesla-T4"))),
+        legacy_pod(affinity=both),
+        legacy_pod({"scheduler.alpha.kubernetes.io/affinity": json.dumps(both)}),
+    ):
+        cx = Context(settings, inventory=gpu_nodes(*labels))
+        said = [each.message for each in run(RULES, obj, cx).findings]
+        assert "NotIn" not in json.dumps(obj["spec"])
+        assert any("which offer parts of GPUs as whole ones" in each for each in said)
+        assert not list(never_fits.check(Pod(obj), cx))
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels"),
+    [
+        pytest.param({"arch": "x"}, [{**T4, "arch": "x"}, {**SHARED_T4, "arch": "x"}], id="both"),
+        pytest.param({"arch": "x"}, [{**SHARED_T4, "arch": "x"}], id="no choice among nodes"),
+        pytest.param({"pool": "none"}, [T4, SHARED_T4], id="no node at all"),
+    ],
+)
+def test_a_selection_that_does_not_ask_for_parts_excludes_them(spec: Any, labels: Any) -> None:
+    for obj in (
+        legacy_pod(nodeSelector={LABEL: "Tesla-T4", **spec}),
+        legacy_pod(nodeSelector=spec, affinity=required(term(LABEL, "Tesla-T4"))),
+    ):
+        run(RULES, obj, Context(ON_GKE, inventory=gpu_nodes(*labels)))
+        (only,) = terms_of(obj["spec"])
+        assert only["matchExpressions"][-2:] == NO_SHARING
 
 
 def test_required_affinity_and_the_annotation_exclude_them_too() -> None:

@@ -295,3 +295,26 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
 )
 def test_never_fits(obj: Any, cx: Context, expected: list[Finding]) -> None:
     assert found(rule, obj, cx) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "setting"),
+    [
+        pytest.param(
+            "cloud.google.com/gke-gpu-sharing-strategy", "time-sharing", "shared", id="shared"
+        ),
+        pytest.param("cloud.google.com/gke-gpu-partition-size", "1g.5gb", "mig", id="slices"),
+    ],
+)
+def test_who_excludes_parts_of_gpus_reads_the_setting_that_allows_them(
+    key: str, value: str, setting: str
+) -> None:
+    excluded = {"key": key, "operator": "NotIn", "values": [value]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [excluded]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    inventory = Inventory((NodeClass({key: value}, (), {GPU: 4}, ("a",)),))
+    (told,) = found(rule, modern_pod(affinity=affinity), Context(inventory=inventory))
+    assert told.message.endswith(
+        "1 node has enough GPUs, but as parts of GPUs: ask the administrator to set "
+        f"models.{setting} to true, or select other nodes."
+    )

@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import labels, models, node_labels, whole_gpus
+from webhook.core import labels, models, node_labels, node_selection, whole_gpus
 from webhook.core.pod import as_items, as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from webhook.core.nodes import Inventory
+    from webhook.core.nodesets import NodeSet
+    from webhook.core.pod import Pod
     from webhook.core.rule import Context
     from webhook.core.whole_gpus import Part
 
@@ -41,6 +44,7 @@ class Change:
     absent_why: str = ""
     was: str = ""  # the label, if it is not that of models
     beside: tuple[Part, ...] = ()  # nodes with parts of GPUs, which the term excludes
+    taken: str = ""  # the mark of such nodes that the pod itself selects
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +58,61 @@ class TermChange:
     requirements: Mapping[int, Change]
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a pod that asks for whole GPUs says of its nodes, the model left out."""
+
+    nodes: NodeSet
+    parts: frozenset[str]  # the settings of the parts of GPUs for which it asks
+
+    def __and__(self, other: Chosen) -> Chosen:
+        return Chosen(self.nodes & other.nodes, self.parts | other.parts)
+
+
 _KEEP = Change(Fate.KEEP)
 
 
+def chosen(pod: Pod, cx: Context) -> Chosen | None:
+    """What its nodeSelector says; None if it asks for no whole GPU, or no node is known."""
+    if cx.inventory is None or cx.settings.gpu_resource not in pod.gpus(cx.settings):
+        return None
+    labels = pod.node_selector.items()
+    asked = [{"key": key, "operator": "In", "values": [str(value)]} for key, value in labels]
+    return _chosen({"matchExpressions": asked}, cx.inventory, cx)
+
+
+def chosen_by_terms(terms: Iterable[Raw], cx: Context) -> Chosen | None:
+    """What one of these terms says; None if there are none, or no node is known."""
+    if cx.inventory is None:
+        return None
+    each = [_chosen(term, cx.inventory, cx) for term in terms]
+    if not each:
+        return None
+    nodes = 0
+    for one in each:
+        nodes |= one.nodes
+    return Chosen(nodes, frozenset().union(*(one.parts for one in each)))
+
+
+def _chosen(term: Raw, inventory: Inventory, cx: Context) -> Chosen:
+    listed = [item for _, item in as_items(term.get("matchExpressions"))]
+    others = [each for each in listed if each.get("key") != cx.settings.models.legacy_label]
+    index, fields = inventory.index, as_items(term.get("matchFields"))
+    rest = {**term, "matchExpressions": others}
+    nodes = node_selection.matching(rest, index) if others or fields else index.everything
+    asked = (
+        whole_gpus.asked_for(
+            str(each.get("key")), str(each.get("operator")), node_selection.values_of(each)
+        )
+        for each in others
+    )
+    return Chosen(nodes, frozenset(filter(None, asked)))
+
+
 def change(
-    requirement: Mapping[str, Any], cx: Context, *, preferred: bool, whole: bool = False
+    requirement: Mapping[str, Any], cx: Context, *, preferred: bool, whole: Chosen | None = None
 ) -> Change:
-    """What becomes of one requirement; `whole` is that of a pod that asks for whole GPUs."""
+    """What becomes of one requirement; `whole` is of a pod that asks for whole GPUs."""
     operator = requirement.get("operator")
     listed = requirement.get("values")
     values = [value for value in listed or () if isinstance(value, str)]
@@ -84,7 +136,7 @@ def change(
         if excluded or preferred:
             return made
         made = _with_absent(made, matches)
-        return of_whole(made, cx, tuple(matches)) if whole else made
+        return of_whole(made, cx, tuple(matches), whole)
     if excluded:
         return Change(Fate.DROP, key, None, unmapped, why)
     if preferred:
@@ -101,24 +153,31 @@ def _with_absent(made: Change, matches: Mapping[str, models.Match]) -> Change:
     return replace(made, absent=tuple(known), absent_why=next(iter(known.values())).why)
 
 
-def of_whole(made: Change, cx: Context, legacy: tuple[str, ...]) -> Change:
-    """The same without nodes of these models that offer parts of GPUs, unless one is named.
+def of_whole(made: Change, cx: Context, legacy: tuple[str, ...], whole: Chosen | None) -> Change:
+    """The same without nodes of these models that offer parts of GPUs, unless the pod names them.
 
     `legacy` are the models in the words of then.
     """
     parts, values = whole_gpus.parts(cx.settings, cx.inventory), made.values or ()
-    if cx.inventory is None or not parts or any(map(whole_gpus.is_part, values)):
+    if whole is None or cx.inventory is None or not parts or any(map(whole_gpus.is_part, values)):
         return made
     table, nodes = cx.inventory.index.label(made.key), 0
     for value in values:
         nodes |= table.having(value)
-    nodes &= cx.inventory.index.at_least(cx.settings.gpu_resource, 1)
-    found = whole_gpus.among(nodes, parts)
+    offering = cx.inventory.index.at_least(cx.settings.gpu_resource, 1)
+    nodes &= offering
+    own = nodes & whole.nodes
+    found = tuple(p for p in whole_gpus.among(nodes, parts) if p.setting not in whole.parts)
+    selects = bool(whole.parts or offering & ~whole.nodes)  # among the nodes with GPUs
+    if selects and whole_gpus.only(own, found):
+        found = ()
+    taken = [part for part in whole_gpus.among(own, parts) if part not in found]
+    made = replace(made, beside=found, taken=taken[0].words if taken else "")
     if not whole_gpus.only(nodes, found):
-        return replace(made, beside=found)
+        return made
     settings = " and ".join(sorted({f"models.{each.setting}" for each in found}, reverse=True))
     why = f"nodes have it only with {found[0].words}: set {settings} to true to take that"
-    return replace(made, beside=found, absent=made.absent or legacy, absent_why=why)
+    return replace(made, absent=made.absent or legacy, absent_why=why)
 
 
 def _of_another_label(key: object, values: list[str], cx: Context) -> Change:
@@ -149,10 +208,12 @@ def _carried(values: list[str]) -> Change:
 
 
 def term_change(
-    term: Mapping[str, Any], cx: Context, *, preferred: bool, whole: bool = False
+    term: Raw, cx: Context, *, preferred: bool, whole: Chosen | None = None
 ) -> TermChange:
     """What becomes of one node selector term."""
     requirements = as_items(term.get("matchExpressions"))
+    if whole is not None and cx.inventory is not None:
+        whole &= _chosen(term, cx.inventory, cx)
     changes = {
         position: made
         for position, requirement in requirements
@@ -188,6 +249,11 @@ def describe(made: Change) -> Iterator[str]:
     """What is to be said of values that no node has, each with the cure."""
     if made.absent:
         yield f"there is no node of the model {_names(made.absent)} now: {made.absent_why}"
+    if made.taken:
+        yield (
+            f"this pod selects nodes with {made.taken}, which offer parts of GPUs as whole ones: "
+            "it may get a part; select other nodes for a whole GPU"
+        )
     if not made.unmapped:
         return
     names = _names(made.unmapped)

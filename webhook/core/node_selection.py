@@ -16,6 +16,7 @@ from webhook.core.labels import is_key, is_value
 from webhook.core.nodesets import as_int64
 from webhook.core.pod import REQUIRED, as_items, as_map
 from webhook.core.settings import Taint
+from webhook.core.whole_gpus import excluded_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +40,7 @@ class Constraint:
     words: str
     nodes: NodeSet
     key: str = ""  # of the label, where it is one label that must have a value
+    parts: str = ""  # the setting that allows the parts of GPUs which it keeps the pod from
 
 
 def selector(pod: Pod, index: NodeIndex) -> Iterator[Constraint]:
@@ -74,17 +76,18 @@ def requirements(term: Raw, index: NodeIndex) -> Iterator[Constraint]:
         words += f" [{', '.join(values)}]" if values else ""
         nodes = _NODES_OF[kind](index, key, operator, values)
         labelled = operator == "In" and kind == "matchExpressions"
-        yield Constraint(words, nodes, key if labelled else "")
+        parts = excluded_by(key, operator, values) if kind == "matchExpressions" else ""
+        yield Constraint(words, nodes, key if labelled else "", parts)
 
 
 def _asked(term: Raw) -> Iterator[tuple[str, str, str, list[str]]]:
     """Kind, key, operator and values of each requirement."""
     for kind in _NODES_OF:
         for _, raw in as_items(term.get(kind)):
-            yield kind, str(raw.get("key") or ""), str(raw.get("operator") or ""), _values(raw)
+            yield kind, str(raw.get("key") or ""), str(raw.get("operator") or ""), values_of(raw)
 
 
-def _values(raw: Raw) -> list[str]:
+def values_of(raw: Raw) -> list[str]:
     values = raw.get("values")
     return [each for each in values if isinstance(each, str)] if isinstance(values, list) else []
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.nodesets import as_int64
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from webhook.core.nodes import Inventory
     from webhook.core.nodesets import NodeSet
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
+_ANY_VALUE = ("Exists", "Gt", "Lt")
 _PRODUCT = "nvidia.com/gpu.product"
-_FEW = 20  # values that a requirement names
+_FEW = 50  # values: GKE shares a GPU among 48 clients at most; that a requirement names
 
 
-def _any(_: str) -> bool:
-    return True
+def _several(value: str) -> bool:
+    return (as_int64(value or "0") or 0) > 1
 
 
 # The setting of `models` that allows it, a node label, and which of its values mean it.
 _MARKS: tuple[tuple[str, str, Callable[[str], bool]], ...] = (
-    ("mig", "cloud.google.com/gke-gpu-partition-size", _any),
-    ("shared", "cloud.google.com/gke-gpu-sharing-strategy", _any),
-    ("shared", "cloud.google.com/gke-max-shared-clients-per-gpu", _any),
+    ("mig", "cloud.google.com/gke-gpu-partition-size", bool),
+    ("shared", "cloud.google.com/gke-gpu-sharing-strategy", bool),
+    ("shared", "cloud.google.com/gke-max-shared-clients-per-gpu", _several),
     ("shared", "nvidia.com/gpu.sharing-strategy", lambda value: value not in ("", "none")),
-    ("shared", "nvidia.com/gpu.replicas", lambda value: (as_int64(value or "0") or 0) > 1),
+    ("shared", "nvidia.com/gpu.replicas", _several),
     ("shared", "nvidia.com/mps.capable", lambda value: value == "true"),
     ("mig", _PRODUCT, lambda value: "-mig-" in value.lower()),
     ("shared", _PRODUCT, lambda value: value.lower().endswith("-shared")),
 )
-_MEANS = {key: means for _, key, means in _MARKS if key != _PRODUCT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,6 @@ class Part:
     @property
     def excluded(self) -> Raw:
         """What a node selector term asks for, to have none of these nodes."""
-        if _MEANS.get(self.key) is _any:
-            return {"key": self.key, "operator": "DoesNotExist"}
         return {"key": self.key, "operator": "NotIn", "values": list(self.values)}
 
     @property
@@ -64,12 +62,36 @@ class Part:
         return f"{self.key}={self.values[0]}"
 
 
-def is_exclusion(key: str, operator: str, values: Iterable[str]) -> bool:
+def excluded_by(key: str, operator: str, values: Collection[str]) -> str:
+    """The setting of the parts of GPUs from which this requirement keeps a pod; empty if of none.
+
+    DoesNotExist is what was once written for the labels of GKE.
+    """
+    for setting, label, means in _MARKS:
+        if key == label and (
+            (operator == "NotIn" and all(map(means, values)))
+            or (operator == "DoesNotExist" and key.startswith("cloud.google.com/"))
+        ):
+            return setting
+    return ""
+
+
+def is_exclusion(key: str, operator: str, values: Collection[str]) -> bool:
     """Whether this requirement is one that keeps a pod off parts of GPUs."""
-    if operator == "DoesNotExist":
-        return _MEANS.get(key) is _any
-    means = is_part if key == _PRODUCT else _MEANS.get(key)
-    return operator == "NotIn" and means is not None and all(map(means, values))
+    if key == _PRODUCT:
+        return operator == "NotIn" and all(map(is_part, values))
+    return bool(excluded_by(key, operator, values))
+
+
+def asked_for(key: str, operator: str, values: Iterable[str]) -> str:
+    """The setting that allows the parts of GPUs for which a requirement asks; empty if for none."""
+    for setting, label, means in _MARKS:
+        if key == label and (
+            (operator in _ANY_VALUE and label != _PRODUCT)
+            or (operator == "In" and any(map(means, values)))
+        ):
+            return setting
+    return ""
 
 
 def is_part(value: str) -> bool:

@@ -227,6 +227,11 @@ class _Reason:
 
     def _other_values(self, each: Constraint) -> str:
         """What the constraint would need to be for the nodes that have enough."""
+        if each.parts:
+            return (
+                f"{self._have_room}, but as parts of GPUs: ask the administrator to set "
+                f"models.{each.parts} to true, or select other nodes."
+            )
         if not each.key:
             return f"Change it: {self._have_room}."
         label = self.index.label(each.key)

@@ -23,9 +23,9 @@ _SET_UP: Mapping[str, tuple[str, ...]] = {
     "nvidia.com/gpu.sharing-strategy": ("none",),
     "nvidia.com/gpu.replicas": ("0", "1"),
     "nvidia.com/mps.capable": ("false",),
-    "cloud.google.com/gke-gpu-partition-size": (),
-    "cloud.google.com/gke-gpu-sharing-strategy": (),
-    "cloud.google.com/gke-max-shared-clients-per-gpu": (),
+    "cloud.google.com/gke-gpu-partition-size": ("",),
+    "cloud.google.com/gke-gpu-sharing-strategy": ("",),
+    "cloud.google.com/gke-max-shared-clients-per-gpu": ("", "0", "1"),
 }
 _PRODUCT = "nvidia.com/gpu.product"
 # How many devices the machine has: as its driver counts them, and as its cloud sells it.

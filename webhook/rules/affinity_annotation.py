@@ -37,7 +37,7 @@ from webhook.core.canonical import canonical
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, DEPRECATED_NODE_LABELS
-from webhook.core.model_terms import Fate, describe, rewritten, term_change
+from webhook.core.model_terms import Fate, chosen, describe, rewritten, term_change
 from webhook.core.pod import PREFERRED, REQUIRED, as_map
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from webhook.core.affinity import Section
     from webhook.core.edits import Edit
+    from webhook.core.model_terms import Chosen
     from webhook.core.pod import Pod
     from webhook.core.pointer import Path
     from webhook.core.rule import Context
@@ -85,7 +86,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> Iterator[Finding]:
     edits: list[Edit] = []
-    stays, whole = False, cx.settings.gpu_resource in pod.gpus(cx.settings)
+    stays, whole = False, chosen(pod, cx)
     for name, section in sections.items():
         notes = _prepare(name, section, cx, whole=whole)
         if not section.why:
@@ -126,7 +127,7 @@ def _few(notes: list[str], of_what: str) -> Iterator[str]:
         yield f"{len(distinct) - _MOST_NOTES} more {of_what} like this"
 
 
-def _prepare(name: str, section: Section, cx: Context, *, whole: bool) -> list[str]:
+def _prepare(name: str, section: Section, cx: Context, *, whole: Chosen | None) -> list[str]:
     """Bring a decoded section into today's words; sets `why` if the API server would refuse it."""
     notes: list[str] = []
     if section.why:
@@ -152,7 +153,7 @@ def _label_of_today(cx: Context, key: str, values: Sequence[str]) -> str:
 _TODAY = dict(DEPRECATED_NODE_LABELS)
 
 
-def _translate_models(value: Raw, cx: Context, *, whole: bool) -> list[str]:
+def _translate_models(value: Raw, cx: Context, *, whole: Chosen | None) -> list[str]:
     notes: list[str] = []
     if REQUIRED in value:
         selector = value[REQUIRED]

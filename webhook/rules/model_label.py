@@ -10,7 +10,8 @@ spelling; `Tesla P100` is `Tesla-P100-PCIE-16GB` and `Tesla-P100-SXM2-16GB`, but
 `GTX-1080-Ti`. Several values in nodeSelector become one required `In`. Where no node has the model
 now, or has it only shared or in slices (`models.shared`, `models.mig`), a warning says so. `NotIn`
 excludes shared and sliced GPUs of the model, too. Nodes of the model that labels of GKE or GPU
-Feature Discovery mark as shared or sliced are excluded unless these settings allow them. A pod that
+Feature Discovery mark as shared or sliced are excluded unless these settings allow them, or the pod
+selects such nodes itself: by these labels, or by others that only such nodes have. A pod that
 names no model may run on them; a notice says so.
 
 A model that nobody knows is still asked for in a required `In` or in nodeSelector, so that the pod
@@ -32,7 +33,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import affinity, fit, models, node_labels, whole_gpus
+from webhook.core import affinity, fit, models, node_labels, node_selection, whole_gpus
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.labels import sanitised
@@ -41,6 +42,8 @@ from webhook.core.model_terms import (
     Change,
     Fate,
     TermChange,
+    chosen,
+    chosen_by_terms,
     describe,
     of_whole,
     rewritten,
@@ -52,6 +55,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.core.edits import Edit
+    from webhook.core.model_terms import (
+        Chosen,
+    )
     from webhook.core.pod import Pod
     from webhook.core.pointer import Path
     from webhook.core.rule import Context
@@ -69,7 +75,7 @@ _NAMESPACE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     at = pod.spec_at / "affinity" / "nodeAffinity"
     node_affinity = as_map(pod.affinity.get("nodeAffinity"))
-    whole = cx.settings.gpu_resource in pod.gpus(cx.settings)
+    whole = chosen(pod, cx)
     required = list(_required(node_affinity, at, cx, whole=whole))
     preferred = list(_preferred(node_affinity, at, cx))
     finding, join, notes = _node_selector(pod, cx, whole=whole)
@@ -164,7 +170,7 @@ def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 
 def _node_selector(
-    pod: Pod, cx: Context, *, whole: bool
+    pod: Pod, cx: Context, *, whole: Chosen | None
 ) -> tuple[Finding | None, Raw | None, list[str]]:
     """What becomes of the label in nodeSelector, and the term to join by AND if it leaves there.
 
@@ -186,7 +192,9 @@ def _node_selector(
         message = f"no node carries the label {legacy} any more; write {key}: {_listed(today)}"
         absent = (value,) if match.why else ()
         made = Change(Fate.CHANGE, key, today, absent=absent, absent_why=match.why)
-        made = of_whole(made, cx, (value,)) if whole else made
+        by_terms = chosen_by_terms(node_selection.terms(pod) or (), cx)
+        whole = whole & by_terms if whole is not None and by_terms is not None else whole
+        made = of_whole(made, cx, (value,), whole)
         notes = list(describe(made))
         beside = [part.excluded for part in made.beside]
     else:
@@ -243,7 +251,7 @@ def _joined(
 
 
 def _required(
-    node_affinity: Raw, at: Path, cx: Context, *, whole: bool
+    node_affinity: Raw, at: Path, cx: Context, *, whole: Chosen | None
 ) -> Iterator[tuple[Path, TermChange]]:
     terms = as_map(node_affinity.get(REQUIRED)).get("nodeSelectorTerms")
     for position, term in as_items(terms):
