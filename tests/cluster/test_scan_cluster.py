@@ -53,9 +53,16 @@ def test_every_kind_is_found_once_and_what_it_made_is_left_out(
         apply(cluster, namespace, made_by(kind, pod(alpha(1))))
     cluster.client.create(named(pod(alpha(1)), "by-hand"), namespace)
     until(lambda: len(cluster.client.list("Pod", namespace)) >= 10, "pods of the workloads")
-    assert scan(cluster, "-n", namespace, "-o", "json") == 2
+    assert scan(cluster, "-n", namespace, "-o", "json") == 3, "the DaemonSet chooses no nodes"
     out, err = capsys.readouterr()
     assert err == ""
+    manual = {
+        (path, each["code"])
+        for path, findings in found(out).items()
+        for each in findings
+        if each["status"] == "person"
+    }
+    assert manual == {(f"{namespace}/DaemonSet/daemonset-of-gpu-pods", "GPU110")}
     assert set(found(out)) == {
         f"{namespace}/Pod/by-hand",
         *(f"{namespace}/{kind}/{kind.lower()}-of-gpu-pods" for kind in KINDS),
