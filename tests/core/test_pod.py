@@ -230,6 +230,20 @@ def test_a_pod_is_our_business_if_it_names_gpus(raw: dict[str, Any], *, in_scope
     assert Pod(raw).is_in_scope(Settings(scope="all-legacy"))
 
 
+@pytest.mark.parametrize(
+    ("amounts", "named"),
+    [
+        pytest.param({"nvidia.com/gpu": "0"}, True, id="an amount of 0"),
+        pytest.param({"nvidia.com/gpu": "odd"}, True, id="no amount at all"),
+        pytest.param({LEGACY: 1}, False, id="a legacy name"),
+        pytest.param({"cpu": 1}, False, id="no GPU"),
+    ],
+)
+def test_whether_a_container_names_gpus(amounts: dict[str, Any], *, named: bool) -> None:
+    (container,) = pod_with(asks(amounts)).containers
+    assert container.names_gpus(DEFAULT) is named
+
+
 def test_the_scope_follows_the_names_of_the_settings() -> None:
     settings = Settings(
         legacy_resources=("old/gpu",), gpu_resources=("new/gpu-*",), models=Models("old/model")
