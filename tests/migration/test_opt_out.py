@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from webhook.cli.main import main
 from webhook.core.nodes import Inventory
+from webhook.migration import kustomization
 from webhook.migration.migrate import migrate_text
 from webhook.migration.results import Plan, Status
 from webhook.migration.source import Source
@@ -421,6 +422,26 @@ def test_a_kustomization_opts_out_nothing_that_it_does_not_name(tmp_path: Path) 
     assert main(["migrate", "--write", "-R", "-f", str(folder)]) == 0
     assert (folder / "x.yaml").read_text() == LEGACY
     assert NEW in (folder / "y.yaml").read_text()
+
+
+def test_a_kustomization_is_read_once_for_all_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"x{number}.yaml" for number in range(5)]
+    kustomized = {"kustomization.yaml": f"resources: [{', '.join(names)}]\n"}
+    folder = written(kustomized | dict.fromkeys(names, LEGACY), tmp_path)
+    seen: list[str] = []
+    read = kustomization.read
+
+    def noting(file: str) -> dict[str, Any]:
+        seen.append(file)
+        return read(file)
+
+    monkeypatch.setattr(kustomization, "read", noting)
+
+    for name in names:
+        kustomization.known_of(str(folder / name))
+    assert seen == [str(folder / "kustomization.yaml")]
 
 
 def test_an_overlay_opts_out_its_base_where_it_is_what_is_looked_at(tmp_path: Path) -> None:

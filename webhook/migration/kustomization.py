@@ -6,6 +6,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")  # in kustomize's order
 _FOLDERS = ("resources", "bases", "components")  # files or folders; bases are of before 2.1
-_MERGED = "patchesStrategicMerge"
-_FILES = (_MERGED, "crds", "configurations", "generators", "transformers")
+PATCHES = ("patches", "patchesJson6902", "patchesStrategicMerge")
+_FILES = ("patchesStrategicMerge", "crds", "configurations", "generators", "transformers")
 _WITH_PATH = ("patches", "patchesJson6902", "replacements")
 # A URL, user@host:path, or host/path?ref=: not on this machine.
 _REMOTE = re.compile(
@@ -60,17 +61,38 @@ def known_of(file: str) -> tuple[OptedOut, bool]:
     for above in Path(here).parents:
         name = next((each for each in NAMES if Path(above, each).is_file()), "")
         if name:
-            with suppress(InputError):  # it is said where the kustomization itself is looked at
-                said = read(str(above / name))
-                names = {os.path.normpath(above / each) for each in (name, *_named(said))}
-                if here in names:
-                    patches = {os.path.normpath(above / each) for each in _patches(said)}
-                    out = _opted_out(said, filter(os.path.isfile, sorted(names)))
-                    return out, here in patches
+            said = _known(str(above / name))
+            if here in said.names:
+                return said.opted_out, here in said.patches
             break
         if Path(above, ".git").exists():
             break
     return OptedOut(), False
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a kustomization says of the files that it names, itself among them."""
+
+    names: frozenset[str] = frozenset()
+    patches: frozenset[str] = frozenset()
+    opted_out: OptedOut = field(default_factory=OptedOut)
+
+
+@lru_cache(maxsize=256)
+def _known(file: str) -> _Known:
+    """Read once, and not for each of the files: it opens all of them."""
+    try:
+        said = read(file)
+    except InputError:  # it is said where the kustomization itself is looked at
+        return _Known()
+    folder, name = os.path.split(file)
+    names = {os.path.normpath(Path(folder, each)) for each in (name, *_named(said))}
+    return _Known(
+        frozenset(names),
+        frozenset(os.path.normpath(Path(folder, each)) for each, _ in patches(said) if each),
+        _opted_out(said, filter(os.path.isfile, sorted(names))),
+    )
 
 
 def opted_out_by(folder: str) -> OptedOut:
@@ -160,13 +182,18 @@ def _named(kustomization: dict[str, Any]) -> Iterator[str]:
         yield from _texts(chart.get("valuesFile"), *(chart.get("additionalValuesFiles") or ()))
 
 
-def _patches(kustomization: dict[str, Any]) -> Iterator[str]:
-    """The files of it that hold no whole objects."""
-    listed = kustomization.get(_MERGED)
-    yield from _texts(*(listed if isinstance(listed, list) else ()))
-    for member in ("patches", "patchesJson6902"):
-        for _, each in as_items(kustomization.get(member)):
-            yield from _texts(each.get("path"))
+def patches(
+    kustomization: dict[str, Any], sections: Iterable[str] = PATCHES
+) -> Iterator[tuple[str, str]]:
+    """Each patch, which is no whole object: its file, or nothing and the text written in place."""
+    for section in sections:
+        listed = kustomization.get(section)
+        for each in listed if isinstance(listed, list) else ():
+            written, name = as_map(each).get("patch"), as_map(each).get("path", each)
+            if isinstance(written, str):
+                yield "", written
+            elif isinstance(name, str):
+                yield ("", name) if "\n" in name else (name, "")
 
 
 def _texts(*values: object) -> Iterator[str]:

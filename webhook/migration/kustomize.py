@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 _CODE = legacy_resource.CODE
 _VERSIONS = (kind_case, dead_api_version, removed_api)
 _OPERATION = re.compile(r"\bop[\"']?[ \t]*:")
-_PATCHES = ("patches", "patchesJson6902", "patchesStrategicMerge")
 _WITH_TARGETS = ("patches", "patchesJson6902")
 _ANNOTATIONS = "commonAnnotations"
 # What a patch does not say, the object that it patches may: its selector, labels, strategy and
@@ -96,7 +95,7 @@ def migrate(source: Source, plan: Plan) -> FileResult:
     work = _Work(source, plan)
     for document in documents.read(source.text).documents:
         for at, value in walk(document.data):
-            if at and at[0] in _PATCHES and isinstance(value, str) and "\n" in value:
+            if at and at[0] in kustomization.PATCHES and isinstance(value, str) and "\n" in value:
                 work.written_out(document, at)
         work.look(document)
     return work.result()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.errors import InputError
-from webhook.core.pod import as_items, as_map
+from webhook.core.pod import as_items
 from webhook.core.workloads import tokens
 from webhook.migration import documents, kustomization
 from webhook.migration.migrate import migrate_text
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _ANY = "*"  # no name of a volume
 _MOST_FOLDERS = 20_000  # that are looked into for kustomizations
 _NOT_ENTERED = (".git", "node_modules")
-_PATCHES = ("patches", "patchesJson6902", "patchesStrategicMerge", "transformers")
+_PATCHES = (*kustomization.PATCHES, "transformers")
 _BY_POSITION = {"volumes", "volumeMounts", "env"}
 
 
@@ -127,19 +127,13 @@ def _note(folder: str, index: dict[str, dict[str, str]]) -> None:
 
 def _patches(file: str) -> Iterator[tuple[str, str]]:
     """The patches of one kustomization, with the files that they are in."""
-    said = kustomization.read(file)
-    for section in _PATCHES:
-        listed = said.get(section)
-        for each in listed if isinstance(listed, list) else ():
-            written, name = as_map(each).get("patch"), as_map(each).get("path", each)
-            if isinstance(written, str):
-                yield file, written
-            elif isinstance(name, str) and "\n" in name:
-                yield file, name
-            elif isinstance(name, str):
-                place = os.path.realpath(Path(file).parent / name)
-                with suppress(UnreadableError):  # it is said where the file itself is looked at
-                    yield place, read_regular(place)[0].decode(errors="replace")
+    for name, written in kustomization.patches(kustomization.read(file), _PATCHES):
+        if not name:
+            yield file, written
+            continue
+        place = os.path.realpath(Path(file).parent / name)
+        with suppress(UnreadableError):  # it is said where the file itself is looked at
+            yield place, read_regular(place)[0].decode(errors="replace")
 
 
 def _by_operations(data: Any) -> Iterator[str]:
