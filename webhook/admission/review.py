@@ -51,10 +51,11 @@ class Review:
     uid: str
     request: dict[str, Any]
     body: bytes
+    _has_long_digits: bool
 
     def fresh_object(self) -> Any:
         """The object once more, as it came, however the first one was edited."""
-        return load(self.body)["request"]["object"]
+        return _load(self.body, has_long_digits=self._has_long_digits)["request"]["object"]
 
 
 def parse(body: bytes) -> Review:
@@ -65,8 +66,9 @@ def parse(body: bytes) -> Review:
         raise InputError(f"body: no JSON object. {_CURE}")
     if len(body) * _DEAREST > MOST_PARSED and memory_of(body) > MOST_PARSED:
         raise InputError("body: too many fields and list items. Send a smaller object")
+    long_digits = _has_long_digits(body)
     try:
-        review = load(body)
+        review = _load(body, has_long_digits=long_digits)
     except ValueError as error:
         raise InputError(f"body: no JSON ({str(error)[:120]}). {_CURE}") from None
     version, kind = review.get("apiVersion"), review.get("kind")
@@ -85,7 +87,7 @@ def parse(body: bytes) -> Review:
         raise InputError(
             f"request.uid: {_quoted(uid)} is none. Send 1 to 128 letters, digits and . _ : -"
         )
-    return Review(version, uid, request, body)
+    return Review(version, uid, request, body, long_digits)
 
 
 def is_heavy(body: bytes) -> bool:
@@ -122,19 +124,24 @@ def load(text: bytes) -> Any:
     orjson first. Two things are left to `json`, which is ten times slower: lone surrogates, which
     orjson refuses although such a text can be answered, and whole numbers beyond 64 bits (19 digits
     and more), which it would turn into floats. There are never two values at a time.
+    """
+    return _load(text, has_long_digits=_has_long_digits(text))
 
-    Garbage collection takes four times as long as parsing a million small lists, and nobody else
-    can work meanwhile; so it waits.
+
+def _load(text: bytes, *, has_long_digits: bool) -> Any:
+    """Garbage collection takes four times as long as parsing a million small lists, so it waits.
+
+    Nobody else could work meanwhile.
     """
     gc.disable()
     try:
-        return _load(text)
+        return _parsed(text, has_long_digits=has_long_digits)
     finally:
         gc.enable()
 
 
-def _load(text: bytes) -> Any:
-    if _has_long_digits(text):
+def _parsed(text: bytes, *, has_long_digits: bool) -> Any:
+    if has_long_digits:
         # Nested deeper than `json` goes: what orjson finds is as good as it gets.
         with suppress(ValueError):
             return _load_slowly(text)
