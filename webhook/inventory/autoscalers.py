@@ -69,7 +69,7 @@ _MEMBER = re.compile(
 # Autoscalers that make nodes of any shape, and how a label of theirs begins. The end of the list is
 # Karpenter before 0.32.
 _UNTOLD = (
-    ("cloud.google.com/gke-nodepool", "nap-", "GKE (node auto-provisioning)"),
+    (_GKE_POOL, "nap-", "GKE (node auto-provisioning)"),
     ("provisioner.cast.ai/managed-by", "", "Cast AI"),
     ("spotinst.io/node-lifecycle", "", "Ocean (Spot)"),
     ("karpenter.sh/provisioner-name", "", "Karpenter (Provisioners)"),
@@ -77,11 +77,11 @@ _UNTOLD = (
 # How keys of labels begin that clouds give to all nodes of a group, or that its machines decide.
 # Anything else may have been set by hand, or be another on the next node.
 _OF_A_GROUP = (
-    "eks.amazonaws.com/nodegroup",
+    _EKS_GROUP,
     "alpha.eksctl.io/nodegroup-name",
-    "cloud.google.com/gke-nodepool",
+    _GKE_POOL,
     "cloud.google.com/gke-accelerator",
-    "kubernetes.azure.com/agentpool",
+    _AKS_POOL,
     "kubernetes.azure.com/accelerator",
     "k8s.amazonaws.com/accelerator",
     "accelerator",
@@ -89,7 +89,7 @@ _OF_A_GROUP = (
     "kubernetes.io/arch",
     "kubernetes.io/os",
 )
-_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+_TYPES = (_TYPE, "beta.kubernetes.io/instance-type")
 _PLACES = ("topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "topology.gke.io/")
 NONE = ""  # in place of a resource name: no GPUs at all
 _LONGEST = 1 << 20  # characters: a ConfigMap has no more

@@ -332,9 +332,7 @@ class _Part:
         for found in made.judged.found:
             if found.finding.code != dead_api_version.CODE or not found.repaired:
                 continue
-            obj: Any = made.judged.data
-            for token in found.at.parent:
-                obj = obj[token]
+            obj = as_map(value_at(made.judged.data, found.at.parent))
             if obj.get("kind") not in _SELECTING:
                 continue
             if is_of_old(as_map(obj.get("spec")).get("selector")):

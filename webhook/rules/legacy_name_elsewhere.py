@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.edits import Rename
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.pod import SECTIONS, Pod
-from webhook.core.pointer import ROOT
+from webhook.core.pointer import ROOT, value_at
 from webhook.core.text_patterns import find
 from webhook.core.walk import walk
 from webhook.core.workloads import templates_of
@@ -63,7 +63,7 @@ def check(obj: Raw, cx: Context) -> Iterator[Finding]:
 def _name(at: Path, value: object, obj: Raw, cx: Context) -> Iterator[Finding]:
     name, new = at[-1] if at else "", cx.settings.gpu_resource
     if name in cx.settings.legacy_resources:
-        if len(at) > 1 and at[-2] in SECTIONS and new not in _holder(obj, at):
+        if len(at) > 1 and at[-2] in SECTIONS and new not in value_at(obj, at.parent):
             message = f"{name} is asked for outside of a known pod template: write {new}"
             yield Finding(CODE, at, message, (Rename(at, new),), safety=Safety.UNSAFE)
         else:
@@ -75,14 +75,6 @@ def _name(at: Path, value: object, obj: Raw, cx: Context) -> Iterator[Finding]:
         message = f"{name} is a name in the data of a program: write {cx.settings.models.key}"
         yield Finding(CODE, at, message, severity=Severity.PERSON)
     yield from _text(at, value, cx)
-
-
-def _holder(obj: Raw, at: Path) -> Raw:
-    here: Any = obj
-    for token in at.parent:
-        here = here[token]
-    holder: Raw = here
-    return holder
 
 
 def _text(at: Path, value: object, cx: Context) -> Iterator[Finding]:
