@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 import yaml
 
-from tests.cluster import build
+from tests.cluster import helm
 from webhook.migration import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-KUBERNETES = "1.36.3"
 _TEXT = re.compile(
     r"name|image|path|class|type|host|tag|version|policy|key|value|file", re.IGNORECASE
 )
@@ -83,15 +81,7 @@ def by_helm(text: str, folder: Path, given: Mapping[str, Any]) -> str:
         text = f'{{{{- define "judged.it" }}}}{text}{{{{ end }}}}{called}'
     text = text.replace(".Release.Time.Seconds", "(now | unixEpoch)")  # gone since Helm 3
     (templates / "judged.yaml").write_text(text, newline="")
-    command = [str(build.helm()), "template", "judged", str(folder)]
-    done = subprocess.run(
-        [*command, "--kube-version", KUBERNETES, "--namespace", "judged"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={"HOME": str(folder), "PATH": "/usr/bin:/bin"},
-    )
+    done = helm.template(folder, "judged", "--namespace", "judged")
     if done.returncode != 0:
         raise NotRenderedError(" ".join(done.stderr.split())[:400])
     return _readable(done.stdout)

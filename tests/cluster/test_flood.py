@@ -8,12 +8,11 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from tests.cluster.client import until
 from tests.cluster.conftest import INVENTORY
 from tests.cluster.pods import NVIDIA, alpha, container, modern, named, pod
-from tests.cluster.webhook import ROOT, WebhookServer, configured, failed_open, registered
+from tests.cluster.webhook import failed_open, guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,20 +39,8 @@ SEEING = {"name": VARIABLE, "value": "all"}
 def flooded(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A server of its own, with the guard and its refusing half."""
     folder = tmp_path_factory.mktemp("flood")
-    (folder / "settings.yaml").write_text(SETTINGS)
-    arguments = [f"--config={folder / 'settings.yaml'}", f"--inventory={INVENTORY}"]
-    with (
-        WebhookServer(folder, cluster.authority, arguments) as server,
-        registered(cluster, server.port, cluster.authority.bundle),
-        configured(cluster, server.port, cluster.authority.bundle, _guards()),
-    ):
+    with guarded(cluster, folder, SETTINGS, f"--inventory={INVENTORY}"):
         yield
-
-
-def _guards() -> list[Json]:
-    """The shipped configurations of the guard and of its refusing half."""
-    files = [ROOT / "manifests" / each / "webhook.yaml" for each in ("guard", "guard-refuse")]
-    return [each for file in files for each in yaml.safe_load_all(file.read_text())]
 
 
 def many_tolerations() -> Json:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
-import yaml
 
+from tests.cluster import webhook
 from tests.cluster.client import until
 from tests.cluster.conftest import INVENTORY
 from tests.cluster.pods import NVIDIA, container, modern, named, pod
-from tests.cluster.webhook import ROOT, WebhookServer, configured, failed_open, registered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,24 +35,16 @@ READ, UNREAD = 1_300_000, 2_500_000  # of `<`: six times as many bytes in the re
 def strict(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A server of its own, with a limit, the guard and its refusing half in force."""
     folder = tmp_path_factory.mktemp("strict")
-    (folder / "settings.yaml").write_text(SETTINGS)
-    arguments = [f"--config={folder / 'settings.yaml'}", f"--inventory={INVENTORY}"]
-    files = [ROOT / "manifests" / each / "webhook.yaml" for each in ("guard", "guard-refuse")]
-    guards = [each for file in files for each in yaml.safe_load_all(file.read_text())]
-    with (
-        WebhookServer(folder, cluster.authority, arguments) as server,
-        registered(cluster, server.port, cluster.authority.bundle),
-        configured(cluster, server.port, cluster.authority.bundle, guards),
-    ):
+    with webhook.guarded(cluster, folder, SETTINGS, f"--inventory={INVENTORY}"):
         yield
 
 
 @pytest.fixture
 def limited(cluster: ControlPlane, namespace: str, strict: None) -> Iterator[str]:  # noqa: ARG001
     """A namespace about which no call may fail."""
-    before = failed_open(cluster.client)
+    before = webhook.failed_open(cluster.client)
     yield namespace
-    assert failed_open(cluster.client) == before
+    assert webhook.failed_open(cluster.client) == before
 
 
 @pytest.fixture

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
-from tests.cluster import build
+from tests.cluster import helm
 from tests.migration.made_annotations import (
     AFFINITY,
     AROUND,
@@ -55,25 +53,11 @@ SEEN = {way: deployment(filled(BESIDE[way], TOLERATIONS)) for way in BESIDE}
 
 def rendered(texts: Mapping[str, str], folder: Path) -> dict[str, Any]:
     """What `helm template` makes of a chart of these templates, by their names."""
-    templates = folder / "templates"
-    templates.mkdir(parents=True)
-    (folder / "Chart.yaml").write_text('{"apiVersion": "v2", "name": "made", "version": "1.0.0"}')
-    (folder / "values.yaml").write_text(json.dumps(VALUES))
-    (templates / "_made.tpl").write_text(DEFINED.replace("{json}", JSON[AFFINITY]))
     names = {f"made-{number}": way for number, way in enumerate(texts)}
-    for name, way in names.items():
-        (templates / f"{name}.yaml").write_text(texts[way].replace("name: x", f"name: {name}", 1))
-    done = subprocess.run(
-        [str(build.helm()), "template", "made", str(folder), "--kube-version", "1.36.3"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={"HOME": str(folder), "PATH": "/usr/bin:/bin"},
-    )
-    assert done.returncode == 0, done.stderr
-    objects = [each for each in yaml.safe_load_all(done.stdout) if each]
-    return {names[each["metadata"]["name"]]: each for each in objects}
+    named = {name: texts[way].replace("name: x", f"name: {name}", 1) for name, way in names.items()}
+    helpers = DEFINED.replace("{json}", JSON[AFFINITY])
+    objects = helm.objects(folder, named, helpers, VALUES)
+    return {names[name]: each for name, each in objects.items()}
 
 
 def migrated(texts: Mapping[str, str]) -> dict[str, str]:

@@ -381,6 +381,23 @@ def configured(
             cluster.client.delete(configuration["kind"], configuration["metadata"]["name"])
 
 
+@contextmanager
+def guarded(
+    cluster: ControlPlane, folder: Path, settings: str, *arguments: str
+) -> Iterator[WebhookServer]:
+    """A server of its own with all shipped entries, those of both halves of the guard too."""
+    (folder / "settings.yaml").write_text(settings)
+    files = [ROOT / "manifests" / each / "webhook.yaml" for each in ("guard", "guard-refuse")]
+    guards = [each for file in files for each in yaml.safe_load_all(file.read_text())]
+    config, bundle = f"--config={folder / 'settings.yaml'}", cluster.authority.bundle
+    with (
+        WebhookServer(folder, cluster.authority, [config, *arguments]) as server,
+        registered(cluster, server.port, bundle),
+        configured(cluster, server.port, bundle, guards),
+    ):
+        yield server
+
+
 def _repairs(client: Client) -> bool:
     """Ask the API server, which reads its configurations with some delay."""
     pod = client.create(_PROBE, "default", dry_run=True).body

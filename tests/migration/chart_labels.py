@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from tests.cluster import build
+from tests.cluster import helm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -450,23 +446,7 @@ UNDER_CONDITIONS = {
 
 def rendered(texts: Mapping[str, str], folder: Path, *given: str) -> dict[str, Any]:
     """What `helm template` makes of a chart of these templates, by their names."""
-    templates = folder / "templates"
-    templates.mkdir(parents=True, exist_ok=True)
-    chart = {"apiVersion": "v2", "name": "x", "version": "1.0.0", "appVersion": "1.0"}
-    (folder / "Chart.yaml").write_text(json.dumps(chart))
-    (folder / "values.yaml").write_text(json.dumps(VALUES))
-    (templates / "_helpers.tpl").write_text(HELPERS)
     names = {f"x-{number}": way for number, way in enumerate(texts)}
-    for name, way in names.items():
-        (templates / f"{name}.yaml").write_text(texts[way].replace("name: NAME", f"name: {name}"))
-    done = subprocess.run(
-        [str(build.helm()), "template", "x", str(folder), "--kube-version", "1.36.3", *given],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={"HOME": str(folder), "PATH": "/usr/bin:/bin"},
-    )
-    assert done.returncode == 0, done.stderr
-    objects = [each for each in yaml.safe_load_all(done.stdout) if each]
-    return {names[each["metadata"]["name"]]: each for each in objects}
+    named = {name: texts[way].replace("name: NAME", f"name: {name}") for name, way in names.items()}
+    objects = helm.objects(folder, named, HELPERS, VALUES, *given)
+    return {names[name]: each for name, each in objects.items()}
