@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import ssl
 import threading
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.hostile.wire import gpu_pod, post, review, serving
+from tests.log_lines import entries
 from webhook.certs import development
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def served(server: Server, trust: ssl.SSLContext) -> bytes:
 
 
 def levels(server: Server) -> list[str]:
-    lines = server.stdout.read_text().splitlines()
-    return [json.loads(line)["level"] for line in lines if "certificate" in line]
+    return [line["level"] for line in entries(server.stdout) if "certificate" in line["message"]]
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import signal
 import socket
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.hostile.wire import gpu_pod, serving
+from tests.log_lines import entries
 from tests.telemetry.scraping import get, scrape, value
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def test_a_page_whose_processes_are_killed_comes_back_and_says_so(tmp_path: Path
         assert sample(port, "reviews_total", path="/mutate", outcome="patched") == 1
         server.mutate(gpu_pod())
         until(lambda: sample(port, "reviews_total", path="/mutate", outcome="patched") == 2)
-        told = [json.loads(line) for line in server.stdout.read_text().splitlines()]
+        told = entries(server.stdout)
     lines = [line for line in told if "the metrics page" in line["message"]]
     assert [line["again_in"] for line in lines] == [1, 2], "a loop does not spin"
     assert {line["ended_by"] for line in lines} == {"SIGKILL"}

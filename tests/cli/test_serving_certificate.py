@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from tests.certs.dated import DAY, dated
 from tests.cluster.client import until
 from tests.cluster.controlplane import free_ports
 from tests.hostile.wire import get, serving
+from tests.log_lines import entries
 from tests.telemetry.scraping import scrape, value
 from webhook.certs.context import validity_of
 
@@ -34,8 +34,7 @@ def readiness(server: Server) -> list[str]:
 
 
 def lines(server: Server, level: str) -> list[str]:
-    told = [json.loads(line) for line in server.stdout.read_text().splitlines()]
-    return [line["message"] for line in told if line["level"] == level]
+    return [line["message"] for line in entries(server.stdout) if line["level"] == level]
 
 
 def test_the_end_of_the_certificate_is_told(tmp_path: Path) -> None:

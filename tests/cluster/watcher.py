@@ -14,6 +14,7 @@ import orjson
 from tests.cluster.client import until
 from tests.cluster.controlplane import ProgramDied
 from tests.cluster.webhook import ROOT
+from tests.log_lines import entries
 from webhook.core.settings import Capacity, Settings
 from webhook.inventory.loop import kinds
 from webhook.inventory.project import key_of
@@ -74,7 +75,7 @@ class WatcherProcess:
         return self.process.wait(10), time.monotonic() - started
 
     def lines(self) -> list[dict[str, Any]]:
-        return [orjson.loads(line) for line in self.log_file.read_bytes().splitlines()]
+        return entries(self.log_file)
 
     def warned(self) -> list[dict[str, Any]]:
         """The lines that say what is wrong."""

@@ -21,6 +21,7 @@ import yaml
 
 from tests.cluster.client import until
 from tests.cluster.controlplane import ProgramDied, free_ports
+from tests.log_lines import whole_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -83,7 +84,11 @@ class WebhookServer:
 
     def lines(self, namespace: str) -> list[Json]:
         """Give the decisions on objects of a namespace."""
-        lines = [orjson.loads(line) for line in self.log().splitlines() if line.startswith("{")]
+        lines = [
+            orjson.loads(line)
+            for line in whole_lines(self.log_file).splitlines()
+            if line.startswith(b"{")
+        ]
         return [line for line in lines if line.get("namespace") == namespace]
 
     def ask(self, path: str) -> tuple[int, str]:

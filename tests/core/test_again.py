@@ -724,6 +724,26 @@ def test_words_of_today_in_their_place_stay(tool: Any) -> None:
     assert made["spec"]["affinity"] == today
 
 
+@tools
+@pytest.mark.parametrize(
+    "today",
+    [
+        pytest.param({"nodeSelector": {PRODUCT: "Tesla-K80"}}, id="a node selector"),
+        pytest.param({"affinity": terms((PRODUCT, "In", ["Tesla-K80"]))}, id="an affinity"),
+    ],
+)
+def test_legacy_words_in_the_place_of_those_of_today_are_written_as_in_a_new_object(
+    today: Raw, tool: Any
+) -> None:
+    """Both say the same, but what the author took out is not put back."""
+    cx = nodes("Tesla-K80", taints=(Taint(GPU, "", "NoSchedule"),))
+    author, alone = Author(tool, cx), Author(tool, cx)
+    words = pod(annotations=in_annotation(model("Tesla K80")))
+    author.applies(pod(container({GPU: "1"}), **today))
+    assert author.applies(words)["spec"] == alone.applies(words)["spec"]
+    assert author.applies(words)["spec"] == alone.applies(words)["spec"]
+
+
 def test_a_manifest_that_says_nothing_of_before_takes_nothing_away() -> None:
     """As `kubectl replace` sends it: the object is no longer one that is applied."""
     author = Author(client_side)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.hostile.wire import LEGACY, MODERN, gpu_pod, limits, repaired, serving
+from tests.log_lines import whole_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,15 +37,15 @@ def server(running: Server) -> Iterator[Server]:
     workers = running.workers()
     assert len(workers) == WORKERS
     running.seen.clear()
-    out, err = running.stdout.stat().st_size, running.stderr.stat().st_size
+    out, err = (len(whole_lines(each)) for each in (running.stdout, running.stderr))
     yield running
-    assert running.workers() == workers, running.stderr.read_text()[err:]
+    assert running.workers() == workers, whole_lines(running.stderr)[err:]
     assert [status for status in running.seen if status >= 500] == []
     pod = gpu_pod()
     good = repaired(pod, running.mutate(pod))
     assert limits(good) == {MODERN: "2"}
     assert LEGACY not in json.dumps(good)
-    for text in (running.stdout.read_bytes()[out:], running.stderr.read_bytes()[err:]):
+    for text in (whole_lines(running.stdout)[out:], whole_lines(running.stderr)[err:]):
         for line in text.splitlines(keepends=True):
             assert len(line) <= LONGEST_LOG_LINE
             assert json.loads(line)["level"] != "error", line

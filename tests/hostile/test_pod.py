@@ -22,6 +22,7 @@ from tests.hostile.wire import (
     review,
     unannotated,
 )
+from tests.log_lines import whole_lines
 
 if TYPE_CHECKING:
     from tests.hostile.wire import Server
@@ -352,7 +353,7 @@ def test_p13_texts_of_the_pod_do_no_harm(server: Server, text: str) -> None:
     pod = with_container(name=text, image=text, command=[text], env=[{"name": text, "value": text}])
     pod["metadata"] |= {"name": text, "namespace": text, "annotations": {AFFINITY: text}}
     pod["spec"]["nodeSelector"] = {"alpha.kubernetes.io/nvidia-gpu-name": text}
-    log = server.stdout.stat().st_size
+    log = len(whole_lines(server.stdout))
     reply = server.mutate(pod, namespace=text, name=text)
     assert limits(repaired(pod, reply)) == {MODERN: "2"}
     for warning in reply.response["warnings"]:
@@ -375,7 +376,7 @@ def test_p13_a_secret_does_not_reach_the_log(server: Server) -> None:
     pod["metadata"]["labels"] = {"a": secret}
     broken = copy.deepcopy(pod)
     broken["spec"]["containers"][0]["resources"]["limits"] = {LEGACY: secret}
-    log = server.stdout.stat().st_size
+    log = len(whole_lines(server.stdout))
     for each in (pod, broken):
         assert server.mutate(each).response["allowed"] is True
     server.mutate(gpu_pod(), uid="after")
@@ -387,7 +388,7 @@ def _lines_after(server: Server, position: int, last_uid: str) -> list[str]:
     """The log from this position on, up to the line about the last call; it is written late."""
     for _ in range(100):
         lines = (
-            server.stdout.read_bytes()[position:].decode().splitlines()
+            whole_lines(server.stdout)[position:].decode().splitlines()
         )  # also at U+2028, as some viewers do
         if any(f'"uid":"{last_uid}"' in line for line in lines):
             return lines

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from jsonpatch import JsonPatch
 
+from tests.log_lines import entries
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -190,8 +192,7 @@ def _wait_until_ready(server: Server) -> int:
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
         assert server.process.poll() is None, server.stderr.read_text()
-        for line in server.stdout.read_text().splitlines():
-            said = json.loads(line)
+        for said in entries(server.stdout):
             if said["message"] == "listening":
                 server.port = int(said["address"].rpartition(":")[2])
         if server.port:

@@ -17,6 +17,7 @@ import pytest
 
 from tests.cluster.client import until
 from tests.inventory.api_server import DEVICE_CLASSES, ApiServer
+from tests.log_lines import entries
 from webhook.core.errors import InputError
 from webhook.core.settings import Settings
 from webhook.inventory import loop as loops
@@ -54,7 +55,7 @@ class Running:
         return self.watcher.states[name]
 
     def lines(self) -> list[dict[str, Any]]:
-        return [orjson.loads(line) for line in self._log_file.read_bytes().splitlines()]
+        return entries(self._log_file)
 
 
 @pytest.fixture

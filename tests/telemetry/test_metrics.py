@@ -278,10 +278,8 @@ def test_signals_to_the_whole_group_end_the_page_last(server: Counted, name: str
 def test_a_server_that_stops_leaves_nothing(server: Counted) -> None:
     server.tell(0, "review", "/mutate", "patched", 0.1)
     page = server.page
-    began = time.monotonic()
     server.tell("all", "stop")
     assert server.process.wait(10) == 0
-    assert time.monotonic() - began < 2
     assert not is_alive(page)
     assert not server.folder.exists()
     socket.create_server(("127.0.0.1", server.port)).close()

@@ -127,8 +127,13 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
             run(rules, trial, as_then, patched=False)
             same = agrees(Pod(trial), stored, keys, (Leaves(trial), then), as_then)
             keys += [*_placement(now), *_placement(then)]
-        came = bool(noted) and _came_meanwhile(then, author, now, keys)
-        if same and (not may_change or (not came and is_still_right(Pod(obj, at), stored, cx))):
+        absent = [key for key in keys if key in then.values and key not in now.values]
+        moved = any(
+            # words that came while nobody repaired them, and what the author takes out
+            (noted and author.get(key) is not None) or authors.dropped(at, key, before)
+            for key in absent
+        )
+        if same and (not may_change or (not moved and is_still_right(Pod(obj, at), stored, cx))):
             _restore(draft, at, then, keys)
     made = changes(author, Leaves(obj, at).values)
     return replace(verdict, patch=draft.patch()), {**kept, **made}
@@ -338,15 +343,6 @@ def _are_the_words_of(
         if value != after or author.get(key) != before:
             return False
     return True
-
-
-def _came_meanwhile(
-    then: Leaves, author: Mapping[Key, Any], now: Leaves, keys: Iterable[Key]
-) -> bool:
-    """Whether words are stored that are translated now: they came while nobody repaired them."""
-    return any(
-        author.get(key) is not None and key in then.values and key not in now.values for key in keys
-    )
 
 
 def _placement(leaves: Leaves) -> list[Key]:
