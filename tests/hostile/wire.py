@@ -58,6 +58,7 @@ class Server:
     folder: Path
     port: int = 0
     seen: list[int] = field(default_factory=list)  # every status that anybody got
+    ca: Path | None = None  # none: that of --dev
 
     @property
     def stdout(self) -> Path:
@@ -96,7 +97,7 @@ class Server:
         return len(pids) == workers and all(_sockets_of(pid) >= 3 for pid in pids)
 
     def trust(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cafile=str(self.folder / "certs" / "ca.crt"))
+        return ssl.create_default_context(cafile=str(self.ca or self.folder / "certs" / "ca.crt"))
 
     def connect(self, seconds: float = 10.0, room: int = 0) -> ssl.SSLSocket:
         """A TLS connection; `room` bytes for what it receives, if given."""
@@ -159,8 +160,8 @@ def _sockets_of(pid: int) -> int:
 
 
 @contextmanager
-def serving(folder: Path, *flags: str) -> Iterator[Server]:
-    """Run `gpu-webhook serve` on a free port of loopback, and end it."""
+def serving(folder: Path, *flags: str, trust: Path | None = None) -> Iterator[Server]:
+    """Run `gpu-webhook serve` on a free port of loopback, and end it; `trust` is its CA."""
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
         process = subprocess.Popen(
             [
@@ -175,7 +176,7 @@ def serving(folder: Path, *flags: str) -> Iterator[Server]:
             stdout=out,
             stderr=err,
         )
-    server = Server(process, folder)
+    server = Server(process, folder, ca=trust)
     try:
         server.port = _wait_until_ready(server)
         yield server

@@ -28,22 +28,28 @@ class Clients:
         self.ca_file = ca_file
         self._names = frozenset(names)
 
-    def trust(self, context: ssl.SSLContext) -> None:
-        """Have the context check the certificates that clients show; or raise InputError."""
+    def read(self) -> bytes:
+        """What is in the CA file now, or InputError; nothing if there is none."""
+        if self.ca_file is None:
+            return b""
+        try:
+            return files.read(self.ca_file, files.MIB)
+        except OSError as error:
+            raise self._bad((error.strerror or str(error)).lower()) from error
+
+    def trust(self, context: ssl.SSLContext, text: bytes) -> None:
+        """Have the context check what clients show by what `read` gave; or raise InputError."""
         if self.ca_file is None:
             return
-        cure = "Name a PEM file with the CA of the API server's client certificate"
-        try:
-            text = files.read(self.ca_file, files.MIB)
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise InputError(f"--client-ca {self.ca_file}: {reason}. {cure}") from error
         try:
             context.load_verify_locations(cadata=text.decode("ascii", "replace"))
         except (ssl.SSLError, ValueError) as error:
-            why = faults.of_certificates(text) or "is no CA in PEM"
-            raise InputError(f"--client-ca {self.ca_file}: {why}. {cure}") from error
+            raise self._bad(faults.of_certificates(text) or "is no CA in PEM") from error
         context.verify_mode = ssl.CERT_OPTIONAL
+
+    def _bad(self, why: str) -> InputError:
+        cure = "Name a PEM file with the CA of the API server's client certificate"
+        return InputError(f"--client-ca {self.ca_file}: {why}. {cure}")
 
     def knows(self, certificate: Certificate | None) -> bool:
         """Whether a client that shows this, or nothing, may ask for decisions."""

@@ -1,9 +1,11 @@
-"""The TLS context of the endpoint: made once, and given a new pair when the files change.
+"""The TLS context of the endpoint, and another one in its place when the files change.
 
-One context for all connections (making one costs more than a handshake); a connection keeps the
-pair that it began with. A new pair that cannot be used is reported once, and the last good one
-stays in service. So does one that is valid today where the new one has expired or is not valid yet;
-that is looked at again, since time passes.
+One context for all connections (making one costs more than a handshake), and never a new pair or CA
+in a context that is in use: OpenSSL keeps a pair for each type of key, prefers some types to
+others, resumes sessions of the pair before, and forgets no CA. A connection keeps the context that
+it began with. A new pair that cannot be used is reported once, and the last good one stays in
+service. So does one that is valid today where the new one has expired or is not valid yet; that is
+looked at again, since time passes.
 
 The API server lets every object pass unseen once the pair has expired (`failurePolicy: Ignore`), so
 its last days are told: in the log once a day, on /readyz, and as a metric.
@@ -89,8 +91,9 @@ class ServingContext:
         self._waits = False  # for its time to come, or for that of the one in service to be over
         self._told = 0.0  # when the end was last told
         self._pair = read_pair(cert_file, key_file)
+        self._authorities = clients.read()
         self.context = _Switch(ssl.PROTOCOL_TLS_SERVER)
-        self.context.current = self._whole()
+        self.context.current = self._whole(self._pair, self._authorities)
         self.validity = validity_of(self._pair.text)
 
     @property
@@ -130,12 +133,13 @@ class ServingContext:
             validity, now = validity_of(pair.text), self._clock()
             why = validity.why_not(now)
             self._waits = bool(why) and self.validity.holds(now)
-            load_pair(None if self._waits else self.context.current, pair)
+            context = self._whole(pair, self._authorities)
         except InputError as error:
             self._waits, self._fault = _may_pass(error), str(error)
         else:
             self._fault = f"{self._cert_file}: the certificate {why}" if self._waits else ""
         if not self._fault:
+            self.context.current = context
             self._pair, self.validity, self._told = pair, validity, 0.0
             self._report("info", f"{self._cert_file}: new certificate in service")
         elif is_new or self._fault != before:
@@ -146,19 +150,20 @@ class ServingContext:
     def _take_over_clients(self) -> None:
         """Take the CAs that are in the file now, and no others."""
         try:
-            self.context.current = self._whole()
+            authorities = self._clients.read()
+            self.context.current = self._whole(self._pair, authorities)
         except InputError as error:
             self._clients_fault = str(error)
             self._report("error", f"{error}; the CAs before stay in force")
         else:
-            self._clients_fault = ""
+            self._authorities, self._clients_fault = authorities, ""
             self._report("info", f"{self._clients.ca_file}: new client CAs in force")
 
-    def _whole(self) -> ssl.SSLContext:
-        """A new context with the pair and the CAs of clients."""
+    def _whole(self, pair: Pair, authorities: bytes) -> ssl.SSLContext:
+        """A new context with this pair and these CAs of clients; or raise InputError."""
         context = new_context()
-        load_pair(context, self._pair)
-        self._clients.trust(context)
+        load_pair(context, pair)
+        self._clients.trust(context, authorities)
         return context
 
     def _tell_end(self) -> None:
@@ -186,10 +191,7 @@ class ServingContext:
 
 
 class _Switch(ssl.SSLContext):
-    """Takes each new connection with the context that is current.
-
-    A pair is put into a context that is in use; a CA can be added there, and never taken out again.
-    """
+    """Takes each new connection with the context that is current."""
 
     current: ssl.SSLContext
 
@@ -252,16 +254,11 @@ def validity_of(pair: bytes) -> Validity:
     return Validity(start.timestamp(), end.timestamp())
 
 
-def load_pair(context: ssl.SSLContext | None, pair: Pair) -> None:
-    """Give the context, if there is one, this pair; or raise InputError and leave it as it is.
-
-    It is tried on another context first: OpenSSL takes the certificate before it sees that the key
-    is another's.
-    """
+def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
+    """Give a new context this pair; or raise InputError, and the context is of no use."""
     try:
         with _as_file(pair.text) as path:
-            for each in (new_context(), *([context] if context is not None else [])):
-                each.load_cert_chain(path, password="")  # or OpenSSL asks for one at the terminal
+            context.load_cert_chain(path, password="")  # or OpenSSL asks for one at the terminal
     except ssl.SSLError as error:
         reason = (error.reason or str(error)).lower().replace("_", " ")
         fault = (

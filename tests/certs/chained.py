@@ -1,0 +1,103 @@
+"""Pairs with keys of any kind, signed by an intermediate CA that only the chain names."""
+
+from __future__ import annotations
+
+import ipaddress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from webhook.certs.development import Files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Key = (
+        ec.EllipticCurvePrivateKey
+        | ed448.Ed448PrivateKey
+        | ed25519.Ed25519PrivateKey
+        | rsa.RSAPrivateKey
+    )
+
+HOST = "localhost"
+KINDS: dict[str, Callable[[], Key]] = {
+    "RSA": lambda: rsa.generate_private_key(65537, 2048),
+    "P-256": lambda: ec.generate_private_key(ec.SECP256R1()),
+    "P-384": lambda: ec.generate_private_key(ec.SECP384R1()),
+    "P-521": lambda: ec.generate_private_key(ec.SECP521R1()),
+    "Ed25519": ed25519.Ed25519PrivateKey.generate,
+}
+
+
+class Signer(NamedTuple):
+    """A CA: its certificate and its key."""
+
+    certificate: x509.Certificate
+    key: Key
+
+
+def chained(
+    folder: Path,
+    make: Callable[[], Key],
+    usage: x509.ObjectIdentifier | None = ExtendedKeyUsageOID.SERVER_AUTH,
+) -> Files:
+    """A new root, a CA below it, and a pair of the server whose file has that CA, too."""
+    folder.mkdir(parents=True)
+    root = _signed("root", make(), None)
+    middle = _signed("intermediate", make(), root)
+    leaf = _signed("server", make(), middle, usage, is_ca=False)
+    files = Files(folder / "ca.crt", folder / "tls.crt", folder / "tls.key")
+    files.ca.write_bytes(_pem(root))
+    files.cert.write_bytes(_pem(leaf) + _pem(middle))
+    files.key.write_bytes(
+        leaf.key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return files
+
+
+def _signed(
+    name: str,
+    key: Key,
+    issuer: Signer | None,
+    usage: x509.ObjectIdentifier | None = None,
+    *,
+    is_ca: bool = True,
+) -> Signer:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    signer = issuer.key if issuer else key
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer.certificate.subject if issuer else subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=90))
+        .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
+    )
+    if not is_ca:
+        loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        names = x509.SubjectAlternativeName([x509.DNSName(HOST), loopback])
+        builder = builder.add_extension(names, critical=False)
+    if usage is not None:
+        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+    is_edwards = isinstance(signer, ed448.Ed448PrivateKey | ed25519.Ed25519PrivateKey)
+    return Signer(builder.sign(signer, None if is_edwards else hashes.SHA256()), key)
+
+
+def _pem(signer: Signer) -> bytes:
+    return signer.certificate.public_bytes(serialization.Encoding.PEM)
