@@ -248,6 +248,26 @@ def test_another_model_in_node_selector_does_too(tenant: Tenant) -> None:
     assert of(gone, "spec", "nodeSelector") is None
 
 
+@pytest.mark.parametrize(
+    "selector", [{PRODUCT: "Tesla-K80"}, {"zone": "a"}], ids=["a model of today", "another label"]
+)
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+@sides
+def test_another_selector_takes_the_place_of_a_model_that_became_affinity(
+    kind: str, selector: Json, tenant: Tenant
+) -> None:
+    """The model has several spellings; nodeSelector is one field to server-side apply."""
+    what = made_by(kind, pod(alpha(), nodeSelector={MODEL: "Tesla P100"}), 0)
+    first = tenant.apply(what)
+    assert len(models(first)[0]) > 1
+
+    second = tenant.apply(changed(what, "spec", "nodeSelector", to=selector))
+    assert of(second, "spec", "nodeSelector") == selector
+    assert of(second, "spec", "affinity") is None
+    assert tenant.has_nothing_to_apply(changed(what, "spec", "nodeSelector", to=selector))
+    assert of(tenant.apply(what), "spec", "affinity") == of(first, "spec", "affinity")
+
+
 @sides
 def test_words_that_the_author_takes_away_are_gone(tenant: Tenant) -> None:
     """The tool finds nothing to take away in what is stored, and still it is another manifest."""

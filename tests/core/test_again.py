@@ -117,6 +117,16 @@ def server_side(live: Raw, manifest: Raw) -> Raw:
     return sent
 
 
+def three_way(live: Raw, manifest: Raw) -> Raw:
+    """Give what Helm sends without server-side apply; it keeps what it applied to itself."""
+    sent: Raw = merged(live, manifest)
+    fields = {"f:spec": _fields(manifest["spec"])}
+    sent["metadata"]["managedFields"] = [
+        {"manager": "helm", "operation": "Update", "fieldsV1": fields}
+    ]
+    return sent
+
+
 def _fields(value: Any, name: str = "") -> Raw:
     if isinstance(value, list) and name in KEYS:
         key = KEYS[name]
@@ -474,12 +484,16 @@ class Author:
         self.noted: Any = {}
 
     def applies(self, template: Raw) -> Raw:
-        self.manifest = manifest = deployment(template)
-        live = copy.deepcopy(manifest) if self.live is None else self.live
-        return self.sends(self.tool(live, manifest))
+        before, self.manifest = self.manifest, deployment(template)
+        live = copy.deepcopy(self.manifest if self.live is None else self.live)
+        if self.live is not None:
+            live["spec"] = without(live["spec"], before["spec"], self.manifest["spec"])
+        manager = "helm" if self.tool is three_way else ""
+        return self.sends(self.tool(live, self.manifest), manager)
 
-    def sends(self, update: Raw) -> Raw:
+    def sends(self, update: Raw, manager: str = "") -> Raw:
         before = copy.deepcopy(update)
+        self.before, self.manager = (copy.deepcopy(self.live), self.noted), manager
         verdict, made = again.template(
             Draft(update),
             AT,
@@ -487,7 +501,7 @@ class Author:
             RULES,
             self.cx,
             noted=self.noted,
-            authors=Authors(update),
+            authors=Authors(update, manager),
             before=Authors(self.live or {}),
             may_change=self.may_change,
         )
@@ -496,12 +510,19 @@ class Author:
         if made is not None:
             text = record.written({str(AT): made}, {})
             self.noted = record.read({"annotations": {record.ANNOTATION: text}}).get(str(AT), {})
+            update["metadata"].setdefault("annotations", {})[record.ANNOTATION] = text
         self.live = update
         template: Raw = copy.deepcopy(update["spec"]["template"])
         return template
 
     def forgets(self) -> None:
         self.noted = {}
+
+    def is_asked_again(self) -> Raw:
+        """Send what the last update became, as after another webhook: what is stored is older."""
+        made, self.live, self.noted = self.live, *self.before
+        assert made is not None
+        return self.sends(made, self.manager)
 
     def applies_while_we_are_away(self, template: Raw) -> None:
         manifest = deployment(template)
@@ -515,9 +536,12 @@ class Author:
         assert self.live is not None
         update = copy.deepcopy(self.live)
         update["spec"]["template"]["spec"] = merged(update["spec"]["template"]["spec"], patch)
-        for entry in update["metadata"].get("managedFields", ()):  # it is no longer who applied it
+        entries = update["metadata"].setdefault("managedFields", [])
+        for entry in entries:  # it is no longer who applied it
             entry["fieldsV1"]["f:spec"]["f:template"]["f:spec"].pop("f:nodeSelector", None)
-        return self.sends(update)
+        fields = {"f:spec": _fields({"template": {"spec": patch}})}
+        entries.append({"manager": "kubectl-patch", "operation": "Update", "fieldsV1": fields})
+        return self.sends(update, "kubectl-patch")
 
 
 @pods
@@ -632,7 +656,7 @@ def test_terms_of_the_author_that_are_ours_too_stay(tool: Any) -> None:
 
 def with_others(author: Author, manifest: Raw, **spec: Any) -> Raw:
     """Apply this; another webhook adds to the spec what the manifest does not have."""
-    sent = deployment(manifest)
+    author.manifest = sent = deployment(manifest)
     live = copy.deepcopy(sent if author.live is None else author.live)
     update = author.tool(live, sent)
     for member, value in spec.items():
@@ -722,6 +746,61 @@ def test_words_of_today_in_their_place_stay(tool: Any) -> None:
     made = author.applies(pod(container({GPU: "1"}), affinity=today))
     assert made["spec"]["containers"][0]["resources"]["limits"] == {GPU: "1"}
     assert made["spec"]["affinity"] == today
+
+
+P100 = nodes("Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB", "Tesla-K80")
+by_any_tool = pytest.mark.parametrize("tool", [client_side, server_side, three_way])
+
+
+@by_any_tool
+@pytest.mark.parametrize(
+    "limits", [{GPU: "1"}, {LEGACY: "1"}], ids=["an amount of today", "a legacy amount"]
+)
+@pytest.mark.parametrize("beside", [{}, {"disk": "ssd"}], ids=["alone", "beside another label"])
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param({PRODUCT: "Tesla-K80"}, id="another model in words of today"),
+        pytest.param({PRODUCT: "Tesla-P100-PCIE-16GB"}, id="one spelling of the same model"),
+        pytest.param({"zone": "a"}, id="another label"),
+    ],
+)
+def test_another_node_selector_takes_the_place_of_a_legacy_model_in_it(
+    limits: Raw, beside: Raw, selector: Raw, tool: Any
+) -> None:
+    author, alone = Author(tool, P100), Author(tool, P100)
+    author.applies(pod(nodeSelector={MODEL: "Tesla P100", **beside}))
+    second = pod(container(limits), nodeSelector={**selector, **beside})
+    made = author.applies(second)
+    said, wanted = ({**each["spec"], "tolerations": []} for each in (made, alone.applies(second)))
+    assert said == wanted
+    assert author.is_asked_again() == made
+    assert author.applies(second) == made
+
+
+@by_any_tool
+def test_a_selector_that_is_taken_out_whole_takes_its_legacy_model_with_it(tool: Any) -> None:
+    author = Author(tool, P100)
+    author.applies(pod(nodeSelector={MODEL: "Tesla P100", "disk": "ssd"}))
+    made = author.applies(pod())
+    assert not made["spec"].get("affinity")
+    assert author.is_asked_again() == made
+
+
+@by_any_tool
+@pytest.mark.parametrize("beside", [{}, {"disk": "ssd"}], ids=["alone", "beside another label"])
+def test_a_legacy_model_stays_where_the_selector_gets_another_label(beside: Raw, tool: Any) -> None:
+    """From the manifest, which still has the model, or from somebody who has no manifest."""
+    author, alone = Author(tool, P100), Author(tool, P100)
+    selector = {MODEL: "Tesla P100", **beside}
+    first = author.applies(pod(nodeSelector=selector))
+    more = pod(nodeSelector={**selector, "zone": "a"})
+    made = author.applies(more)
+    assert made["spec"]["affinity"] == first["spec"]["affinity"]
+    assert author.is_asked_again() == made == alone.applies(more)
+
+    patched = author.patches({"nodeSelector": {"night": "yes"}})
+    assert patched["spec"]["affinity"] == first["spec"]["affinity"]
 
 
 @tools

@@ -48,6 +48,9 @@ PLACES: list[tuple[Raw, Raw]] = [
     ({}, {}),
     ({}, {"nodeSelector": {"disk": "ssd", MODEL: "Tesla K80"}}),
     ({}, {"nodeSelector": {MODEL: "Tesla T4"}}),
+    ({}, {"nodeSelector": {MODEL: "Tesla P100"}}),  # of several spellings: it becomes affinity
+    ({}, {"nodeSelector": {"disk": "ssd", MODEL: "Tesla P100"}}),
+    ({}, {"nodeSelector": {"zone": "a"}}),
     ({}, {"nodeSelector": {PRODUCT: "Tesla-K80"}}),
     (in_annotation(model("Tesla K80")), {}),
     (in_annotation(model("Tesla T4")), {}),

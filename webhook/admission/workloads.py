@@ -45,6 +45,7 @@ class Workload:
     templates: tuple[Path, ...]
     namespace: str
     old: dict[str, Any] | None = None
+    manager: str = ""  # the field manager that the request names
 
 
 def workload_of(request: dict[str, Any], settings: Settings) -> Workload | None:
@@ -67,7 +68,8 @@ def workload_of(request: dict[str, Any], settings: Settings) -> Workload | None:
     templates = tuple(found)
     old = request.get("oldObject") if request.get("operation") == "UPDATE" else None
     old = old if isinstance(old, dict) else None
-    return Workload(obj, templates, namespace, old) if templates else None
+    manager = subject.text(as_map(request.get("options")).get("fieldManager"))
+    return Workload(obj, templates, namespace, old, manager) if templates else None
 
 
 def judge(
@@ -103,7 +105,8 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool
     inside = around(cx, workload.obj)
     before = record.read(as_map((workload.old or workload.obj).get("metadata")))
     stored = frozenset(templates_of(workload.old, cx.settings) if workload.old else ())
-    authors, authors_before = Authors(workload.obj), Authors(workload.old or {})
+    authors = Authors(workload.obj, workload.manager)
+    authors_before = Authors(workload.old or {})
     may_change = not _is_fixed(workload.obj)
     noted: record.Record = {}
     repaired = False

@@ -91,10 +91,12 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
     not change.
     """
     obj, sent = draft.object, Leaves(draft.object, at)
+    beside = {key: change for key, change in noted.items() if change[0] == change[1]}
+    noted = {key: change for key, change in noted.items() if key not in beside}
     if old is None and not noted:  # nothing in it is ours, so nothing has to come out first
         author = sent.copied()
         verdict = run(rules, obj, cx, at, draft=draft)
-        return verdict, changes(author, Leaves(obj, at).values) or None
+        return verdict, _notes(author, Leaves(obj, at).values) or None
     then = Leaves(old or {}, at if old else ROOT)
     if _has_words(Pod(obj, at), sent, noted, cx.settings):
         cx = replace(cx, was_stuck=_was_stuck(sent, noted, authors, before, cx.settings))
@@ -104,7 +106,7 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
         if word is not None
         if sent.values.get(key) == word
         or (after is None and key in sent.values)
-        or authors.dropped(at, key, before)
+        or authors.took_out(key, before, sent, then)
     }
     if not touched:
         return run(rules, obj, cx, at, draft=draft), None
@@ -115,7 +117,7 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
     author, trial = _taken_apart(draft, at, ours)
     verdict = run(rules, obj, cx, at, draft=draft, patched=False)
     now = Leaves(obj, at)
-    kept = {key: change for key, change in noted.items() if _unit(key) not in touched}
+    kept = {k: each for k, each in {**noted, **beside}.items() if _unit(k) not in touched}
     noted = {key: change for key, change in noted.items() if key not in kept}
     keys = [*{**noted, **changes(author, now.values), **ours}]
     if old is not None:
@@ -135,8 +137,23 @@ def template(  # noqa: PLR0913  # what is sent, what is stored, and what is know
         )
         if same and (not may_change or (not moved and is_still_right(Pod(obj, at), stored, cx))):
             _restore(draft, at, then, keys)
-    made = changes(author, Leaves(obj, at).values)
+    made = _notes(author, Leaves(obj, at).values)
     return replace(verdict, patch=draft.patch()), {**kept, **made}
+
+
+def _notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Change]:
+    """What was changed; and beside a word in nodeSelector its other labels, which were not.
+
+    By them the record differs as soon as the selector does (core/authors.py).
+    """
+    found = changes(author, now)
+    if any(key[1] == "nodeSelector" and after is None for key, (_, after) in found.items()):
+        found |= {
+            key: (value, value)
+            for key, value in now.items()
+            if key[1] == "nodeSelector" and author.get(key) == value
+        }
+    return found
 
 
 def _apply(draft: Draft, edits: Iterable[Edit]) -> None:

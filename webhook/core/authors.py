@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.leaves import Leaves
 from webhook.core.managed_fields import entries, fields, merged
 from webhook.core.pod import KINDS, REQUIRED, as_map
+from webhook.core.record import ANNOTATION as RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,14 +39,18 @@ class Authors:
     The metadata must not be changed until then.
     """
 
-    def __init__(self, obj: Raw) -> None:
+    def __init__(self, obj: Raw, manager: str = "") -> None:
         self._obj = obj
+        self._manager = manager  # the field manager that the request names; empty if it names none
         self._declared: dict[Path, frozenset[Key]] = {}
 
     @cached_property
+    def _annotations(self) -> Raw:
+        return as_map(as_map(self._obj.get("metadata")).get("annotations"))
+
+    @cached_property
     def _manifest(self) -> Raw:
-        annotations = as_map(as_map(self._obj.get("metadata")).get("annotations"))
-        return _manifest(annotations.get(LAST_APPLIED))
+        return _manifest(self._annotations.get(LAST_APPLIED))
 
     @cached_property
     def _applied(self) -> Raw:
@@ -83,7 +88,46 @@ class Authors:
             return False
         if self._manifest and before._is_in_manifest(at, key):
             return True
+        if key[1] == "nodeSelector" and "f:nodeSelector" in _fields(self._sent, at / "spec"):
+            return False  # who applied it did not drop it: somebody else has taken it over
         return bool(self._applied) and _owns(_fields(before._applied, at), key, applied=True)
+
+    def took_out(self, word: Key, before: Authors, sent: Leaves, then: Leaves) -> bool:
+        """Whether a word that the last repair translated is in the author's manifest no more."""
+        return self.dropped(sent.at, word, before) or (
+            word[1] == "nodeSelector"
+            and word not in sent.values
+            and self._wrote_selector(before, sent, then)
+        )
+
+    def _wrote_selector(self, before: Authors, sent: Leaves, then: Leaves) -> bool:
+        """Whether the nodeSelector that was sent is all that its author wants in it today.
+
+        It is one field with one owner (KEP-555): managedFields do not tell which labels it had. But
+        who owned it before, and owns it now that it differs, has written it anew. A record
+        (core/record.py) that differs, too, was written in an earlier round of this request.
+        """
+        now, stored = _selector(sent), _selector(then)
+        if now == stored or self._annotations.get(RECORD) != before._annotations.get(RECORD):
+            return False
+        owners = before._owners_of_selector(sent.at)
+        if now:
+            owners &= self._owners_of_selector(sent.at)
+        return any(self._sends_all(*each) for each in owners)
+
+    def _owners_of_selector(self, at: Path) -> set[tuple[str, str]]:
+        return {
+            (str(entry.get("manager")), str(entry.get("operation")))
+            for entry in entries(self._obj)
+            if _fields(fields(entry), at / "spec").get("f:nodeSelector") == {}
+        }
+
+    def _sends_all(self, manager: str, operation: str) -> bool:
+        """Whether this owner sends a whole manifest: `kubectl patch` and the like send a part."""
+        if operation == "Apply":
+            return True
+        is_part = manager.startswith("kubectl-") and manager != "kubectl-replace"
+        return manager == self._manager and not is_part and not self._manifest
 
     def _is_in_manifest(self, at: Path, key: Key) -> bool:
         if at not in self._declared:
@@ -92,6 +136,10 @@ class Authors:
             except (LookupError, TypeError):
                 self._declared[at] = frozenset()
         return key in self._declared[at]
+
+
+def _selector(leaves: Leaves) -> Raw:
+    return {key[-1]: value for key, value in leaves.values.items() if key[1] == "nodeSelector"}
 
 
 def _manifest(text: object) -> Raw:
