@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from webhook.core.edits import Append, Remove, Rename, Set
+from webhook.core.evaluate import Stages
 from webhook.core.findings import Finding
 from webhook.core.modes import Mode
 from webhook.core.pointer import Path
 from webhook.core.settings import Policy, Settings
-from webhook.migration import asking, documents, migrate
+from webhook.migration import at_rest, documents, migrate
 from webhook.migration.migrate import ROADS, migrate_text
 from webhook.migration.results import Plan, Replacement, Status
 from webhook.migration.source import Source
@@ -228,7 +229,25 @@ def test_a_part_of_a_manifest_is_known_by_its_shape() -> None:
     assert result.new_text == text.replace(
         "alpha.kubernetes.io/nvidia-gpu: 0.5", 'nvidia.com/gpu: "1"'
     )
-    assert all(each.fix for each in result.located)
+    *fixed, elsewhere = sorted(result.located, key=lambda each: each.code)
+    assert all(each.fix for each in fixed)
+    assert (elsewhere.code, elsewhere.status) == ("GPU201", Status.NOTICE)
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "expected"),
+    [
+        pytest.param("[]", True, id="none"),
+        pytest.param("[{key: team, operator: Exists}]", True, id="of something else"),
+        pytest.param("[{key: nvidia.com/gpu, operator: Exists}]", False, id="of GPU nodes"),
+        pytest.param("[{operator: Exists}]", False, id="of everything"),
+    ],
+)
+def test_a_toleration_beside_resources_is_theirs(tolerations: str, *, expected: bool) -> None:
+    text = f"worker:\n  tolerations: {tolerations}\n  resources:\n    limits:\n"
+    text += "      alpha.kubernetes.io/nvidia-gpu: 1\n"
+    codes = {each.code for each in migrated(text, path="values.yaml").located}
+    assert ("GPU201" in codes) is expected
 
 
 class Rule:
@@ -246,9 +265,7 @@ class Rule:
 
 
 def with_rules(monkeypatch: pytest.MonkeyPatch, *rules: ObjectRule) -> None:
-    monkeypatch.setattr(asking, "MANIFEST", rules)
-    monkeypatch.setattr(asking, "RULES", ())
-    monkeypatch.setattr(asking, "POLICY", ())
+    monkeypatch.setattr(at_rest, "_STAGES", Stages(rules))
 
 
 def test_a_rule_that_is_never_content_leaves_the_file_untouched(
@@ -329,7 +346,7 @@ def test_a_document_whose_text_would_be_wrong_stays_and_the_others_do_not() -> N
     stream = documents.read(source.text)
     works: list[migrate._Work] = []
     for start, text in ((3, "2"), (12, "3"), (21, "[")):
-        work = migrate._Work(stream.documents[len(works)], asking.Asked({"a": 2}))
+        work = migrate._Work(stream.documents[len(works)], {"a": 2}, [])
         work.replacements = [Replacement(start, start + 1, text)]
         works.append(work)
     assert migrate._verified(source, stream, works, Plan()) == "a: 2\n---\na: 1\n---\na: 1\n"

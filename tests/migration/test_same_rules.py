@@ -15,7 +15,7 @@ from webhook.core.rule import Context
 from webhook.core.settings import Settings
 from webhook.core.workloads import around, objects, template_at, templates_of
 from webhook.migration import documents, habits, needles
-from webhook.migration.asking import context
+from webhook.migration.at_rest import context
 from webhook.migration.migrate import migrate_text
 from webhook.migration.results import Plan, Status
 from webhook.migration.source import Source

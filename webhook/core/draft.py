@@ -49,6 +49,14 @@ class _Touched:
         name = self.renamed.get(str(token), token)
         return name if name in self.before and self.before[name] is item else None
 
+    def name_before(self, token: Token) -> Token:
+        """What was at this place was called so before, or stood there; if nothing was, as now."""
+        if self.origins is None:
+            return self.renamed.get(str(token), token)
+        known = isinstance(token, int) and token < len(self.origins)
+        place = self.origins[int(token)] if known else None
+        return token if place is None else place
+
     def places(self, *, by_name: bool) -> Mapping[Token, Token]:
         """Where what was there is now. To a text (`by_name`) so is what has another name."""
         if self.origins is not None:
@@ -211,6 +219,22 @@ class Draft:
         """
         there = self._still_there(by_name=True)
         return [edit for known in there for edit in known.edits(self._is_as_it_was)]
+
+    def origin(self, at: Path) -> Path:
+        """Where what is at `at` was in the object as it came.
+
+        What an edit brought in, and a place where nothing is, keeps its name, or position, of now.
+        """
+        here: Any = self.object
+        was: list[Token] = []
+        for token in at:
+            known = self._touched.get(id(here))
+            was.append(token if known is None else known.name_before(token))
+            try:
+                here = here[token]
+            except (LookupError, TypeError):
+                here = None
+        return Path(was)
 
     def _still_there(self, *, by_name: bool) -> list[_Touched]:
         """What is still in the object, the deepest first.

@@ -6,7 +6,7 @@ the second road writes the same edits into text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,3 +45,13 @@ class Append:
 
 
 Edit = Set | Remove | Rename | Append
+
+
+def place_of(edit: Edit) -> Path:
+    """The place that the edit changes, or the list that it makes longer."""
+    return edit.to if isinstance(edit, Append) else edit.at
+
+
+def at_place(edit: Edit, at: Path) -> Edit:
+    """The same edit at this place."""
+    return replace(edit, to=at) if isinstance(edit, Append) else replace(edit, at=at)

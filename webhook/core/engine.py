@@ -16,12 +16,15 @@ from webhook.core.pointer import ROOT
 from webhook.core.typed import is_typed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from webhook.core.exceptions import Claim
     from webhook.core.findings import Finding
     from webhook.core.pointer import Path
     from webhook.core.rule import Context, ObjectRule, Rule
+
+    # Gives the finding as it is to be taken; None if nothing is to be said.
+    Hear = Callable[[Finding], Finding | None]
 
 
 def run(  # noqa: PLR0913  # each says something else about the run
@@ -33,6 +36,7 @@ def run(  # noqa: PLR0913  # each says something else about the run
     every_pod: bool = False,
     draft: Draft | None = None,
     patched: bool = True,
+    hear: Hear | None = None,
 ) -> Verdict:
     """Repair the pod at `at` in `obj` (a Pod, or whatever holds a pod template), in place.
 
@@ -40,7 +44,8 @@ def run(  # noqa: PLR0913  # each says something else about the run
     API server sends; the others go on. Only rules whose mode is `enforce` change the pod, so the
     others see it as it came. Outside the scope of the settings no rule is asked at all, unless the
     rules are for `every_pod`. Several runs may share one draft of the object; the patch is then
-    that of all of them. Without `patched` there is none: a trial needs none.
+    that of all of them. Without `patched` there is none: a trial needs none. `hear` is told of
+    each finding before its edits are made.
     """
     draft = Draft(obj) if draft is None else draft
     pod = Pod(obj, at)
@@ -54,7 +59,7 @@ def run(  # noqa: PLR0913  # each says something else about the run
         if mode is Mode.OFF:
             continue
         try:
-            found = _allowed(rule.check(pod, cx), cx)
+            found = _allowed(rule.check(pod, cx), cx, hear)
             if mode is not Mode.ENFORCE:
                 found = tuple(replace(each, mode=mode) for each in found)
             if found and rule.CODE.startswith(_POLICY):
@@ -82,7 +87,11 @@ def _as_it_came(pod: Pod, cx: Context) -> Context:
 
 
 def run_on_object(
-    rules: Sequence[ObjectRule], obj: dict[str, Any], cx: Context, draft: Draft | None = None
+    rules: Sequence[ObjectRule],
+    obj: dict[str, Any],
+    cx: Context,
+    draft: Draft | None = None,
+    hear: Hear | None = None,
 ) -> Verdict:
     """The same for rules that look at whole manifest objects."""
     draft = Draft(obj) if draft is None else draft
@@ -93,7 +102,8 @@ def run_on_object(
         if mode is Mode.OFF:
             continue
         try:
-            found = tuple(replace(each, mode=mode) for each in _allowed(rule.check(obj, cx), cx))
+            found = _allowed(rule.check(obj, cx), cx, hear)
+            found = tuple(replace(each, mode=mode) for each in found)
             edits = [e for f in found if f.action == "repaired" for e in f.edits]
             if edits:
                 draft.apply(edits)
@@ -104,8 +114,10 @@ def run_on_object(
     return Verdict(tuple(findings), obj, draft.patch(), tuple(failed), draft)
 
 
-def _allowed(found: Iterable[Finding], cx: Context) -> tuple[Finding, ...]:
+def _allowed(found: Iterable[Finding], cx: Context, hear: Hear | None) -> tuple[Finding, ...]:
     """The findings; edits that are not safe are as good as safe ones to whoever asked for them."""
+    if hear is not None:
+        found = [each for each in map(hear, found) if each is not None]
     return tuple(
         [
             replace(each, safety=Safety.SAFE)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.modes import Mode
+from webhook.core.pointer import ROOT
 
 if TYPE_CHECKING:
     from webhook.core.draft import Draft
@@ -48,7 +49,10 @@ class Finding:
     """One thing that a rule found: where, what it means to a person, and the edits for it.
 
     `mode` and the reason of an `exception` are filled in by the engine. `outlook` is what will
-    become of the pods, where that is not what `mode` and `action` say of this object.
+    become of the pods, where that is not what `mode` and `action` say of this object. Of a manifest
+    `origin` is the place, and `touched` are the edits, in the document as it came, and `held` says
+    why the edits were not made, if they were not to be: then there are none. `object` names the
+    object, as `Deployment/name`.
     """
 
     code: str
@@ -60,6 +64,10 @@ class Finding:
     mode: Mode = Mode.ENFORCE
     exception: str = ""
     outlook: str | None = None
+    object: str = ""
+    origin: Path = ROOT
+    touched: tuple[Edit, ...] = ()
+    held: str = ""
 
     @property
     def action(self) -> str:

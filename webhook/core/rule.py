@@ -42,6 +42,7 @@ class Context:
     legacy: frozenset[Path] = frozenset()  # where the containers are
     modes: Modes = field(default_factory=Modes)
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
+    pods_opted_out: bool = False  # a kustomization gives all pod templates the label
     today: date | None = None
     fresh: bool = True
     template: bool = False

@@ -15,7 +15,7 @@ import yaml
 from webhook.core.errors import InputError
 from webhook.core.modes import is_opted_out
 from webhook.core.pod import as_items, as_map
-from webhook.migration.asking import namespaces_left_alone
+from webhook.migration.at_rest import namespaces_left_alone
 from webhook.migration.results import OptedOut
 
 if TYPE_CHECKING:

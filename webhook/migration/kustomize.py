@@ -13,24 +13,18 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import engine
 from webhook.core.api_versions import workload_successor
 from webhook.core.draft import Draft
-from webhook.core.edits import Rename, Set
+from webhook.core.edits import Rename, Set, at_place, place_of
+from webhook.core.evaluate import Stages, evaluate, name_of
+from webhook.core.modes import is_opted_out
 from webhook.core.pod import SECTIONS, as_items, as_map
 from webhook.core.pointer import ROOT, Path, escape, value_at
 from webhook.core.text_patterns import find
 from webhook.core.walk import walk
 from webhook.core.workloads import TEMPLATES, tokens
 from webhook.migration import documents, kustomization, template_actions
-from webhook.migration.asking import (
-    LEFT_ALONE,
-    context,
-    is_left_alone,
-    is_opted_out_by_others,
-    name_of,
-)
-from webhook.migration.judge import below, shapes
+from webhook.migration.at_rest import LEFT_ALONE, context, is_left_alone, shapes
 from webhook.migration.mentions import mentions
 from webhook.migration.nodes import Scalar
 from webhook.migration.regions import Region
@@ -259,7 +253,7 @@ class _Said:
 
 def _left_alone(data: Any, plan: Plan) -> list[Path]:
     """The pods in a patch whose label says so; the whole patch if an operation sets the label."""
-    if plan.opted_out.templates or is_opted_out_by_others(as_map(data), plan):
+    if plan.opted_out.templates or is_opted_out(context(as_map(data), plan).namespace_labels):
         return [ROOT]
     for _, operation in as_items(data):
         way = tokens(str(operation.get("path", "")))
@@ -277,12 +271,12 @@ def _of_object(data: Any, plan: Plan) -> Iterator[_Said]:
     if not obj:
         return
     name = name_of(obj)
-    asked = [rule for rule in _VERSIONS if plan.asks(rule.CODE)]
+    asked = tuple(rule for rule in _VERSIONS if plan.asks(rule.CODE))
     copy = documents.copy_of(obj)
-    verdict = engine.run_on_object(asked, copy, context(copy, plan))
-    for finding in verdict.findings:
-        edits = finding.edits if finding.action == "repaired" else ()
-        yield _Said(finding.code, finding.at, _without_defaults(finding), edits, name)
+    made = evaluate(copy, Stages(asked), context(copy, plan), is_left_alone=is_left_alone)
+    for finding in made.findings:
+        edits = finding.touched if finding.action == "repaired" else ()
+        yield _Said(finding.code, finding.origin, _without_defaults(finding), edits, name)
     yield from _names(obj, ROOT, plan, name)
 
 
@@ -343,5 +337,5 @@ def _pointer(at: Path, pointer: Any, plan: Plan) -> Iterator[_Said]:
 def _edited(data: Any, edits: Iterable[Edit]) -> Any:
     """The data with these edits, which are no appends."""
     draft = Draft({"": documents.copy_of(data)})
-    draft.apply(below(Path(("",)), edit) for edit in edits)
+    draft.apply(at_place(each, Path(("", *place_of(each)))) for each in edits)
     return draft.object[""]

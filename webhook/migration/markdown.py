@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from webhook.core import text_patterns
 from webhook.migration import template_actions
-from webhook.migration.asking import with_namespaces
+from webhook.migration.at_rest import AMOUNTS, with_namespaces
 from webhook.migration.fences import fences, odd_backticks
-from webhook.migration.judge import AMOUNTS
 from webhook.migration.regions import Region, here_documents, manifests, split
 from webhook.migration.results import Located, Status
 from webhook.migration.templated import Done, stable
@@ -113,8 +112,12 @@ def _only(text: str, region: Region, placeholders: re.Pattern[str] | None) -> Te
 
 
 def _is_of_interest(source: Source, region: Region, plan: Plan) -> bool:
-    found = text_patterns.find(source.text[region.start : region.end], plan.settings)
-    return next(found, None) is not None
+    """Whether it has a legacy word, or asks for GPUs: what does not fit is as wrong in a guide."""
+    text, settings = source.text[region.start : region.end], plan.settings
+    if next(text_patterns.find(text, settings), None) is not None:
+        return True
+    names = {settings.gpu_resource, *(each.rstrip("*") for each in settings.gpu_resources)}
+    return "limits" in text and any(name in text for name in names)
 
 
 def _is_key(text: str, located: Located, source: Source) -> bool:

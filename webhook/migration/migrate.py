@@ -10,20 +10,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.findings import Severity
-from webhook.core.workloads import objects
 from webhook.migration import documents, verify
-from webhook.migration.asking import LEFT_ALONE, Asked, Names, Said, ask, with_namespaces
+from webhook.migration.at_rest import LEFT_ALONE, evaluations, failures, with_namespaces
 from webhook.migration.habits import line_end
-from webhook.migration.judge import judge, place_of
 from webhook.migration.mentions import mentions
 from webhook.migration.nodes import Scalar
 from webhook.migration.results import FileResult, Located, Skipped, Status
 from webhook.migration.splice import RefusedError, apply, splice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from webhook.core.edits import Edit
+    from webhook.core.evaluate import Evaluation
+    from webhook.core.findings import Finding
     from webhook.core.pointer import Path
     from webhook.migration.documents import Document, Stream
     from webhook.migration.results import Place, Plan, Replacement
@@ -62,10 +62,11 @@ def _special(source: Source) -> Road | None:
 
 @dataclass(slots=True)
 class _Work:
-    """One document on its way: what was asked of it, and what came of that in the text."""
+    """One document on its way: what the rules made of it, and what came of that in the text."""
 
     document: Document
-    asked: Asked
+    data: Any  # as edited
+    evaluations: list[Evaluation]
     replacements: list[Replacement] = field(default_factory=list)
     refused: str = ""
     at: tuple[int, int] = (0, 0)  # of the refusal
@@ -73,7 +74,11 @@ class _Work:
     @property
     def wanted(self) -> Any:
         """What the new text must say."""
-        return self.asked.data if self.replacements else self.document.data
+        return self.data if self.replacements else self.document.data
+
+    @property
+    def edits(self) -> list[Edit]:
+        return [edit for each in self.evaluations for edit in each.edits]
 
     def refuse(self, reason: str, at: tuple[int, int] = (0, 0)) -> None:
         self.refused, self.at, self.replacements = reason, at, []
@@ -83,16 +88,19 @@ def migrate_manifests(source: Source, plan: Plan) -> FileResult:
     """YAML and JSON."""
     stream = documents.read(source.text, json=source.kind == "json")
     plan = with_namespaces(plan, source.text)
-    works = [_Work(each, _ask(each, plan)) for each in stream.documents]
+    works = [_work(each, plan) for each in stream.documents]
     for work in works:
         try:
-            work.replacements = splice(work.document, work.asked.edits)
+            work.replacements = splice(work.document, work.edits)
         except RefusedError as error:
             work.refuse(error.reason, (error.start, error.end))
     new_text = _verified(source, stream, works, plan)
     located = [each for work in works for each in _located(source, work)]
     left_alone = [
-        source.place(*work.document.place(at)) for work in works for at in work.asked.left_alone
+        source.place(*work.document.place(at))
+        for work in works
+        for each in work.evaluations
+        for at in each.left_alone
     ]
     spoken_of = [*located, *_spoken_of(source, works)]
     located += mentions(source, plan, spoken_of, left_alone=left_alone)
@@ -158,29 +166,29 @@ def _unstable(source: Source, new: _New, works: list[_Work], plan: Plan) -> str:
     if new.text == source.text:
         return ""
     for number, (document, work) in enumerate(zip(new.stream.documents, works, strict=True), 1):
-        again = _ask(document, plan)
+        again = _work(document, plan)
         if again.edits and not work.refused:
-            codes = sorted({said.finding.code for said in again.said if said.edits})
+            made = ((each, found) for each in again.evaluations for found in each.findings)
+            codes = sorted({found.code for each, found in made if each.edits_of(found)})
             return f"a second run would change document {number} again ({', '.join(codes)})"
     return ""
 
 
 def _located(source: Source, work: _Work) -> Iterator[Located]:
-    for said in work.asked.said:
-        status, why = _status(work, said)
-        yield Located(
-            said.finding.code,
-            said.finding.message + why,
-            status,
-            _place(source, work.document, said.at),
-            said.at.dotted,
-            said.object,
-            _fix(work, said) if status is not Status.NOTICE else (),
-        )
-    for code, name, error in work.asked.failed:
-        message = f"the rule failed and changed nothing: {error!r}; please report it"
+    for made in work.evaluations:
+        for found in made.findings:
+            status, why = _status(work, found)
+            yield Located(
+                found.code,
+                found.message + why,
+                status,
+                _place(source, work.document, found.origin),
+                found.origin.dotted,
+                found.object,
+                _fix(work, made, found) if status is not Status.NOTICE else (),
+            )
         whole = source.place(work.document.root.start, work.document.root.start)
-        yield Located(code, message, Status.PERSON, whole, object=name)
+        yield from failures(made, whole)
 
 
 def _spoken_of(source: Source, works: list[_Work]) -> Iterator[Located]:
@@ -190,54 +198,37 @@ def _spoken_of(source: Source, works: list[_Work]) -> Iterator[Located]:
             yield Located(
                 "", "", Status.NOTICE, source.place(each.start, max(each.start, each.end - 1))
             )
-        for said in work.asked.said:
-            node = work.document.find(said.at)
+        for found in (found for each in work.evaluations for found in each.findings):
+            node = work.document.find(found.origin)
             if isinstance(node, Scalar):
                 place = source.place(node.start, node.end)
-                yield Located(said.finding.code, "", Status.NOTICE, place)
+                yield Located(found.code, "", Status.NOTICE, place)
 
 
-def _ask(document: Document, plan: Plan) -> Asked:
-    """Ask the rules of the objects; of what has no kind only what has the shape of a pod."""
+def _work(document: Document, plan: Plan) -> _Work:
     data = documents.copy_of(document.data)
-    if any(isinstance(obj.get("kind"), str) for _, obj in objects(data)):
-        return ask(data, plan)
-    judged = judge(data, plan, lambda _code, _at: False)
-    names = Names(judged.edits)
-    said = []
-    for found in judged.found:
-        touched = [names.as_it_was(at) for at in found.touches]
-        came_to = tuple(_about(judged.edits, touched))
-        said.append(Said(found.finding, names.as_it_was(found.at), found.object, came_to))
-    return Asked(judged.data, said, judged.edits, left_alone=judged.left_alone)
+    return _Work(document, data, evaluations(data, plan))
 
 
-def _about(edits: Iterable[Edit], touched: Iterable[Path]) -> Iterator[Edit]:
-    for edit in edits:
-        at = place_of(edit)
-        if any(at[: len(place)] == place[: len(at)] for place in touched):
-            yield edit
-
-
-def _status(work: _Work, said: Said) -> tuple[Status, str]:
-    finding = said.finding
-    if finding.exception or (finding.is_remark and not said.is_repaired):
+def _status(work: _Work, found: Finding) -> tuple[Status, str]:
+    if found.exception or (found.is_remark and found.action != "repaired"):
         return Status.NOTICE, ""
-    if not said.is_repaired:
+    if found.action != "repaired":
         return Status.PERSON, ""
     if work.refused:
         return Status.PERSON, f" (not done here, since {work.refused})"
     # A notice has edits only with --unsafe.
-    is_whole = finding.severity in {Severity.REPAIR, Severity.NOTICE}
+    is_whole = found.severity in {Severity.REPAIR, Severity.NOTICE}
     return Status.FIXABLE if is_whole else Status.PERSON, ""
 
 
-def _fix(work: _Work, said: Said) -> tuple[Replacement, ...]:
+def _fix(work: _Work, made: Evaluation, found: Finding) -> tuple[Replacement, ...]:
     """The replacements that this finding alone asks for."""
-    if not work.replacements or not said.is_repaired or not said.edits:
+    edits = made.edits_of(found)
+    if not work.replacements or found.action != "repaired" or not edits:
         return ()
     try:
-        return tuple(splice(work.document, said.edits))
+        return tuple(splice(work.document, edits))
     except RefusedError:  # right only together with others
         return ()
 
@@ -255,7 +246,7 @@ def _skipped(source: Source, stream: Stream, works: list[_Work]) -> Iterator[Ski
         for twice in work.document.duplicates:
             reason = f"{twice.at.dotted} stands twice, and only one of them counts: delete one"
             yield Skipped(reason, source.place(twice.key.start, twice.key.end))
-        for at in work.asked.left_alone:
+        for at in (at for each in work.evaluations for at in each.left_alone):
             yield Skipped(LEFT_ALONE, _place(source, work.document, at))
 
 

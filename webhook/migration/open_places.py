@@ -6,10 +6,9 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from webhook.core.edits import Append, Remove, Set
+from webhook.core.edits import Append, Remove, Set, place_of
 from webhook.core.pointer import Path
 from webhook.migration import habits
-from webhook.migration.judge import place_of
 from webhook.migration.nodes import List, Map, Scalar, entries, real
 from webhook.migration.template_actions import Kind
 

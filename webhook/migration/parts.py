@@ -19,7 +19,7 @@ from webhook.core.modes import IGNORE
 from webhook.core.pod import KINDS, SECTIONS, as_map
 from webhook.core.pointer import ROOT, Path, value_at
 from webhook.migration import documents, template_actions, unseen_mounts
-from webhook.migration.judge import AMOUNTS, HARMLESS, OF_OBJECTS, judge
+from webhook.migration.at_rest import AMOUNTS, HARMLESS, OF_OBJECTS, cause_of, evaluations, failures
 from webhook.migration.labels_in_sight import NOT_ALWAYS, NOT_IN_SIGHT, LabelsInSight, is_of_old
 from webhook.migration.made_annotations import made_annotations
 from webhook.migration.masks import Masks, TooManyError
@@ -39,8 +39,9 @@ from webhook.rules import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from webhook.core.evaluate import Evaluation
+    from webhook.core.findings import Finding
     from webhook.migration.documents import Document
-    from webhook.migration.judge import Found, Judged
     from webhook.migration.regions import Region
     from webhook.migration.results import Place, Plan
     from webhook.migration.source import Source
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 _MOST_ROUNDS = 20
 _LEGACY = re.compile(r"alpha\.kubernetes\.io|pod\.beta\.kubernetes\.io")
 _SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+_LOOK_FIRST = "a person must look at this file first"
 _ELSE = "it is wrong if a condition turns out else"
 
 
@@ -87,8 +89,13 @@ class _Made:
     view: _View
     document: Document
     hidden: list[Path]  # annotations that the template makes
-    judged: Judged
+    data: Any  # as edited
+    evaluations: list[Evaluation]
     written: Written
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [found for each in self.evaluations for found in each.findings]
 
 
 def migrate_part(
@@ -117,7 +124,6 @@ class _Part:
     masks: Masks
     only: frozenset[str]
     held: dict[Cause, str] = field(default_factory=dict)  # with the reason
-    of_today: bool = False  # nothing in it is legacy: it is left as its author has it
     before: str = ""  # blanks, as long as what is before the part
     views: list[_View] = field(default_factory=list)
     others: list[_View] = field(default_factory=list)  # which must stay YAML
@@ -127,9 +133,6 @@ class _Part:
         if not views:
             return Outcome(why=why)
         self.views = views
-        made = [self._make(view, each) for view in views for each in view.documents]
-        repaired = {f.finding.code for each in made for f in each.judged.found if f.repaired}
-        self.of_today = repaired <= HARMLESS
         for _ in range(_MOST_ROUNDS):
             made = [self._make(view, each) for view in views for each in view.documents]
             if not self._hold(made):
@@ -138,7 +141,12 @@ class _Part:
             self.only = frozenset({"none"})
             made = [self._make(view, each) for view in views for each in view.documents]
         hidden = any(each.hidden for each in made)
-        left = {each.document.place(at) for each in made for at in each.judged.left_alone}
+        left = {
+            each.document.place(at)
+            for each in made
+            for evaluation in each.evaluations
+            for at in evaluation.left_alone
+        }
         alone = [self.source.place(*each) for each in sorted(left)]
         located = [each for each in self._located(made) if not any(map(each.is_in, alone))]
         return Outcome(self._replacements(made), located, "", hidden, alone)
@@ -210,32 +218,36 @@ class _Part:
         open_ = self._open(document)
         labels = self._labels(document, open_)
 
-        def held(code: str, at: Path) -> bool:
+        def held(code: str, at: Path) -> str:
             # What makes another object of it waits for a part of its pod that a person must do.
             if hidden and code in OF_OBJECTS:
-                return True
+                return _LOOK_FIRST
             cause = _cause(code, at, document)
-            if cause in self.held or (self.only and code not in self.only):
-                return True
+            if cause in self.held:
+                return self.held[cause]
+            if self.only and code not in self.only:
+                return _LOOK_FIRST
             if code == driver_paths.CODE and self._may_be_mounted(document, open_, at):
                 self.held[cause] = unseen_mounts.WHY
-                return True
+                return unseen_mounts.WHY
             copies = code == missing_selector.CODE and at[-1] == "spec"
             if copies and (why := labels.why_no_copy(at)):
                 self.held[cause] = why
-                return True
-            return code in HARMLESS and self.of_today
+                return why
+            return ""
 
-        judged = judge(_without(document.data, hidden), self.plan, held)
-        judged.found = list(_told(judged.found, labels))
-        written_here = written(self.template, document, judged, document, open_)
-        made = _Made(view, document, hidden, judged, written_here)
+        data = _without(document.data, hidden)
+        done = evaluations(data, self.plan, held)
+        for each in done:
+            each.findings = list(_told(each.findings, labels))
+        written_here = written(self.template, document, done, document, open_)
+        made = _Made(view, document, hidden, data, done, written_here)
         wrong = self._wrong(made)
         bare = self._bare(view.case) if wrong else ()
         if len(bare) == len(view.documents):
             into = bare[view.documents.index(document)]
-            other = written(self.template, document, judged, into, self._open(into))
-            other_made = _Made(view, document, hidden, judged, other)
+            other = written(self.template, document, done, into, self._open(into))
+            other_made = replace(made, written=other)
             if self._wrong(other_made) < wrong:
                 return other_made
         return made
@@ -282,21 +294,21 @@ class _Part:
         return len(self.held) > before
 
     def _hold_causes(self, group: Group, made: _Made, why: str) -> None:
-        causes = group.causes or [found for found in made.judged.found if found.repaired]
+        causes = group.causes or made.findings
         for found in causes:
             self._hold_one(found, made, why)
-            if found.finding.code in OF_OBJECTS:
+            if found.code in OF_OBJECTS:
                 self._hold_object(found, made, why)
 
-    def _hold_object(self, found: Found, made: _Made, why: str) -> None:
+    def _hold_object(self, found: Finding, made: _Made, why: str) -> None:
         """Hold the version and what it needs, which go together."""
-        for each in made.judged.found:
-            if each.finding.code in OF_OBJECTS and each.object == found.object:
+        for each in made.findings:
+            if each.code in OF_OBJECTS and each.object == found.object:
                 self._hold_one(each, made, why)
 
-    def _hold_one(self, found: Found, made: _Made, why: str) -> None:
-        if found.repaired:
-            cause = _cause(found.finding.code, found.asked_at, made.document)
+    def _hold_one(self, found: Finding, made: _Made, why: str) -> None:
+        if found.action == "repaired":
+            cause = _cause(found.code, found.origin, made.document)
             self.held.setdefault(cause, why)
 
     def _why_not(self, group: Group, made: _Made, open_: OpenPlaces) -> str:
@@ -307,7 +319,7 @@ class _Part:
         goes_on = not group.lines and any(map(open_.goes_on, group.edits))
         if goes_on or any(map(open_.may_meet, group.edits)):
             return "the template may write there, too"
-        codes = {found.finding.code for found in group.causes}
+        codes = {found.code for found in group.causes}
         amounts = codes == {legacy_resource.CODE} and all(
             isinstance(each, Remove) for each in group.edits
         )
@@ -321,7 +333,7 @@ class _Part:
                 return "it would take template actions with it"
             arms = self.template.arms_around(each.start, each.end)
             for found in group.causes:
-                cause = self.template.arms_around(*made.document.place(found.cause))
+                cause = self.template.arms_around(*made.document.place(cause_of(found)))
                 if not self.template.covers(arms, cause):
                     return "it is under a condition that its cause is not under"
         return ""
@@ -329,24 +341,24 @@ class _Part:
     def _hold_unselected(self, made: _Made) -> None:
         """No version that needs a selector while there may be none."""
         labels = self._labels(made.document, self._open(made.document))
-        for found in made.judged.found:
-            if found.finding.code != dead_api_version.CODE or not found.repaired:
+        for found in made.findings:
+            if found.code != dead_api_version.CODE or found.action != "repaired":
                 continue
-            obj = as_map(value_at(made.judged.data, found.at.parent))
+            obj = as_map(value_at(made.data, found.origin.parent))
             if obj.get("kind") not in _SELECTING:
                 continue
             if is_of_old(as_map(obj.get("spec")).get("selector")):
-                spec = made.document.place(found.at.parent / "spec")[0]
+                spec = made.document.place(found.origin.parent / "spec")[0]
                 why = self.held.get((missing_selector.CODE, spec), NOT_IN_SIGHT)
                 self._hold_object(found, made, why)
-            elif not labels.is_always_selected(found.at):
+            elif not labels.is_always_selected(found.origin):
                 self._hold_object(found, made, NOT_ALWAYS)
 
     def _hold_conflicts(self, made: list[_Made]) -> None:
         """What one view wants must be wanted in all views in which that text counts."""
         views = {id(each.view): each.view for each in made}
         for replacement, makers in _wanted(made).items():
-            codes = {found.finding.code for group, _ in makers for found in group.causes}
+            codes = {found.code for group, _ in makers for found in group.causes}
             if codes <= HARMLESS:
                 continue
             wants = {id(maker.view) for _, maker in makers}
@@ -415,8 +427,7 @@ class _Part:
     def _located(self, made: list[_Made]) -> list[Located]:
         known: dict[tuple[str, int, str], Located] = {}
         for each in made:
-            for found in each.judged.found:
-                located = self._say(found, each)
+            for located in self._say_all(each):
                 key = (located.code, located.place.line, located.message)
                 if key not in known or known[key].status is Status.FIXABLE:
                     known[key] = located
@@ -425,21 +436,23 @@ class _Part:
                 known.setdefault((located.code, located.place.line, located.message), located)
         return list(known.values())
 
-    def _say(self, found: Found, made: _Made) -> Located:
-        finding = found.finding
-        start, end = made.document.place(found.at)
-        message = self.masks.restored(finding.message)
-        status = Status.NOTICE if finding.is_remark else Status.PERSON
+    def _say_all(self, made: _Made) -> Iterator[Located]:
+        whole = self.source.place(made.document.root.start, made.document.root.start)
+        for found in made.findings:
+            yield self._say(found, made)
+        for evaluation in made.evaluations:
+            yield from failures(evaluation, whole)
+
+    def _say(self, found: Finding, made: _Made) -> Located:
+        start, end = made.document.place(found.origin)
+        message = self.masks.restored(found.message)
+        status = Status.NOTICE if found.is_remark else Status.PERSON
         fix: tuple[Replacement, ...] = ()
-        cause = _cause(finding.code, found.asked_at, made.document)
-        if found.held and finding.code in HARMLESS and cause not in self.held:
-            status = Status.NOTICE
-            message = f"{message} (not done here, since nothing else is legacy)"
-        elif found.held:
-            why = self.held.get(cause, "a person must look at this file first")
-            message = f"{message} (not done here, since {why})"
-        elif found.repaired:
-            status = Status.PERSON if finding.severity is Severity.PERSON else Status.FIXABLE
+        if found.held:
+            status = Status.PERSON
+            message = f"{message} (not done here, since {found.held})"
+        elif found.action == "repaired":
+            status = Status.PERSON if found.severity is Severity.PERSON else Status.FIXABLE
             fix = tuple(
                 Replacement(each.start, each.end, self.masks.restored(each.text))
                 for group in made.written.groups
@@ -447,8 +460,8 @@ class _Part:
                 for each in group.replacements
             )
         place = self.source.place(start, end)
-        at, name = self.masks.restored(found.at.dotted), self.masks.restored(found.object)
-        return Located(finding.code, message, status, place, at, name, fix)
+        at, name = self.masks.restored(found.origin.dotted), self.masks.restored(found.object)
+        return Located(found.code, message, status, place, at, name, fix)
 
     def _say_hidden(self, at: Path, made: _Made) -> Located:
         start, end = made.document.place(at)
@@ -474,13 +487,13 @@ def _cause(code: str, at: Path, document: Document) -> Cause:
     return code, document.place(Path(at[: ends[-1]]) if ends else at)[0]
 
 
-def _told(found: list[Found], labels: LabelsInSight) -> Iterator[Found]:
+def _told(found: list[Finding], labels: LabelsInSight) -> Iterator[Finding]:
     """What was found, without what nobody can know of selectors and labels."""
     for each in found:
-        if each.finding.code != missing_selector.CODE or each.repaired:
+        if each.code != missing_selector.CODE or each.action == "repaired":
             yield each
-        elif message := labels.message(each.finding, each.at):
-            yield replace(each, finding=replace(each.finding, message=message))
+        elif message := labels.message(each, each.origin):
+            yield replace(each, message=message)
 
 
 def _readable(views: list[_View]) -> tuple[bool, int]:
@@ -501,7 +514,7 @@ def _wanted(made: list[_Made]) -> dict[Replacement, list[tuple[Group, _Made]]]:
 
 
 def _is_harmless(group: Group) -> bool:
-    return any(found.finding.code in HARMLESS for found in group.causes)
+    return any(found.code in HARMLESS for found in group.causes)
 
 
 def _adds(group: Group) -> bool:
@@ -518,7 +531,7 @@ def _is_true(made: _Made) -> bool:
     document = stream.documents[made.view.documents.index(made.document)]
     told = _without(document.data, made.hidden)
     is_worse = len(document.duplicates) > len(made.document.duplicates)
-    return not is_worse and _said(told) == _said(made.judged.data)
+    return not is_worse and _said(told) == _said(made.data)
 
 
 def _is_trimmed(text: str, added: Replacement) -> bool:

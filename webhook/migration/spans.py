@@ -6,18 +6,21 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from webhook.core.edits import Append, Remove
+from webhook.core.edits import Append, Remove, place_of
 from webhook.migration import habits
-from webhook.migration.judge import place_of
+from webhook.migration.at_rest import cause_of
 from webhook.migration.nodes import List, Map, entries
 from webhook.migration.results import Replacement
 from webhook.migration.splice import RefusedError, splice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from webhook.core.edits import Edit
+    from webhook.core.evaluate import Evaluation
+    from webhook.core.findings import Finding
     from webhook.core.pointer import Path
     from webhook.migration.documents import Document
-    from webhook.migration.judge import Found, Judged
     from webhook.migration.open_places import OpenPlaces
     from webhook.migration.template_actions import Arm, Template
 
@@ -30,7 +33,7 @@ class Group:
 
     at: Path
     edits: list[Edit]
-    causes: list[Found]
+    causes: list[Finding]
     replacements: list[Replacement] = field(default_factory=list)
     refused: str = ""
     lines: bool = False  # what is taken away are lines, and what they were in stays
@@ -63,12 +66,17 @@ class Written:
 
 
 def written(
-    template: Template, document: Document, judged: Judged, into: Document, open_: OpenPlaces
+    template: Template,
+    document: Document,
+    evaluations: list[Evaluation],
+    into: Document,
+    open_: OpenPlaces,
 ) -> Written:
     """Write the edits that the rules made of one document into that text of it."""
     made = Written([], into, {})
-    for at, edits in _grouped(judged.edits).items():
-        group = Group(at, edits, causes_of(judged, at))
+    found = [each for made in evaluations for each in made.findings if each.action == "repaired"]
+    for at, edits in _grouped(edit for each in evaluations for edit in each.edits).items():
+        group = Group(at, edits, _causes_of(found, at))
         made.groups.append(group)
         try:
             replacements = splice(into, edits)
@@ -81,23 +89,22 @@ def written(
             group.replacements = _lines_of(into, at)
             group.lines = bool(group.replacements)
         if not group.lines:
-            arms = [template.arms_around(*document.place(each.cause)) for each in group.causes]
+            arms = [template.arms_around(*document.place(cause_of(each))) for each in group.causes]
             arms.append(template.arms_around(*(_holder(document, edits[0]),) * 2))
             group.replacements = [_out(template, each, arms, made) for each in replacements]
     return made
 
 
-def causes_of(judged: Judged, at: Path) -> list[Found]:
+def _causes_of(repaired: list[Finding], at: Path) -> list[Finding]:
     """The findings whose edits came to an edit at this place."""
     return [
         found
-        for found in judged.found
-        if found.repaired
-        and any(touched[: len(at)] == at[: len(touched)] for touched in found.touches)
+        for found in repaired
+        if any(at[: len(was)] == was[: len(at)] for was in map(place_of, found.touched))
     ]
 
 
-def _grouped(edits: list[Edit]) -> dict[Path, list[Edit]]:
+def _grouped(edits: Iterable[Edit]) -> dict[Path, list[Edit]]:
     groups: dict[Path, list[Edit]] = {}
     for edit in edits:
         groups.setdefault(place_of(edit), []).append(edit)

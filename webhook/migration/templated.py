@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
 from webhook.migration import lines, template_actions
-from webhook.migration.asking import LEFT_ALONE, with_namespaces
-from webhook.migration.judge import AMOUNTS
+from webhook.migration.at_rest import AMOUNTS, LEFT_ALONE, with_namespaces
 from webhook.migration.mentions import holds_configuration, mentions
 from webhook.migration.parts import migrate_part
 from webhook.migration.regions import Region, manifests, split

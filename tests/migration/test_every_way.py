@@ -1,0 +1,159 @@
+"""One evaluator: the same object gives the same findings and edits, whatever file it stands in."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.migration.test_same_rules import CASES, plan
+from webhook.core.evaluate import Stages
+from webhook.migration import at_rest, documents
+from webhook.migration.migrate import migrate_text
+from webhook.migration.results import Plan
+from webhook.migration.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cases import Case
+    from webhook.migration.results import FileResult
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a manifest is written into a file, and read out of it."""
+
+    path: str
+    write: Callable[[str], str]
+    read: Callable[[str], str]
+
+
+WAYS = {
+    "Helm": Way(
+        "templates/x.yaml",
+        lambda text: f"# {{{{ .Values.x }}}}\n{text}",
+        lambda text: text.removeprefix("# {{ .Values.x }}\n"),
+    ),
+    "Jinja": Way(
+        "x.yaml.j2",
+        lambda text: f"{{# a comment #}}\n{text}",
+        lambda text: text.removeprefix("{# a comment #}\n"),
+    ),
+    "Markdown": Way(
+        "x.md",
+        lambda text: f"```yaml\n{text}```\n",
+        lambda text: text.removeprefix("```yaml\n").removesuffix("```\n"),
+    ),
+    "a script": Way(
+        "x.sh",
+        lambda text: f"kubectl apply -f - <<'EOF'\n{text}EOF\n",
+        lambda text: text.removeprefix("kubectl apply -f - <<'EOF'\n").removesuffix("EOF\n"),
+    ),
+}
+every_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+
+
+def found(result: FileResult) -> Counter[tuple[str, ...]]:
+    return Counter(
+        (each.code, each.status, each.path, each.object, each.message) for each in result.located
+    )
+
+
+def result_of(path: str, text: str, asked: Plan) -> FileResult:
+    return migrate_text(Source.of_text(path, text), asked)
+
+
+@every_way
+@pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
+def test_a_case_of_the_corpus(case: Case, way: Way) -> None:
+    text, asked = case.file.read_text(), plan(case)
+    manifest = result_of("x.yaml", text, asked)
+    result = result_of(way.path, way.write(text), asked)
+    assert found(result) == found(manifest)
+    assert way.read(result.new_text or way.write(text)) == (manifest.new_text or text)
+
+
+ALONE = [case for case in CASES if len(documents.read(case.file.read_text()).documents) == 1]
+
+
+@pytest.mark.parametrize("case", ALONE, ids=map(str, ALONE))
+def test_a_case_of_the_corpus_in_json_and_in_a_list(case: Case) -> None:
+    text, asked = case.file.read_text(), plan(case)
+    manifest = result_of("x.yaml", text, asked)
+    as_json = result_of("x.json", json.dumps(in_data(text), indent=2), asked)
+    assert found(as_json) == found(manifest)
+    if manifest.new_text is not None:
+        assert json.loads(as_json.new_text or "") == in_data(manifest.new_text)
+    items = textwrap.indent(text, "  ").replace("  ", "- ", 1)
+    listed = result_of("l.yaml", f"apiVersion: v1\nkind: List\nitems:\n{items}", asked)
+    inside = {
+        (code, status, path.removeprefix("items[0]").removeprefix("."), name, message): count
+        for (code, status, path, name, message), count in found(listed).items()
+    }
+    assert inside == found(manifest)
+
+
+def in_data(text: str) -> Any:
+    return next(each.data for each in documents.read(text).documents if each.data is not None)
+
+
+@dataclass
+class Failing:
+    """A rule that raises."""
+
+    CODE: str = "GPU101"
+    NAME: str = "failing"
+
+    def check(self, _pod: object, _cx: object) -> Any:
+        raise ValueError("of our making")
+
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers:
+  - name: c
+    image: i
+    resources:
+      limits:
+        alpha.kubernetes.io/nvidia-gpu: 1
+"""
+
+
+@every_way
+def test_a_rule_that_raises_is_reported(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_rest, "_STAGES", Stages((), (Failing(),)))
+    result = result_of(way.path, way.write(POD), Plan())
+    (said,) = [each for each in result.located if "the rule failed" in each.message]
+    assert (said.code, said.status, said.object) == ("GPU101", "person", "Pod/p")
+    assert result.new_text is None
+
+
+CUSTOM = """\
+apiVersion: x.io/v1
+kind: Weird
+metadata: {name: w}
+spec:
+  podTemplate:
+    spec:
+      containers:
+      - name: c
+        image: i
+        resources:
+          limits:
+            alpha.kubernetes.io/nvidia-gpu: 1
+"""
+
+
+@every_way
+def test_a_kind_that_nobody_knows(way: Way) -> None:
+    manifest = result_of("x.yaml", CUSTOM, Plan())
+    assert [each.status for each in manifest.located] == ["person"]
+    assert found(result_of(way.path, way.write(CUSTOM), Plan())) == found(manifest)
