@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.core import labels
 from webhook.core.legacy_names import GFD_PRODUCTS, LEGACY_MODEL_LABEL
-from webhook.core.models import Match, match, spelling, spellings_of
+from webhook.core.models import Match, match, spelling
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.settings import Models
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PRODUCT = "nvidia.com/gpu.product"
 GFD = Models()
@@ -59,8 +65,23 @@ SPELLING = [
     pytest.param("RTX 3080", "NVIDIA-GeForce-RTX-3080-Laptop-GPU", False, id="a laptop's"),
     pytest.param("RTX 2080", "NVIDIA-GeForce-RTX-2080-SUPER", False, id="SUPER is another model"),
     pytest.param("Tesla P100 PCIE", "Tesla-P100-SXM2-16GB", False, id="another form"),
-    pytest.param("Tesla P100 16GB", "Tesla-P100-PCIE-16GB", False, id="only what comes after"),
-    pytest.param("Tesla-P100-PCIE-16GB", "Tesla-P100", False, id="the pod may not say more"),
+    pytest.param("Tesla P100 16GB", "Tesla-P100-PCIE-16GB", True, id="the memory alone"),
+    pytest.param("A100 80GB", "NVIDIA-A100-SXM4-80GB", True, id="the order does not count"),
+    pytest.param("Tesla P100 12GB", "Tesla-P100-PCIE-16GB", False, id="another memory"),
+    # --- the node's name says less
+    pytest.param("Tesla-P100-PCIE-16GB", "Tesla-P100", True, id="a full name"),
+    pytest.param("NVIDIA_Tesla_P100-PCIE-16GB", "nvidia-tesla-p100", True, id="with the maker"),
+    pytest.param("P100-PCIE-16GB", "nvidia-tesla-p100", True, id="without the brand"),
+    pytest.param("Tesla V100-SXM2-16GB", "v100", True, id="a full name with a blank"),
+    pytest.param("Tesla V100-DGXS-32GB", "v100", True, id="of a DGX Station"),
+    pytest.param("Tesla V100-SXM2-16GB", "V100-16GB", True, id="the node says the memory"),
+    pytest.param("Tesla V100-SXM2-16GB", "V100-32GB", False, id="but another one"),
+    pytest.param("Tesla V100-SXM2-16GB", "V100-PCIe", False, id="or another form"),
+    pytest.param("Quadro P100-PCIE-16GB", "tesla-p100", False, id="or another brand"),
+    pytest.param("Tesla V100S-PCIE-32GB", "v100", False, id="V100S is no V100"),
+    pytest.param("GeForce GTX 1080 Ti 11GB", "GTX-1080", False, id="Ti is no detail"),
+    pytest.param("Tesla-M40-24GB", "Tesla-M40", False, id="known to have another memory"),
+    pytest.param("GTX 1060 6GB", "GeForce-GTX-1060", False, id="known beside the full name"),
     pytest.param("Tesla V100", "Tesla-V100S-PCIE-32GB", False, id="V100S is another model"),
     pytest.param("GTX TITAN", "GeForce-GTX-TITAN-X", False, id="TITAN X is another model"),
     pytest.param("A10", "NVIDIA-A100-PCIE-40GB", False, id="A100 is not A10"),
@@ -75,9 +96,16 @@ SPELLING = [
 ]
 
 
+def stands_for(legacy: str, real: str, *, shared: bool = False, mig: bool = False) -> bool:
+    """Whether the name means nodes with this value, of which there are some."""
+    inventory = Inventory((NodeClass({"own/model": real}, gpus={"g": 1}),))
+    settings = Models(label="own/model", shared=shared, mig=mig)
+    return real in match(legacy, settings, inventory).values
+
+
 @pytest.mark.parametrize(("legacy", "real", "meant"), SPELLING)
 def test_a_legacy_name_stands_for_a_real_value(legacy: str, real: str, *, meant: bool) -> None:
-    assert (spelling(legacy) in spellings_of(real)) is meant
+    assert stands_for(legacy, real) is meant
 
 
 @pytest.mark.parametrize(
@@ -98,7 +126,7 @@ def test_a_legacy_name_stands_for_a_real_value(legacy: str, real: str, *, meant:
 def test_shared_and_sliced_gpus_are_meant_by_setting_only(
     real: str, *, shared: bool, mig: bool, meant: bool
 ) -> None:
-    assert (("a100",) in spellings_of(real, shared=shared, mig=mig)) is meant
+    assert stands_for("A100", real, shared=shared, mig=mig) is meant
 
 
 def test_a_spelling_is_words_without_the_maker() -> None:
@@ -404,25 +432,201 @@ def test_a_text_that_is_too_long_for_a_model_is_none() -> None:
     assert match("Tesla K80" + " " * 300, GFD, cluster("Tesla-K80")).values == ()
 
 
-BRANDS = {"tesla", "geforce", "quadro"}
-VARIANTS = {"pcie", "16gb"}
-WORDS = st.sampled_from([*sorted(BRANDS | VARIANTS), "nvidia", "K80", "Ti", "", "-"])
-NAMES = st.lists(WORDS, max_size=4).map(" ".join)
+BRANDS = ("tesla", "geforce", "quadro")
+FORMS, MEMORIES = ("pcie", "sxm2"), ("16gb", "32gb")
+WORDS = st.sampled_from([*BRANDS, *FORMS, *MEMORIES, "nvidia", "K7", "Ti", "", "-"])
+NAMES = st.lists(WORDS, max_size=4).map("-".join)
 
 
 def means(legacy: str, real: str) -> bool:
-    """The rule of the module's docstring, word by word."""
+    """The rule of the module's docstring, word by word, where no other name is known."""
     wanted, offered = list(spelling(legacy)), list(spelling(real))
-    if not wanted or not offered:
+    brands = [words.pop(0) if words[:1] and words[0] in BRANDS and len(words) > 1 else ""
+              for words in (wanted, offered)]  # fmt: skip
+    if all(brands) and brands[0] != brands[1]:
         return False
-    if wanted[0] in BRANDS and offered[0] not in BRANDS:
-        del wanted[0]
-    elif offered[0] in BRANDS and wanted[0] not in BRANDS:
-        del offered[0]
-    rest = offered[len(wanted) :]
-    return bool(wanted) and offered[: len(wanted)] == wanted and VARIANTS.issuperset(rest)
+    details: list[dict[str, str]] = [{}, {}]
+    for words, found in zip((wanted, offered), details, strict=True):
+        while len(words) > 1 and words[-1] in (*FORMS, *MEMORIES):
+            word = words.pop()
+            found["form" if word in FORMS else "memory"] = word
+    agree = all(details[1].get(kind, word) == word for kind, word in details[0].items())
+    return bool(wanted) and wanted == offered and agree
 
 
-@given(NAMES, NAMES)
+@given(NAMES, NAMES.filter(labels.is_value).filter(bool))
 def test_the_spellings_are_those_of_the_rule(legacy: str, real: str) -> None:
-    assert (spelling(legacy) in spellings_of(real)) is means(legacy, real)
+    assert stands_for(legacy, real) is means(legacy, real)
+
+
+# ------------------------------------------------------------------- full names
+
+# What nvidia-smi prints, and the values by which each profile knows the card.
+NCV2 = ("Standard_NC12s_v2", "Standard_NC24rs_v2", "Standard_NC24s_v2", "Standard_NC6s_v2")
+NCV3 = ("Standard_NC12s_v3", "Standard_NC24rs_v3", "Standard_NC24s_v3", "Standard_NC6s_v3")
+NDV2 = ("Standard_ND40rs_v2",)
+NC = ("Standard_NC12", "Standard_NC24", "Standard_NC24r", "Standard_NC6")
+NV = ("Standard_NV12", "Standard_NV12s_v3", "Standard_NV24", "Standard_NV24s_v3",
+      "Standard_NV48s_v3", "Standard_NV6")  # fmt: skip
+ND = ("Standard_ND12s", "Standard_ND24rs", "Standard_ND24s", "Standard_ND6s")
+NCT4 = ("Standard_NC16as_T4_v3", "Standard_NC4as_T4_v3", "Standard_NC64as_T4_v3",
+        "Standard_NC8as_T4_v3")  # fmt: skip
+NCA = ("Standard_NC24ads_A100_v4", "Standard_NC48ads_A100_v4", "Standard_NC96ads_A100_v4")
+NVIDIA_SMI = {  # gfd, gke, eks, karpenter, aks
+    "Tesla K80": (("Tesla-K80",), "nvidia-tesla-k80", "nvidia-tesla-k80", "k80", NC),
+    "Tesla M40": (("Tesla-M40", "Tesla-M40-24GB"), "", "", "", ()),
+    "Tesla M40 24GB": (("Tesla-M40-24GB",), "", "", "", ()),
+    "Tesla M60": (("Tesla-M60",), "", "nvidia-tesla-m60", "m60", NV),
+    "Tesla P4": (("Tesla-P4",), "nvidia-tesla-p4", "", "", ()),
+    "Tesla P40": (("Tesla-P40",), "", "", "", ND),
+    "Tesla P100-PCIE-12GB": (
+        ("Tesla-P100-PCIE-12GB",), "nvidia-tesla-p100", "nvidia-tesla-p100", "p100", NCV2
+    ),
+    "Tesla P100-PCIE-16GB": (
+        ("Tesla-P100-PCIE-16GB",), "nvidia-tesla-p100", "nvidia-tesla-p100", "p100", NCV2
+    ),
+    "Tesla P100-SXM2-16GB": (
+        ("Tesla-P100-SXM2-16GB",), "nvidia-tesla-p100", "nvidia-tesla-p100", "p100", NCV2
+    ),
+    "Tesla V100-PCIE-16GB": (
+        ("Tesla-V100-PCIE-16GB",), "nvidia-tesla-v100", "nvidia-tesla-v100", "v100", NCV3
+    ),
+    "Tesla V100-SXM2-16GB": (
+        ("Tesla-V100-SXM2-16GB",), "nvidia-tesla-v100", "nvidia-tesla-v100", "v100", NCV3
+    ),
+    "Tesla V100-PCIE-32GB": (
+        ("Tesla-V100-PCIE-32GB",), "nvidia-tesla-v100", "nvidia-tesla-v100", "v100", NDV2
+    ),
+    "Tesla V100-SXM2-32GB": (
+        ("Tesla-V100-SXM2-32GB",), "nvidia-tesla-v100", "nvidia-tesla-v100", "v100", NDV2
+    ),
+    "Tesla T4": (("Tesla-T4",), "nvidia-tesla-t4", "nvidia-tesla-t4", "t4", NCT4),
+    "A100-SXM4-40GB": (
+        ("NVIDIA-A100-SXM4-40GB",), "nvidia-tesla-a100", "nvidia-tesla-a100", "a100",
+        ("Standard_ND96asr_v4",),
+    ),
+    "A100-SXM4-80GB": (
+        ("NVIDIA-A100-SXM4-80GB",), "nvidia-a100-80gb", "nvidia-tesla-a100", "a100",
+        ("Standard_ND96amsr_A100_v4",),
+    ),
+    "A100 80GB PCIe": (
+        ("NVIDIA-A100-80GB-PCIe",), "nvidia-a100-80gb", "nvidia-tesla-a100", "a100", NCA
+    ),
+    "H100 80GB HBM3": (
+        ("NVIDIA-H100-80GB-HBM3",), "nvidia-h100-80gb", "nvidia-h100", "h100",
+        ("Standard_ND96isr_H100_v5",),
+    ),
+    "Quadro P4000": (("NVIDIA-Quadro-P4000", "Quadro-P4000"), "", "", "", ()),
+    "Quadro RTX 6000": (("NVIDIA-Quadro-RTX-6000", "Quadro-RTX-6000"), "", "", "", ()),
+    "GeForce GTX 1080": (("GeForce-GTX-1080", "NVIDIA-GeForce-GTX-1080"), "", "", "", ()),
+    "GeForce GTX 1080 Ti": (
+        ("GeForce-GTX-1080-Ti", "NVIDIA-GeForce-GTX-1080-Ti"), "", "", "", ()
+    ),
+    "GeForce GTX 1060 6GB": (
+        ("GeForce-GTX-1060-6GB", "NVIDIA-GeForce-GTX-1060-6GB"), "", "", "", ()
+    ),
+    "GeForce GTX TITAN X": (
+        ("GeForce-GTX-TITAN-X", "NVIDIA-GeForce-GTX-TITAN-X"), "", "", "", ()
+    ),
+    "TITAN X (Pascal)": (("NVIDIA-TITAN-X-Pascal", "TITAN-X-Pascal"), "", "", "", ()),
+    "TITAN V": (("NVIDIA-TITAN-V", "TITAN-V"), "", "", "", ()),
+}  # fmt: skip
+WRITTEN: dict[str, Callable[[str], str]] = {
+    "as it is printed": str,
+    "with dashes": lambda name: name.replace(" ", "-"),
+    "with underscores": lambda name: name.replace(" ", "_").replace("-", "_"),
+    "with the maker": lambda name: f"NVIDIA-{name}",
+    "without the brand": lambda name: name.removeprefix("Tesla ").removeprefix("Quadro "),
+    "in small letters": str.lower,
+}
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+@pytest.mark.parametrize("profile", ["gfd", "gke", "eks", "karpenter", "aks"])
+@pytest.mark.parametrize("name", NVIDIA_SMI)
+def test_a_full_name_stands_for_what_the_profile_knows(
+    name: str, profile: str, written: str
+) -> None:
+    known = NVIDIA_SMI[name][["gfd", "gke", "eks", "karpenter", "aks"].index(profile)]
+    values = (known,) if isinstance(known, str) and known else tuple(known)
+    models, legacy = Models(profile=profile), WRITTEN[written](name)
+    assert match(legacy, models, None).values == values
+    unwanted = match(legacy, models, None, parts=True).values
+    if profile == "gfd":
+        values = tuple(sorted((*values, *(f"{each}-SHARED" for each in values))))
+    assert unwanted == values
+    for value in values:
+        there = Inventory((NodeClass({models.key: value}, gpus={"g": 1}),))
+        assert value in match(legacy, models, there, parts=True).values
+        if not value.endswith("-SHARED"):
+            assert match(legacy, models, there) == match(legacy, models, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "legacy", "nodes", "wanted", "unwanted"),
+    [
+        pytest.param(
+            Models(label="own/model"),
+            "Tesla-P100-PCIE-16GB",
+            ["P100"],
+            ("P100", "Tesla-P100-PCIE-16GB"),
+            None,
+            id="a value of the administrator, beside the table's",
+        ),
+        pytest.param(
+            Models(label="own/model"),
+            "Tesla-V100-SXM2-32GB",
+            ["V100", "V100-32GB", "V100-16GB"],
+            ("Tesla-V100-SXM2-32GB", "V100-32GB"),
+            ("Tesla-V100-SXM2-32GB", "Tesla-V100-SXM2-32GB-SHARED", "V100", "V100-32GB"),
+            id="the nearest is wanted, all that it may be unwanted",
+        ),
+        pytest.param(
+            Models(),
+            "Tesla-M40-24GB",
+            ["tesla-m40"],
+            ("Tesla-M40-24GB",),
+            ("Tesla-M40-24GB", "Tesla-M40-24GB-SHARED"),
+            id="what the table knows to be another is not meant",
+        ),
+        pytest.param(
+            Models(profile="gke", values=(("Tesla P100", ("pascal",)),)),
+            "Tesla-P100-PCIE-16GB",
+            ["nvidia-tesla-p100"],
+            ("pascal",),
+            None,
+            id="the user's value comes before the table's",
+        ),
+        pytest.param(
+            Models(values=(("Tesla P100", ("pascal",)),)),
+            "Tesla-P100-PCIE-16GB",
+            [],
+            ("Tesla-P100-PCIE-16GB",),
+            None,
+            id="but not if the table knows the full name",
+        ),
+        pytest.param(
+            Models(),
+            "P100 16GB",
+            ["Tesla-P100-SXM2-16GB-SHARED"],
+            ("Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB"),
+            None,
+            id="a name without a form factor",
+        ),
+    ],
+)
+def test_a_name_that_says_more_than_nodes(
+    settings: Models,
+    legacy: str,
+    nodes: list[str],
+    wanted: tuple[str, ...],
+    unwanted: tuple[str, ...] | None,
+) -> None:
+    there = Inventory(tuple(NodeClass({settings.key: v}, gpus={"g": 1}) for v in nodes))
+    assert match(legacy, settings, there).values == wanted
+    excluded = match(legacy, settings, there, parts=True).values
+    assert set(wanted) <= set(excluded)
+    assert unwanted is None or excluded == unwanted
+    # A stored pod is judged by a cluster that has what it names: see core/stored.py.
+    again = Inventory(tuple(NodeClass({settings.key: v}, gpus={"g": 1}) for v in wanted))
+    assert match(legacy, settings, again).values == wanted

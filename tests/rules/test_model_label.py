@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -506,6 +507,49 @@ def test_aks_names_machine_sizes() -> None:
     assert sizes == ["Standard_NC12", "Standard_NC24", "Standard_NC24r", "Standard_NC6"]
 
 
+GKE = "cloud.google.com/gke-accelerator"
+SIZE = "node.kubernetes.io/instance-type"
+OF_P100, OF_K80, OF_T4 = "nvidia-tesla-p100", "nvidia-tesla-k80", "nvidia-tesla-t4"
+P100_AND_T4 = gpu_nodes({GKE: OF_P100}, {GKE: OF_T4})
+
+
+@pytest.mark.parametrize(
+    "inventory", [None, P100_AND_T4], ids=["nothing is known", "nodes are known"]
+)
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            {"nodeSelector": {LABEL: "Tesla-P100-PCIE-16GB"}},
+            {"nodeSelector": {GKE: OF_P100}},
+            id="nodeSelector",
+        ),
+        pytest.param(
+            {"affinity": required(models("Tesla-K80", "Tesla P100-SXM2-16GB"))},
+            {"affinity": required(term(GKE, OF_K80, OF_P100))},
+            id="In",
+        ),
+        pytest.param(
+            {"affinity": required(models("Tesla-P100-PCIE-16GB", "Tesla-T4", operator="NotIn"))},
+            {"affinity": required(term(GKE, OF_P100, OF_T4, operator="NotIn"))},
+            id="NotIn",
+        ),
+        pytest.param(
+            {"affinity": preferred(models("NVIDIA_Tesla_P100_PCIE_16GB"))},
+            {"affinity": preferred(term(GKE, OF_P100))},
+            id="preferred",
+        ),
+    ],
+)
+def test_a_full_name_of_a_card_stands_for_the_short_name_of_a_cloud(
+    spec: dict[str, Any], expected: dict[str, Any], inventory: Inventory | None
+) -> None:
+    obj = legacy_pod(**copy.deepcopy(spec))
+    findings = found(rule, obj, on(inventory, profile="gke"))
+    assert {name: obj["spec"].get(name) for name in expected} == expected
+    assert {each.severity for each in findings} == {Severity.REPAIR}
+
+
 def test_values_and_label_of_the_settings() -> None:
     cx = on(None, label="example.com/card", values=(("GTX", ("gtx-970", "gtx-980")),))
     obj = legacy_pod(affinity=required(models("GTX")))
@@ -517,10 +561,6 @@ def test_an_unknown_model_without_an_inventory() -> None:
     why = "the table of known models has no such model"
     expected = reported(SELECTOR / LABEL, waits("GTX", why), (Rename(SELECTOR / LABEL, PRODUCT),))
     assert found(rule, legacy_pod(nodeSelector={LABEL: "GTX"}), on(None)) == [expected]
-
-
-GKE = "cloud.google.com/gke-accelerator"
-SIZE = "node.kubernetes.io/instance-type"
 
 
 @pytest.mark.parametrize(

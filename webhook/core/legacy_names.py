@@ -51,9 +51,9 @@ GFD_PRODUCTS: tuple[str, ...] = (
 # cluster-autoscaler cloudprovider/gce; GKE writes only these.
 GKE_ACCELERATORS: tuple[str, ...] = (
     "nvidia-tesla-k80", "nvidia-tesla-p100", "nvidia-tesla-v100", "nvidia-tesla-p4",
-    "nvidia-tesla-t4", "nvidia-tesla-a100", "nvidia-a100-80gb", "nvidia-l4", "nvidia-h100-80gb",
-    "nvidia-h200-141gb",
+    "nvidia-tesla-t4", "nvidia-a100-80gb", "nvidia-l4", "nvidia-h100-80gb", "nvidia-h200-141gb",
 )  # fmt: skip
+GKE_NAMED: tuple[tuple[str, tuple[str, ...]], ...] = (("A100 40GB", ("nvidia-tesla-a100",)),)
 
 # The cluster-autoscaler's convention for EKS node groups.
 EKS_ACCELERATORS: tuple[str, ...] = (
@@ -66,6 +66,8 @@ KARPENTER_NAMES: tuple[str, ...] = (
 )  # fmt: skip
 
 # kubernetes.azure.com/accelerator says only `nvidia`; on AKS the model is in the machine size.
+# Memory and form factor are named where sizes differ in them, and only there: a name with another
+# form factor than that of AKS stands for the sizes as well.
 AKS_SIZES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tesla K80", ("Standard_NC6", "Standard_NC12", "Standard_NC24", "Standard_NC24r")),
     ("Tesla M60", (
@@ -76,21 +78,21 @@ AKS_SIZES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tesla P100", (
         "Standard_NC6s_v2", "Standard_NC12s_v2", "Standard_NC24s_v2", "Standard_NC24rs_v2",
     )),
-    ("Tesla V100", (
+    ("Tesla V100 16GB", (
         "Standard_NC6s_v3", "Standard_NC12s_v3", "Standard_NC24s_v3", "Standard_NC24rs_v3",
-        "Standard_ND40rs_v2",
     )),
+    ("Tesla V100 32GB", ("Standard_ND40rs_v2",)),
     ("Tesla T4", (
         "Standard_NC4as_T4_v3", "Standard_NC8as_T4_v3", "Standard_NC16as_T4_v3",
         "Standard_NC64as_T4_v3",
     )),
-    ("A100", (
+    ("A100 40GB", ("Standard_ND96asr_v4",)),
+    ("A100 80GB PCIe", (
         "Standard_NC24ads_A100_v4", "Standard_NC48ads_A100_v4", "Standard_NC96ads_A100_v4",
-        "Standard_ND96asr_v4", "Standard_ND96amsr_A100_v4",
     )),
-    ("H100", (
-        "Standard_NC40ads_H100_v5", "Standard_NC80adis_H100_v5", "Standard_ND96isr_H100_v5",
-    )),
+    ("A100 SXM4 80GB", ("Standard_ND96amsr_A100_v4",)),
+    ("H100 NVL 94GB", ("Standard_NC40ads_H100_v5", "Standard_NC80adis_H100_v5")),
+    ("H100 80GB", ("Standard_ND96isr_H100_v5",)),
 )  # fmt: skip
 
 # Node labels that became others; the old ones are deprecated (k/k pkg/api/node/util.go).

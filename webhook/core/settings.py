@@ -107,7 +107,7 @@ READY_MADE_TAINTS = {"aks-sku": AKS_SKU_TAINT}  # what the settings may call by 
 class ModelProfile:
     """Where a kind of cluster writes the GPU model: the node label and the values it may have.
 
-    `named` maps a model to values that do not spell it (machine sizes).
+    `named` maps a model to values that do not spell it, or not all of it (machine sizes).
     """
 
     label: str
@@ -117,7 +117,9 @@ class ModelProfile:
 
 MODEL_PROFILES: dict[str, ModelProfile] = {
     "gfd": ModelProfile("nvidia.com/gpu.product", legacy_names.GFD_PRODUCTS),
-    "gke": ModelProfile("cloud.google.com/gke-accelerator", legacy_names.GKE_ACCELERATORS),
+    "gke": ModelProfile(
+        "cloud.google.com/gke-accelerator", legacy_names.GKE_ACCELERATORS, legacy_names.GKE_NAMED
+    ),
     "aks": ModelProfile("node.kubernetes.io/instance-type", named=legacy_names.AKS_SIZES),
     "eks": ModelProfile("k8s.amazonaws.com/accelerator", legacy_names.EKS_ACCELERATORS),
     "karpenter": ModelProfile("karpenter.k8s.aws/instance-gpu-name", legacy_names.KARPENTER_NAMES),

@@ -7,12 +7,14 @@ Does: in nodeSelector and spec.affinity the key becomes the label of today
 that stand for this model: those that the cluster's nodes carry now, and those that the table of
 known models names, since a pool may be at zero. Blanks, dashes, underscores and case are one
 spelling; `Tesla P100` is `Tesla-P100-PCIE-16GB` and `Tesla-P100-SXM2-16GB`, but `GTX 1080` is not
-`GTX-1080-Ti`. Several values in nodeSelector become one required `In`. Where no node has the model
-now, or has it only shared or in slices (`models.shared`, `models.mig`), a warning says so. `NotIn`
-excludes shared and sliced GPUs of the model, too. Nodes of the model that labels of GKE or GPU
-Feature Discovery mark as shared or sliced are excluded unless these settings allow them, or the pod
-selects such nodes itself: by these labels, or by others that only such nodes have. A pod that
-names no model may run on them; a notice says so.
+`GTX-1080-Ti`. A full name as nvidia-smi prints it stands for a shorter one where the label says no
+more: `Tesla-P100-PCIE-16GB` is `nvidia-tesla-p100` on GKE. Several values in nodeSelector become
+one required `In`. Where no node has the model now, or has it only shared or in slices
+(`models.shared`, `models.mig`), a warning says so. `NotIn` excludes shared and sliced GPUs of the
+model, too. Nodes of the model that labels of GKE or GPU Feature Discovery mark as shared or sliced
+are excluded unless these settings allow them, or the pod selects such nodes itself: by these
+labels, or by others that only such nodes have. A pod that names no model may run on them; a notice
+says so.
 
 A model that nobody knows is still asked for in a required `In` or in nodeSelector, so that the pod
 waits instead of landing on another model; beside other models, in `NotIn` and in preferences it is
