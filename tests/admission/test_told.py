@@ -16,6 +16,8 @@ from tests.hostile.wire import review
 from webhook.admission.decide import Decider
 from webhook.admission.review import dump, parse
 from webhook.cli import settings_file
+from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.settings import Taint
 from webhook.rules import GUARD, POLICY, RULES
 from webhook.telemetry.metrics import Metrics
 
@@ -62,13 +64,13 @@ class Counted(Metrics):
 class Desk:
     """Answers by these settings, and keeps the lines of the log."""
 
-    def __init__(self, settings: str = SETTINGS) -> None:
+    def __init__(self, settings: str = SETTINGS, inventory: Inventory = NODES) -> None:
         self._kept = KeptLines()
         self.metrics = Counted()
         self.decider = Decider(
             RULES,
             settings_file.parse(settings),
-            NODES,
+            inventory,
             self._kept.log,
             policy=POLICY,
             guards=GUARD,
@@ -285,6 +287,57 @@ def test_of_a_pod_that_will_be_refused_nothing_is_said_to_be_repaired() -> None:
     assert not [text for text in warnings if "repaired]" in text]
     assert warnings[0].endswith("[the pod is refused]")
     assert Desk().ask("mutate", legacy(1), STRICT)["warnings"][0].endswith("[enforce: repaired]")
+
+
+TEAMS = Inventory(
+    (
+        NodeClass({"pool": "a"}, (Taint(GPU),), {GPU: 4}, ("a",)),
+        NodeClass({"pool": "b"}, (Taint("team"),), {GPU: 8}, ("b",)),
+    ),
+    namespaces=NODES.namespaces,
+    runtime_classes={"team": {"pool": "b"}, "a": {"pool": "a"}},
+    class_tolerations={"team": [{"key": "team", "operator": "Exists"}]},
+)
+BY_CLASS = "{profile: runtime-class, runtimeClass: %s, assumeRuntimeClass: true}"
+REFUSED, MAY_BE = "is refused", "may be refused"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "amount", "profile", "spec", "end"),
+    [
+        pytest.param(LEGACY, 8, "team", {}, "", id="legacy, our class tolerates the taint"),
+        pytest.param(GPU, 8, "team", {}, "", id="of today, our class tolerates the taint"),
+        pytest.param(LEGACY, 8, "", {"runtimeClassName": "team"}, "", id="its own class does"),
+        pytest.param(LEGACY, 8, "", {}, MAY_BE, id="the taint alone: a plugin may tolerate it"),
+        pytest.param(LEGACY, 8, "new", {}, MAY_BE, id="a class that is not known may tolerate it"),
+        pytest.param(LEGACY, 9, "team", {}, REFUSED, id="more than any node has"),
+        pytest.param(
+            LEGACY, 8, "", {"nodeSelector": {"pool": "a"}}, REFUSED, id="no node of that pool"
+        ),
+        pytest.param(
+            LEGACY, 8, "", {"runtimeClassName": "a"}, REFUSED, id="its class is for another pool"
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["Pod", "Deployment"])
+def test_nobody_is_told_refused_of_what_plugins_may_still_let_in(
+    kind: str, gpus: str, amount: int, profile: str, spec: dict[str, Any], end: str
+) -> None:
+    """RuntimeClass and PodTolerationRestriction add to a pod after it was judged."""
+    drivers = f"drivers: {BY_CLASS % profile}\n" if profile else ""
+    desk = Desk(SETTINGS.replace("policy:", f"{drivers}policy:", 1), TEAMS)
+    what = asking(amount, gpus)
+    what["spec"].update(spec)
+    if kind == "Pod":
+        told = desk.ask("mutate", what, STRICT)["warnings"]
+        of_pods = f"[the pod {end}]"
+    else:
+        obj, request = deployment(what)
+        told = desk.ask("validate", obj, STRICT, **request)["warnings"]
+        of_pods = f"[its pods {'WILL BE REFUSED' if end == REFUSED else end} in namespace strict]"
+    said = [text for text in told if "refused" in text.lower()]
+    assert all(text.endswith(of_pods) for text in said)
+    assert bool(said) is bool(end)
 
 
 # --- the annotation on what was changed

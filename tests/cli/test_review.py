@@ -170,6 +170,50 @@ def test_a_workload_is_never_said_to_be_denied_itself(
     assert [(each["action"], each["outlook"]) for each in told] == [("reported", outlook)]
 
 
+IN_CLASS = {
+    "kind": "List",
+    "items": [
+        {
+            "kind": "Node",
+            "metadata": {"name": "n", "labels": {"pool": "b"}},
+            "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]},
+            "status": {"allocatable": {TODAY: "4"}},
+        },
+        {
+            "kind": "RuntimeClass",
+            "metadata": {"name": "team"},
+            "scheduling": {"nodeSelector": {"pool": "b"}, "tolerations": [{"operator": "Exists"}]},
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("profile", "limits", "end"),
+    [
+        pytest.param("runtime-class", {LEGACY: 4}, "", id="the class that it gets tolerates all"),
+        pytest.param("toolkit", {LEGACY: 4}, "may be refused", id="a toleration is missing"),
+        pytest.param("runtime-class", {LEGACY: 5}, "enforce: denied", id="too much"),
+    ],
+)
+def test_a_pod_is_judged_as_its_class_will_leave_it(
+    profile: str, limits: dict[str, Any], end: str, gpu_webhook: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "nodes.json").write_text(json.dumps(IN_CLASS))
+    drivers = f"drivers: {{profile: {profile}, runtimeClass: team}}"
+    (tmp_path / "settings.yaml").write_text(f"{drivers}\npolicy: {{rules: {{GPU301: enforce}}}}\n")
+    args = ("review", "-f", "-", "--inventory=nodes.json", "--config=settings.yaml")
+
+    of_pod = gpu_webhook(*args, stdin=json.dumps(pod(limits)))
+    asked = gpu_webhook(*args, "-o", "json", stdin=json.dumps(review(pod(limits))))
+    answer = json.loads(asked.out)["response"]
+
+    assert ("GPU301" in of_pod.out) == bool(end)
+    assert f"{end}]" in of_pod.out or not end
+    assert answer["allowed"] is not bool(end)
+    assert "refused]" not in str(answer.get("warnings"))
+
+
 def test_settings_are_used(gpu_webhook: Command, tmp_path: Path) -> None:
     tmp_path.joinpath("settings.yaml").write_text("resources: {target: nvidia.com/gpu.shared}")
 

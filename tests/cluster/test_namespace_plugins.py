@@ -1,8 +1,9 @@
 """Namespaces by whose annotations admission plugins constrain pods.
 
-PodTolerationRestriction: one that forbids the toleration keeps its working GPU pods. One of the GPU
-nodes is tainted. PodNodeSelector: one that adds the legacy model label to each pod, and once more
-after a repair. The control plane is one of its own: both plugins are off by default.
+PodTolerationRestriction: one that forbids the toleration keeps its working GPU pods, and one that
+adds a toleration its pods that need it. One of the GPU nodes is tainted. PodNodeSelector: one that
+adds the legacy model label to each pod, and once more after a repair. The control plane is one of
+its own: both plugins are off by default.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from tests.cluster.client import until
 from tests.cluster.conftest import INVENTORY
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.pods import MODEL, NVIDIA, PRODUCT, alpha, limits_of, modern, named, pod
-from tests.cluster.scheduling import node_of
+from tests.cluster.scheduling import empty, node_of, pods_of
 from tests.cluster.watcher import WatcherProcess
 from tests.cluster.webhook import WebhookServer, registered
+from tests.cluster.workloads import made_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.cluster.client import Answer, Json
 
@@ -33,6 +35,11 @@ LIFE_CYCLE = [
 ]
 SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
 SELECTING = {"one-model": f"{MODEL}=Tesla-K80", "two-values": f"{MODEL}=Tesla-P100"}
+TOLERATING = "scheduler.alpha.kubernetes.io/defaultTolerations"
+TEAM = {"key": "team", "operator": "Exists"}
+SETTINGS = {
+    "policy": {"overrides": [{"namespaces": ["tolerating"], "rules": {"GPU301": "enforce"}}]}
+}
 EXISTS = {"key": NVIDIA, "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -46,6 +53,10 @@ def cluster() -> Iterator[ControlPlane]:
         for name, allowed in (("strict", LIFE_CYCLE), ("lenient", [*LIFE_CYCLE, EXISTS])):
             running.make_namespace(name)
             running.kubectl("annotate", "namespace", name, f"{WHITELIST}={json.dumps(allowed)}")
+        taint = {"key": "team", "value": "x", "effect": "NoSchedule"}
+        nodes.add(running.client, [nodes.gpu_node("team", 16, taints=[taint])])
+        running.make_namespace("tolerating")
+        running.kubectl("annotate", "namespace", "tolerating", f"{TOLERATING}={json.dumps([TEAM])}")
         for name, selector in SELECTING.items():
             running.make_namespace(name)
             running.kubectl("annotate", "namespace", name, f"{SELECTOR}={selector}")
@@ -57,7 +68,10 @@ def _webhook(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) ->
     """Watcher and server, once they know the whitelists."""
     folder = tmp_path_factory.mktemp("whitelist")
     watcher = WatcherProcess(folder, cluster.kubeconfig)
-    server = WebhookServer(folder, cluster.authority, [f"--snapshot={watcher.snapshot}"])
+    config = folder / "settings.json"
+    config.write_text(json.dumps(SETTINGS))
+    arguments = [f"--snapshot={watcher.snapshot}", f"--config={config}"]
+    server = WebhookServer(folder, cluster.authority, arguments)
     with watcher, server, registered(cluster, server.port, cluster.authority.bundle):
 
         def known() -> bool:
@@ -94,6 +108,21 @@ def test_a_whitelist_that_allows_it(cluster: ControlPlane) -> None:
     answer = created(cluster, "lenient", pod(alpha()), "legacy")
     assert answer.ok, answer.message
     assert EXISTS in answer.body["spec"]["tolerations"]
+
+
+@pytest.mark.parametrize("gpus", [alpha, modern])
+def test_pods_that_run_by_a_toleration_of_the_namespace_are_not_said_to_be_refused(
+    gpus: Callable[..., Json], cluster: ControlPlane
+) -> None:
+    what = made_by("Deployment", pod(gpus(16)), 1)
+    answer = cluster.client.try_create(what, "tolerating")
+    assert answer.ok, answer.message
+    warned = " ".join(answer.warnings)
+    assert "REFUSED" not in warned
+    assert "[its pods may be refused in namespace tolerating]" in warned
+    [made] = pods_of(cluster.client, "tolerating", 1)
+    assert node_of(cluster.client, "tolerating", made["metadata"]["name"]) == "team"
+    empty(cluster.client, "tolerating")
 
 
 @pytest.mark.parametrize("namespace", SELECTING)

@@ -20,6 +20,13 @@ NODES = (
     Node("small", {"zone": "d"}, (), {GPU: 2}),
 )
 CX = Context(inventory=Inventory(group(NODES)))
+OF_TEAM = Context(
+    inventory=Inventory(
+        group(NODES),
+        runtime_classes={"other": {"zone": "b"}},
+        class_tolerations={"team": [{"key": "dedicated", "operator": "Exists"}]},
+    )
+)
 
 
 def asks(amount: int, name: str = GPU, **spec: Any) -> Any:
@@ -43,6 +50,22 @@ def grown(each: NodeClass) -> Context:
     [
         pytest.param(asks(4), CX, [], id="a node has room: untouched"),
         pytest.param(asks(9), CX, [], id="it never fits: another rule's"),
+        pytest.param(
+            asks(5, runtimeClassName="team", nodeSelector={"zone": "c"}),
+            OF_TEAM,
+            [],
+            id="its class tolerates the taint of a node with room",
+        ),
+        pytest.param(
+            asks(5, runtimeClassName="other"),
+            OF_TEAM,
+            [
+                notice(
+                    f"asks for 5 nvidia.com/gpu: the only node for it is full now (4 free). {WAITS}"
+                )
+            ],
+            id="its class leaves it a node without room",
+        ),
         pytest.param(asks(1, "cpu"), CX, [], id="it asks for no GPU"),
         pytest.param(
             asks(9),

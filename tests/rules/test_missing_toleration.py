@@ -11,7 +11,7 @@ from webhook.core.edits import Append
 from webhook.core.findings import Finding, Severity
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
-from webhook.core.settings import AKS_SKU_TAINT, Settings, Taint
+from webhook.core.settings import AKS_SKU_TAINT, Drivers, Settings, Taint
 from webhook.rules import missing_toleration as rule
 
 SLICE = "nvidia.com/mig-1g.5gb"
@@ -239,6 +239,26 @@ def test_other_taints_of_gpu_nodes_are_named(
     assert found(rule, legacy(GPU_ONE, tolerations=there), cx) == [
         tolerated(exists(GPU), more=text)
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "drivers"),
+    [
+        pytest.param("team", Drivers(), id="its own"),
+        pytest.param(
+            "", Drivers("runtime-class", runtime_class="team"), id="of the driver profile"
+        ),
+    ],
+)
+def test_taints_that_the_runtime_class_tolerates_are_not_named(name: str, drivers: Drivers) -> None:
+    known = replace(
+        gpu_nodes(LABELS, taints=(TEAM, Taint("else"))),
+        class_tolerations={"team": [{"key": TEAM.key, "operator": "Exists"}]},
+    )
+    cx = Context(Settings(drivers=drivers), known)
+    spec = {"runtimeClassName": name} if name else {}
+    more = ". Not tolerated taints of GPU nodes: else:NoSchedule"
+    assert found(rule, legacy(GPU_ONE, **spec), cx) == [tolerated(exists(GPU), more=more)]
 
 
 def test_taints_of_nodes_without_gpus_are_not_named() -> None:

@@ -49,6 +49,13 @@ GROWS = Inventory(
 NO_GPUS = Inventory((NodeClass({}, nodes=("web",)),))
 WITH_SCHEDULER = Settings(capacity=Capacity(schedulers=("volcano",)))
 
+# Their only GPU node is tainted, which the class tolerates; another class is for other nodes.
+OF_CLASSES = replace(
+    THERE,
+    runtime_classes={"gpu": {"zone": "a"}, "web": {"zone": "b"}, "plain": {}},
+    class_tolerations={"gpu": [{"key": "gpu", "operator": "Exists"}]},
+)
+
 denied = partial(Finding, rule.CODE, SPEC, severity=Severity.DENY)
 warned = partial(Finding, rule.CODE, SPEC, severity=Severity.PERSON)
 
@@ -109,7 +116,12 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
             [],
             id="what an init container had is given back",
         ),
-        pytest.param(modern_pod(), CX, [denied(TAINTED)], id="a taint that it does not tolerate"),
+        pytest.param(
+            modern_pod(),
+            CX,
+            [denied(TAINTED, lacks_toleration=True)],
+            id="a taint that it does not tolerate",
+        ),
         pytest.param(
             pod(container({"nvidia.com/gpu.shared": "1"})),
             CX,
@@ -295,6 +307,72 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
 )
 def test_never_fits(obj: Any, cx: Context, expected: list[Finding]) -> None:
     assert found(rule, obj, cx) == expected
+
+
+ZONE_B = (
+    "asks for 1 nvidia.com/gpu; nodeSelector zone=b allows 1 node, with none of nvidia.com/gpu. "
+    "Write a: 4 nodes have enough GPUs."
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "more", "expected"),
+    [
+        pytest.param({"runtimeClassName": "gpu"}, {}, [], id="its class tolerates the taint"),
+        pytest.param(
+            {"runtimeClassName": "web", "tolerations": TOLERATED},
+            {},
+            [denied(ZONE_B)],
+            id="its class is for nodes without GPUs",
+        ),
+        pytest.param(
+            {"runtimeClassName": "web", "nodeSelector": {"zone": "a"}, "tolerations": TOLERATED},
+            {},
+            [],
+            id="its own word on a label: the API server refuses a pod with both by itself",
+        ),
+        pytest.param(
+            {"runtimeClassName": "plain"},
+            {},
+            [denied(TAINTED, lacks_toleration=True)],
+            id="a class that says nothing of nodes",
+        ),
+        pytest.param(
+            {"runtimeClassName": "unknown"},
+            {},
+            [denied(TAINTED, lacks_toleration=True)],
+            id="a class that is not known may tolerate it",
+        ),
+        pytest.param(
+            {"runtimeClassName": ["gpu"]},
+            {},
+            [denied(TAINTED, lacks_toleration=True)],
+            id="no name of a class",
+        ),
+        pytest.param(
+            {"runtimeClassName": "gpu"},
+            {"final": True},
+            [denied(TAINTED, lacks_toleration=True)],
+            id="a pod as it will be stored: its class has given all that it gives",
+        ),
+        pytest.param(
+            {"runtimeClassName": "gpu"},
+            {"workload": {"kind": "DaemonSet"}},
+            [warned(TAINTED, lacks_toleration=True)],
+            id="a DaemonSet, whose controller knows no classes",
+        ),
+        pytest.param(
+            {"nodeSelector": {"zone": "b"}},
+            {},
+            [denied(ZONE_B)],
+            id="no toleration would be enough",
+        ),
+    ],
+)
+def test_what_the_class_of_a_pod_gives_it_is_there(
+    spec: Any, more: Any, expected: list[Finding]
+) -> None:
+    assert found(rule, modern_pod(**spec), known(OF_CLASSES, **more)) == expected
 
 
 @pytest.mark.parametrize(

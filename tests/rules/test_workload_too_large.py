@@ -80,5 +80,13 @@ def test_workload_too_large(gpus: int, cx: Context, expected: list[Finding]) -> 
     assert found(rule, obj, cx) == expected
 
 
+def test_nodes_can_be_added_that_the_class_of_the_pods_tolerates() -> None:
+    cx = grown(NodeClass({}, (Taint("x"),), {}, open_gpus=True, hint="NodePool p"))
+    assert cx.inventory is not None
+    tolerant = replace(cx.inventory, class_tolerations={"x": [{"key": "x", "operator": "Exists"}]})
+    obj: Any = pod(container({GPU: "8"}), runtimeClassName="x")
+    assert found(rule, obj, replace(cx, inventory=tolerant)) == []
+
+
 def test_a_template_without_gpus_beside_one_with_gpus_is_not_what_is_too_large() -> None:
     assert found(rule, pod(container({"cpu": "1"})), of(40)) == []

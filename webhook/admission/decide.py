@@ -173,7 +173,8 @@ class Decider:
             if not any(each.names_gpus(self.settings) for each in Pod(pod).containers):
                 return self._passed(VALIDATE, review, began)
             return self._unfinished(VALIDATE, review, began, over)
-        verdict = run(self.policy, pod, replace(cx, today=_today(), fresh=self.fresh))
+        cx = replace(cx, today=_today(), fresh=self.fresh, final=True)
+        verdict = run(self.policy, pod, cx)
         self._report_failures(review, pod, began, verdict)
         return self._answer(VALIDATE, review, pod, began, self._outcome(review, verdict.findings))
 
@@ -201,10 +202,11 @@ class Decider:
             return verdict
         cx = replace(cx, today=_today(), fresh=self.fresh)
         enforced = [rule for rule in self.policy if cx.modes.of(rule.CODE) is Mode.ENFORCE]
-        if not enforced or not run(enforced, pod, cx).denied:
+        refused = workloads.refusal(run(enforced, pod, cx).findings) if enforced else ""
+        if not refused:
             return verdict
         found = (
-            replace(each, outlook="the pod is refused") if each.action == "repaired" else each
+            replace(each, outlook=refused) if each.action == "repaired" else each
             for each in verdict.findings
         )
         return replace(verdict, findings=tuple(found))

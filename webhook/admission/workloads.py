@@ -207,21 +207,31 @@ def as_warning(found: Finding, namespace: str) -> Finding:
         found,
         severity=Severity.PERSON if found.severity is Severity.DENY else found.severity,
         mode=Mode.WARN if found.mode is Mode.ENFORCE else found.mode,
-        outlook=outlook(found.action, namespace),
+        outlook=outlook(found, namespace),
     )
 
 
 _REPAIRED = "its pods will be repaired"
 
 
-def outlook(action: str, namespace: str) -> str:
+def outlook(found: Finding, namespace: str) -> str:
     """What this action on a template will mean for its pods; nothing if it means nothing."""
+    refused = "may be refused" if found.lacks_toleration else "WILL BE REFUSED"
     return {
         "repaired": _REPAIRED,
         "would repair": f"its pods will not be repaired in namespace {namespace}",
-        "denied": f"its pods WILL BE REFUSED in namespace {namespace}",
+        "denied": f"its pods {refused} in namespace {namespace}",
         "would deny": f"its pods will not be refused in namespace {namespace}",
-    }.get(action, "")
+    }.get(found.action, "")
+
+
+def refusal(findings: Iterable[Finding]) -> str:
+    """What these findings on a pod that is not stored yet will mean for it; nothing if nothing."""
+    denials = [each for each in findings if each.action == "denied"]
+    if not denials:
+        return ""
+    may_be = all(each.lacks_toleration for each in denials)
+    return "the pod may be refused" if may_be else "the pod is refused"
 
 
 def _of_daemons(found: Sequence[Finding], template: Path) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from webhook.core.modes import Mode, modes_for
 from webhook.core.pod import Pod, as_map
 from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
+from webhook.core.runtime_class import as_admitted
 from webhook.core.workloads import around, objects, templates_of
 from webhook.rules import GUARD, POLICY, RULES, leak_guard
 
@@ -119,11 +120,18 @@ def _judged(obj: dict[str, Any], cx: Context) -> Verdict:
         verdicts.append(run_rules(POLICY, obj, inside, at))
     found = (found for each in verdicts for found in each.findings)
     return Verdict(
-        tuple(found if is_pod else (_of_workload(each, cx.namespace) for each in found)),
+        tuple(_of_pod(each) if is_pod else _of_workload(each, cx.namespace) for each in found),
         obj,
         [operation for each in verdicts for operation in each.patch],
         tuple(failed for each in verdicts for failed in each.failed),
     )
+
+
+def _of_pod(found: Finding) -> Finding:
+    """The finding with what will become of the pod, where that is not certain."""
+    if not (found.lacks_toleration and found.action == "denied"):
+        return found
+    return replace(found, outlook=workloads.refusal([found]))
 
 
 def _of_workload(found: Finding, namespace: str) -> Finding:
@@ -242,7 +250,7 @@ def _answer(
     if pod is not None:
         cx = context(settings, inventory, document["request"]["namespace"])
         code = Reviewed("", _judged(pod, cx)).code
-        document["request"]["object"] = pod
+        document["request"]["object"] = as_admitted(Pod(pod), cx).raw
         held = json.loads(decider.validate(reviews.parse(json.dumps(document).encode())))
         answer = _joined(answer, held)
     _write("yaml" if form == "text" else form, answer)

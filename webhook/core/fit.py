@@ -102,11 +102,12 @@ def most_on_one(nodes: NodeSet, below: int, with_at_least: Callable[[int], NodeS
 
 def allowed(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
     """The nodes that its nodeSelector, required node affinity and tolerations allow."""
-    return (
-        selected(pod, index)
-        & attracted(pod, index)
-        & node_selection.tolerated(pod, index, capacity)
-    )
+    return chosen(pod, index) & node_selection.tolerated(pod, index, capacity)
+
+
+def chosen(pod: Pod, index: NodeIndex) -> NodeSet:
+    """The nodes that its nodeSelector and required node affinity allow."""
+    return selected(pod, index) & attracted(pod, index)
 
 
 def selected(pod: Pod, index: NodeIndex) -> NodeSet:

@@ -52,7 +52,7 @@ class Context:
     # In an UPDATE of pods/ephemeralcontainers: the names of those that it adds. The object is the
     # whole pod, and nothing else of it may change.
     only_ephemeral: frozenset[str] | None = None
-    final: bool = False  # the pod is as it will be stored: what is not safe now, nobody changes
+    final: bool = False  # the pod is as it will be stored: nobody changes it any more
     at_rest: bool = False
     target: tuple[int, int] = (1, 36)
     unsafe: bool = False

@@ -27,7 +27,8 @@ from webhook.core import fit
 from webhook.core.edits import Append, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.nodes import Inventory
-from webhook.core.pod import Pod, as_map
+from webhook.core.pod import as_map
+from webhook.core.runtime_class import in_class
 from webhook.core.why_not import short
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from webhook.core.edits import Edit
     from webhook.core.nodesets import NodeSet
-    from webhook.core.pod import Container
+    from webhook.core.pod import Container, Pod
     from webhook.core.rule import Context
     from webhook.core.settings import DriverMount, DriverProfile
 
@@ -117,12 +118,7 @@ def _fits(pod: Pod, name: str, cx: Context) -> bool:
     A legacy pod does not run as it is, so for it the class need only make nothing worse.
     """
     inventory = cx.inventory or Inventory()
-    spec = {
-        **pod.spec,
-        "nodeSelector": {**inventory.runtime_classes[name], **pod.node_selector},
-        "tolerations": [*pod.tolerations(), *inventory.class_tolerations.get(name, ())],
-    }
-    with_it, without = _nodes(Pod({**pod.raw, "spec": spec}), cx), _nodes(pod, cx)
+    with_it, without = _nodes(in_class(pod, name, inventory), cx), _nodes(pod, cx)
     if cx.makes_daemons and without & ~with_it:
         return False  # its controller would make pods for these, which wait for ever
     if cx.stuck:
@@ -136,7 +132,7 @@ def _nodes(pod: Pod, cx: Context) -> NodeSet:
     found = fit.enough(fit.asked(pod, replace(cx, fresh=True)), index)
     node = pod.spec.get("nodeName")
     if node:  # its kubelet looks at the labels, and at no taint (1.36 predicateAdmitHandler)
-        return found & fit.selected(pod, index) & fit.attracted(pod, index) & index.named(str(node))
+        return found & fit.chosen(pod, index) & index.named(str(node))
     return found & fit.allowed(pod, index, cx.settings.capacity)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core import fit
 from webhook.core.findings import Finding, Severity
+from webhook.core.runtime_class import as_admitted
 from webhook.core.why_not import in_words, or_adds
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     asked = fit.asked(pod, cx)
     if cx.inventory is None or not asked or pod.spec.get("nodeName"):
         return
-    index = cx.inventory.index
+    index, at, pod = cx.inventory.index, pod.spec_at, as_admitted(pod, cx)
     fitting = fit.enough(asked, index) & fit.allowed(pod, index, cx.settings.capacity)
     if fitting & fit.enough_free(asked, index):
         return
@@ -46,7 +47,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     added = fit.may_be_added(pod, asked, index, cx.settings.capacity)
     helps = or_adds([words for words, nodes in index.hinted if nodes & added])
     message = f"asks for {in_words(asked)}: {_full(asked, fitting, index)}{helps}."
-    yield Finding(CODE, pod.spec_at, message, severity=Severity.NOTICE)
+    yield Finding(CODE, at, message, severity=Severity.NOTICE)
 
 
 def _full(asked: Mapping[str, int], fitting: NodeSet, index: NodeIndex) -> str:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Append
 from webhook.core.findings import Finding, Severity
+from webhook.core.runtime_class import as_admitted
 from webhook.core.settings import Taint
 from webhook.core.tolerations import Tolerations, allows
 
@@ -63,7 +64,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         for each in added:
             there.add(each)
         message = f"GPU nodes may be tainted: tolerates {_listed(added)} now; write it into "
-        message += f"tolerations{_untolerated(cx, there)}"
+        message += f"tolerations{_untolerated(pod, cx, there)}"
         yield Finding(CODE, to, message, tuple(Append(to, each) for each in added))
     if cx.stuck and forbidden:
         message = (
@@ -139,10 +140,13 @@ def _gpu_taints(cx: Context) -> tuple[Taint, ...]:
     return cx.inventory.gpu_taints if cx.inventory is not None else ()
 
 
-def _untolerated(cx: Context, tolerations: Tolerations) -> str:
-    """Taints of GPU nodes that nothing here tolerates, for the warning."""
+def _untolerated(pod: Pod, cx: Context, there: Tolerations) -> str:
+    """Taints of GPU nodes that nothing here tolerates, nor the pod's class, for the warning."""
     lasting = cx.inventory.lasting_gpu_taints if cx.inventory is not None else ()
-    others = [taint for taint in lasting if not tolerations.tolerate(taint)]
+    drivers = cx.settings.drivers
+    name = drivers.runtime_class if drivers.active.runtime_class else ""
+    later = Tolerations(as_admitted(pod, cx, name).tolerations())
+    others = [each for each in lasting if not there.tolerate(each) and not later.tolerate(each)]
     if not others:
         return ""
     more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""

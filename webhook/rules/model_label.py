@@ -116,7 +116,7 @@ def _parts(pod: Pod, cx: Context) -> Iterator[Finding]:
     if cx.inventory is None or not found or named or not whole:
         return
     index = cx.inventory.index
-    nodes = fit.selected(pod, index) & fit.attracted(pod, index)
+    nodes = fit.chosen(pod, index)
     nodes &= fit.enough(fit.asked(pod, cx), index)
     for each in whole_gpus.among(nodes, found)[:1]:
         message = (

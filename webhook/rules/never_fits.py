@@ -14,17 +14,20 @@ volumes) is left to it. Nothing is said where the inventory is unknown, stale or
 DRA device class serves the name.
 
 Safety: the pod is denied where the mode is enforce. A workload is never refused, but told that its
-pods will be. Only a warning comes for pods of a scheduler that is not in `capacity.schedulers`, for
-gated pods, pods with nodeName and pods of a DaemonSet, where no node offers any GPU, and where the
-autoscaler may still make nodes of unknown shape.
+pods will be, or that they may be if a toleration is all that they lack, which plugins of the API
+server may add. What a known RuntimeClass gives the pods counts. Only a warning comes for pods of a
+scheduler that is not in `capacity.schedulers`, for gated pods, pods with nodeName and pods of a
+DaemonSet, where no node offers any GPU, and where the autoscaler may still make nodes of unknown
+shape.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core import fit
+from webhook.core import fit, node_selection
 from webhook.core.findings import Finding, Severity
+from webhook.core.runtime_class import as_admitted
 from webhook.core.why_not import why_never, why_unsure
 
 if TYPE_CHECKING:
@@ -40,9 +43,11 @@ CODE = "GPU301"
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if cx.inventory is None or not fit.asked(pod, cx):
         return
+    at, pod = pod.spec_at, as_admitted(pod, cx)
     asked = fit.asked_of_the_scheduler(pod, cx)
     index, capacity = cx.inventory.index, cx.settings.capacity
-    fitting = fit.enough(asked, index) & fit.allowed(pod, index, capacity)
+    chosen = fit.enough(asked, index) & fit.chosen(pod, index)
+    fitting = chosen & node_selection.tolerated(pod, index, capacity)
     if fitting & ~index.only_hinted:
         return
     hints = [words for words, nodes in index.hinted if nodes & fitting]
@@ -54,7 +59,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     )
     yield Finding(
         CODE,
-        pod.spec_at,
+        at,
         why_unsure(asked, hints) if hints else why_never(pod, asked, index, cx.settings),
         severity=Severity.DENY if certain else Severity.PERSON,
+        lacks_toleration=bool(chosen) and not fitting,
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core import fit
 from webhook.core.findings import Finding, Severity
+from webhook.core.runtime_class import as_admitted
 from webhook.core.why_not import counted, short
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if not together:
         return
     each = fit.asked(pod, cx)
-    if not each or fit.may_be_added(pod, each, index, cx.settings.capacity):
+    if not each or fit.may_be_added(as_admitted(pod, cx), each, index, cx.settings.capacity):
         return
     for name, amount in sorted(together.items()):
         there = index.totals[name]
