@@ -94,6 +94,60 @@ def test_write_changes_the_files_and_is_done(gpu_webhook: Command, tmp_path: Pat
     assert "no findings" in again.out
 
 
+def applied(folder: Path, patch: str) -> None:
+    """What git makes of the patch."""
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    subprocess.run(["git", "add", "."], cwd=folder, check=True)
+    subprocess.run(["git", "apply", "--index", "-"], cwd=folder, input=patch.encode(), check=True)
+
+
+@pytest.mark.parametrize(
+    "named", [["-R", "."], ["a"], ["a/link.yaml"], ["a/flow.yaml", "a/link.yaml"], ["b/x.yaml"]]
+)
+def test_the_patch_names_files_and_no_links(
+    gpu_webhook: Command, tmp_path: Path, named: list[str]
+) -> None:
+    put(tmp_path, a__flow=LEGACY)
+    (tmp_path / "a/link.yaml").symlink_to("flow.yaml")
+    (tmp_path / "b").symlink_to("a")
+    (tmp_path / "a/x.yaml").symlink_to("flow.yaml")
+    done = gpu_webhook("migrate", *named)
+    assert (done.code, done.out.count("+++ b/a/flow.yaml\n"), done.out.count("+++ ")) == (2, 1, 1)
+    assert "in 1 of 1 file" in done.err
+    applied(tmp_path, done.out)
+    assert (tmp_path / "a/flow.yaml").read_text() == MIGRATED
+    assert (tmp_path / "a/link.yaml").is_symlink()
+
+
+def test_a_link_that_leads_out_of_the_folder_is_read_and_not_written(
+    gpu_webhook: Command, tmp_path: Path
+) -> None:
+    put(tmp_path, a__x=LEGACY, outside=LEGACY)
+    (tmp_path / "a/link.yaml").symlink_to("../outside.yaml")
+    printed = gpu_webhook("migrate", "a")
+    assert (printed.code, printed.out.count("+++ ")) == (3, 1)
+    written = gpu_webhook("migrate", "-w", "a")
+    assert written.code == 3
+    assert "a/link.yaml:11:9: GPU101 " in written.out
+    assert f"the link leads out of what was given, to {tmp_path}/outside.yaml" in written.out
+    assert (tmp_path / "outside.yaml").read_text() == LEGACY
+    assert (tmp_path / "a/x.yaml").read_text() == MIGRATED
+    assert gpu_webhook("scan", "a").code == 3
+    assert gpu_webhook("migrate", "-w", "a/link.yaml").code == 0, "named, it is written"
+    assert (tmp_path / "outside.yaml").read_text() == MIGRATED
+    assert (tmp_path / "a/link.yaml").is_symlink()
+
+
+def test_a_kustomization_is_read_through_links(gpu_webhook: Command, tmp_path: Path) -> None:
+    put(tmp_path, base__pod=LEGACY)
+    (tmp_path / "k").mkdir()
+    (tmp_path / "k/kustomization.yaml").write_text("resources: [pod.yaml]\n")
+    (tmp_path / "k/pod.yaml").symlink_to("../base/pod.yaml")
+    assert gpu_webhook("migrate", "-k", "k").out.count("+++ b/base/pod.yaml\n") == 1
+    assert gpu_webhook("migrate", "-w", "-k", "k").code == 0
+    assert (tmp_path / "base/pod.yaml").read_text() == MIGRATED
+
+
 def test_a_file_with_nothing_to_do_is_not_written(gpu_webhook: Command, tmp_path: Path) -> None:
     put(tmp_path, clean=CLEAN, odd=PERSON, migrated=MIGRATED)
 

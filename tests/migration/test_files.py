@@ -171,10 +171,91 @@ def test_what_is_ignored_can_be_named(here: Path) -> None:
     assert met("out/x.yaml")[0] == ["out/x.yaml"]
 
 
-def test_a_link_to_a_file_is_the_file(here: Path) -> None:
-    tree(here, {"store/real": X})
-    (here / "link.yaml").symlink_to("store/real")
-    assert met(".")[0] == ["link.yaml"]
+LINKED = {
+    "beside its target": ({"a.yaml": X}, {"b.yaml": "a.yaml"}, ["a.yaml"]),
+    "before its target": ({"b.yaml": X}, {"a.yaml": "b.yaml"}, ["b.yaml"]),
+    "in another folder": ({"a/x.yaml": X}, {"b/x.yaml": "../a/x.yaml"}, ["a/x.yaml"]),
+    "to a link": ({"z.yaml": X}, {"a.yaml": "b.yaml", "b.yaml": "z.yaml"}, ["z.yaml"]),
+    "through a linked folder": (
+        {"v1/x.yaml": X}, {"now": "v1", "x.yaml": "now/x.yaml"}, ["v1/x.yaml"]
+    ),
+    "to a file that no walk names": ({"store/real": X}, {"a.yaml": "store/real"}, ["store/real"]),
+    "twice to such a file": (
+        {"store/real": X}, {"a.yaml": "store/real", "b.yaml": "store/real"}, ["store/real"]
+    ),
+    "to a folder that no walk enters": (
+        {".terraform/x.yaml": X}, {"a.yaml": ".terraform/x.yaml"}, [".terraform/x.yaml"]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("texts", "links", "expected"), LINKED.values(), ids=LINKED)
+def test_a_link_and_the_file_it_leads_to_are_one_file(
+    here: Path, texts: dict[str, str], links: dict[str, str], expected: list[str]
+) -> None:
+    tree(here, texts)
+    for link, target in links.items():
+        (here / link).parent.mkdir(exist_ok=True)
+        (here / link).symlink_to(target)
+    assert met(".") == (expected, {})
+    assert met(here) == ([f"{here}/{each}" for each in expected], {})
+    (named,), _ = met(".", *links)
+    assert os.path.realpath(named) == str(here / expected[0]), "named in all ways, it is met once"
+
+
+def test_a_link_to_what_the_repository_ignores_is_the_file(here: Path) -> None:
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    tree(here, {".gitignore": "out/\n*.bak.yaml\n", "out/x.yaml": X, "y.bak.yaml": X})
+    (here / "a.yaml").symlink_to("out/x.yaml")
+    (here / "b.yaml").symlink_to("y.bak.yaml")
+    assert met(".") == (["out/x.yaml", "y.bak.yaml"], {})
+
+
+def test_without_recursive_a_link_leads_to_a_file_below(here: Path) -> None:
+    tree(here, {"..v1/x.yaml": X})  # as a ConfigMap is mounted
+    (here / "..data").symlink_to("..v1")
+    (here / "x.yaml").symlink_to("..data/x.yaml")
+    assert met(".", recursive=False) == (["..v1/x.yaml"], {})
+    assert met(".") == (["..v1/x.yaml"], {})
+
+
+def test_what_is_excluded_is_not_met_through_a_link(here: Path) -> None:
+    tree(here, {"a/x.yaml": X})
+    (here / "b.yaml").symlink_to("a/x.yaml")
+    assert met(".", exclude=["a/"]) == ([], {})
+    assert met(".", exclude=["b.yaml"]) == (["a/x.yaml"], {})
+
+
+def test_a_link_from_one_folder_that_is_named_to_another(here: Path) -> None:
+    tree(here, {"a/x.yaml": X, "c/y.yaml": X})
+    (here / "b").mkdir()
+    (here / "b/x.yaml").symlink_to("../a/x.yaml")
+    (here / "b/c").symlink_to("../c")
+    assert met("b", "a", "c") == (["a/x.yaml", "c/y.yaml"], {})
+    assert met("b", "a/x.yaml", "c") == (["a/x.yaml", "c/y.yaml"], {})
+    assert met("b", exclude=["c"]) == (["b/x.yaml"], {}), "it leads out of what was given"
+
+
+def test_a_folder_that_is_named_by_two_ways_is_one(here: Path) -> None:
+    tree(here, {"a/x.yaml": X})
+    (here / "b").symlink_to("a")
+    assert met("a", "b")[0] == met("b", "a")[0] == ["a/x.yaml"]
+    assert met(".", "b")[0] == ["b/x.yaml"]
+
+
+def test_links_that_lead_out_of_what_was_given(here: Path) -> None:
+    tree(here, {"a/x.yaml": X, "b/y.yaml": X})
+    (here / "a/in.yaml").symlink_to("x.yaml")
+    (here / "a/out.yaml").symlink_to("../b/y.yaml")
+    given = files.Wanted(["a"], recursive=True)
+    assert met("a")[0] == ["a/x.yaml", "a/out.yaml"], "it is read, under its own name"
+    assert files.leads_out("a/out.yaml", given) == str(here / "b/y.yaml")
+    assert files.leads_out("a/x.yaml", given) == ""
+    assert files.leads_out("a/out.yaml", files.Wanted(["a", "b"])) == ""
+    named = files.Wanted(["./a/out.yaml"])
+    assert files.leads_out("a/out.yaml", named) == "", "who names it means it"
+    globbed = files.Wanted(["a/*"])
+    assert files.leads_out("a/out.yaml", globbed) == "", "so does who names it by a glob"
 
 
 def test_links_that_lead_nowhere(here: Path) -> None:

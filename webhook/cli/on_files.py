@@ -89,6 +89,7 @@ def judged(
     from webhook.migration import files, needles
 
     named, vain = arguments(args)
+    wanted = files.Wanted(named, args.recursive, args.exclude)
 
     def tell(number: int, _: int) -> None:
         seen.files = number
@@ -96,7 +97,6 @@ def judged(
             progress("files", number, None)
 
     def paths() -> Iterator[str]:
-        wanted = files.Wanted(named, args.recursive, args.exclude)
         for found in files.candidates(wanted, needles.words(asked.settings), tell):
             if isinstance(found, str):
                 seen.stdin += found == STDIN
@@ -108,8 +108,21 @@ def judged(
         if each.says_something:
             if each.source is not None and each.source.bom:
                 seen.marked.add(each.result.path)
-            yield each
+            changed = each.result.new_text is not None
+            target = files.leads_out(each.result.path, wanted) if changed else ""
+            yield each._replace(result=_held(each.result, target)) if target else each
     yield from map(Judged, vain)
+
+
+def _held(result: FileResult, target: str) -> FileResult:
+    """The result of a link that leads out of what is given: it is read, and nothing is edited."""
+    from webhook.migration.templated import undone
+
+    why = f"the link leads out of what was given, to {target}; name that file)"
+    located = (
+        undone(each, why) if each.status is Status.FIXABLE else each for each in result.located
+    )
+    return replace(result, new_text=None, located=tuple(located))
 
 
 def new_bytes(result: FileResult, source: Source) -> bytes:
@@ -197,7 +210,15 @@ def print_diffs(found: Sequence[FileResult], seen: Seen) -> None:
             report_console.diff(result, console)
         else:
             mark = "\ufeff" if result.path in seen.marked else ""
-            write_text(diff.unified(result.path, mark + result.text, mark + result.new_text))
+            path = _without_links(result.path)
+            write_text(diff.unified(path, mark + result.text, mark + result.new_text))
+
+
+def _without_links(path: str) -> str:
+    """The path of the file itself, if it is below: git applies no patch through a link."""
+    here, target = os.path.realpath(os.curdir), os.path.realpath(path)
+    is_below = not Path(path).is_absolute() and os.path.commonpath([here, target]) == here
+    return os.path.relpath(target, here) if is_below else path
 
 
 def write_text(text: str) -> None:

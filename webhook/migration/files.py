@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.migration.listing import Wanted, find, shown
+from webhook.migration.listing import Wanted, find, leads_out, shown
 from webhook.migration.results import FileResult
 from webhook.migration.search import Lot, search
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]  # files looked at and bytes read, so far
 
-__all__ = ["Wanted", "candidates"]
+__all__ = ["Wanted", "candidates", "leads_out"]
 
 _NO_UTF8 = "has a name that is not UTF-8, so that no report could name it: rename it"
 

@@ -7,9 +7,12 @@ A folder means the files in it, with `recursive` those below, too, whose names a
 manifests, templates, documents or programs. Not looked into: what the repository ignores, folders
 of version control and of package managers, and links to folders (name what they lead to). An
 argument is meant whatever its name is, unless `exclude` fits it.
+
+A link in a folder and the file that it leads to are one file, met once, by the path of the file. A
+link that leads out of what is given keeps its own path, and `leads_out` says where to.
 """
 
-# ruff: noqa: PTH100, PTH116, PTH117, PTH118, PTH207
+# ruff: noqa: PTH100, PTH114, PTH116, PTH117, PTH118, PTH206, PTH207
 # Paths are texts here: to make Path objects would take longer than to read the files.
 
 from __future__ import annotations
@@ -97,6 +100,17 @@ def left_out(arguments: Sequence[str]) -> Iterator[str]:
             yield from (shown(prefix + name) for name in sorted(_listed(prefix).folders))
 
 
+def leads_out(path: str, wanted: Wanted) -> str:
+    """Say where a link that was met in a folder leads, if that is in nothing that was given."""
+    if not os.path.islink(path):
+        return ""
+    arguments = [each for given in wanted.arguments for each in _expanded(given)]
+    target = os.path.realpath(path)
+    is_named = os.path.abspath(path) in map(os.path.abspath, arguments)
+    is_given = is_named or any(_is_in(target, os.path.realpath(each)) for each in arguments)
+    return "" if is_given else shown(target)
+
+
 def is_of_interest(name: str) -> bool:
     """Whether a file of this name may hold manifests, or text or programs that speak of them."""
     if name.startswith("._"):  # macOS keeps attributes of the file x in ._x
@@ -117,9 +131,11 @@ class _Walk:
         self._obeys = wanted.ignore_files
         self._exclude = Patterns.of(wanted.exclude)
         self._arguments: dict[str, str] = {}  # by place, so that each is met once
+        self._linked: set[str] = set()  # files that were met only through links
         for argument in (each for given in wanted.arguments for each in _expanded(given)):
-            place = argument if argument == STDIN else os.path.abspath(argument)
-            self._arguments.setdefault(place, argument)
+            place = argument if argument == STDIN else os.path.realpath(argument)
+            if place not in self._arguments or not os.path.islink(argument):
+                self._arguments[place] = argument if argument == STDIN else _plain(argument)
 
     def arguments(self) -> Iterator[Found]:
         for argument in self._arguments.values():
@@ -128,9 +144,7 @@ class _Walk:
             else:
                 yield from self._argument(argument)
 
-    def _argument(self, argument: str) -> Iterator[Found]:
-        # Where .. follows a link, only the system knows where it leads.
-        path = argument if os.pardir in argument else os.path.normpath(argument)
+    def _argument(self, path: str) -> Iterator[Found]:
         try:
             mode = os.stat(path).st_mode
         except OSError as error:
@@ -160,28 +174,50 @@ class _Walk:
         )
 
     def _tree(self, root: str) -> Iterator[Found]:
-        prefix, seen = _as_prefix(root), _as_prefix(_seen(root))
-        excluded = NOTHING.and_also(self._exclude, len(prefix), seen)
-        folders = [(prefix, _above(root, len(prefix)) if self._obeys else NOTHING)]
+        prefix, ignored, excluded = self._entered(root)
+        folders = [(prefix, ignored)]
         while folders:
             prefix, ignored = folders.pop()
             folder = _listed(prefix)
             yield from folder.said
             if self._obeys:
-                ignored, unread = _inside(folder, ignored)
+                ignored, unread = _inside(prefix, folder.marks, ignored)
                 yield from unread
             is_met = self._filter(prefix, ignored, excluded)
             names = list(filter(is_met, sorted(folder.files)))
             for first in range(0, len(names), _IN_A_LOT):
                 yield prefix, names[first : first + _IN_A_LOT]
             for link in filter(is_met, sorted(folder.links)):
-                yield from self._link(root, prefix, link)
+                yield from self._link(prefix, link)
             for name in filter(is_met, sorted(folder.special)):
                 yield FileResult(shown(prefix + name), error=special(folder.special[name]))
             if self._recursive:
                 is_met = self._filter(prefix, ignored, excluded, folder=True)
                 inner = filter(is_met, sorted(folder.folders, reverse=True))
                 folders += [(f"{prefix}{name}{os.sep}", ignored) for name in inner]
+
+    def _entered(self, root: str) -> tuple[str, Ignored, Ignored]:
+        """The prefix of what is in a folder, and what is ignored and excluded there."""
+        prefix, seen = _as_prefix(root), _as_prefix(_seen(root))
+        ignored = _above(root, len(prefix)) if self._obeys else NOTHING
+        return prefix, ignored, NOTHING.and_also(self._exclude, len(prefix), seen)
+
+    def _comes_to(self, root: str, path: str) -> bool:
+        """Whether the walk through this folder meets a file below it, which is no link."""
+        prefix, ignored, excluded = self._entered(root)
+        *folders, name = path.removeprefix(prefix).split(os.sep)
+        if (folders and not self._recursive) or not is_of_interest(name):
+            return False
+        for depth, each in enumerate([*folders, name]):
+            if self._obeys:
+                marks = {mark for mark in _MARKS if os.path.lexists(prefix + mark)}
+                ignored, _ = _inside(prefix, marks, ignored)
+            is_folder = depth < len(folders)
+            is_met = self._filter(prefix, ignored, excluded, folder=is_folder)
+            if (is_folder and each in _NOT_ENTERED) or (is_met is not None and not is_met(each)):
+                return False
+            prefix += each + os.sep
+        return True
 
     def _filter(
         self, prefix: str, ignored: Ignored, excluded: Ignored, *, folder: bool = False
@@ -190,7 +226,7 @@ class _Walk:
         several = len(self._arguments) > 1
         if not (ignored.files or excluded.files or several):
             return None
-        place = _as_prefix(os.path.abspath(prefix))
+        place = _as_prefix(os.path.realpath(prefix))
 
         def is_met(name: str) -> bool:
             path = prefix + name
@@ -202,7 +238,7 @@ class _Walk:
 
         return is_met
 
-    def _link(self, root: str, prefix: str, name: str) -> Iterator[Found]:
+    def _link(self, prefix: str, name: str) -> Iterator[Found]:
         path = prefix + name
         try:
             mode = os.stat(path).st_mode
@@ -212,21 +248,37 @@ class _Walk:
             return
         if stat.S_ISREG(mode):
             if is_of_interest(name):
-                yield prefix, [name]
+                yield from self._linked_file(path)
         elif not stat.S_ISDIR(mode):
             if is_of_interest(name):
                 yield FileResult(shown(path), error=special(mode))
         elif self._recursive:
-            yield from _linked_folder(root, prefix, path)
+            yield from self._linked_folder(prefix, path)
 
+    def _linked_file(self, link: str) -> Iterator[Found]:
+        """The file that a link leads to, unless the walk comes there by another way."""
+        target = os.path.realpath(link)
+        ways = [
+            (root, _as_prefix(root) + target.removeprefix(_as_prefix(place)))
+            for place, root in self._arguments.items()
+            if _is_in(target, place)
+        ]
+        if not ways:
+            yield "", [link]
+        elif target not in self._arguments and target not in self._linked:
+            self._linked.add(target)
+            path = ways[0][1]
+            is_met = any(self._comes_to(*each) for each in ways)
+            if not is_met and not self._is_excluded(path, folder=False):
+                yield "", [path]
 
-def _linked_folder(root: str, prefix: str, path: str) -> Iterator[FileResult]:
-    """Say why a link to a folder is not followed, unless the walk comes there by another way."""
-    target, here = os.path.realpath(path), os.path.realpath(prefix or os.curdir)
-    if _is_in(here, target):
-        yield FileResult(shown(path), error=_LOOP)
-    elif not _is_in(target, os.path.realpath(root)):
-        yield FileResult(shown(path), skipped=(Skipped(_NOT_FOLLOWED.format(shown(target))),))
+    def _linked_folder(self, prefix: str, path: str) -> Iterator[FileResult]:
+        """Say why a link to a folder is not followed, unless the walk comes there otherwise."""
+        target, here = os.path.realpath(path), os.path.realpath(prefix or os.curdir)
+        if _is_in(here, target):
+            yield FileResult(shown(path), error=_LOOP)
+        elif not any(_is_in(target, place) for place in self._arguments):
+            yield FileResult(shown(path), skipped=(Skipped(_NOT_FOLLOWED.format(shown(target))),))
 
 
 _LOOP = (
@@ -272,10 +324,9 @@ def _listed(prefix: str) -> _Folder:
     return folder
 
 
-def _inside(folder: _Folder, ignored: Ignored) -> tuple[Ignored, list[FileResult]]:
+def _inside(prefix: str, marks: set[str], ignored: Ignored) -> tuple[Ignored, list[FileResult]]:
     """Add what the files of this folder ignore; give those that cannot be read, too."""
-    prefix, marks, unread = folder.prefix, folder.marks, []
-    names = []
+    names, unread = [], []
     if ".git" in marks:  # a repository of its own: what is above is none of its business
         ignored = NOTHING
         names.append(".git/info/exclude")
@@ -326,6 +377,11 @@ def _expanded(argument: str) -> list[str]:
     if argument == STDIN or not glob.has_magic(argument) or os.path.lexists(argument):
         return [argument]
     return sorted(glob.glob(argument, recursive=True)) or [argument]
+
+
+def _plain(path: str) -> str:
+    # Where .. follows a link, only the system knows where it leads.
+    return path if os.pardir in path else os.path.normpath(path)
 
 
 def _seen(path: str) -> str:
