@@ -17,10 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.cli import config_show, settings_file
+from webhook.cli.config import as_yaml
 from webhook.cli.settings_schema import schema
 from webhook.cli.settings_shape import FILE
 from webhook.core.modes import modes_for
 from webhook.core.settings import Settings
+from webhook.migration import documents
+from webhook.migration.yaml_words import is_same
 from webhook.rules import ALL
 
 if TYPE_CHECKING:
@@ -465,3 +468,20 @@ def test_show_tells_the_flags_of_serve(
     assert rows["--workers"] == {"value": 7, "origin": "environment", "at": "GPU_WEBHOOK_WORKERS"}
     assert rows["--bind"] == {"value": ":1", "origin": "flag", "at": None}
     assert rows["--dev"] == {"value": False, "origin": "default", "at": None}
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(),
+        lambda values: st.lists(values) | st.dictionaries(st.text(), values),
+    )
+)
+def test_what_is_printed_is_read_as_what_it_is(value: Any) -> None:
+    """By kubectl, too: its reader takes `y`, `0o17` and `1_000` for more than texts."""
+    (document,) = documents.read(as_yaml({"value": value})).documents
+    assert is_same(document.data, {"value": value})
+
+
+@pytest.mark.parametrize("text", ["y", "0o17", "1_000", "12:30", "2017-03-01", "=", "<<", "~"])
+def test_texts_that_look_like_something_else_are_quoted(text: str) -> None:
+    assert as_yaml({text: text}) == f"'{text}': '{text}'\n"

@@ -9,6 +9,9 @@ import jsonpatch
 import pytest
 import yaml
 
+from webhook.core.modes import IGNORE
+from webhook.migration import documents
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Command
 
@@ -50,6 +53,44 @@ def review(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 TOLERATION = {"key": TODAY, "operator": "Exists", "effect": "NoSchedule"}
+WORDS = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: p
+  annotations: {time: 12:30:45, date: 2017-03-01}
+spec:
+  containers:
+  - {name: c, image: i, args: [22:22, 0o17, "y", =, 1e3, "1e3", 0644, yes]}
+"""
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_words_are_what_kubectl_takes_them_for(form: str, gpu_webhook: Command) -> None:
+    """As `kubectl label --local -f FILE a=b -o json` of 1.36 has them."""
+    done = gpu_webhook("review", "-f", "-", "-o", form, stdin=WORDS)
+    (document,) = documents.read(done.out).documents
+    obj = document.data["object"]
+    assert obj["metadata"]["annotations"] == {"time": "12:30:45", "date": "2017-03-01"}
+    args = obj["spec"]["containers"][0]["args"]
+    assert args == ["22:22", 15, "y", "=", 1000.0, "1e3", 420, True]
+    assert [type(each) for each in args] == [str, int, str, str, float, str, int, bool]
+
+
+def test_nothing_is_repaired_in_a_namespace_that_opted_out(
+    tmp_path: Path, gpu_webhook: Command
+) -> None:
+    """As admission has it; the pod's own label keeps repairs off, and the policy stays."""
+    inventory = tmp_path / "inventory.yaml"
+    named = {"name": "default", "labels": {IGNORE: "true"}}
+    known = [{"kind": "Namespace", "metadata": named}, {"kind": "Node", "metadata": {"name": "n"}}]
+    listed = [{"apiVersion": "v1", **each} for each in known]
+    inventory.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": listed}))
+    manifest = json.dumps(pod({LEGACY: 1}))
+    done = gpu_webhook("review", "-f", "-", f"--inventory={inventory}", stdin=manifest)
+    assert (done.code, done.out) == (0, f"Pod/p: left alone ({IGNORE})\n")
+
+
 FINE = {**pod({TODAY: 1}), "spec": {**pod({TODAY: 1})["spec"], "tolerations": [TOLERATION]}}
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
 BAD_AFFINITY = {"scheduler.alpha.kubernetes.io/affinity": "{"}
@@ -249,9 +290,9 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
         pytest.param("a: 1\n", "stdin: document 1 names no kind", id="a map without a kind"),
         pytest.param("kind: Pod\n---\n7\n", "document 2 names no kind", id="a number, second"),
         pytest.param('{"kind": "Pod"', "stdin:", id="JSON that ends too early"),
-        pytest.param("kind: Pod\nx: &x [*x]\n", "too deeply nested, or holds itself", id="a loop"),
+        pytest.param("kind: Pod\nx: &x [*x]\n", "stdin:2:8: holds itself by *x", id="a loop"),
         pytest.param("[" * 5000, "too deeply nested", id="deep nesting"),
-        pytest.param(f"kind: Pod\n{BOMB}", "aliases stand for over", id="an alias bomb"),
+        pytest.param(f"kind: Pod\n{BOMB}", "values, by its aliases", id="an alias bomb"),
         pytest.param(
             json.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v2"}),
             "apiVersion:",

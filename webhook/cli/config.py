@@ -55,11 +55,18 @@ def _match_conditions(args: argparse.Namespace) -> int:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a text of several lines as a literal block."""
+    """Writes texts of several lines as blocks, and no text so that kubectl takes it for more."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    from webhook.migration.yaml_words import is_plain
+
+    if not all(line.isprintable() for line in text.split("\n")):
+        style: str | None = '"'
+    elif "\n" in text:
+        style = "|"
+    else:
+        style = None if is_plain(text, flow=False) else "'"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

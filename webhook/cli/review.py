@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.admission import subject, workloads
 from webhook.cli import knowledge, manifests
-from webhook.core.engine import run as run_rules
+from webhook.core.evaluate import Stages, evaluate
 from webhook.core.findings import Severity, Verdict
-from webhook.core.modes import Mode, modes_for
+from webhook.core.modes import IGNORE, Mode, modes_for
 from webhook.core.pod import Pod, as_map
 from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
 from webhook.core.runtime_class import as_admitted
-from webhook.core.workloads import around, objects, templates_of
+from webhook.core.workloads import objects, templates_of
 from webhook.rules import GUARD, POLICY, RULES, leak_guard
 
 if TYPE_CHECKING:
@@ -38,6 +38,14 @@ class Reviewed:
 
     name: str
     verdict: Verdict
+    opted_out: bool = False
+
+    @property
+    def word(self) -> str:
+        """What came of it, for people."""
+        if self.opted_out and not self.verdict.findings:
+            return f"left alone ({IGNORE})"
+        return _WORDS[self.code]
 
     @property
     def code(self) -> int:
@@ -82,11 +90,9 @@ def _review(
     """Repair every pod and pod template in the document, in place, and hold it to the policy."""
     reviewed = []
     for _, obj in objects(document):
-        metadata = as_map(obj.get("metadata"))
-        name = f"{obj.get('kind')}/{metadata.get('name', '(no name)')}"
-        namespace = str(metadata.get("namespace", "default"))
+        namespace = str(as_map(obj.get("metadata")).get("namespace") or "default")
         cx = context(settings, inventory, namespace)
-        reviewed.append(Reviewed(name, _judged(obj, cx)))
+        reviewed.append(_judged(obj, cx))
     return reviewed
 
 
@@ -103,28 +109,15 @@ def context(settings: Settings, inventory: Inventory | None, namespace: str) -> 
     )
 
 
-def _judged(obj: dict[str, Any], cx: Context) -> Verdict:
-    """All rules on all templates of the object: repairs first, then what is left to say."""
-    templates = templates_of(obj, cx.settings)
-    is_pod = templates == [ROOT]
-    inside = cx if is_pod else around(cx, obj)
-    verdicts = [
-        run_rules(RULES, obj, inside, at)
-        for at in templates
-        if not subject.pod_is_opted_out(Pod(obj, at).raw)
-    ]
-    inside = cx if is_pod else around(cx, obj)  # repaired, it may ask for more
-    for at in templates:
-        if inside.modes.of(leak_guard.CODE) not in (Mode.OFF, Mode.AUDIT):
-            verdicts.append(run_rules(GUARD, obj, inside, at, every_pod=True))
-        verdicts.append(run_rules(POLICY, obj, inside, at))
-    found = (found for each in verdicts for found in each.findings)
-    return Verdict(
-        tuple(_of_pod(each) if is_pod else _of_workload(each, cx.namespace) for each in found),
-        obj,
-        [operation for each in verdicts for operation in each.patch],
-        tuple(failed for each in verdicts for failed in each.failed),
-    )
+def _judged(obj: dict[str, Any], cx: Context) -> Reviewed:
+    """What admission makes of the object: repairs first, then what is left to say."""
+    guarded = cx.modes.of(leak_guard.CODE) not in (Mode.OFF, Mode.AUDIT)
+    stages = Stages(repairs=RULES, guards=GUARD if guarded else (), policy=POLICY)
+    made = evaluate(obj, stages, cx)
+    is_pod = templates_of(obj, cx.settings) == [ROOT]
+    found = (_of_pod(f) if is_pod else _of_workload(f, cx.namespace) for f in made.findings)
+    verdict = Verdict(tuple(found), obj, made.draft.patch(), tuple(made.failed))
+    return Reviewed(made.name, verdict, bool(made.left_alone))
 
 
 def _of_pod(found: Finding) -> Finding:
@@ -205,7 +198,7 @@ def _print_text(documents: list[dict[str, Any]], reviewed: list[Reviewed]) -> No
 
     console = Console(soft_wrap=True, highlight=False)
     for each in reviewed:
-        console.print(Text(f"{each.name}: {_WORDS[each.code]}", style="bold"))
+        console.print(Text(f"{each.name}: {each.word}", style="bold"))
         for finding in _findings(each.verdict):
             style = "green" if finding["severity"] == "repair" else "yellow"
             line = Text("  ").append(finding["code"], style=style)
@@ -249,7 +242,7 @@ def _answer(
     code = _NOTHING_FOUND
     if pod is not None:
         cx = context(settings, inventory, document["request"]["namespace"])
-        code = Reviewed("", _judged(pod, cx)).code
+        code = _judged(pod, cx).code
         document["request"]["object"] = as_admitted(Pod(pod), cx).raw
         held = json.loads(decider.validate(reviews.parse(json.dumps(document).encode())))
         answer = _joined(answer, held)
