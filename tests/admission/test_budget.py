@@ -103,6 +103,18 @@ def test_a_workload_of_very_many_templates_is_not_judged_however_short_it_is(roa
     assert answer["warnings"] == [told + why]
 
 
+def test_an_update_of_what_is_stored_over_the_budget_is_not_repaired() -> None:
+    """It got there while nobody looked, or as it was let in unrepaired."""
+    told = [f"{UNREPAIRED}in the object that is stored: {OVER}"]
+    court = Court(settings=f"{SETTINGS}\nworkloads: {{repair: true}}")
+    obj, request = deployment(asking(1))
+    old, _ = deployment(bomb())
+    for now, stored, more in ((asking(1), bomb(), {}), (obj, old, request)):
+        answer = court.mutate(now, USUAL, operation="UPDATE", oldObject=stored, **more)
+        assert answer["allowed"] is True
+        assert answer["warnings"] == told
+
+
 def test_a_late_workload_is_not_refused() -> None:
     obj, request = deployment(asking(9))
     seen = glance(dump(review(obj, namespace=STRICT, **request)))

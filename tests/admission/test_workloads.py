@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import TYPE_CHECKING, Any
 
 import jsonpatch
 import pytest
 
 from webhook.admission.workloads import Workload, judge, repair, workload_of
+from webhook.core import record
+from webhook.core.authors import LAST_APPLIED
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
 from webhook.core.nodes import Inventory, NodeClass
@@ -97,6 +100,27 @@ def test_every_built_in_kind_is_judged_where_it_is_made(kind: str) -> None:
     assert workload is not None
     assert len(workload.templates) == 1
     assert judge(workload, (legacy_resource,), (), Context()).findings[0].code == "GPU101"
+
+
+@pytest.mark.parametrize(
+    ("settings", "read"),
+    [(DEFAULTS, False), (Settings(workloads=Workloads(repair=True)), True)],
+    ids=["no template is repaired: nobody but a tenant wrote it", "templates are repaired"],
+)
+def test_who_only_tells_of_templates_reads_the_record_of_a_repair_if_there_are_any(
+    settings: Settings, *, read: bool
+) -> None:
+    at = "/spec/containers/cuda/resources/limits/nvidia.com~1gpu"
+    noted = json.dumps({"/spec/template": {at: ["1", "2"]}})
+    applied = {"spec": {"containers": [{"name": "cuda", "resources": {"limits": {GPU: "2"}}}]}}
+    manifest = json.dumps({"spec": {"template": applied}})
+    obj = deployment(annotations={record.ANNOTATION: noted, LAST_APPLIED: manifest})
+    obj["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][GPU] = "2"
+    workload = workload_of(request(obj), settings)
+    assert workload is not None
+    judge(workload, RULES, (), Context(settings))
+    (container,) = obj["spec"]["template"]["spec"]["containers"]
+    assert ("2" in container["resources"]["limits"].values()) is not read
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from webhook.core.authors import LAST_APPLIED, Authors
+from webhook.core.budget import MOST_CONTAINERS
 from webhook.core.pod import REQUIRED
 from webhook.core.pointer import ROOT, Path
 
@@ -102,6 +103,15 @@ def test_what_kubectl_applied_is_declared() -> None:
 def test_what_nobody_can_read_declares_nothing(text: object) -> None:
     authors = Authors({"metadata": {"annotations": {LAST_APPLIED: text}}})
     assert not authors.declared(TEMPLATE, (*RESOURCES, "limits", GPU))
+
+
+def test_a_manifest_over_the_budget_declares_nothing() -> None:
+    containers = [{"name": "c", "resources": {"limits": {GPU: 1}}}]
+    for more, declared in (0, True), (MOST_CONTAINERS, False):
+        spec = {"containers": [*containers, *[{}] * more]}
+        manifest = json.dumps({"spec": {"template": {"spec": spec}}})
+        authors = Authors({"metadata": {"annotations": {LAST_APPLIED: manifest}}})
+        assert authors.declared(TEMPLATE, (*RESOURCES, "limits", GPU)) is declared
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
-from webhook.core.budget import MOST_ANNOTATION_BYTES, MOST_ENTRIES, MOST_TEMPLATES, excess
+from webhook.core.budget import (
+    MOST_ANNOTATION_BYTES,
+    MOST_ENTRIES,
+    MOST_MANAGED,
+    MOST_TEMPLATES,
+    excess,
+)
 
 ANNOTATIONS = "its annotations have more than the 256 KiB that Kubernetes allows"
 ENTRIES = "it has more than 32000 fields and list items"
 AMOUNTS = {str(n): 1 for n in range(1000)}
+MANAGED = "its managedFields have more than 64000 fields and list items"
 CHOICES = "its affinity has more than 5000 terms, expressions and values"
 VARIABLE = {"name": "VARIABLE", "value": "x"}
 
@@ -26,6 +33,14 @@ def terms(count: int, values: int, field: str = "matchExpressions") -> dict[str,
 def preferred(count: int) -> dict[str, Any]:
     chosen = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}] * count}
     return {"spec": {"affinity": {"nodeAffinity": chosen}}}
+
+
+def managed(members: int, **more: Any) -> dict[str, Any]:
+    """An object whose managedFields have so many members and items."""
+    return {
+        "metadata": {"managedFields": [{"f:a": {}}] * (members // 2) + [0] * (members % 2)},
+        **more,
+    }
 
 
 def annotated(size: int, **more: Any) -> dict[str, Any]:
@@ -54,7 +69,7 @@ def annotated(size: int, **more: Any) -> dict[str, Any]:
         ),
         pytest.param({"limits": AMOUNTS, "requests": AMOUNTS}, "", id="2000 amounts"),
         pytest.param(
-            [{"limits": AMOUNTS}, {"requests": AMOUNTS}, {"requests": {"a": 1}}],
+            {"spec": [{"limits": AMOUNTS}, {"requests": AMOUNTS}, {"requests": {"a": 1}}]},
             "it has more than 2000 limits and requests",
             id="amounts of all containers",
         ),
@@ -68,9 +83,27 @@ def annotated(size: int, **more: Any) -> dict[str, Any]:
             {"spec": {"template": terms(13_000, 1)}}, CHOICES, id="too many terms in a template"
         ),
         pytest.param({"containers": 1, "limits": "x", "requests": None}, "", id="other types"),
+        pytest.param(managed(MOST_MANAGED, spec=[0] * (MOST_ENTRIES - 2)), "", id="managed fields"),
+        pytest.param(managed(MOST_MANAGED + 1), MANAGED, id="one managed field too many"),
         pytest.param(
-            {"metadata": {"managedFields": [{"f": [0] * MOST_ENTRIES}]}}, "", id="managed fields"
+            {"metadata": {"managedFields": [{"f:a": [{}]}] * (MOST_MANAGED // 3)}},
+            "",
+            id="managed fields at all depths",
         ),
+        pytest.param(
+            {"metadata": {"managedFields": [{"f:a": [{}]}] * (MOST_MANAGED // 3 + 1)}},
+            MANAGED,
+            id="too many managed fields at all depths",
+        ),
+        pytest.param(
+            {"spec": {"managedFields": [0] * MOST_ENTRIES}}, ENTRIES, id="of that name, elsewhere"
+        ),
+        pytest.param(
+            {"spec": {"template": managed(MOST_ENTRIES)}},
+            ENTRIES,
+            id="of a template, which has none",
+        ),
+        pytest.param({"metadata": {"managedFields": 7}}, "", id="managed fields that are no list"),
         pytest.param(annotated(MOST_ANNOTATION_BYTES), "", id="as many bytes as may be"),
         pytest.param(annotated(MOST_ANNOTATION_BYTES + 1), ANNOTATIONS, id="one byte too many"),
         pytest.param(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     Raw = dict[str, Any]
 
@@ -754,6 +755,92 @@ WORKLOADS: dict[str, Callable[[int], tuple[Raw, Raw | None]]] = {
     ),
 }
 
+RECORD = "gpu-webhook.dev/template-repair"
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_FEW = 3
+
+
+def _limits(name: str, amount: str = "2") -> Raw:
+    return {"name": name, "resources": {"limits": {MODERN: amount, LEGACY: amount}}}
+
+
+def _fields_of(names: Iterable[str], *resources: str) -> Raw:
+    """The fieldsV1 of a Deployment with these containers."""
+    limits: Raw = {f"f:{each}": {} for each in resources}
+    items = {f'k:{{"name":"{name}"}}': {"f:resources": {"f:limits": limits}} for name in names}
+    return {"f:spec": {"f:template": {"f:spec": {"f:containers": items}}}}
+
+
+def _forged(
+    n: int, *, entries: bool, noted: bool, applied: bool, containers: bool, own: bool, again: bool
+) -> tuple[Raw, Raw | None]:
+    """A Deployment whose author forged all that says who wrote what: `n` of these, few of others.
+
+    Each entry of managedFields has its `own` container, or none; but the first one has all.
+    """
+    many, keys, items, managers = (
+        n if each else _FEW for each in (containers, noted, applied, entries)
+    )
+    made = deployment(pod(*(_limits(f"c{i}") for i in range(many))))
+    at = "/spec/containers/c{}/resources/limits/nvidia.com~1gpu"
+    record = {"/spec/template": {at.format(i): ["1", "2"] for i in range(keys)}}
+    listed = [{"name": f"c{i}", "resources": {"limits": {MODERN: "2"}}} for i in range(items)]
+    manifest = {"spec": {"template": {"spec": {"containers": listed}}}}
+    fields = [
+        _fields_of((f"c{i}" for i in range(many)), MODERN),
+        *(_fields_of([f"c{i}"] if own else [], LEGACY) for i in range(managers)),
+    ]
+    made["metadata"] |= {
+        "annotations": {RECORD: json.dumps(record), APPLIED: json.dumps(manifest)},
+        "managedFields": [
+            {"manager": f"m{i}", "operation": "Apply", "fieldsV1": each}
+            for i, each in enumerate(fields)
+        ],
+    }
+    return made, _stored(made) if again else None
+
+
+def _forged_names(n: int) -> tuple[Raw, Raw]:
+    """One container with GPUs of many names, of which each entry of managedFields has all."""
+    limits = {LEGACY: "2", **_migs(n, "2")}
+    made = deployment(pod(container(resources={"limits": limits})))
+    at = "/spec/containers/c/resources/limits/"
+    record = {"/spec/template": {f"{at}{name.replace('/', '~1')}": ["1", "2"] for name in limits}}
+    own = [_fields_of(["c"], *limits), *(_fields_of(["c"], LEGACY) for _ in range(n))]
+    made["metadata"] |= {
+        "annotations": {RECORD: json.dumps(record)},
+        "managedFields": [{"operation": "Apply", "fieldsV1": each} for each in own],
+    }
+    return made, _stored(made)
+
+
+def _forged_labels(n: int) -> tuple[Raw, Raw]:
+    """A record of legacy words in nodeSelector that went, and entries that each have all of it."""
+    made = deployment(pod(nodeSelector={f"k{i}": "v" for i in range(n)}))
+    words = {f"/spec/nodeSelector/w{i}": ["v", None] for i in range(n)}
+    fields: Raw = {"f:spec": {"f:template": {"f:spec": {"f:nodeSelector": {}}}}}
+    entry = {"operation": "Apply", "fieldsV1": fields}
+    made["metadata"] |= {
+        "annotations": {RECORD: json.dumps({"/spec/template": words})},
+        "managedFields": [{"manager": f"m{i}", **entry} for i in range(n)],
+    }
+    return made, {**_stored(made), "spec": deployment(pod())["spec"]}
+
+
+def _forgeries() -> Iterator[tuple[str, Callable[[int], tuple[Raw, Raw | None]]]]:
+    """Each of them with all others, as a square is of two."""
+    names = ("entries", "noted", "applied", "containers", "own", "again")
+    for chosen in product((False, True), repeat=len(names)):
+        how = dict(zip(names, chosen, strict=True))
+        if any(chosen[:4]) and not (how["own"] and not how["entries"]):
+            words = " ".join(name for name in names if how[name])
+            yield f"forged: {words}", partial(_forged, **how)
+    yield "forged: names of one container", _forged_names
+    yield "forged: labels", _forged_labels
+
+
+FORGERIES = dict(_forgeries())
+
 MUTATE, VALIDATE, GUARD, REFUSE = PATHS = ("/mutate", "/validate", "/guard", "/guard/refuse")
 
 
@@ -832,6 +919,10 @@ def reviews() -> Iterator[tuple[str, str, Callable[[int], bytes]]]:
     for name, both in WORKLOADS.items():
         for path in (MUTATE, VALIDATE):
             yield name, path, partial(_of_workload, both)
+    for name, both in FORGERIES.items():
+        yield name, MUTATE, partial(_of_workload, both)
+    for name, both in list(FORGERIES.items())[-3:]:
+        yield name, VALIDATE, partial(_of_workload, both)
     for name, (both, more) in REQUESTS.items():
         for path in PATHS:
             yield name, path, partial(_of_request, both, more)

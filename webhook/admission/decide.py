@@ -95,7 +95,7 @@ class Decider:
         cx = self._context(review.request["namespace"])
         if is_opted_out(cx.namespace_labels) or subject.pod_is_opted_out(pod):
             return self._passed(MUTATE, review, began)
-        if over := _excess(review, pod):
+        if over := _excess(review, pod) or _stored_excess(review):
             return self._unfinished(MUTATE, review, began, over)
         if update is None:
             verdict = self._in_the_end(pod, run(self.rules, pod, cx), cx)
@@ -186,7 +186,8 @@ class Decider:
         cx = self._context(found.namespace)
         if is_opted_out(cx.namespace_labels):
             return self._passed(path, review, began)
-        if over := _excess(review, found.obj, len(found.templates)):
+        over = _excess(review, found.obj, len(found.templates))
+        if over := over or (_stored_excess(review) if path == MUTATE else ""):
             return self._unfinished(path, review, began, over)
         cx = replace(cx, today=_today(), fresh=self.fresh)
         if path == MUTATE:
@@ -398,6 +399,12 @@ def _excess(review: Review, obj: dict[str, Any], templates: int = 1) -> str:
     may_be = templates > MOST_TEMPLATES or is_heavy(review.body)
     over = excess(obj, templates) if may_be else ""
     return f"{over}; make it smaller" if over else ""
+
+
+def _stored_excess(review: Review) -> str:
+    """Why what is stored is too large to be compared with an update, if it is."""
+    over = _excess(review, as_map(review.request.get("oldObject")))
+    return f"in the object that is stored: {over}" if over else ""
 
 
 def _undenied(findings: Sequence[Finding]) -> list[Finding]:

@@ -100,10 +100,11 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool
     A template whose pods opt out by their label is left alone, as these pods would be. What was
     changed is noted in the metadata of the workload: the next update is taken apart by it. If
     nothing of it is `kept`, the findings are all that is worked out, unless an earlier repair is
-    noted there.
+    noted there. Where no template is repaired nobody but a tenant wrote that.
     """
     inside = around(cx, workload.obj)
-    before = record.read(as_map((workload.old or workload.obj).get("metadata")))
+    metadata = as_map((workload.old or workload.obj).get("metadata"))
+    before = record.read(metadata) if kept or cx.settings.workloads.repair else {}
     stored = frozenset(templates_of(workload.old, cx.settings) if workload.old else ())
     authors = Authors(workload.obj, workload.manager)
     authors_before = Authors(workload.old or {})

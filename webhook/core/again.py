@@ -239,7 +239,7 @@ def _noted(  # noqa: PLR0913  # what is sent, what is stored, and what is known 
             continue
         words = _words_beside(key, sent, settings)
         if authors.declared(sent.at, key):
-            beside = any(authors.declared_together(sent.at, (key, word)) for word in words)
+            beside = any(authors.declared_together(sent.at, key, word) for word in words)
             if words and value == after and _is_less(before, value) and not beside:
                 found[key] = before
         elif before is None and (

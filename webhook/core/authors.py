@@ -11,14 +11,13 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.budget import excess
 from webhook.core.leaves import Leaves
-from webhook.core.managed_fields import entries, fields, merged
+from webhook.core.managed_fields import entries, merged
 from webhook.core.pod import KINDS, REQUIRED, as_map
 from webhook.core.record import ANNOTATION as RECORD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from webhook.core.leaves import Key
     from webhook.core.pointer import Path
 
@@ -43,6 +42,7 @@ class Authors:
         self._obj = obj
         self._manager = manager  # the field manager that the request names; empty if it names none
         self._declared: dict[Path, frozenset[Key]] = {}
+        self._appliers: dict[int, set[int]] = {}  # of each map in what is applied
 
     @cached_property
     def _annotations(self) -> Raw:
@@ -54,7 +54,8 @@ class Authors:
 
     @cached_property
     def _applied(self) -> Raw:
-        return merged(each for each in entries(self._obj) if each.get("operation") == "Apply")
+        applied = (each for each in entries(self._obj) if each.get("operation") == "Apply")
+        return merged(applied, self._appliers)
 
     @cached_property
     def _sent(self) -> Raw:
@@ -64,13 +65,16 @@ class Authors:
         """Whether an applied manifest has this leaf of the pod, or template, at `at`."""
         return self._is_in_manifest(at, key) or _owns(_fields(self._applied, at), key, applied=True)
 
-    def declared_together(self, at: Path, keys: Sequence[Key]) -> bool:
-        """Whether one applied manifest has all these leaves."""
-        each_applied = (e for e in entries(self._obj) if e.get("operation") == "Apply")
-        return all(self._is_in_manifest(at, key) for key in keys) or any(
-            all(_owns(_fields(fields(entry), at), key, applied=True) for key in keys)
-            for entry in each_applied
-        )
+    def declared_together(self, at: Path, key: Key, other: Key) -> bool:
+        """Whether one applied manifest has both leaves.
+
+        Which entries name a leaf is noted once: a tenant may forge many entries, and many leaves.
+        """
+        if self._is_in_manifest(at, key) and self._is_in_manifest(at, other):
+            return True
+        applied = _fields(self._applied, at)
+        one, two = (self._appliers.get(id(_field(applied, each)), set()) for each in (key, other))
+        return not one.isdisjoint(two)
 
     def wrote(self, at: Path, key: Key) -> bool:
         """Whether an author wrote this leaf.
@@ -143,11 +147,12 @@ def _selector(leaves: Leaves) -> Raw:
 
 
 def _manifest(text: object) -> Raw:
-    """What kubectl applied; an empty map if that cannot be read."""
+    """What kubectl applied; an empty map if that cannot be read, or is over the budget."""
     try:
-        return as_map(json.loads(text)) if isinstance(text, str) else {}
+        found = as_map(json.loads(text)) if isinstance(text, str) else {}
     except (ValueError, RecursionError):
         return {}
+    return {} if excess(found) else found
 
 
 def _fields(written: Raw, at: Path) -> Raw:
@@ -162,21 +167,27 @@ def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:
     Required node affinity is such a map, and nodeSelector; but others put labels into that, too,
     unless it was applied.
     """
-    here, names = fields, list(key)
-    while names:
-        name = names.pop(0)
+    whole = (REQUIRED, "nodeSelector") if applied else (REQUIRED,)
+    return _field(fields, key, whole) is not None
+
+
+def _field(fields: Raw, key: Key, whole: tuple[str, ...] = ()) -> Raw | None:
+    """What these fieldsV1 have for this leaf, or for a map around it that is owned as a `whole`."""
+    here, place = fields, 0
+    while place < len(key):
+        name = key[place]
+        place += 1
         there = here.get(f"f:{name}")
         if not isinstance(there, dict):
-            return False
+            return None
         here = there
-        if name in _ITEMS and names:
-            item = json.dumps(
-                {_ITEMS[name]: names.pop(0)}, separators=(",", ":"), ensure_ascii=False
-            )
+        if name in _ITEMS and place < len(key):
+            item = json.dumps({_ITEMS[name]: key[place]}, separators=(",", ":"), ensure_ascii=False)
+            place += 1
             there = here.get(f"k:{item}")
             if not isinstance(there, dict):
-                return False
+                return None
             here = there
-        elif not here:
-            return not names or name == REQUIRED or (applied and name == "nodeSelector")
-    return True
+        elif not here and place < len(key):
+            return here if name in whole else None
+    return here

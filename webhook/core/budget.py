@@ -13,6 +13,7 @@ from typing import Any
 from webhook.core.pod import KINDS, SECTIONS
 
 MOST_ENTRIES = 32_000  # members of maps and items of lists, at all depths
+MOST_MANAGED = 64_000  # of managedFields; some 1 MB, and etcd takes 1.5 MB of an object
 MOST_CONTAINERS = 1_000
 MOST_TEMPLATES = 50  # of pods; Kueue takes 8 in one object (a RayCluster of 7 worker groups)
 MOST_AMOUNTS = 2_000  # of resources, in limits and requests
@@ -31,6 +32,13 @@ _COUNTED = {  # by the name of what holds them
     **dict.fromkeys(SECTIONS, "amounts"),
     **dict.fromkeys(_CHOICES, "choices"),
 }
+_LIMITS = {
+    "managed": ("its managedFields have more than {} fields and list items", MOST_MANAGED),
+    "containers": ("it has more than {} containers", MOST_CONTAINERS),
+    "amounts": ("it has more than {} limits and requests", MOST_AMOUNTS),
+    "choices": ("its affinity has more than {} terms, expressions and values", MOST_CHOICES),
+    "entries": ("it has more than {} fields and list items", MOST_ENTRIES),
+}
 _HOLDERS = (dict, list)  # what JSON is read into, and nothing else
 
 
@@ -42,8 +50,10 @@ def excess(obj: dict[str, Any], templates: int = 1) -> str:
     """
     if templates > MOST_TEMPLATES:
         return f"it has more than {MOST_TEMPLATES} pod templates"
-    counts = {"entries": 0, "containers": 0, "amounts": 0, "choices": 0}
-    waiting = list[Any]([obj])
+    managed, rest = _parted(obj)
+    counts = dict.fromkeys(_LIMITS, 0)
+    counts["managed"] = _members(managed, MOST_MANAGED)
+    waiting = list[Any]([rest])
     for node in waiting:  # which grows
         counts["entries"] += len(node)
         if counts["entries"] > MOST_ENTRIES:
@@ -52,15 +62,29 @@ def excess(obj: dict[str, Any], templates: int = 1) -> str:
             waiting += [each for each in node if type(each) in _HOLDERS]
         elif not _count(node, waiting, counts):
             return "its annotations have more than the 256 KiB that Kubernetes allows"
-    if counts["containers"] > MOST_CONTAINERS:
-        return f"it has more than {MOST_CONTAINERS} containers"
-    if counts["amounts"] > MOST_AMOUNTS:
-        return f"it has more than {MOST_AMOUNTS} limits and requests"
-    if counts["choices"] > MOST_CHOICES:
-        return f"its affinity has more than {MOST_CHOICES} terms, expressions and values"
-    if counts["entries"] > MOST_ENTRIES:
-        return f"it has more than {MOST_ENTRIES} fields and list items"
-    return ""
+    over = (_LIMITS[name] for name, count in counts.items() if count > _LIMITS[name][1])
+    return next((text.format(most) for text, most in over), "")
+
+
+def _parted(obj: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The managedFields of the object, and the object without them: no rule goes through these."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return None, obj
+    rest = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return metadata["managedFields"], {**obj, "metadata": rest}
+
+
+def _members(value: Any, most: int) -> int:
+    """How many members of maps and items of lists are in the value, counted up to too many."""
+    count, waiting = 0, [value] if type(value) in _HOLDERS else []
+    for node in waiting:  # which grows
+        count += len(node)
+        if count > most:
+            break
+        below = node.values() if type(node) is dict else node
+        waiting += [each for each in below if type(each) in _HOLDERS]
+    return count
 
 
 def _count(node: dict[str, Any], waiting: list[Any], counts: dict[str, int]) -> bool:
@@ -70,9 +94,6 @@ def _count(node: dict[str, Any], waiting: list[Any], counts: dict[str, int]) -> 
             continue
         if key in _COUNTED:
             counts[_COUNTED[key]] += len(value)
-        elif key == "managedFields":
-            counts["entries"] -= 1
-            continue
         elif key == "annotations" and annotation_bytes(value) > MOST_ANNOTATION_BYTES:
             return False
         waiting.append(value)

@@ -27,13 +27,19 @@ def fields(entry: Mapping[str, Any]) -> Raw:
     return as_map(entry.get("fieldsV1"))
 
 
-def merged(written: Iterable[Mapping[str, Any]]) -> Raw:
-    """All fields that the entries name: whoever asks does so once, not of each."""
+def merged(written: Iterable[Mapping[str, Any]], namers: dict[int, set[int]] | None = None) -> Raw:
+    """All fields that the entries name: whoever asks does so once, not of each.
+
+    `namers` gets, by the id() of each map in it, the numbers of the entries that name that field.
+    """
     all_fields: Raw = {}
-    waiting = [(all_fields, fields(entry)) for entry in written]
+    waiting = [(number, all_fields, fields(entry)) for number, entry in enumerate(written)]
     while waiting:
-        into, below = waiting.pop()
+        number, into, below = waiting.pop()
         for name, inside in below.items():
             if isinstance(inside, dict):
-                waiting.append((into.setdefault(name, {}), inside))
+                there = into.setdefault(name, {})
+                waiting.append((number, there, inside))
+                if namers is not None:
+                    namers.setdefault(id(there), set()).add(number)
     return all_fields
