@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import excess
 from webhook.core.leaves import Leaves
-from webhook.core.managed_fields import entries, merged
+from webhook.core.managed_fields import entries, fields, merged
 from webhook.core.pod import KINDS, REQUIRED, as_map
 from webhook.core.record import ANNOTATION as RECORD
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Raw = dict[str, Any]
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_SELECTOR: Key = ("spec", "nodeSelector")
 _ITEMS = {
     **dict.fromkeys(KINDS, "name"),
     "volumes": "name",
@@ -42,7 +43,7 @@ class Authors:
         self._obj = obj
         self._manager = manager  # the field manager that the request names; empty if it names none
         self._declared: dict[Path, frozenset[Key]] = {}
-        self._appliers: dict[int, set[int]] = {}  # of each map in what is applied
+        self._rewritten: dict[Path, bool] = {}  # whether its nodeSelector is, of each template
 
     @cached_property
     def _annotations(self) -> Raw:
@@ -54,27 +55,36 @@ class Authors:
 
     @cached_property
     def _applied(self) -> Raw:
-        applied = (each for each in entries(self._obj) if each.get("operation") == "Apply")
-        return merged(applied, self._appliers)
+        return merged(each for each in entries(self._obj) if each.get("operation") == "Apply")
 
     @cached_property
     def _sent(self) -> Raw:
         return merged(each for each in entries(self._obj) if each.get("operation") != "Apply")
+
+    @cached_property
+    def _entries(self) -> list[Raw]:
+        return list(entries(self._obj))
+
+    @cached_property
+    def _named(self) -> tuple[Raw, dict[int, set[int]]]:
+        namers: dict[int, set[int]] = {}
+        return merged(self._entries, namers), namers
 
     def declared(self, at: Path, key: Key) -> bool:
         """Whether an applied manifest has this leaf of the pod, or template, at `at`."""
         return self._is_in_manifest(at, key) or _owns(_fields(self._applied, at), key, applied=True)
 
     def declared_together(self, at: Path, key: Key, other: Key) -> bool:
-        """Whether one applied manifest has both leaves.
-
-        Which entries name a leaf is noted once: a tenant may forge many entries, and many leaves.
-        """
+        """Whether one applied manifest has both leaves."""
         if self._is_in_manifest(at, key) and self._is_in_manifest(at, other):
             return True
-        applied = _fields(self._applied, at)
-        one, two = (self._appliers.get(id(_field(applied, each)), set()) for each in (key, other))
-        return not one.isdisjoint(two)
+        both = self._naming(at, key) & self._naming(at, other)
+        return any(self._entries[each].get("operation") == "Apply" for each in both)
+
+    def _naming(self, at: Path, key: Key) -> set[int]:
+        """Which entries name this leaf; noted once: a tenant may forge many entries, and leaves."""
+        all_fields, namers = self._named
+        return namers.get(id(_field(_fields(all_fields, at), key)), set())
 
     def wrote(self, at: Path, key: Key) -> bool:
         """Whether an author wrote this leaf.
@@ -98,11 +108,13 @@ class Authors:
 
     def took_out(self, word: Key, before: Authors, sent: Leaves, then: Leaves) -> bool:
         """Whether a word that the last repair translated is in the author's manifest no more."""
-        return self.dropped(sent.at, word, before) or (
-            word[1] == "nodeSelector"
-            and word not in sent.values
-            and self._wrote_selector(before, sent, then)
-        )
+        if self.dropped(sent.at, word, before):
+            return True
+        if word[1] != "nodeSelector" or word in sent.values:
+            return False
+        if sent.at not in self._rewritten:
+            self._rewritten[sent.at] = self._wrote_selector(before, sent, then)
+        return self._rewritten[sent.at]
 
     def _wrote_selector(self, before: Authors, sent: Leaves, then: Leaves) -> bool:
         """Whether the nodeSelector that was sent is all that its author wants in it today.
@@ -122,7 +134,7 @@ class Authors:
     def _owners_of_selector(self, at: Path) -> set[tuple[str, str]]:
         return {
             (str(entry.get("manager")), str(entry.get("operation")))
-            for entry in entries(self._obj)
+            for entry in map(self._entries.__getitem__, self._naming(at, _SELECTOR))
             if _fields(fields(entry), at / "spec").get("f:nodeSelector") == {}
         }
 
