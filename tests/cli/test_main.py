@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.test_scan import LEGACY
 from webhook import __version__
+from webhook.cli import explain
+from webhook.cli.main import main
 from webhook.rules import ALL
 
 if TYPE_CHECKING:
@@ -138,3 +140,32 @@ def test_explain_prints_the_manual_by_code_and_by_name(rule: object, gpu_webhook
 
 def test_explain_without_a_code_lists_all(gpu_webhook: Command) -> None:
     assert len(gpu_webhook("explain").out.splitlines()) == len(ALL)
+
+
+def test_a_fault_of_the_program_is_one_line_that_can_be_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_args: object) -> int:
+        raise ValueError("of our making")
+
+    monkeypatch.setattr(explain, "run", fails)
+    assert main(["explain"]) == 70
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert re.fullmatch(
+        r"gpu-webhook: a fault of this program in `explain` \(test_main\.py:\d+: ValueError: of "
+        r"our making\); please report this line, .*\n",
+        printed.err,
+    )
+
+
+@pytest.mark.parametrize("name", ["WRITE", "UNSAFE", "CHECK"])
+def test_no_variable_turns_a_look_into_a_change(
+    name: str, tmp_path: Path, gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(LEGACY)
+    before = gpu_webhook("migrate", str(file))
+    monkeypatch.setenv(f"GPU_WEBHOOK_{name}", "1")
+    assert gpu_webhook("migrate", str(file)) == before
+    assert file.read_text() == LEGACY

@@ -45,21 +45,14 @@ def migrate(command: argparse.ArgumentParser) -> None:
     """The flags of `migrate`."""
     _files(command)
     doing = command.add_mutually_exclusive_group()
-    flag(
-        doing,
+    # No variables: what stands in the environment must not turn a look into a change.
+    doing.add_argument(
         "-w",
         "--write",
-        rival="check",
         action="store_true",
         help="change the files (default: print the diff, change nothing)",
     )
-    flag(
-        doing,
-        "--check",
-        rival="write",
-        action="store_true",
-        help="only name the files that would change",
-    )
+    doing.add_argument("--check", action="store_true", help="only name the files that would change")
     flag(command, "--diff", action="store_true", help="print the diff also with --write, or of -")
     _reports(command)
     _choices(command)
@@ -122,7 +115,9 @@ def _choices(command: argparse.ArgumentParser) -> None:
         help="ask only this rule, as GPU101 or legacy-resource; may be repeated",
     )
     flag(command, "--ignore-rule", metavar="RULE", action="append", help="do not ask this rule")
-    flag(command, "--unsafe", action="store_true", help="also what may change how a pod runs")
+    command.add_argument(
+        "--unsafe", action="store_true", help="also what may change how a pod runs"
+    )
     flag(
         command,
         "--target-version",

@@ -23,10 +23,11 @@ _OUR_BUG = 70
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 _EPILOG = """\
-Each flag has an environment variable: --bind has GPU_WEBHOOK_BIND.
+Most flags have an environment variable: --bind has GPU_WEBHOOK_BIND.
 
 exit codes: 0 fine, nothing found, or all written; 1 bad input or usage;
-            2 repaired, or can be; 3 denied, or needs a person
+            2 repaired, or can be; 3 denied, or needs a person;
+            70 a fault of this program
 """
 
 
@@ -281,16 +282,30 @@ def main(argv: Sequence[str] | None = None, program: str = "gpu-webhook") -> int
     except BrokenPipeError:  # the reader, as `head`, has seen enough
         _print_no_more()
         return FINE
-    except OSError as error:
-        if error.errno not in _FULL:
-            raise
-        _print_no_more()
-        print(f"gpu-webhook: the output cannot be written: {error.strerror}", file=sys.stderr)  # noqa: T201
-        return ERROR
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except Exception as error:  # noqa: BLE001  # whatever it is, nobody can make use of a traceback
+        if isinstance(error, OSError) and error.errno in _FULL:
+            _print_no_more()
+            print(f"gpu-webhook: the output cannot be written: {error.strerror}", file=sys.stderr)  # noqa: T201
+            return ERROR
+        return _our_bug(args.command, error)
     else:
         return code
+
+
+def _our_bug(command: str, error: Exception) -> int:
+    """Say in one line what failed and where; what to do about it is to report it."""
+    import traceback
+
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    place = f"{os.path.basename(frame.f_code.co_filename)}:{line}"  # noqa: PTH119
+    print(  # noqa: T201
+        f"gpu-webhook: a fault of this program in `{command}` ({place}: {type(error).__name__}: "
+        f"{error}); please report this line, `gpu-webhook --version` and the input",
+        file=sys.stderr,
+    )
+    return _OUR_BUG
 
 
 def _print_no_more() -> None:
