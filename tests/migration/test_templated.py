@@ -184,6 +184,91 @@ def test_nothing_is_added_where_the_template_may_write_too(end: str) -> None:
     assert [each.status for each in result.located if each.code == "GPU107"] == [Status.PERSON]
 
 
+_OLD_DEPLOYMENT = """\
+apiVersion: extensions/v1beta1
+kind: Deployment
+metadata:
+  name: {{ name }}
+spec:
+  template:
+    metadata:
+      labels:
+        app: {{ name }}
+    spec:
+      containers:
+      - name: main
+        image: {{ image }}
+GPUS"""
+UNDER_A_CONDITION = {
+    "of Jinja": (
+        "jinja",
+        f"{{% if gpus %}}\nresources:\n  limits:\n    {OLD}: {{{{ gpus }}}}\n{{% endif %}}\n",
+    ),
+    "in a loop": (
+        "jinja",
+        (
+            f"{{% for s in sides %}}\n- name: {{{{ s.name }}}}\n{{% if s.gpus %}}\n  resources:\n"
+            f"    limits:\n      {OLD}: {{{{ s.gpus }}}}\n{{% endif %}}\n{{% endfor %}}\n"
+        ),
+    ),
+    "of Helm": (
+        "helm",
+        f"{{{{- if .gpus }}}}\nresources:\n  limits:\n    {OLD}: {{{{ .gpus }}}}\n{{{{- end }}}}\n",
+    ),
+    "with another arm": (
+        "jinja",
+        (
+            f"{{% if gpus %}}\nresources:\n  limits:\n    {OLD}: {{{{ gpus }}}}\n"
+            "{% else %}\nresources: {}\n{% endif %}\n"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "gpus"), UNDER_A_CONDITION.values(), ids=UNDER_A_CONDITION)
+def test_a_toleration_goes_with_what_an_old_version_needs_at_the_same_place(
+    kind: str, gpus: str
+) -> None:
+    """Only one way of the condition wants the toleration; both want what stands beside it."""
+    by = "      " if gpus.startswith("{% for") else "        "
+    result = migrated(_OLD_DEPLOYMENT.replace("GPUS", textwrap.indent(gpus, by)), kind)
+    assert {each.status for each in result.located} == {Status.FIXABLE, Status.NOTICE}
+    new = result.new_text or ""
+    assert new.count("      tolerations:\n      - key: nvidia.com/gpu\n") == 1
+    assert [new.count(f"  {each}:\n") for each in ("strategy", "selector")] == [1, 1]
+
+
+TOLERATIONS_UNDER_A_CONDITION = {
+    "the same as that of the GPUs": ("gpu", "gpu", True),
+    "one around that of the GPUs": ("gpu", "gpu %}{% if large", True),
+    "another": ("dedicated", "gpu", False),
+    "a part of that of the GPUs": ("gpu and dedicated", "gpu", False),
+    "its opposite": ("not gpu", "gpu", False),
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "is_done"),
+    TOLERATIONS_UNDER_A_CONDITION.values(),
+    ids=TOLERATIONS_UNDER_A_CONDITION,
+)
+def test_a_toleration_is_added_below_the_condition_that_its_gpus_are_under(
+    given: str, wanted: str, *, is_done: bool
+) -> None:
+    ends = "{% endif %}" * (wanted.count("{% if") + 1)
+    text = (
+        f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{{{ name }}}}\nspec:\n"
+        f"{{% if {given} %}}\n  tolerations:\n  - {{key: dedicated}}\n{{% endif %}}\n"
+        f"  containers:\n  - name: a\n{{% if {wanted} %}}\n    resources:\n"
+        f"      limits: {{{OLD}: 1}}\n{ends}\n"
+    )
+    result = migrated(text, "jinja")
+    (status,) = {each.status for each in result.located if each.code == "GPU201"}
+    assert status is (Status.FIXABLE if is_done else Status.PERSON)
+    assert (result.new_text or "").count("key: nvidia.com/gpu") == is_done
+    assert OLD not in (result.new_text or "")
+
+
 def test_a_toleration_that_was_held_is_not_said_to_be_done_once_the_name_is_of_today() -> None:
     """A second run has no reason to ask for it any more: that does not write it."""
     text = pod(f"{OLD}: {{{{ .n }}}}\n", '  {{ include "more" . | nindent 2 }}\n')

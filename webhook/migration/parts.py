@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from webhook.migration.results import Place, Plan
     from webhook.migration.source import Source
     from webhook.migration.spans import Group, Written
-    from webhook.migration.template_actions import Template
+    from webhook.migration.template_actions import Arm, Template
 
     Cause = tuple[str, int]  # the code of a finding, and where it or what it goes together with is
 
@@ -332,11 +332,24 @@ class _Part:
             if touched and not (amounts and all(a.kind is Kind.WRITES for a in touched)):
                 return "it would take template actions with it"
             arms = self.template.arms_around(each.start, each.end)
-            for found in group.causes:
-                cause = self.template.arms_around(*made.document.place(cause_of(found)))
+            for cause in self._causes(group, made):
                 if not self.template.covers(arms, cause):
                     return "it is under a condition that its cause is not under"
         return ""
+
+    def _causes(self, group: Group, made: _Made) -> Iterator[list[Arm]]:
+        """The arms around what the edits are for; a toleration is for the GPUs of its pod."""
+        for found in group.causes:
+            around = self.template.arms_around(*made.document.place(cause_of(found)))
+            gpus = [
+                self.template.arms_around(*made.document.place(each.origin))
+                for each in made.findings
+                if each.code in AMOUNTS and each.object == found.object
+            ]
+            if found.code in HARMLESS and gpus:
+                yield from ([*around, *each] for each in gpus)
+            else:
+                yield around
 
     def _hold_unselected(self, made: _Made) -> None:
         """No version that needs a selector while there may be none."""
@@ -402,7 +415,7 @@ class _Part:
 
     def _hold_spoiling(self, made: list[_Made]) -> None:
         """Where conditions of no interest turn out else, the text must be no worse than it was."""
-        every = list(dict.fromkeys(r for each in made for r in each.written.together() or ()))
+        every = _together(made)
         for view in self.others if every else ():
             active = [each for each in every if self._is_active(view, each)]
             stream = documents.read(apply(view.shown, active))
@@ -413,16 +426,7 @@ class _Part:
     # -- what is said
 
     def _replacements(self, made: list[_Made]) -> list[Replacement]:
-        found: dict[tuple[int, int], str] = {}
-        for each in made:
-            for replacement in each.written.together() or ():
-                place = (replacement.start, replacement.end)
-                if place not in found or len(replacement.text) > len(found[place]):
-                    found[place] = replacement.text
-        return [
-            Replacement(start, end, self.masks.restored(text))
-            for (start, end), text in sorted(found.items())
-        ]
+        return [replace(each, text=self.masks.restored(each.text)) for each in _together(made)]
 
     def _located(self, made: list[_Made]) -> list[Located]:
         known: dict[tuple[str, int, str], Located] = {}
@@ -511,6 +515,17 @@ def _wanted(made: list[_Made]) -> dict[Replacement, list[tuple[Group, _Made]]]:
             for replacement in group.replacements:
                 wanted.setdefault(replacement, []).append((group, each))
     return wanted
+
+
+def _together(made: list[_Made]) -> list[Replacement]:
+    """What all views come to. Where one adds more than another, its text holds the other's."""
+    found: dict[tuple[int, int], str] = {}
+    for each in made:
+        for replacement in each.written.together() or ():
+            place = (replacement.start, replacement.end)
+            if place not in found or len(replacement.text) > len(found[place]):
+                found[place] = replacement.text
+    return [Replacement(start, end, text) for (start, end), text in sorted(found.items())]
 
 
 def _is_harmless(group: Group) -> bool:
