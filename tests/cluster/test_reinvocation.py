@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import orjson
+import pytest
 
 from tests.cluster.client import until
 from tests.cluster.pods import (
@@ -25,7 +26,7 @@ from tests.cluster.webhook import Endpoint
 from webhook.core.repaired import REPAIRED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.cluster.client import Json
     from tests.cluster.controlplane import ControlPlane
@@ -71,7 +72,7 @@ def _created_when_limited(cluster: ControlPlane, namespace: str) -> Json:
 def test_a_sidecar_that_a_later_webhook_adds_is_repaired_in_the_second_round(
     cluster: ControlPlane, namespace: str, webhook: Recorder
 ) -> None:
-    with _adds_a_legacy_sidecar(cluster, namespace):
+    with _changed_later(cluster, namespace, _sidecar):
         created = cluster.client.create(named(pod(alpha(2)), "gets-a-sidecar"), namespace).body
 
     assert [each["name"] for each in created["spec"]["containers"]] == ["main", "late"]
@@ -87,7 +88,7 @@ def test_a_pod_that_needs_no_repair_gets_a_legacy_sidecar(
     cluster: ControlPlane, namespace: str, webhook: Recorder
 ) -> None:
     tolerant = [{"key": NVIDIA, "operator": "Exists", "effect": "NoSchedule"}]
-    with _adds_a_legacy_sidecar(cluster, namespace):
+    with _changed_later(cluster, namespace, _sidecar):
         mended = named(pod(modern(1), tolerations=tolerant), "mended")
         created = cluster.client.create(mended, namespace).body
 
@@ -97,11 +98,37 @@ def test_a_pod_that_needs_no_repair_gets_a_legacy_sidecar(
     assert second.response["patch"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "written", "expected"),
+    [
+        pytest.param({"limits": {ALPHA: 3}}, 2, 3, id="a limit, less"),
+        pytest.param({"limits": {"cpu": 1}, "requests": {ALPHA: 3}}, 2, 3, id="a request, less"),
+        pytest.param({"limits": {ALPHA: 3}}, 4, 4, id="a limit, more"),
+    ],
+)
+def test_who_asked_under_the_legacy_name_gets_no_less_than_that_by_another_webhook(
+    asked: Json,
+    written: int,
+    expected: int,
+    cluster: ControlPlane,
+    namespace: str,
+    webhook: Recorder,
+) -> None:
+    with _changed_later(cluster, namespace, _limit(written)):
+        created = cluster.client.create(named(pod(container(**asked)), "asks"), namespace).body
+
+    (limits,) = limits_of(created)
+    assert limits[NVIDIA] == str(expected)
+    assert ALPHA not in limits
+    _, second = webhook.calls(namespace, "asks")
+    assert limits_of(second.pod)[0].items() >= {NVIDIA: "3", ALPHA: str(written)}.items()
+
+
 def test_what_both_rounds_repaired_is_on_the_pod(
     cluster: ControlPlane, namespace: str, webhook: Recorder
 ) -> None:
     both = named(pod(alpha(2), annotations={AFFINITY: "{}"}), "both")
-    with _adds_a_legacy_sidecar(cluster, namespace):
+    with _changed_later(cluster, namespace, _sidecar):
         created = cluster.client.create(both, namespace).body
 
     first, second = webhook.calls(namespace, "both")
@@ -117,30 +144,55 @@ def _patch(response: Json) -> list[Json]:
     return patch
 
 
+def _add(path: str, value: object) -> Json:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _sidecar(spec: Json) -> list[Json]:
+    if any(each["name"] == "late" for each in spec["containers"]):
+        return []
+    return [_add("/spec/containers/-", container("late", limits={ALPHA: "1"}))]
+
+
+def _limit(amount: int) -> Callable[[Json], list[Json]]:
+    """Where today's name is written: a limit under the legacy name, as a policy of old has it."""
+    at = f"/spec/containers/0/resources/limits/{ALPHA.replace('/', '~1')}"
+
+    def change(spec: Json) -> list[Json]:
+        limits = spec["containers"][0]["resources"].get("limits", {})
+        return [_add(at, str(amount))] if NVIDIA in limits else []
+
+    return change
+
+
 @contextmanager
-def _adds_a_legacy_sidecar(cluster: ControlPlane, namespace: str) -> Iterator[None]:
+def _changed_later(
+    cluster: ControlPlane, namespace: str, change: Callable[[Json], list[Json]]
+) -> Iterator[None]:
     """Run and register a second mutating webhook; by its name it comes after ours."""
 
     def respond(_target: str, body: bytes) -> tuple[int, bytes]:
         review = orjson.loads(body)
         spec = review["request"]["object"]["spec"]
-        response = {"uid": review["request"]["uid"], "allowed": True}
-        if all(each["name"] != "late" for each in spec["containers"]):
-            sidecar = container("late", limits={ALPHA: "1"})
-            patch = orjson.dumps([{"op": "add", "path": "/spec/containers/-", "value": sidecar}])
-            response |= {"patchType": "JSONPatch", "patch": base64.b64encode(patch).decode()}
+        patch = [*change(spec), _add("/metadata/labels", {"late": "called"})]
+        response = {
+            "uid": review["request"]["uid"],
+            "allowed": True,
+            "patchType": "JSONPatch",
+            "patch": base64.b64encode(orjson.dumps(patch)).decode(),
+        }
         return 200, orjson.dumps({**review, "request": None, "response": response})
 
-    with Endpoint(cluster.authority, respond, "sidecar") as endpoint:
+    with Endpoint(cluster.authority, respond, "late") as endpoint:
         bundle = base64.b64encode(endpoint.bundle.read_bytes()).decode()
         url = f"https://127.0.0.1:{endpoint.port}/"
         configuration = {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "MutatingWebhookConfiguration",
-            "metadata": {"name": "zz-sidecar"},
+            "metadata": {"name": "zz-late"},
             "webhooks": [
                 {
-                    "name": "sidecar.example.com",
+                    "name": "late.example.com",
                     "admissionReviewVersions": ["v1"],
                     "clientConfig": {"url": url, "caBundle": bundle},
                     "failurePolicy": "Fail",
@@ -164,9 +216,9 @@ def _adds_a_legacy_sidecar(cluster: ControlPlane, namespace: str) -> Iterator[No
 
             def is_called() -> bool:
                 probe = cluster.client.create(named(pod(), "probe"), namespace, dry_run=True)
-                return len(probe.body["spec"]["containers"]) > 1
+                return "late" in probe.body["metadata"].get("labels", {})
 
             until(is_called, "the second webhook to be called")
             yield
         finally:
-            cluster.client.delete("MutatingWebhookConfiguration", "zz-sidecar")
+            cluster.client.delete("MutatingWebhookConfiguration", "zz-late")

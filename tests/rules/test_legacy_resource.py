@@ -499,6 +499,67 @@ def test_what_the_author_wrote_wins(obj: Any, expected: dict[str, str]) -> None:
     assert amounts_of(obj) == expected
 
 
+def noted(obj: Any, codes: str = "GPU101,GPU201", **metadata: Any) -> Any:
+    """The same in the second round of the request that makes it: we have noted the first."""
+    obj["metadata"].setdefault("annotations", {})["gpu-webhook.dev/repaired"] = codes
+    obj["metadata"] |= metadata
+    return obj
+
+
+def forged(obj: Any) -> Any:
+    written = {"f:annotations": {"f:gpu-webhook.dev/repaired": {}}}
+    obj["metadata"]["managedFields"].append({"fieldsV1": {"f:metadata": written}})
+    return noted(obj)
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        pytest.param(
+            noted(sent(asking({LEGACY: "2", GPU: "3"}), LEGACY)),
+            {GPU: "3"},
+            id="another webhook writes a smaller amount under the legacy name",
+        ),
+        pytest.param(
+            noted(sent(asking({LEGACY: "6", GPU: "3"}), LEGACY)), {GPU: "6"}, id="a larger one"
+        ),
+        pytest.param(
+            noted(sent(asking({LEGACY: "0", GPU: "3"}), LEGACY)), {GPU: "3"}, id="none at all"
+        ),
+        pytest.param(
+            noted(sent(asking({LEGACY: "1", GPU: "2"}, OF_GPU), LEGACY)),
+            {GPU: "2"},
+            id="where a LimitRange had set today's name before us",
+        ),
+        pytest.param(
+            noted(sent(asking({LEGACY: "4", GPU: "2"}, OF_LEGACY), LEGACY)),
+            {GPU: "2", LEGACY: "0"},
+            id="LimitRanger writes the legacy name: its default",
+        ),
+        pytest.param(
+            noted(sent(asking({LEGACY: "2", GPU: "3"}), LEGACY), "GPU201"),
+            {GPU: "2"},
+            id="we have translated no amount: the other one is a webhook's",
+        ),
+        pytest.param(
+            noted(sent(asking({LEGACY: "2", GPU: "3"}), LEGACY), uid="u"),
+            {GPU: "2"},
+            id="a pod that is stored: what the author writes now counts",
+        ),
+        pytest.param(
+            forged(sent(asking({LEGACY: "2", GPU: "3"}), LEGACY)),
+            {GPU: "2"},
+            id="the author wrote the note",
+        ),
+    ],
+)
+def test_in_the_second_round_nobody_gets_less_than_in_the_first(
+    obj: Any, expected: dict[str, str]
+) -> None:
+    found(rule, obj)
+    assert amounts_of(obj) == expected
+
+
 def test_each_container_for_itself() -> None:
     text = (
         f"LimitRanger plugin set: cpu, {GPU} request for container cuda; {GPU} limit for container "

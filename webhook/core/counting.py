@@ -3,6 +3,9 @@
 What its author wrote counts, under whatever name; what LimitRanger put beside it does not. Of two
 amounts of whole GPUs the larger one counts, so that nobody gets less than was asked for; amounts
 under several names are never added up. An amount of 0 counts only where there is no other.
+
+In the second round of a request today's name has what was written there in the first, from the
+author's word. It counts like the author's word beside what another webhook has written since.
 """
 
 from __future__ import annotations
@@ -73,7 +76,11 @@ def _asked_by(container: Container, settings: Settings, origins: Origins) -> Ask
         if name not in settings.legacy_resources
         and (settings.is_gpu(name) or name == settings.gpu_resource)
     )
-    defaults = frozenset(origins.defaults(container, {*legacy, *today}))
+    defaults = frozenset(
+        place
+        for place in origins.defaults(container, {*legacy, *today})
+        if not (origins.is_second_round and place[1] == settings.gpu_resource)
+    )
     old = [_amount(container, name, defaults) for name in legacy if is_amount(container, name)]
     new = [_amount(container, name, defaults) for name in today]
     amounts = [each for each in (*old, *new) if each.value.numerator > 0]

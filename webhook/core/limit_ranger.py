@@ -19,6 +19,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from webhook.core import repaired
 from webhook.core.managed_fields import entries, fields
 from webhook.core.pod import SECTIONS, as_map
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 
+_TRANSLATED = "GPU101"
 _PREFIX = "LimitRanger plugin set: "
 _SECTION_NAMES = {"limit": "limits", "request": "requests"}
 _KINDS = {"container": "containers", "init container": "initContainers"}
@@ -43,10 +45,12 @@ class Origins:
 
     claimed: Mapping[tuple[str, str], Collection[Place]]
     sent: Mapping[tuple[str, str], Collection[Place]]
+    is_second_round: bool = False  # a legacy name was translated in this request before
 
     @classmethod
     def of(cls, pod: Pod) -> Origins:
-        return cls(_claimed(pod.annotations.get(ANNOTATION)), _sent(pod.raw))
+        claimed = _claimed(pod.annotations.get(ANNOTATION))
+        return cls(claimed, _sent(pod.raw), _is_second_round(pod))
 
     def defaults(self, container: Container, names: Collection[str]) -> set[Place]:
         """The amounts under these names that the author of the pod did not write."""
@@ -63,6 +67,11 @@ class Origins:
         # What was sent is missing, or is said to be set by LimitRanger. Either a webhook renamed
         # it and LimitRanger ran once more, or the annotation is forged: then nothing was renamed.
         return set() if {name for _, name in there} <= {name for _, name in sent} else claimed
+
+
+def _is_second_round(pod: Pod) -> bool:
+    """Whether our note is on a pod that is not stored yet: so long it has no uid (1.36)."""
+    return "uid" not in pod.metadata and _TRANSLATED in repaired.earlier(pod.raw)
 
 
 def _claimed(text: object) -> _Containers:

@@ -47,7 +47,7 @@ def annotate(obj: dict[str, Any], findings: Iterable[Finding]) -> list[Operation
     codes = {found.code for found in findings if found.action == "repaired"}
     if not codes:
         return []
-    text = ",".join(sorted(codes | set(_earlier(obj))))
+    text = ",".join(sorted(codes | set(earlier(obj))))
     draft = Draft(obj)
     if annotation_bytes({**_annotations(obj), REPAIRED: text}) > MOST_ANNOTATION_BYTES:
         return []
@@ -60,10 +60,10 @@ def annotate(obj: dict[str, Any], findings: Iterable[Finding]) -> list[Operation
 
 def is_noted(obj: Mapping[str, Any]) -> bool:
     """Whether the object carries codes that we wrote before."""
-    return bool(_earlier(obj))
+    return bool(earlier(obj))
 
 
-def _earlier(obj: Mapping[str, Any]) -> tuple[str, ...]:
+def earlier(obj: Mapping[str, Any]) -> tuple[str, ...]:
     """The codes that we wrote before; none if whoever sent the object wrote the annotation.
 
     managedFields name what they wrote, and never what a webhook added.
