@@ -560,6 +560,23 @@ def test_in_the_second_round_nobody_gets_less_than_in_the_first(
     assert amounts_of(obj) == expected
 
 
+def test_what_we_wrote_in_the_first_round_is_not_said_to_be_of_a_limit_range() -> None:
+    """It sets the legacy name alone, and does so again."""
+    amounts = {LEGACY: "1", GPU: "2"}
+    names = ("cuda", "b")
+    obj = pod(*(container({**amounts}, {**amounts}, name=each) for each in names))
+    text = "LimitRanger plugin set: " + "; ".join(
+        f"{LEGACY} {section} for container {each}"
+        for each in names
+        for section in ("request", "limit")
+    )
+    fields = {f'k:{{"name":"{each}"}}': {"f:name": {}} for each in names}
+    obj["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {"f:containers": fields}}}]
+    said = [each.message for each in found(rule, noted(limited(obj, text)))]
+    assert all(each.startswith(f"a LimitRange adds 1 {LEGACY} to container ") for each in said)
+    assert len(said) == len(names)
+
+
 def test_each_container_for_itself() -> None:
     text = (
         f"LimitRanger plugin set: cpu, {GPU} request for container cuda; {GPU} limit for container "
