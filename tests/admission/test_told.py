@@ -425,6 +425,21 @@ def test_a_repaired_template_is_noted_on_the_workload_itself() -> None:
     assert "annotations" not in made["spec"]["template"]["metadata"]
 
 
+@pytest.mark.parametrize(("written", "expected"), [("2", "3"), ("3", "3"), ("6", "6")])
+def test_a_template_gets_no_less_by_another_webhook_that_writes_the_legacy_name(
+    written: str, expected: str
+) -> None:
+    """It was called after us, and then we once more."""
+    desk = Desk(REPAIR_TEMPLATES)
+    obj, request = deployment(legacy(3))
+    made = desk.mutated(obj, **request)
+    resources = made["spec"]["template"]["spec"]["containers"][0]["resources"]
+    resources["limits"][LEGACY] = written
+    again = desk.mutated(made, **request)
+    (container,) = again["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {GPU: expected}
+
+
 def test_an_update_of_a_workload_keeps_the_codes_of_before() -> None:
     """What `kubectl apply` did not write it keeps, the repairs of before included."""
     obj, request = repairing(annotations={REPAIRED: "GPU106"}, managedFields=wrote())

@@ -238,6 +238,8 @@ def _noted(  # noqa: PLR0913  # what is sent, what is stored, and what is known 
         if _unit(key) not in touched or value is None:
             continue
         words = _words_beside(key, sent, settings)
+        if words and not then.values:
+            continue  # made in this request, in which another webhook has written the word since
         if authors.declared(sent.at, key):
             beside = any(authors.declared_together(sent.at, key, word) for word in words)
             if words and value == after and _is_less(before, value) and not beside:

@@ -12,6 +12,9 @@ them counts, and they are never added up:
 - Of two amounts of whole GPUs the larger one counts. MIG slices and shared GPUs that the author
   wrote beside the legacy name count instead of it.
 - 0 counts only where there is no other amount.
+- If another webhook or policy writes the legacy name again after the repair, the larger amount
+  counts. The annotation `gpu-webhook.dev/repaired` says that there was a repair: with
+  `messages.annotation: false` nobody knows whose amount stands under today's name.
 
 The names that do not count go. One that LimitRanger added would be added again, so it stays with an
 amount of 0, which a max allows. Where the LimitRange may refuse the repaired pod a warning says so.
