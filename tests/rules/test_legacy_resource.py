@@ -507,7 +507,7 @@ def noted(obj: Any, codes: str = "GPU101,GPU201", **metadata: Any) -> Any:
 
 
 def forged(obj: Any) -> Any:
-    written = {"f:annotations": {"f:gpu-webhook.dev/repaired": {}}}
+    written: Any = {"f:annotations": {"f:gpu-webhook.dev/repaired": {}}}
     obj["metadata"]["managedFields"].append({"fieldsV1": {"f:metadata": written}})
     return noted(obj)
 
@@ -570,7 +570,7 @@ def test_what_we_wrote_in_the_first_round_is_not_said_to_be_of_a_limit_range() -
         for each in names
         for section in ("request", "limit")
     )
-    fields = {f'k:{{"name":"{each}"}}': {"f:name": {}} for each in names}
+    fields: Any = {f'k:{{"name":"{each}"}}': {"f:name": {}} for each in names}
     obj["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {"f:containers": fields}}}]
     said = [each.message for each in found(rule, noted(limited(obj, text)))]
     assert all(each.startswith(f"a LimitRange adds 1 {LEGACY} to container ") for each in said)
