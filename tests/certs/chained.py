@@ -47,7 +47,7 @@ def chained(
     usage: x509.ObjectIdentifier | None = ExtendedKeyUsageOID.SERVER_AUTH,
 ) -> Files:
     """A new root, a CA below it, and a pair of the server whose file has that CA, too."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     root = _signed("root", make(), None)
     middle = _signed("intermediate", make(), root)
     leaf = _signed("server", make(), middle, usage, is_ca=False)

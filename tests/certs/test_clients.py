@@ -11,7 +11,9 @@ import pytest
 
 from tests.cluster.certificates import Authority
 from tests.hostile.wire import CLOSED, get, gpu_pod, post, review, serving
+from tests.log_lines import whole_lines
 from webhook.certs.clients import Clients
+from webhook.certs.failures import NAME, NO_CERTIFICATE
 
 if TYPE_CHECKING:
     import ssl
@@ -88,7 +90,7 @@ def test_only_these_names_may_ask(tmp_path: Path) -> None:
         assert ask(server, REQUEST, ours.client(API_SERVER)).patch()
         assert ask(server, REQUEST, ours.client(OTHER)).status == 403
         assert ask(server, get("/readyz"), ours.client(OTHER)).status == 200
-        _until(lambda: "--client-ca" in server.stderr.read_text())
+        _until(lambda: b"--client-name" in whole_lines(server.stdout))
 
 
 def test_the_ca_is_replaced_without_a_restart(tmp_path: Path) -> None:
@@ -114,28 +116,28 @@ def _until(question: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "certificate", "known"),
+    ("names", "certificate", "why"),
     [
-        pytest.param((), None, False, id="none"),
-        pytest.param((), {}, False, id="one that was not checked"),
-        pytest.param((), {"serialNumber": "1"}, True, id="any"),
-        pytest.param(("a",), {"subject": ((("commonName", "a"),),)}, True, id="a common name"),
-        pytest.param(("a",), {"subject": ((("organizationName", "a"),),)}, False, id="a group"),
-        pytest.param(("a.b",), {"subjectAltName": (("DNS", "a.b"),)}, True, id="a DNS name"),
+        pytest.param((), None, NO_CERTIFICATE, id="none"),
+        pytest.param((), {}, NO_CERTIFICATE, id="one that was not checked"),
+        pytest.param((), {"serialNumber": "1"}, "", id="any"),
+        pytest.param(("a",), {"subject": ((("commonName", "a"),),)}, "", id="a common name"),
+        pytest.param(("a",), {"subject": ((("organizationName", "a"),),)}, NAME, id="a group"),
+        pytest.param(("a.b",), {"subjectAltName": (("DNS", "a.b"),)}, "", id="a DNS name"),
         pytest.param(
-            ("spiffe://x/a",), {"subjectAltName": (("URI", "spiffe://x/a"),)}, True, id="a URI"
+            ("spiffe://x/a",), {"subjectAltName": (("URI", "spiffe://x/a"),)}, "", id="a URI"
         ),
-        pytest.param(("*.b",), {"subjectAltName": (("DNS", "a.b"),)}, False, id="no patterns"),
+        pytest.param(("*.b",), {"subjectAltName": (("DNS", "a.b"),)}, NAME, id="no patterns"),
         pytest.param(
-            ("a",), {"subjectAltName": (("DirName", ((("commonName", "a"),),)),)}, False, id="a DN"
+            ("a",), {"subjectAltName": (("DirName", ((("commonName", "a"),),)),)}, NAME, id="a DN"
         ),
     ],
 )
 def test_who_is_known(
     names: tuple[str, ...],
     certificate: dict[str, Any] | None,
-    known: bool,  # noqa: FBT001
+    why: str,
     tmp_path: Path,
 ) -> None:
-    assert Clients(tmp_path, names).knows(certificate) is known
-    assert Clients().knows(certificate)
+    assert Clients(tmp_path, names).why_not(certificate) == why
+    assert Clients().why_not(certificate) == ""

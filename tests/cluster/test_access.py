@@ -9,9 +9,16 @@ import pytest
 import yaml
 
 from tests.cluster.certificates import Authority
+from tests.cluster.client import until
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.pods import ALPHA, NVIDIA, alpha, limits_of, named, pod
-from tests.cluster.webhook import ROOT, WebhookServer, failed_open, registered
+from tests.cluster.webhook import (
+    ROOT,
+    WebhookServer,
+    failed_open,
+    registered,
+    registered_but_down,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +78,22 @@ def test_an_api_server_of_another_name_is_refused(tmp_path: Path) -> None:
             pass
         made = cluster.client.create(named(pod(alpha(1)), "a"), "default", dry_run=True)
         assert limits_of(made.body) == [{ALPHA: "1"}]
-        assert "without a client certificate that may ask" in server.log()
+        assert "calls with a client certificate for another name were refused" in server.log()
+
+
+@pytest.mark.slow
+def test_who_trusts_another_ca_than_the_other_has_is_told(tmp_path: Path) -> None:
+    ours, theirs = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
+    server = WebhookServer(tmp_path, ours, [f"--client-ca={ours.bundle}"])
+    known = configured(tmp_path, theirs, NAME, server.port)
+    with server, ControlPlane(apiserver_flags=known) as cluster:
+        with registered_but_down(cluster, server.port, ours.bundle):
+            until(lambda: "no CA in --client-ca signed" in server.log(), "the webhook to say so")
+            failed = cluster.failed_calls()
+            assert all("remote error: tls: " in each for each in failed), failed
+        with registered_but_down(cluster, server.port, theirs.bundle):
+            said = "the client does not accept the certificate of this server"
+            until(lambda: said in server.log(), "the webhook to say so")
 
 
 def test_the_network_policy_is_accepted(cluster: ControlPlane) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from webhook.certs.failures import REASONS
 from webhook.core.nodes import Node
 from webhook.core.settings import Settings
 from webhook.inventory.publish import Publisher
@@ -56,13 +57,20 @@ def test_the_page_names_every_metric_with_its_labels(tmp_path: Path) -> None:
     assert names == TABLE
 
 
+def test_the_page_names_every_reason_of_tls_failures() -> None:
+    table = PAGE.partition("## TLS failures")[2].partition("## Alarms")[0]
+    cells = re.findall(r"^\| ([^|`]+?) \|", table, re.MULTILINE)
+    named = [each for cell in cells[1:] for each in cell.split(", ")]
+    assert sorted(named) == sorted(REASONS)
+
+
 def test_alarms_ask_for_metrics_that_exist() -> None:
     block = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     assert block is not None
     (group,) = yaml.safe_load(block[1])["groups"]
     expressions = [rule["expr"] for rule in group["rules"]]
     asked = {name for each in expressions for name in re.findall(r"gpu_webhook_\w+", each)}
-    assert len(expressions) == 8
+    assert len(expressions) == 9
     assert {name.removesuffix("_bucket") for name in asked} <= set(TABLE)
 
 

@@ -53,7 +53,6 @@ AT_ONCE = NEVER_LIGHT  # bytes of a body; larger ones take their turn
 MOST_CONNECTIONS = 1000  # in each worker, of 40 to 200 KiB; an API server keeps 25 that are idle
 MANY_CONNECTIONS = 100  # from here on a worker is crowded
 TRIM_SECONDS = 10  # after connections were closed; at once if they were many
-STRANGERS_SECONDS = 60  # between two lines about calls that were refused
 SWITCH_SECONDS = 0.0005  # so long the event loop waits for the thread of the heavy reviews
 NOT_IMPLEMENTED = 501
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
@@ -79,8 +78,8 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         self._write_timer: asyncio.TimerHandle | None = None
         super().connection_made(transport)
         certificate = transport.get_extra_info("peercert")  # nothing, or one that was verified
-        self._is_known = self.worker.app.server.knows(certificate)
-        self.is_proven = bool(certificate) and self._is_known
+        self._why_not = self.worker.app.server.why_not(certificate)  # it may ask
+        self.is_proven = bool(certificate) and not self._why_not
         self._keepalive_handle = self.worker.loop.call_later(FIRST_SECONDS, self._keepalive_timeout)
         self.worker.admit(self)
 
@@ -198,7 +197,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
             or receiver.buffered > AT_ONCE
             or request.should_close()
             or self.worker.leaving
-            or not self._is_known
+            or self._why_not
             or self._write_timer is not None
         ):
             return False
@@ -242,9 +241,9 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         scope: dict[str, Any] = super()._build_http_scope(request, sockname, peername)
         scope[REQUEST] = request
         scope[BEGAN] = self._began
-        if not self._is_known and scope["path"] in DIRECT:
+        if self._why_not and scope["path"] in DIRECT:
             scope[STRANGER] = True
-            self.worker.strangers += 1
+            self.worker.app.server.refused(self._why_not)
         return scope
 
     def _will_close(self, request: Any, response_requires_close: bool) -> bool:  # noqa: FBT001
@@ -283,8 +282,6 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self.connections: set[Protocol] = set()
         self.leaving = False
-        self.strangers = 0  # calls without a client certificate that may ask, not told of so far
-        self._told_strangers = float("-inf")  # when
         self._is_short = False  # of file descriptors
         self._trimmed = 0.0  # when the heap was
         self._closed = 0  # connections, since the heap was trimmed
@@ -308,15 +305,6 @@ class Worker(ASGIWorker):  # type: ignore[misc]
             self._closed, self._trimmed = 0, now
             HEAP.trim()
         self._watch_files()
-        self._tell_strangers()
-
-    def _tell_strangers(self) -> None:
-        """Say it at most once a minute: the API server may be among them."""
-        now = time.monotonic()
-        if self.strangers and now - self._told_strangers >= STRANGERS_SECONDS:
-            text = "%s calls without a client certificate that may ask (--client-ca) were refused"
-            self.log.warning(text, self.strangers)
-            self._told_strangers, self.strangers = now, 0
 
     def _watch_files(self) -> None:
         """Say once that no connection can be taken any more: libuv closes such ones silently."""
@@ -481,10 +469,14 @@ class Server(BaseApplication):  # type: ignore[misc]
         workers: int,
         context: ssl.SSLContext,
         ended: Callable[[int], None] = lambda _: None,
-        knows: Callable[[Mapping[str, Any] | None], bool] = lambda _: True,
+        why_not: Callable[[Mapping[str, Any] | None], str] = lambda _: "",
+        refused: Callable[[str], None] = lambda _: None,
         keep: Callable[[], None] = lambda: None,
     ) -> None:
         """`ended` is told the process number of each worker that ends.
+
+        `why_not` says why a client with this certificate, or none, may not ask; nothing if it may.
+        `refused` is told that for each call that was refused.
 
         `keep` is called in the parent, once a second and whenever a child has ended.
 
@@ -493,7 +485,8 @@ class Server(BaseApplication):  # type: ignore[misc]
         self.make_app = make_app
         self.refresh: Callable[[], None] = lambda: None
         self._ended = ended
-        self.knows = knows  # whether a client with this certificate, or none, may ask
+        self.why_not = why_not
+        self.refused = refused
         self.keep = keep
         self.draining = False
         self._context = context

@@ -1,7 +1,7 @@
 """Client certificates: who may ask for decisions, where `serve --client-ca` says so.
 
 A certificate is asked for and not demanded: kubelets, which probe the same port, have none. So the
-handshake checks only what is shown, and the admission paths ask `knows()`.
+handshake checks only what is shown, and the admission paths ask `why_not()`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook import files
 from webhook.certs import faults
+from webhook.certs.failures import NAME, NO_CERTIFICATE
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,13 +52,17 @@ class Clients:
         cure = "Name a PEM file with the CA of the API server's client certificate"
         return InputError(f"--client-ca {self.ca_file}: {why}. {cure}")
 
-    def knows(self, certificate: Certificate | None) -> bool:
-        """Whether a client that shows this, or nothing, may ask for decisions."""
+    def why_not(self, certificate: Certificate | None) -> str:
+        """Why a client that shows this, or nothing, may not ask for decisions; nothing if it may.
+
+        One of the reasons in certs/failures.py.
+        """
         if self.ca_file is None:
-            return True
+            return ""
         if not certificate:
-            return False
-        return not self._names or not self._names.isdisjoint(_names_of(certificate))
+            return NO_CERTIFICATE
+        is_named = not self._names or not self._names.isdisjoint(_names_of(certificate))
+        return "" if is_named else NAME
 
 
 def _names_of(certificate: Certificate) -> Iterator[str]:

@@ -27,11 +27,14 @@ from cryptography import x509
 from webhook import files
 from webhook.certs import faults
 from webhook.certs.clients import Clients
+from webhook.certs.failures import Handshake
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from webhook.certs.failures import Failed
 
     Report = Callable[[str, str], None]  # level, message
     Stamp = tuple[tuple[int, int, int], ...]
@@ -70,15 +73,19 @@ ALWAYS = Validity(0.0, float("inf"))  # of a certificate whose dates nobody coul
 class ServingContext:
     """`context` serves what was in the files when `refresh()` last found a good pair there."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # what it is given, each by name
         self,
         cert_file: Path,
         key_file: Path,
         report: Report,
         clock: Callable[[], float] = time.time,
         clients: Clients = EVERYBODY,
+        failed: Failed = lambda _reason, _detail: None,
     ) -> None:
-        """Load the pair, or raise InputError. One that has expired is better than none."""
+        """Load the pair, or raise InputError. One that has expired is better than none.
+
+        `failed` is told why a handshake failed.
+        """
         self._clients = clients
         self._cert_file = cert_file
         self._key_file = key_file
@@ -93,6 +100,7 @@ class ServingContext:
         self._pair = read_pair(cert_file, key_file)
         self._authorities = clients.read()
         self.context = _Switch(ssl.PROTOCOL_TLS_SERVER)
+        self.context.failed = failed
         self.context.current = self._whole(self._pair, self._authorities)
         self.validity = validity_of(self._pair.text)
 
@@ -162,6 +170,7 @@ class ServingContext:
     def _whole(self, pair: Pair, authorities: bytes) -> ssl.SSLContext:
         """A new context with this pair and these CAs of clients; or raise InputError."""
         context = new_context()
+        context.sslobject_class = Handshake
         load_pair(context, pair)
         self._clients.trust(context, authorities)
         return context
@@ -194,10 +203,16 @@ class _Switch(ssl.SSLContext):
     """Takes each new connection with the context that is current."""
 
     current: ssl.SSLContext
+    failed: Failed
 
-    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **kwargs: Any
+    ) -> ssl.SSLObject:
         """As the base class."""
-        return self.current.wrap_bio(*args, **kwargs)
+        made = self.current.wrap_bio(incoming, outgoing, *args, **kwargs)
+        if isinstance(made, Handshake):
+            made.failed, made.outgoing = self.failed, outgoing
+        return made
 
 
 def _may_pass(error: InputError) -> bool:

@@ -103,6 +103,7 @@ def _metrics(args: argparse.Namespace, log: Log) -> tuple[Page | None, Metrics]:
     if not args.metrics_bind:
         return None, NONE
     from webhook.admission.decide import OUTCOMES, PATHS
+    from webhook.certs.failures import REASONS
     from webhook.rules import ALL
     from webhook.telemetry.scratch import Scratch
 
@@ -111,7 +112,7 @@ def _metrics(args: argparse.Namespace, log: Log) -> tuple[Page | None, Metrics]:
     scratch = Scratch()
     # First of all: prometheus_client learns its folder here, before anyone else imports it.
     metrics = counting(
-        scratch.path, [rule.CODE for rule in ALL], itertools.product(PATHS, OUTCOMES)
+        scratch.path, [rule.CODE for rule in ALL], itertools.product(PATHS, OUTCOMES), REASONS
     )
     from webhook.inventory.watched import Watched
     from webhook.telemetry.page import Page
@@ -142,12 +143,14 @@ def _server(
     from webhook.admission.endpoint import Endpoint
     from webhook.admission.server import Server
     from webhook.certs.context import ServingContext
+    from webhook.certs.failures import Failures
 
     def report(level: str, message: str) -> None:
         if live.speaker.is_me():
             live.log.write(level, message)
 
-    serving = ServingContext(*pair, report, clients=clients)
+    failures = Failures(live.log.write, live.metrics.tls_failed)
+    serving = ServingContext(*pair, report, clients=clients, failed=failures.add)
 
     def make_app(server: Server) -> AdmissionApp:
         def not_ready() -> str:
@@ -158,6 +161,7 @@ def _server(
             live.metrics.certificate(serving.validity.end, is_newest=serving.is_good)
             if live.refresh():
                 endpoint.use(live.decider())
+            failures.tell()
             live.metrics.flush()
 
         live.refresh()
@@ -171,7 +175,8 @@ def _server(
         workers=workers,
         context=serving.context,
         ended=live.metrics.ended,
-        knows=clients.knows,
+        why_not=clients.why_not,
+        refused=failures.add,
         keep=keep,
     )
 

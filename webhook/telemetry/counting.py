@@ -49,6 +49,7 @@ class Counting(Metrics):
         "_reviews",
         "_seconds",
         "_states",
+        "_tls_failures",
     )
 
     def __init__(
@@ -56,8 +57,11 @@ class Counting(Metrics):
         directory: Path,
         codes: Iterable[str] = (),
         reviews: Iterable[tuple[str, str]] = (),
+        tls_failures: Iterable[str] = (),
     ) -> None:
         """`codes` are the rules that may fail, `reviews` the paths and outcomes that there are.
+
+        `tls_failures` are the reasons.
 
         A series must be there before it rises: `increase()` does not see one that is born at 1.
         """
@@ -72,6 +76,7 @@ class Counting(Metrics):
         self._legacy_series: set[tuple[str, str]] = set()
         self._reviews = defaultdict(int, dict.fromkeys(reviews, 0))
         self._seconds: dict[str, list[float]] = defaultdict(_no_observations)
+        self._tls_failures: dict[tuple[str], int] = {(reason,): 0 for reason in tls_failures}
         self._states = {"last_legacy_timestamp_seconds": 0.0}  # what is not there is not zero
 
     def review(self, path: str, outcome: str, seconds: float) -> None:
@@ -105,6 +110,11 @@ class Counting(Metrics):
         with self._lock:
             self._failures[code,] = self._failures.get((code,), 0) + 1
 
+    def tls_failed(self, reason: str) -> None:
+        """Count a handshake that failed, or a call without the right client certificate."""
+        with self._lock:
+            self._tls_failures[reason,] = self._tls_failures.get((reason,), 0) + 1
+
     def settings(self, *, ok: bool) -> None:
         """Note that the settings were read (again), or could not be."""
         self._states["settings_last_reload_successful"] = float(ok)
@@ -130,6 +140,7 @@ class Counting(Metrics):
             self._files.count("legacy_objects", self._legacy)
             self._files.count("rule_failures", self._failures)
             self._files.count("reviews", self._reviews)
+            self._files.count("tls_failures", self._tls_failures)
             self._files.observe(self._seconds)
             self._files.state(self._states)
 
@@ -157,6 +168,10 @@ _COUNTERS = {
     "rule_failures": (
         "Errors inside a rule, which then did nothing while the others went on. A bug: report it.",
         ("rule",),
+    ),
+    "tls_failures": (
+        "TLS handshakes that failed, and calls without the right client certificate, by reason.",
+        ("reason",),
     ),
 }
 _GAUGES = {

@@ -38,6 +38,9 @@ class Metrics:
     def rule_failed(self, code: str) -> None:
         """Count a rule that raised."""
 
+    def tls_failed(self, reason: str) -> None:
+        """Count a handshake that failed, or a call without the right client certificate."""
+
     def settings(self, *, ok: bool) -> None:
         """Note that the settings were read (again), or could not be."""
 
@@ -63,13 +66,17 @@ def decisions_of(findings: Iterable[Finding]) -> tuple[Decision, ...]:
 
 
 def counting(
-    directory: Path, codes: Iterable[str] = (), reviews: Iterable[tuple[str, str]] = ()
+    directory: Path,
+    codes: Iterable[str] = (),
+    reviews: Iterable[tuple[str, str]] = (),
+    tls_failures: Iterable[str] = (),
 ) -> Metrics:
     """A counter whose processes share this folder.
 
-    `codes` are the rules that may fail, `reviews` the paths and outcomes that there are.
+    `codes` are the rules that may fail, `reviews` the paths and outcomes that there are,
+    `tls_failures` the reasons.
     """
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)  # read when it is imported
     from webhook.telemetry.counting import Counting  # noqa: PLC0415  # so not before
 
-    return Counting(directory, codes, reviews)
+    return Counting(directory, codes, reviews, tls_failures)

@@ -1,0 +1,173 @@
+"""TLS handshakes that failed and calls without the right client certificate: by reason, for people.
+
+An API server that gets no answer lets every object in (`failurePolicy: Ignore`), and says little of
+it. So each is counted, and the log has a line for each reason, once a minute at most: whoever scans
+ports fills neither.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Failed = Callable[[str, str], None]  # reason, detail
+
+WAIT = 60.0  # seconds between two lines about the same reason
+
+NO_CERTIFICATE = "no client certificate"
+NAME = "client name"
+CLIENT_CA = "client CA"
+EXPIRED = "client certificate expired"
+EARLY = "client certificate not valid yet"
+CERTIFICATE = "client certificate"
+OURS = "server certificate"
+VERSION = "TLS version"
+CIPHER = "cipher"
+NO_TLS = "not TLS"
+OTHER = "other"
+
+_HANDSHAKES = "TLS handshakes failed: "
+# What is said of each after its number, and what to do.
+REASONS = {
+    NO_CERTIFICATE: (
+        "calls without a client certificate were refused (--client-ca)",
+        "Give the API server a certificate (docs/access.md)",
+    ),
+    NAME: (
+        "calls with a client certificate for another name were refused",
+        "Name the API server's with --client-name",
+    ),
+    CLIENT_CA: (
+        f"{_HANDSHAKES}no CA in --client-ca signed the client's certificate",
+        "Put the CA there that signed the API server's client certificate",
+    ),
+    EXPIRED: (
+        f"{_HANDSHAKES}the client's certificate or a CA of it has expired",
+        "Give the API server a new one (docs/access.md)",
+    ),
+    EARLY: (
+        f"{_HANDSHAKES}the client's certificate or a CA of it is not valid yet",
+        "Compare the clocks of the nodes",
+    ),
+    CERTIFICATE: (
+        f"{_HANDSHAKES}the client's certificate cannot be used",
+        "Give the API server one that is for client authentication (docs/access.md)",
+    ),
+    OURS: (
+        f"{_HANDSHAKES}the client does not accept the certificate of this server",
+        "Compare caBundle in the webhook configurations, and the name of the Service, with it",
+    ),
+    VERSION: (
+        f"{_HANDSHAKES}the client speaks neither TLS 1.2 nor 1.3",
+        "Allow TLS 1.2 or later there",
+    ),
+    CIPHER: (
+        f"{_HANDSHAKES}client and server have no cipher, key exchange or signature in common",
+        "Allow those of TLS 1.2 or later there",
+    ),
+    NO_TLS: ("connections began with something else than TLS", "Use https there"),
+    OTHER: (f"{_HANDSHAKES}only OpenSSL says why", "Look at what connects"),
+}
+
+_UNSIGNED = {2, 7, 18, 19, 20, 21, 27}  # X509_V_ERR_...: no issuer known, or not by this key
+_TIMES = {9: EARLY, 10: EXPIRED}
+# Words of OpenSSL's reasons. An alert is what the client sent.
+_WORDS = (
+    (OURS, ("ALERT_BAD_CERT", "ALERT_UNKNOWN_CA", "ALERT_CERTIFICATE", "ALERT_UNSUPPORTED_CERT")),
+    (VERSION, ("UNSUPPORTED_PROTOCOL", "PROTOCOL_VERSION", "VERSION_TOO_LOW", "UNKNOWN_PROTOCOL")),
+    (CIPHER, ("NO_SHARED", "NO_SUITABLE", "ALERT_HANDSHAKE_FAILURE", "INSUFFICIENT_SECURITY")),
+    (NO_TLS, ("HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "WRONG_VERSION_NUMBER", "UNEXPECTED_MESSAGE")),
+)
+
+
+def reason_of(error: ssl.SSLError) -> str:
+    """One of REASONS."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        code = error.verify_code
+        return CLIENT_CA if code in _UNSIGNED else _TIMES.get(code, CERTIFICATE)
+    said = error.reason or ""
+    return next((reason for reason, words in _WORDS if any(map(said.__contains__, words))), OTHER)
+
+
+def _detail_of(error: ssl.SSLError) -> str:
+    """OpenSSL's own words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return (error.reason or type(error).__name__).lower().replace("_", " ")
+
+
+class Handshake(ssl.SSLObject):
+    """A TLS connection whose failed handshake is counted, and which says why to the client.
+
+    asyncio and uvloop close it without a word, and an API server then says `EOF` and no more.
+    """
+
+    failed: Failed
+    outgoing: ssl.MemoryBIO
+    _is_over = False
+
+    def do_handshake(self) -> None:
+        """As the base class."""
+        if self._is_over:
+            raise ssl.SSLError("the handshake failed, and the client has been told")
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            reason = reason_of(error)
+            self.failed(reason, _detail_of(error))
+            if reason in {NO_TLS, OTHER} or not self.outgoing.pending:
+                raise
+            self._is_over = True  # with the next that comes, or after the time of a handshake
+        if self._is_over:
+            raise ssl.SSLWantReadError  # whoever asked sends the alert, then waits
+
+
+class _Some(NamedTuple):
+    """Failures for one reason."""
+
+    number: int
+    detail: str  # of the last
+
+
+class Failures:
+    """What failed in this process."""
+
+    def __init__(
+        self,
+        write: Callable[..., None],
+        count: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`write` is that of the log; `count` gets each reason as often as it comes."""
+        self._write = write
+        self._count = count
+        self._clock = clock
+        self._untold: dict[str, _Some] = {}
+        self._told: dict[str, float] = {}  # when
+
+    def add(self, reason: str, detail: str = "") -> None:
+        """Count one."""
+        self._count(reason)
+        number, _ = self._untold.get(reason, (0, ""))
+        self._untold[reason] = _Some(number + 1, detail)
+
+    def tell(self) -> None:
+        """Say what has not been said: to be called once a second."""
+        now = self._clock()
+        for reason, (number, detail) in tuple(self._untold.items()):
+            if now - self._told.get(reason, -WAIT) < WAIT:
+                continue
+            del self._untold[reason]
+            self._told[reason] = now
+            what, cure = REASONS[reason]
+            effect = "An API server among them lets all objects in as they are"
+            more = {"openssl": detail} if detail else {}
+            self._write(
+                "warning", f"{what}. {effect}. {cure}", reason=reason, number=number, **more
+            )
