@@ -35,9 +35,10 @@ AT = Path(("spec", "template"))
 KEYS = {"containers": "name", "volumes": "name", "env": "name", "volumeMounts": "mountPath"}
 
 
-def nodes(*products: str, taints: tuple[Taint, ...] = ()) -> Context:
-    """Give a cluster with one GPU node of each product."""
-    classes = tuple(NodeClass({PRODUCT: each}, taints, {GPU: 8}) for each in products)
+def nodes(*products: str, taints: tuple[Taint, ...] = (), old: tuple[str, ...] = ()) -> Context:
+    """Give a cluster with one GPU node of each product, and of each that has the old label."""
+    named = [*((PRODUCT, each) for each in products), *((MODEL, each) for each in old)]
+    classes = tuple(NodeClass({key: each}, taints, {GPU: 8}) for key, each in named)
     return Context(inventory=Inventory(classes))
 
 
@@ -254,6 +255,42 @@ def test_so_it_does_where_cluster_or_settings_are_others(
     manifest: Raw, tool: Any, now: Context, then: Context
 ) -> None:
     live = stored(manifest, then, tool)
+    assert sent_again(manifest, live, now, tool)["spec"] == live["spec"]
+
+
+MIXED = nodes("Tesla-K80", "Tesla-T4", old=("Tesla-K80", "Tesla-M40"))
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(pod(nodeSelector={MODEL: "Tesla-K80"}), id="nodeSelector"),
+        pytest.param(pod(affinity=model("Tesla-T4", "Tesla-M40")), id="In"),
+        pytest.param(pod(annotations=in_annotation(model("Tesla-K80", "Tesla-M40"))), id="both"),
+        pytest.param(pod(affinity=terms((MODEL, "NotIn", ["Tesla-K80", "Tesla-M40"]))), id="NotIn"),
+        pytest.param(pod(affinity=terms((MODEL, "Exists", []))), id="Exists"),
+    ],
+)
+@pytest.mark.parametrize(
+    "now",
+    [
+        pytest.param(MIXED, id="the same cluster"),
+        pytest.param(
+            nodes("Tesla-K80", "Tesla-M40", "Tesla-T4", old=("Tesla-K80", "Tesla-M40")),
+            id="a node of another model",
+        ),
+        pytest.param(
+            nodes("Tesla-T4", old=("Tesla-K80", "Tesla-M40", "Tesla-T4")),
+            id="more nodes with the old label",
+        ),
+    ],
+)
+@tools
+def test_so_it_does_where_some_nodes_carry_the_old_label(
+    manifest: Raw, now: Context, tool: Any
+) -> None:
+    live = stored(manifest, MIXED, tool)
+    assert MODEL in str(live["spec"])
     assert sent_again(manifest, live, now, tool)["spec"] == live["spec"]
 
 

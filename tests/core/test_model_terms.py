@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from webhook.core.legacy_names import LEGACY_MODEL_LABEL as LABEL
-from webhook.core.model_terms import Change, Fate, change, describe, rewritten, term_change
+from webhook.core.model_terms import (
+    Change,
+    Fate,
+    change,
+    describe,
+    notes,
+    rewritten,
+    term_change,
+    within,
+)
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
 from webhook.core.settings import Models, Settings
@@ -26,6 +36,7 @@ def on(operator: str, *values: object, key: str = LABEL) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": list(values)}
 
 
+ZONE = on("In", "a", key="zone")
 CHANGES = [
     pytest.param(on("In", "x", key="zone"), False, Change(Fate.KEEP), id="another label stays"),
     pytest.param({}, False, Change(Fate.KEEP), id="so does a requirement without a key"),
@@ -150,6 +161,7 @@ def test_what_becomes_of_a_requirement(
 CARRIED = Context(
     inventory=Inventory((NodeClass({LABEL: "Tesla-K80", PRODUCT: "Tesla-K80"}, gpus={"g": 1}),))
 )
+SHARED = tuple(f"{each}-SHARED" for each in P100S)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +170,21 @@ CARRIED = Context(
         pytest.param(on("In", "Tesla-K80", "M41"), Change(Fate.KEEP), id="it stays as it is"),
         pytest.param(on("NotIn", "Tesla-K80"), Change(Fate.KEEP), id="NotIn too"),
         pytest.param(
-            on("In", "Tesla-K80", "Tesla P100"),
-            Change(Fate.CHANGE, "", ("Tesla-K80",), ("Tesla P100",), "it can be no label value"),
+            on("In", "Tesla-K80", "M 41"),
+            Change(Fate.CHANGE, "", ("Tesla-K80",), ("M 41",), "it can be no label value"),
             id="without what the API server would refuse",
+        ),
+        pytest.param(
+            on("In", "Tesla P100", "Tesla-K80", "M41"),
+            Change(Fate.CHANGE, PRODUCT, P100S, ("M41",), WHY, old=on("In", "Tesla-K80")),
+            id="the old label for what nodes carry, today's for the rest",
+        ),
+        pytest.param(
+            on("NotIn", "Tesla P100", "Tesla-K80"),
+            Change(
+                Fate.CHANGE, PRODUCT, tuple(sorted(P100S + SHARED)), old=on("NotIn", "Tesla-K80")
+            ),
+            id="NotIn: both",
         ),
     ],
 )
@@ -168,6 +192,121 @@ def test_a_requirement_that_nodes_still_fulfil(
     requirement: dict[str, Any], expected: Change
 ) -> None:
     assert change(requirement, CARRIED, preferred=False) == expected
+
+
+SOME = Context(
+    inventory=Inventory(
+        (
+            NodeClass({LABEL: "Tesla-K80", PRODUCT: "Tesla-K80"}, gpus={"g": 1}),
+            NodeClass({PRODUCT: "Tesla-K80"}, gpus={"g": 1}),
+            NodeClass({PRODUCT: "Tesla-P100-PCIE-16GB"}, gpus={"g": 1}),
+        )
+    )
+)
+NO_K80 = on("NotIn", "Tesla-K80", "Tesla-K80-SHARED", key=PRODUCT)
+
+
+@pytest.mark.parametrize(
+    ("term", "rest", "further"),
+    [
+        pytest.param(
+            [ZONE, on("In", "Tesla-K80")],
+            [ZONE, on("In", "Tesla-K80", key=PRODUCT)],
+            [[ZONE, on("In", "Tesla-K80"), on("NotIn", "Tesla-K80", key=PRODUCT)]],
+            id="In: two terms, and no node is in both",
+        ),
+        pytest.param(
+            [on("In", "Tesla-K80", "K80", "Tesla P100")],
+            [on("In", "Tesla-K80", *P100S, key=PRODUCT)],
+            [[on("In", "Tesla-K80"), on("NotIn", "Tesla-K80", *P100S, key=PRODUCT)]],
+            id="In: the values of all models under today's label",
+        ),
+        pytest.param(
+            [on("NotIn", "Tesla-K80"), ZONE],
+            [NO_K80, ZONE, on("NotIn", "Tesla-K80")],
+            [],
+            id="NotIn: both in the term",
+        ),
+        pytest.param(
+            [{"key": LABEL, "operator": "Exists"}],
+            [{"key": PRODUCT, "operator": "Exists"}],
+            [
+                [
+                    {"key": LABEL, "operator": "Exists"},
+                    {"key": PRODUCT, "operator": "DoesNotExist"},
+                ]
+            ],
+            id="Exists: either",
+        ),
+        pytest.param(
+            [{"key": LABEL, "operator": "DoesNotExist"}],
+            [
+                {"key": PRODUCT, "operator": "DoesNotExist"},
+                {"key": LABEL, "operator": "DoesNotExist"},
+            ],
+            [],
+            id="DoesNotExist: neither",
+        ),
+        pytest.param(
+            [on("In", "Tesla-K80"), {"key": LABEL, "operator": "Exists"}],
+            [on("In", "Tesla-K80", key=PRODUCT), {"key": PRODUCT, "operator": "Exists"}],
+            [
+                [
+                    on("In", "Tesla-K80", key=PRODUCT),
+                    {"key": LABEL, "operator": "Exists"},
+                    {"key": PRODUCT, "operator": "DoesNotExist"},
+                ],
+                [
+                    on("In", "Tesla-K80"),
+                    on("NotIn", "Tesla-K80", key=PRODUCT),
+                    {"key": PRODUCT, "operator": "Exists"},
+                ],
+                [
+                    on("In", "Tesla-K80"),
+                    on("NotIn", "Tesla-K80", key=PRODUCT),
+                    {"key": LABEL, "operator": "Exists"},
+                    {"key": PRODUCT, "operator": "DoesNotExist"},
+                ],
+            ],
+            id="two requirements: each way of both",
+        ),
+    ],
+)
+@pytest.mark.parametrize("preferred", [False, True])
+def test_a_label_that_some_nodes_still_carry(
+    term: list[Any], rest: list[Any], further: list[list[Any]], *, preferred: bool
+) -> None:
+    made = term_change({"matchExpressions": term}, SOME, preferred=preferred)
+    first = rewritten({"matchExpressions": term}, made)
+    assert first == {"matchExpressions": rest}
+    assert list(made.further) == [{"matchExpressions": each} for each in further]
+    assert not made.cut
+    for each in (first, *made.further):  # the same once more
+        assert term_change(each, SOME, preferred=preferred).fate is Fate.KEEP
+
+
+def test_ways_to_fulfil_a_term_are_no_more_than_eight() -> None:
+    term = {"matchExpressions": [on("In", "Tesla-K80")] * 40}
+    made = term_change(term, SOME, preferred=False)
+    assert len(made.further) == 7
+    assert made.cut
+    (note,) = notes(made)
+    assert note.startswith("node affinity would have over 100 terms")
+
+
+def test_further_terms_are_no_more_than_there_is_room_for() -> None:
+    made = term_change({"matchExpressions": [on("In", "Tesla-K80")]}, SOME, preferred=False)
+    few = list(within([made] * 60, 60))
+    assert [len(each.further) for each in few] == [1] * 40 + [0] * 20
+    assert [each.cut for each in few] == [False] * 40 + [True] * 20
+    assert not any(each.further for each in within([made] * 200, 200))
+
+
+def test_the_legacy_label_may_be_the_one_of_the_settings() -> None:
+    cx = replace(CARRIED, settings=Settings(models=Models(label=LABEL)))
+    assert change(on("In", "Tesla-K80", "M41"), cx, preferred=False) == Change(Fate.KEEP)
+    made = change(on("In", "Tesla-K80", "Tesla P100"), cx, preferred=False)
+    assert (made.key, made.values, made.unmapped) == ("", ("Tesla-K80", *P100S), ())
 
 
 def test_the_labels_of_the_settings_are_heeded() -> None:
@@ -178,7 +317,6 @@ def test_the_labels_of_the_settings_are_heeded() -> None:
     assert made == Change(Fate.CHANGE, "new/model", ("Tesla-K80",))
 
 
-ZONE = on("In", "a", key="zone")
 TERMS = [
     pytest.param({"matchExpressions": [ZONE]}, False, Fate.KEEP, [], id="none of ours: it stays"),
     pytest.param({}, False, Fate.KEEP, [], id="an empty term stays"),

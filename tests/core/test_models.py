@@ -300,10 +300,44 @@ def test_a_pool_scaled_to_zero_still_tells_its_models() -> None:
     assert match("M60", GFD, empty_pool) == Match(("Tesla-M60",), ABSENT)
 
 
-def test_nodes_that_still_carry_the_legacy_label_keep_the_constraint() -> None:
-    inventory = Inventory((NodeClass({LEGACY_MODEL_LABEL: "Tesla-K80", PRODUCT: "Tesla-K80"}),))
-    assert match("Tesla-K80", GFD, inventory) == Match(carried=True)
-    assert match("Tesla K80", GFD, inventory) == Match(("Tesla-K80",))
+OLD_K80, NEW_K80 = {LEGACY_MODEL_LABEL: "Tesla-K80"}, {PRODUCT: "Tesla-K80"}
+BOTH_K80 = {**OLD_K80, **NEW_K80}
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        pytest.param([node(1, **BOTH_K80)], Match(carried=True), id="the same node has today's"),
+        pytest.param([node(1, **OLD_K80)], Match(carried=True), id="it has not"),
+        pytest.param(
+            [node(1, **BOTH_K80), node(1, **NEW_K80)],
+            Match(("Tesla-K80",), carried=True),
+            id="another has today's alone",
+        ),
+        pytest.param(
+            [node(0, **OLD_K80), node(1, **NEW_K80)],
+            Match(("Tesla-K80",)),
+            id="a node without GPUs does not count",
+        ),
+        pytest.param([node(0, **BOTH_K80)], Match(("Tesla-K80",)), id="nor does it alone"),
+        pytest.param(
+            [NodeClass(OLD_K80, open_gpus=True)],
+            Match(carried=True),
+            id="one that has just joined may get GPUs",
+        ),
+    ],
+)
+def test_nodes_that_still_carry_the_legacy_label(classes: list[NodeClass], expected: Match) -> None:
+    inventory = Inventory(tuple(classes))
+    assert match("Tesla-K80", GFD, inventory) == expected
+    assert not match("Tesla K80", GFD, inventory).carried
+
+
+def test_the_settings_may_name_the_legacy_label_as_todays() -> None:
+    inventory = Inventory((node(1, **OLD_K80),))
+    assert match("Tesla-K80", Models(label=LEGACY_MODEL_LABEL), inventory) == Match(
+        ("Tesla-K80",), carried=True
+    )
 
 
 @pytest.mark.parametrize(

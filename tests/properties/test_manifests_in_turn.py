@@ -36,7 +36,13 @@ from webhook.core.settings import Taint
 
 Raw = dict[str, Any]
 
-CLUSTER = nodes("Tesla-K80", "Tesla-T4", taints=(Taint(GPU, "", "NoSchedule"),))
+CLUSTER = nodes(
+    "Tesla-K80",
+    "Tesla-T4",
+    "Tesla-M40",
+    taints=(Taint(GPU, "", "NoSchedule"),),
+    old=("Tesla-M40", "Tesla-M60"),  # nodes that still carry the legacy label
+)
 OWN = {"key": "own", "operator": "Exists"}
 TEAM, NIGHT = ({"key": each, "operator": "Exists"} for each in ("team", "night"))
 
@@ -55,7 +61,11 @@ PLACES: list[tuple[Raw, Raw]] = [
     (in_annotation(model("Tesla K80")), {}),
     (in_annotation(model("Tesla T4")), {}),
     (in_annotation(model("Tesla K80")), {"affinity": terms(("zone", "In", ["a"]))}),
+    (in_annotation(model("Tesla-K80", "Tesla-M60")), {}),
+    (in_annotation(terms((MODEL, "NotIn", ["Tesla-M40", "Tesla-T4"]))), {}),
+    ({}, {"nodeSelector": {MODEL: "Tesla-M40"}}),
     ({}, {"affinity": model("Tesla K80")}),
+    ({}, {"affinity": model("Tesla-M40", "Tesla-K80")}),
     ({}, {"affinity": terms((PRODUCT, "In", ["Tesla-K80"]))}),
 ]
 TOLERATED: list[tuple[Raw, Raw]] = [

@@ -96,6 +96,10 @@ def weighted(preference: Any, weight: int = 5) -> dict[str, Any]:
     return {"weight": weight, "preference": preference}
 
 
+def both(*terms: Any) -> dict[str, Any]:
+    return {"matchExpressions": [each for term in terms for each in term["matchExpressions"]]}
+
+
 ZONE = term("zone", "a")
 RACK = term("rack", "r1")
 NEAR = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": HOST}
@@ -742,3 +746,39 @@ def test_the_annotation_of_a_controller_is_none_of_its_pods() -> None:
     verdict = run((rule,), deployment, Context(), Path(("spec", "template")))
     assert verdict.findings == ()
     assert verdict.failed == ()
+
+
+OLD_M40 = gpu_nodes({LABEL: "Tesla-M40"}, {PRODUCT: "Tesla-K80"}, {PRODUCT: "Tesla-T4"})
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        pytest.param(
+            terms(term(LABEL, "Tesla-K80", "Tesla-M40"), ZONE),
+            terms(
+                term(PRODUCT, "Tesla-K80"),
+                ZONE,
+                both(term(LABEL, "Tesla-M40"), term(PRODUCT, "Tesla-K80", operator="NotIn")),
+            ),
+            id="required",
+        ),
+        pytest.param(
+            [weighted(term(LABEL, "Tesla-K80", "Tesla-M40")), weighted(ZONE, 1)],
+            [
+                weighted(term(PRODUCT, "Tesla-K80")),
+                weighted(
+                    both(term(LABEL, "Tesla-M40"), term(PRODUCT, "Tesla-K80", operator="NotIn"))
+                ),
+                weighted(ZONE, 1),
+            ],
+            id="preferred",
+        ),
+    ],
+)
+def test_a_label_that_some_nodes_still_carry(section: Any, expected: Any) -> None:
+    kind = REQUIRED if isinstance(section, dict) else PREFERRED
+    obj = said({"nodeAffinity": {kind: section}})
+    findings = found(rule, obj, Context(inventory=OLD_M40))
+    assert obj["spec"]["affinity"] == {"nodeAffinity": {kind: expected}}
+    assert [each.severity for each in findings] == [Severity.REPAIR]

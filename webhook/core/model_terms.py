@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import labels, models, node_labels, node_selection, whole_gpus
+from webhook.core.affinity import MOST_TERMS, TOO_MANY
 from webhook.core.pod import as_items, as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from webhook.core.nodes import Inventory
     from webhook.core.nodesets import NodeSet
@@ -45,17 +47,35 @@ class Change:
     was: str = ""  # the label, if it is not that of models
     beside: tuple[Part, ...] = ()  # nodes with parts of GPUs, which the term excludes
     taken: str = ""  # the mark of such nodes that the pod itself selects
+    old: Raw | None = None  # what is asked of the old label, which some nodes still carry
+
+    @property
+    def is_either(self) -> bool:
+        """Whether a node needs only one of them: what is asked of the old label, or of today's."""
+        return self.old is not None and self.old["operator"] in ("In", "Exists")
 
 
 @dataclass(frozen=True, slots=True)
 class TermChange:
     """A node selector term: the changes of its requirements by position, and its own fate.
 
-    DROP is a term that is left without a requirement, and so is true of every node.
+    DROP is a term that is left without a requirement, and so is true of every node. The `further`
+    terms match nodes that still carry the old label; `cut` says that there are not all of them.
     """
 
     fate: Fate
     requirements: Mapping[int, Change]
+    further: tuple[Raw, ...] = ()
+    cut: bool = False
+
+    @property
+    def added(self) -> list[Raw]:
+        """The requirements that the term gets besides those that it has."""
+        found: list[Raw] = []
+        for each in self.requirements.values():
+            found += [each.old] if each.old is not None and not each.is_either else []
+            found += [part.excluded for part in each.beside]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +90,7 @@ class Chosen:
 
 
 _KEEP = Change(Fate.KEEP)
+_MOST_EITHER = 3  # requirements of a term that are fulfilled in two ways: 8 terms
 
 
 def chosen(pod: Pod, cx: Context) -> Chosen | None:
@@ -110,39 +131,68 @@ def _chosen(term: Raw, inventory: Inventory, cx: Context) -> Chosen:
 
 
 def change(
-    requirement: Mapping[str, Any], cx: Context, *, preferred: bool, whole: Chosen | None = None
+    requirement: Mapping[str, Any],
+    cx: Context,
+    *,
+    preferred: bool,
+    whole: Chosen | None = None,
+    term: Raw | None = None,
 ) -> Change:
-    """What becomes of one requirement; `whole` is of a pod that asks for whole GPUs."""
+    """What becomes of one requirement of a term; `whole` is of a pod that asks for whole GPUs."""
     operator = requirement.get("operator")
     listed = requirement.get("values")
     values = [value for value in listed or () if isinstance(value, str)]
-    if requirement.get("key") != cx.settings.models.legacy_label:
+    legacy, key = cx.settings.models.legacy_label, cx.settings.models.key
+    if requirement.get("key") != legacy:
         return _KEEP if preferred else _of_another_label(requirement.get("key"), values, cx)
-    key = cx.settings.models.key
     if operator not in ("In", "NotIn") or not values:  # without values it is refused as it is
-        return _presence(operator, cx, preferred=preferred)
+        return _presence(operator, cx, term or {}, preferred=preferred)
     excluded = operator == "NotIn"  # a shared or sliced GPU is one of that model, too
     matches = {
         value: models.match(value, cx.settings.models, cx.inventory, parts=excluded)
         for value in values
     }
-    if any(match.carried for match in matches.values()):
-        return _carried(values)
-    today = tuple(dict.fromkeys(real for match in matches.values() for real in match.values))
-    unmapped = tuple(value for value, match in matches.items() if not match.values)
+    carried = [value for value, match in matches.items() if match.carried]
+    apart = _excluded(term or {}, key) if carried else frozenset()
+    today = _today(matches, apart)
+    if carried and (not today or key == legacy):
+        return _stays(values, today, matches)
+    old = {"key": legacy, "operator": operator, "values": carried} if carried else None
+    unmapped = tuple(v for v, match in matches.items() if not (match.values or match.carried))
     why = matches[unmapped[0]].why if unmapped else ""
     if today:
-        made = Change(Fate.CHANGE, key, today, unmapped, why)
+        made = Change(Fate.CHANGE, key, today, unmapped, why, old=old)
         if excluded or preferred:
             return made
-        made = _with_absent(made, matches)
-        return of_whole(made, cx, tuple(matches), whole)
+        made = _with_absent(made, matches) if old is None else made
+        return of_whole(made, cx, tuple(v for v in matches if v not in carried), whole)
     if excluded:
         return Change(Fate.DROP, key, None, unmapped, why)
     if preferred:
         return Change(Fate.NEVER, key, None, unmapped, why)
     waiting = tuple(dict.fromkeys(labels.sanitised(value) for value in values))
     return Change(Fate.CHANGE, key, waiting, unmapped, why, waits=True)
+
+
+def _today(matches: Mapping[str, models.Match], apart: frozenset[str]) -> tuple[str, ...]:
+    """The values of today, but those that the term itself excludes beside the old label."""
+    values = (
+        real
+        for match in matches.values()
+        for real in match.values
+        if not (match.carried and real in apart)
+    )
+    return tuple(dict.fromkeys(values))
+
+
+def _excluded(term: Raw, key: str) -> frozenset[str]:
+    """The values of this label that no node may have which the term matches."""
+    return frozenset(
+        value
+        for _, each in as_items(term.get("matchExpressions"))
+        if (each.get("key"), each.get("operator")) == (key, "NotIn")
+        for value in node_selection.values_of(each)
+    )
 
 
 def _with_absent(made: Change, matches: Mapping[str, models.Match]) -> Change:
@@ -188,22 +238,39 @@ def _of_another_label(key: object, values: list[str], cx: Context) -> Change:
     return Change(Fate.CHANGE, today, was=key) if today else _KEEP
 
 
-def _presence(operator: object, cx: Context, *, preferred: bool) -> Change:
+def _presence(operator: object, cx: Context, term: Raw, *, preferred: bool) -> Change:
     """Exists or DoesNotExist: any model, or none."""
     wanted, inventory = cx.settings.models, cx.inventory
-    if inventory is not None and inventory.values(wanted.legacy_label):
-        return _KEEP
+    carrying = models.carry(wanted, inventory) if inventory is not None else 0
+    if inventory is not None and carrying:
+        index = inventory.index
+        others = index.label(wanted.key).present & index.with_gpus & ~carrying
+        if not others or operator not in ("Exists", "DoesNotExist") or _has_none(term, wanted.key):
+            return _KEEP
+        old = {"key": wanted.legacy_label, "operator": operator}
+        return Change(Fate.CHANGE, wanted.key, old=old)
     why = models.missing_label(wanted, inventory)
     waits = operator == "Exists" and not preferred and bool(why)
     return Change(Fate.CHANGE, wanted.key, None, ("any model",) if waits else (), why, waits=waits)
 
 
-def _carried(values: list[str]) -> Change:
-    """Nodes still carry the legacy label: it stays, without what cannot be a label value."""
-    legal = tuple(value for value in values if labels.is_value(value))
-    if len(legal) == len(values):
+def _has_none(term: Raw, key: str) -> bool:
+    """Whether a node that the term matches has no such label."""
+    asked = [each for _, each in as_items(term.get("matchExpressions"))]
+    return any((each.get("key"), each.get("operator")) == (key, "DoesNotExist") for each in asked)
+
+
+def _stays(
+    values: list[str], today: tuple[str, ...], matches: Mapping[str, models.Match]
+) -> Change:
+    """Nodes still carry the legacy label: it stays, without what cannot be a label value.
+
+    There are values of today if the settings name that very label.
+    """
+    legal = tuple(value for value in dict.fromkeys((*values, *today)) if labels.is_value(value))
+    if set(legal) == set(values):
         return _KEEP
-    unmapped = tuple(value for value in values if not labels.is_value(value))
+    unmapped = tuple(v for v in values if not (labels.is_value(v) or matches[v].values))
     return Change(Fate.CHANGE, "", legal, unmapped, "it can be no label value")
 
 
@@ -217,22 +284,46 @@ def term_change(
     changes = {
         position: made
         for position, requirement in requirements
-        if (made := change(requirement, cx, preferred=preferred, whole=whole)).fate is not Fate.KEEP
+        if (made := change(requirement, cx, preferred=preferred, whole=whole, term=term)).fate
+        is not Fate.KEEP
     }
     fates = [made.fate for made in changes.values()]
     if Fate.NEVER in fates:
         return TermChange(Fate.NEVER, changes)
     if fates.count(Fate.DROP) == len(requirements) > 0 and not term.get("matchFields"):
         return TermChange(Fate.DROP, changes)
-    return TermChange(Fate.CHANGE if changes else Fate.KEEP, changes)
+    here = TermChange(Fate.CHANGE if changes else Fate.KEEP, changes)
+    either = [position for position, each in changes.items() if each.is_either]
+    ways = [*product((False, True), repeat=min(len(either), _MOST_EITHER))][1:]
+    further = (
+        rewritten(term, here, {at for at, old in zip(either, each, strict=False) if old})
+        for each in ways
+    )
+    return replace(here, further=tuple(further), cut=len(either) > _MOST_EITHER)
 
 
-def rewritten(term: Raw, made: TermChange) -> Raw:
-    """The term with its changes applied; for terms that are kept or changed."""
+def within(changes: Iterable[TermChange], terms: int) -> Iterator[TermChange]:
+    """The same, with no more further terms than a pod with so many terms should have."""
+    room = max(MOST_TERMS - terms, 0)
+    for each in changes:
+        further = each.further[:room]
+        room -= len(further)
+        yield replace(each, further=further, cut=each.cut or len(further) < len(each.further))
+
+
+def rewritten(term: Raw, made: TermChange, old: Collection[int] = ()) -> Raw:
+    """The term with its changes applied; for terms that are kept or changed.
+
+    At the positions `old` nodes are meant that carry the old label, and not what today's asks for:
+    so none is counted twice.
+    """
     expressions = []
     for position, requirement in as_items(term.get("matchExpressions")):
         each = made.requirements.get(position, _KEEP)
         if each.fate is Fate.DROP:
+            continue
+        if position in old:
+            expressions += [dict(each.old or {}), _not_of_today(each)]
             continue
         new = dict(requirement)
         if each.key:
@@ -240,9 +331,26 @@ def rewritten(term: Raw, made: TermChange) -> Raw:
         if each.values is not None:
             new["values"] = list(each.values)
         expressions.append(new)
-    for each in made.requirements.values():
-        expressions += [part.excluded for part in each.beside]
+    of_today = {at: each for at, each in made.requirements.items() if at not in old}
+    expressions += replace(made, requirements=of_today).added
     return {**as_map(term), "matchExpressions": expressions}
+
+
+def _not_of_today(made: Change) -> Raw:
+    if made.values is None:
+        return {"key": made.key, "operator": "DoesNotExist"}
+    return {"key": made.key, "operator": "NotIn", "values": list(made.values)}
+
+
+def notes(made: TermChange) -> Iterator[str]:
+    """What is to be said of a term, what makes the pod wait first."""
+    for each in sorted(made.requirements.values(), key=lambda change: not change.waits):
+        yield from describe(each)
+    if made.cut:
+        yield (
+            f"node affinity would have {TOO_MANY}: it does not allow all nodes that carry the old "
+            "label, so the pod may wait although one would fit; write fewer terms"
+        )
 
 
 def describe(made: Change) -> Iterator[str]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from webhook.core.nodes import Inventory
+    from webhook.core.nodesets import NodeSet
     from webhook.core.settings import Models
 
 _BRANDS = ("tesla", "geforce", "quadro")
@@ -46,7 +47,8 @@ class Match:
 
     `values` are today's label values, sorted; empty if nobody knows the model. `why` says why no
     node has it now; it is empty if one has, or if the table knows it and nothing is known of nodes.
-    `carried` means that nodes still carry the legacy label with this very value.
+    `carried` means that nodes with GPUs still carry the legacy label with this very value. Then
+    `values` are empty if all nodes that have one of these carry that label as well.
     """
 
     values: tuple[str, ...] = ()
@@ -148,14 +150,29 @@ def match(
 ) -> Match:
     """What this legacy value stands for; with `parts`, shared and sliced GPUs are meant, too."""
     if inventory is None:
-        known = _of_table(models, parts)
-    elif legacy in inventory.values(models.legacy_label):
-        return Match(carried=True)
-    else:  # pods may name very many models: what all can stand for is worked out once
-        remembered = inventory.remembered
-        known = remembered.get((models, parts)) or _of_nodes(models, inventory, parts)
-        remembered[models, parts] = known
-    return known.of(legacy)
+        return _of_table(models, parts).of(legacy)
+    # Pods may name very many models: what all can stand for is worked out once.
+    remembered = inventory.remembered
+    known = remembered.get((models, parts)) or _of_nodes(models, inventory, parts)
+    remembered[models, parts] = known
+    made = known.of(legacy)
+    carrying = carry(models, inventory, legacy)
+    if not carrying:
+        return made
+    if models.key == models.legacy_label:
+        return Match((legacy,), carried=True)
+    table, without = inventory.index.label(models.key), 0
+    for value in made.values:
+        without |= table.having(value) & ~carrying
+    return Match(made.values if without else (), carried=True)
+
+
+def carry(models: Models, inventory: Inventory, legacy: str | None = None) -> NodeSet:
+    """The nodes with GPUs that still carry the legacy label, with this value or any."""
+    index = inventory.index
+    table = index.label(models.legacy_label)
+    nodes = table.present if legacy is None else table.having(legacy)
+    return nodes and nodes & (index.with_gpus | index.open_gpus)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import quantity
+from webhook.core import models, quantity
 from webhook.core.canonical import canonical
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pod import PREFERRED, REQUIRED, as_items, as_map
@@ -51,6 +51,14 @@ def as_it_was(cx: Context, stored: Pod) -> Context:
         NodeClass({key: value}, tuple(known.taints), gpus)
         for value in sorted(values)[:_MOST_MODELS]
     )
+    old = models.carry(settings.models, known)
+    if old:
+        label = settings.models.legacy_label
+        classes += tuple(
+            NodeClass({label: value}, tuple(known.taints), gpus)
+            for value in sorted(set(_values(stored, label)))[:_MOST_MODELS]
+            if known.index.label(label).having(value) & old
+        )
     inventory = replace(known, classes=classes, published=None)
     return replace(cx, settings=settings, inventory=inventory)
 

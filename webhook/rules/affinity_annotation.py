@@ -37,7 +37,7 @@ from webhook.core.canonical import canonical
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, DEPRECATED_NODE_LABELS
-from webhook.core.model_terms import Fate, chosen, describe, rewritten, term_change
+from webhook.core.model_terms import Fate, chosen, notes, rewritten, term_change, within
 from webhook.core.pod import PREFERRED, REQUIRED, as_map
 
 if TYPE_CHECKING:
@@ -154,31 +154,32 @@ _TODAY = dict(DEPRECATED_NODE_LABELS)
 
 
 def _translate_models(value: Raw, cx: Context, *, whole: Chosen | None) -> list[str]:
-    notes: list[str] = []
+    said: list[str] = []
     if REQUIRED in value:
         selector = value[REQUIRED]
-        made = [
-            (term, term_change(term, cx, preferred=False, whole=whole)) for term in _terms(selector)
-        ]
-        notes += [
-            text for _, each in made for c in each.requirements.values() for text in describe(c)
-        ]
-        if any(each.fate is Fate.DROP for _, each in made):
+        terms = _terms(selector)
+        changes = (term_change(term, cx, preferred=False, whole=whole) for term in terms)
+        made = list(within(changes, len(terms)))
+        said += [text for each in made for text in notes(each)]
+        if any(each.fate is Fate.DROP for each in made):
             del value[REQUIRED]  # one of its terms is true of every node
         elif made:
-            selector["nodeSelectorTerms"] = [rewritten(term, each) for term, each in made]
+            both = zip(terms, made, strict=True)
+            selector["nodeSelectorTerms"] = [rewritten(term, each) for term, each in both]
+            selector["nodeSelectorTerms"] += [term for each in made for term in each.further]
     kept = []
-    for preferred in value.get(PREFERRED, ()):
-        term = preferred.get("preference", {})
-        each = term_change(term, cx, preferred=True)
-        notes += [text for c in each.requirements.values() for text in describe(c)]
+    listed = value.get(PREFERRED, ())
+    changes = (term_change(each.get("preference", {}), cx, preferred=True) for each in listed)
+    for preferred, each in zip(listed, within(changes, len(listed)), strict=True):
+        said += notes(each)
         if each.fate is Fate.CHANGE:
-            kept.append({**preferred, "preference": rewritten(term, each)})
+            terms = [rewritten(preferred.get("preference", {}), each), *each.further]
+            kept += [{**preferred, "preference": term} for term in terms]
         elif each.fate is Fate.KEEP:
             kept.append(preferred)
     if PREFERRED in value:
         value[PREFERRED] = kept
-    return notes
+    return said
 
 
 def _terms(selector: Raw) -> list[Raw]:

@@ -18,11 +18,14 @@ says so.
 
 A model that nobody knows is still asked for in a required `In` or in nodeSelector, so that the pod
 waits instead of landing on another model; beside other models, in `NotIn` and in preferences it is
-dropped. If nodes still carry the old label with that value, the constraint stays as it is. A pod
-that already asks for `nvidia.com/gpu` is only warned, but for a label whose translation it asks for
-already: the admission plugin PodNodeSelector adds the labels of the namespace's annotation
-`scheduler.alpha.kubernetes.io/node-selector` once more after a repair. It is removed again, and a
-warning says what to write in the namespace.
+dropped. If nodes with GPUs still carry the old label with a value that the pod names, the pod asks
+for that value as before, and under the label of today for the other models, and for this one if
+some of its nodes lack the old label: an `In` becomes two terms of which one is enough, a `NotIn`
+two requirements in one term. If all nodes of the models carry the old label, the constraint stays
+as it is. A pod that already asks for `nvidia.com/gpu` is only warned, but for a label whose
+translation it asks for already: the admission plugin PodNodeSelector adds the labels of the
+namespace's annotation `scheduler.alpha.kubernetes.io/node-selector` once more after a repair. It is
+removed again, and a warning says what to write in the namespace.
 
 Zone, region, arch, os and instance type, which were beta labels once, become today's where a legacy
 pod asks for what nodes carry under today's label alone.
@@ -47,9 +50,11 @@ from webhook.core.model_terms import (
     chosen,
     chosen_by_terms,
     describe,
+    notes,
     of_whole,
     rewritten,
     term_change,
+    within,
 )
 from webhook.core.pod import PREFERRED, REQUIRED, as_items, as_map
 
@@ -80,29 +85,31 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     whole = chosen(pod, cx)
     required = list(_required(node_affinity, at, cx, whole=whole))
     preferred = list(_preferred(node_affinity, at, cx))
-    finding, join, notes = _node_selector(pod, cx, whole=whole)
+    finding, join, remarks = _node_selector(pod, cx, whole=whole)
     if not cx.may_constrain:
         if finding is not None and _is_said(pod, finding, join):
             yield _came_back(finding, cx.settings.models.key)
         elif finding is not None or required or preferred:
-            message = _left(pod, cx.settings.models.legacy_label, cx.settings.models.key)
+            changes = [made for _, made in required] + [made for _, made, _ in preferred]
+            some = len(join) > 1 or any(_is_of_some(made) for made in changes)
+            message = _left(pod, cx.settings.models.legacy_label, cx.settings.models.key, some=some)
             yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
         for other in _other_selectors(pod, cx):
-            if _is_said(pod, other, None):
+            if _is_said(pod, other, []):
                 yield _came_back(other, node_labels.today_of(str(other.at[-1]), (), None))
         return
-    if finding is not None and join is not None:
+    if finding is not None and join:
         yield from _joined(pod, at / REQUIRED, required, cx, (finding, join))
     else:
         if finding is not None:
             yield finding
         yield from _required_findings(required, at, cx)
-    for note in notes:
+    for note in remarks:
         yield Finding(CODE, pod.spec_at / "nodeSelector", note, severity=Severity.PERSON)
     yield from _other_selectors(pod, cx)
-    for place, made in preferred:
+    for place, made, further in preferred:
         goes = made.fate in (Fate.NEVER, Fate.DROP)
-        edits = (Remove(place.parent),) if goes else _requirement_edits(place, made)
+        edits = (Remove(place.parent),) if goes else (*_requirement_edits(place, made), *further)
         message = _DROPPED.format(cx.settings.models.legacy_label) if goes else _message(made, cx)
         yield from _findings(place, message, edits, made)
     yield from _parts(pod, cx)
@@ -127,16 +134,16 @@ def _parts(pod: Pod, cx: Context) -> Iterator[Finding]:
         yield Finding(CODE, pod.spec_at, message, severity=Severity.NOTICE)
 
 
-def _is_said(pod: Pod, finding: Finding, join: Raw | None) -> bool:
+def _is_said(pod: Pod, finding: Finding, join: list[Raw]) -> bool:
     """Whether the pod already asks in today's words for what the label in nodeSelector says.
 
     Then an admission plugin has added it once more after our repair: see PodNodeSelector.
     """
-    if join is None:
+    if not join:
         return finding.edits == (Remove(finding.at),)
     required = as_map(as_map(pod.affinity.get("nodeAffinity")).get(REQUIRED))
     terms = [term for _, term in as_items(required.get("nodeSelectorTerms"))]
-    return bool(terms) and affinity.and_join(terms, [join]) == (terms, True)
+    return bool(terms) and affinity.and_join(terms, join) == (terms, True)
 
 
 def _came_back(finding: Finding, today: str) -> Finding:
@@ -147,8 +154,13 @@ def _came_back(finding: Finding, today: str) -> Finding:
     return replace(finding, message=message, severity=Severity.REPAIR)
 
 
-def _left(pod: Pod, legacy: str, today: str) -> str:
-    """What to say of the label where nothing is changed."""
+def _left(pod: Pod, legacy: str, today: str, *, some: bool) -> str:
+    """What to say of the label where nothing is changed; `some` nodes may still carry it."""
+    if some:
+        return (
+            f"{_BOTH.format(legacy, today)}. It is left as it is: this pod asks for GPUs under "
+            "today's name"
+        )
     sent = [as_map(fields(each).get("f:spec")) for each in entries(pod.raw)]
     if legacy in pod.node_selector and sent and not any("f:nodeSelector" in each for each in sent):
         return (
@@ -173,47 +185,51 @@ def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 def _node_selector(
     pod: Pod, cx: Context, *, whole: Chosen | None
-) -> tuple[Finding | None, Raw | None, list[str]]:
-    """What becomes of the label in nodeSelector, and the term to join by AND if it leaves there.
+) -> tuple[Finding | None, list[Raw], list[str]]:
+    """What becomes of the label in nodeSelector, and the terms to join by AND if it leaves there.
 
     The texts are what else is to be said.
     """
     legacy, key = cx.settings.models.legacy_label, cx.settings.models.key
     if legacy not in pod.node_selector:
-        return None, None, []
+        return None, [], []
     at = pod.spec_at / "nodeSelector"
     value = str(pod.node_selector[legacy])
     match = models.match(value, cx.settings.models, cx.inventory)
-    if match.carried or (key == legacy and value in match.values):
-        return None, None, []
+    if (match.carried and not match.values) or (key == legacy and value in match.values):
+        return None, [], []
     today = match.values or (sanitised(value),)
     severity = Severity.REPAIR if match.values else Severity.PERSON
-    notes: list[str] = []
+    remarks: list[str] = []
     beside: list[Raw] = []
     if match.values:
-        message = f"no node carries the label {legacy} any more; write {key}: {_listed(today)}"
+        text = _BOTH if match.carried else _GONE
+        message = f"{text.format(legacy, key)}: {_listed(today)}"
         absent = (value,) if match.why else ()
         made = Change(Fate.CHANGE, key, today, absent=absent, absent_why=match.why)
         by_terms = chosen_by_terms(node_selection.terms(pod) or (), cx)
         whole = whole & by_terms if whole is not None and by_terms is not None else whole
         made = of_whole(made, cx, (value,), whole)
-        notes = list(describe(made))
+        remarks = list(describe(made))
         beside = [part.excluded for part in made.beside]
     else:
         unknown = Change(Fate.CHANGE, key, today, (value,), match.why, waits=True)
         (message,) = describe(unknown)
     other = pod.node_selector.get(key) if key != legacy else None
     if other in today:
-        return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), None, notes
-    if len(today) > 1 or other is not None:
+        return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), [], remarks
+    if match.carried or len(today) > 1 or other is not None:
         asked = {"key": key, "operator": "In", "values": list(today)}
-        join = {"matchExpressions": [asked, *beside]}
-        return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), join, notes
+        join = [{"matchExpressions": [asked, *beside]}]
+        if match.carried:
+            old = {"key": legacy, "operator": "In", "values": [value]}
+            join.append({"matchExpressions": [old, {**asked, "operator": "NotIn"}]})
+        return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), join, remarks
     edits: tuple[Edit, ...] = (Rename(at / legacy, key),) if key != legacy else ()
     if today[0] != pod.node_selector[legacy]:
         edits = (*edits, Set(at / key, today[0]))
-    others = {"matchExpressions": beside} if beside else None
-    return Finding(CODE, at / legacy, message, edits, severity), others, notes
+    others = [{"matchExpressions": beside}] if beside else []
+    return Finding(CODE, at / legacy, message, edits, severity), others, remarks
 
 
 def _joined(
@@ -221,9 +237,9 @@ def _joined(
     at: Path,
     required: list[tuple[Path, TermChange]],
     cx: Context,
-    moved: tuple[Finding, Raw],
+    moved: tuple[Finding, list[Raw]],
 ) -> Iterator[Finding]:
-    """Required node affinity with the term joined to it, and its own legacy keys rewritten."""
+    """Required node affinity with the terms joined to it, and its own legacy keys rewritten."""
     finding, join = moved
     selector = as_map(as_map(pod.affinity.get("nodeAffinity")).get(REQUIRED))
     changes = {place[-1]: made for place, made in required}
@@ -235,7 +251,8 @@ def _joined(
             rewritten(term, changes.get(position, keep))
             for position, term in as_items(selector.get("nodeSelectorTerms"))
         ]
-    joined, whole = affinity.and_join(terms, [join]) if terms else ([join], True)
+        terms += [term for made in changes.values() for term in made.further]
+    joined, whole = affinity.and_join(terms, join) if terms else (join, True)
     if not whole:
         message = (
             f"spec.affinity would have {affinity.TOO_MANY}, so nodeSelector stays "
@@ -247,26 +264,30 @@ def _joined(
     edits = (*finding.edits, Set(at / "nodeSelectorTerms", joined))
     yield replace(finding, edits=edits)
     for place, made in required:
-        for change in made.requirements.values():
-            for note in describe(change):
-                yield Finding(CODE, place, note, severity=Severity.PERSON)
+        for note in notes(made):
+            yield Finding(CODE, place, note, severity=Severity.PERSON)
 
 
 def _required(
     node_affinity: Raw, at: Path, cx: Context, *, whole: Chosen | None
 ) -> Iterator[tuple[Path, TermChange]]:
-    terms = as_map(node_affinity.get(REQUIRED)).get("nodeSelectorTerms")
-    for position, term in as_items(terms):
-        made = term_change(term, cx, preferred=False, whole=whole)
+    terms = as_items(as_map(node_affinity.get(REQUIRED)).get("nodeSelectorTerms"))
+    changes = (term_change(term, cx, preferred=False, whole=whole) for _, term in terms)
+    for (position, _), made in zip(terms, within(changes, len(terms)), strict=True):
         if made.fate is not Fate.KEEP:
             yield at / REQUIRED / "nodeSelectorTerms" / position, made
 
 
-def _preferred(node_affinity: Raw, at: Path, cx: Context) -> Iterator[tuple[Path, TermChange]]:
-    for position, item in as_items(node_affinity.get(PREFERRED)):
-        made = term_change(as_map(item.get("preference")), cx, preferred=True)
+def _preferred(
+    node_affinity: Raw, at: Path, cx: Context
+) -> Iterator[tuple[Path, TermChange, list[Append]]]:
+    """Each preference that changes, and what is to be preferred beside it."""
+    items, to = as_items(node_affinity.get(PREFERRED)), at / PREFERRED
+    changes = (term_change(as_map(i.get("preference")), cx, preferred=True) for _, i in items)
+    for (position, item), made in zip(items, within(changes, len(items)), strict=True):
+        further = [Append(to, {**item, "preference": each}) for each in made.further]
         if made.fate is not Fate.KEEP:
-            yield at / PREFERRED / position / "preference", made
+            yield to / position / "preference", made, further
 
 
 def _required_findings(
@@ -280,7 +301,9 @@ def _required_findings(
             whole: tuple[Edit, ...] = (Remove(at / REQUIRED),) if position == 0 else ()
             yield from _findings(place, message, whole, made)
         else:
-            yield from _findings(place, _message(made, cx), _requirement_edits(place, made), made)
+            further = [Append(place.parent, each) for each in made.further]
+            edits = (*_requirement_edits(place, made), *further)
+            yield from _findings(place, _message(made, cx), edits, made)
 
 
 def _requirement_edits(place: Path, made: TermChange) -> tuple[Edit, ...]:
@@ -294,21 +317,20 @@ def _requirement_edits(place: Path, made: TermChange) -> tuple[Edit, ...]:
             edits.append(Set(requirement / "key", change.key))
         if change.values is not None:
             edits.append(Set(requirement / "values", list(change.values)))
-    excluded = [part.excluded for each in made.requirements.values() for part in each.beside]
-    edits += [Append(place / "matchExpressions", each) for each in excluded]
+    edits += [Append(place / "matchExpressions", each) for each in made.added]
     return tuple(edits)
 
 
 def _findings(
     place: Path, message: str, edits: tuple[Edit, ...], made: TermChange
 ) -> Iterator[Finding]:
-    changes = sorted(made.requirements.values(), key=lambda change: not change.waits)
-    notes = [note for change in changes for note in describe(change)]
-    if any(change.waits for change in changes):  # to write what no node carries is no cure
-        yield Finding(CODE, place, notes.pop(0), edits, Severity.PERSON)
+    said = list(notes(made))
+    if any(change.waits for change in made.requirements.values()):
+        # To write what no node carries is no cure.
+        yield Finding(CODE, place, said.pop(0), edits, Severity.PERSON)
     else:
         yield Finding(CODE, place, message, edits)
-    for note in notes:
+    for note in said:
         yield Finding(CODE, place, note, severity=Severity.PERSON)
 
 
@@ -323,14 +345,21 @@ def _message(made: TermChange, cx: Context) -> str:
     of_models = [change for change in changes if change.key and not change.was]
     if of_models:
         today = [value for change in of_models for value in change.values or ()]
-        text = _GONE.format(cx.settings.models.legacy_label, cx.settings.models.key)
+        both = _BOTH if _is_of_some(made) else _GONE
+        text = both.format(cx.settings.models.legacy_label, cx.settings.models.key)
         texts.insert(0, f"{text}{f': {_listed(today)}' if today else ''}")
     if not texts:  # nodes carry the label and the value
         return "a value that can be no label value is dropped; delete it"
     return f"{texts[0]} (and {len(texts) - 1} more)" if len(texts) > 1 else texts[0]
 
 
+def _is_of_some(made: TermChange) -> bool:
+    """Whether the old label stays for nodes that still carry it."""
+    return any(change.old is not None for change in made.requirements.values())
+
+
 _GONE = "no node carries the label {} any more; write {}"
+_BOTH = "not all nodes of these models carry the label {}; write {} as well"
 
 
 def _listed(values: Sequence[str]) -> str:
