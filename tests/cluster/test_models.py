@@ -1,8 +1,9 @@
-"""A model whose pool is at zero: the repaired pod waits, and runs on the node that comes."""
+"""Where the scheduler puts pods that name a model: pools at zero, parts, full names, old labels."""
 
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from tests.cluster.scheduling import node_of, why_pending
 from tests.cluster.webhook import Recorder, WebhookServer, registered
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.cluster.client import Json
@@ -61,10 +63,24 @@ def test_a_pod_that_asks_for_a_whole_gpu_gets_no_part_of_one(
     """Only the small node has whole GPUs; the scheduler would rather take the others."""
     there = [nodes.gpu_node(name, 8, labels=labels) for name, labels in PARTS.items()]
     there.append(nodes.gpu_node("whole", 1, labels=GKE_MODEL))
-    (tmp_path / "nodes.yaml").write_text(yaml.safe_dump_all(there))
-    (tmp_path / "settings.yaml").write_text("models: {profile: gke}")
-    arguments = [f"--config={tmp_path / 'settings.yaml'}", f"--inventory={tmp_path / 'nodes.yaml'}"]
-    server = WebhookServer(tmp_path, cluster.authority, arguments)
+    with among(there, cluster, tmp_path, "models: {profile: gke}"):
+        for name in ("first", "second"):
+            what = named(pod(alpha(), nodeSelector={MODEL: "Tesla-T4"}), name)
+            cluster.client.create(what, namespace)
+            if name == "first":
+                assert node_of(cluster.client, namespace, "first") == "whole"
+        assert "Insufficient nvidia.com/gpu" in why_pending(cluster.client, namespace, "second")
+
+
+@contextmanager
+def among(
+    there: list[Json], cluster: ControlPlane, folder: Path, settings: str = "{}"
+) -> Iterator[None]:
+    """Pods are repaired with these settings, for a cluster with these nodes."""
+    (folder / "nodes.yaml").write_text(yaml.safe_dump_all(there))
+    (folder / "settings.yaml").write_text(settings)
+    arguments = [f"--config={folder / 'settings.yaml'}", f"--inventory={folder / 'nodes.yaml'}"]
+    server = WebhookServer(folder, cluster.authority, arguments)
     joined = nodes.add(cluster.client, there)
     try:
         with (
@@ -72,12 +88,75 @@ def test_a_pod_that_asks_for_a_whole_gpu_gets_no_part_of_one(
             Recorder(server) as recorder,
             registered(cluster, recorder.endpoint.port, recorder.endpoint.bundle),
         ):
-            for name in ("first", "second"):
-                what = named(pod(alpha(), nodeSelector={MODEL: "Tesla-T4"}), name)
-                cluster.client.create(what, namespace)
-                if name == "first":
-                    assert node_of(cluster.client, namespace, "first") == "whole"
-            assert "Insufficient nvidia.com/gpu" in why_pending(cluster.client, namespace, "second")
+            yield
     finally:
         for name in joined:
             cluster.client.delete("Node", name)
+
+
+FLEET = {"fleet": "ours"}  # beside the nodes that all tests share
+OURS = expression("fleet", "In", "ours")
+
+
+def asking(name: str, operator: str, *models: str) -> Json:
+    """Give a pod that asks for these models in the annotation of then."""
+    affinity = json.dumps(required(expression(MODEL, operator, *models), OURS))
+    return named(pod(alpha(), annotations={AFFINITY: affinity}), name)
+
+
+@pytest.mark.parametrize(
+    ("profile", "label", "p100", "t4"),
+    [
+        pytest.param(
+            "gke", "cloud.google.com/gke-accelerator", "nvidia-tesla-p100", "nvidia-tesla-t4",
+            id="GKE",
+        ),
+        pytest.param(
+            "aks", "node.kubernetes.io/instance-type", "Standard_NC6s_v2", "Standard_NC4as_T4_v3",
+            id="AKS",
+        ),
+    ],
+)  # fmt: skip
+def test_a_full_name_is_the_short_name_of_a_cloud(
+    profile: str, label: str, p100: str, t4: str,
+    cluster: ControlPlane, namespace: str, tmp_path: Path,
+) -> None:  # fmt: skip
+    there = [
+        nodes.gpu_node("has-p100", 8, labels={label: p100, **FLEET}),
+        nodes.gpu_node("has-t4", 8, labels={label: t4, **FLEET}),
+    ]
+    client, full = cluster.client, "Tesla-P100-PCIE-16GB"
+    with among(there, cluster, tmp_path, f"models: {{profile: {profile}}}"):
+        client.create(named(pod(alpha(), nodeSelector={MODEL: full}), "selects"), namespace)
+        client.create(asking("wants", "In", "Tesla-K80", full), namespace)
+        client.create(asking("rejects", "NotIn", full), namespace)
+        client.create(asking("rejects-both", "NotIn", full, "Tesla T4"), namespace)
+        assert node_of(client, namespace, "selects") == "has-p100"
+        assert node_of(client, namespace, "wants") == "has-p100"
+        assert node_of(client, namespace, "rejects") == "has-t4"
+        assert "didn't match Pod's node affinity" in why_pending(client, namespace, "rejects-both")
+
+
+def test_models_are_found_and_excluded_under_the_old_label_and_todays(
+    cluster: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    m40, p100 = {PRODUCT: "Tesla-M40", **FLEET}, {PRODUCT: "Tesla-P100-PCIE-16GB", **FLEET}
+    there = [
+        nodes.gpu_node("old-m40", 1, labels={MODEL: "Tesla-M40", **m40}),
+        nodes.gpu_node("new-m40", 1, labels=m40),
+        nodes.gpu_node("new-p100", 8, labels=p100),
+        nodes.gpu_node("no-gpus", 0, labels={MODEL: "Tesla-K80", **FLEET}),
+    ]
+    client = cluster.client
+    with among(there, cluster, tmp_path):
+        excluded = asking("rejects", "NotIn", "Tesla-P100", "Tesla-M40")
+        client.create(excluded, namespace)
+        assert "didn't match Pod's node affinity" in why_pending(client, namespace, "rejects")
+        client.create(asking("first", "In", "Tesla-M40"), namespace)
+        client.create(named(pod(alpha(), nodeSelector={MODEL: "Tesla-M40"}), "second"), namespace)
+        found = {node_of(client, namespace, name) for name in ("first", "second")}
+        assert found == {"old-m40", "new-m40"}
+        client.create(asking("third", "In", "Tesla-P100", "Tesla-M40"), namespace)
+        assert node_of(client, namespace, "third") == "new-p100"
+        client.create(asking("fourth", "In", "Tesla-K80", "Tesla-P100"), namespace)
+        assert node_of(client, namespace, "fourth") == "new-p100"
