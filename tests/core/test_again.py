@@ -511,6 +511,30 @@ def deployment(template: Raw, **metadata: Any) -> Raw:
     }
 
 
+@pytest.mark.parametrize(("written", "expected"), [("2", "3"), ("6", "6")])
+def test_while_a_workload_is_made_another_webhook_takes_nothing_away(
+    written: str, expected: str
+) -> None:
+    """It writes the legacy name again after us, and then we are called once more."""
+    obj, noted = deployment(pod(container({LEGACY: "3"}))), None
+    limits = obj["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    for _ in range(2):
+        verdict, noted = again.template(
+            Draft(obj),
+            AT,
+            None,
+            RULES,
+            Context(),
+            noted=noted or {},
+            authors=Authors(obj),
+            before=Authors({}),
+            may_change=True,
+        )
+        assert not verdict.failed
+        was, limits[LEGACY] = limits[GPU], written
+    assert was == expected
+
+
 class Author:
     """Applies manifests, one after the other; what is noted is kept as the webhook keeps it."""
 

@@ -208,8 +208,8 @@ def test_too_much(amounts: dict[str, int], nodes: tuple[Node, ...], expected: st
                 "nodeSelector": {"zone": "a"},
                 **required({"matchExpressions": [needs("zone", "NotIn", "a")]}),
             },
-            "asks for 8 nvidia.com/gpu; of 2 nodes with enough, nodeSelector allows 1 and the "
-            "required node affinity 1, but both together none. Change one.",
+            "asks for 8 nvidia.com/gpu; of 2 nodes with enough, nodeSelector allows some "
+            "and the required node affinity others, but both together none. Change one.",
             id="nodeSelector against node affinity",
         ),
     ],
@@ -365,3 +365,148 @@ def test_only_nodes_that_are_gone_had_such_gpus() -> None:
         "asks for 9 nvidia.com/gpu on one node; the largest node of the last hours (H100) had 8. "
         "Ask for 8 or split the work."
     )
+
+
+def hinted(name: str, labels: Raw | None = None, *taints: Taint) -> NodeClass:
+    """What Karpenter may add, of which it is known that it has 16 GPUs at most."""
+    return NodeClass(labels or {}, taints, {GPU: 16}, hint=f"NodePool {name} (Karpenter)")
+
+
+NODE_POOL = "karpenter.sh/nodepool"
+GROWN = NodeClass({NODE_POOL: "sure", "zone": "b"}, (ML,), {GPU: 16}, grows=True)
+DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
+
+
+@pytest.mark.parametrize(
+    ("amount", "spec", "classes", "expected"),
+    [
+        pytest.param(
+            4,
+            {"nodeSelector": {"zone": "c"}},
+            (
+                *group([Node("one", {"zone": "a"}, (), {GPU: 4})]),
+                *(hinted(n, {"zone": "a"}) for n in "xyz"),
+            ),
+            "asks for 4 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write a: 1 node "
+            "has enough GPUs.",
+            id="only the nodes that are there are counted",
+        ),
+        pytest.param(
+            16,
+            {"nodeSelector": {"zone": "c"}},
+            (*group(BIG), hinted("x", {"zone": "a"})),
+            "asks for 16 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write a: "
+            "NodePool x (Karpenter) may add a node with enough GPUs.",
+            id="only a pool may add one",
+        ),
+        pytest.param(
+            16,
+            {"nodeSelector": {"zone": "c"}},
+            (*group(BIG), GROWN),
+            "asks for 16 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write b: "
+            "NodePool sure (Karpenter) may add a node with enough GPUs.",
+            id="a pool of which it is certain what it adds",
+        ),
+        pytest.param(
+            16,
+            {"nodeSelector": {"zone": "c"}},
+            (*group(BIG), DECLARED),
+            "asks for 16 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write d: nodes "
+            "that may come have enough GPUs.",
+            id="a pool of the settings",
+        ),
+        pytest.param(
+            8,
+            {"nodeSelector": {"zone": "b"}},
+            (*group(BIG[:1]), NodeClass({"zone": "b"}, (), {GPU: 4}, hint="group g")),
+            "asks for 8 nvidia.com/gpu; nodeSelector zone=b allows what group g may add, with at "
+            "most 4 of nvidia.com/gpu. Write a: 1 node has enough GPUs.",
+            id="a pool has too few",
+        ),
+        pytest.param(
+            16,
+            {},
+            (*group(BIG), hinted("c", {}, ML)),
+            "asks for 16 nvidia.com/gpu; only NodePool c (Karpenter) may add a node with enough, "
+            f"tainted dedicated=ml:NoSchedule. {CURE}",
+            id="the taint of a pool",
+        ),
+        pytest.param(
+            16,
+            {"nodeSelector": {NODE_POOL: "sure"}},
+            (*group(BIG), GROWN, hinted("c", {"zone": "a"})),
+            "asks for 16 nvidia.com/gpu; only NodePool sure (Karpenter) may add a node with enough "
+            f"that it selects, tainted dedicated=ml:NoSchedule. {CURE}",
+            id="the taint of the pool that it selects",
+        ),
+        pytest.param(
+            16,
+            {},
+            (*group(BIG), DECLARED),
+            "asks for 16 nvidia.com/gpu; only nodes that may come have enough, tainted "
+            f"dedicated=ml:NoSchedule. {CURE}",
+            id="the taint of a pool of the settings",
+        ),
+        pytest.param(
+            8,
+            {},
+            (*group(tainted((WEB,))), hinted("c", {}, ML)),
+            f"asks for 8 nvidia.com/gpu; the only node with enough is tainted {WEB}. {CURE}",
+            id="the taint of the node that is there, and not that of a pool",
+        ),
+        pytest.param(
+            16,
+            {"nodeSelector": {"zone": "a", "rack": "1"}},
+            (hinted("c", {"zone": "a"}), hinted("d", {"rack": "1"})),
+            "asks for 16 nvidia.com/gpu; of what NodePool c (Karpenter) or NodePool d (Karpenter) "
+            "may add with enough, none has all 2 labels of nodeSelector. Change them.",
+            id="labels that no pool has together",
+        ),
+        pytest.param(
+            17,
+            {},
+            (*group(BIG), hinted("c")),
+            "asks for 17 nvidia.com/gpu on one node; the largest node that NodePool c (Karpenter) "
+            "may add has 16. Ask for 16 or split the work.",
+            id="more than a pool may add: it is larger than all nodes",
+        ),
+        pytest.param(
+            17,
+            {},
+            (*group(BIG), DECLARED),
+            "asks for 17 nvidia.com/gpu on one node; the largest node that may come has 16. Ask "
+            "for 16 or split the work.",
+            id="more than a pool of the settings has",
+        ),
+        pytest.param(
+            99,
+            {},
+            (*group(BIG), NodeClass({}, (), {GPU: 16}, gone=1)),
+            "asks for 99 nvidia.com/gpu on one node; the largest node that may come has 16. Ask "
+            "for 16 or split the work.",
+            id="more than all nodes, of which the largest is gone",
+        ),
+        pytest.param(
+            1,
+            {},
+            (*group(PLAIN), NodeClass({}, declared=2), NodeClass({}, gone=1)),
+            "asks for 1 nvidia.com/gpu, and no node here offers a GPU (1 node). Does the device "
+            "plugin run? `kubectl describe nodes` shows what nodes offer.",
+            id="no GPU anywhere: the nodes that are there are counted",
+        ),
+    ],
+)
+def test_nodes_are_nodes_and_pools_are_named(
+    amount: int, spec: Raw, classes: tuple[NodeClass, ...], expected: str
+) -> None:
+    index = NodeIndex.of(classes)
+    assert why_never(Pod({"spec": spec}), {GPU: amount}, index, Settings()) == expected
+
+
+def test_names_of_pools_as_long_as_they_may_be() -> None:
+    """The name of an object has up to 253 characters."""
+    pools = [hinted("p" * 253, {"zone": "a"}, ML), hinted("q" * 253, {"rack": "1"}, WEB)]
+    index = NodeIndex.of((*pools, hinted("r" * 253, {}, ML)))
+    for spec in ({}, {"nodeSelector": {"zone": "a", "rack": "1"}}, {"nodeSelector": {"zone": "z"}}):
+        assert len(why_never(Pod({"spec": spec}), {GPU: 16}, index, Settings())) <= LONGEST
+    assert len(why_never(Pod({"spec": {}}), {GPU: 17}, index, Settings())) <= LONGEST

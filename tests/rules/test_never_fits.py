@@ -77,7 +77,7 @@ TAINTED = (
 )
 NO_MODEL = (
     "asks for 9 nvidia.com/gpu, but no node matches nodeSelector nvidia.com/gpu.product=B200. "
-    "Write H100: 1 node has enough GPUs."
+    "Write H100: nodes that may come have enough GPUs."
 )
 TOLERATED = [{"key": "gpu", "operator": "Exists"}]
 
@@ -243,8 +243,8 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
             known(GONE),
             [
                 denied(
-                    "asks for 17 nvidia.com/gpu on one node; the largest of 4 GPU nodes (H100) has "
-                    "16. Ask for 16 or split the work."
+                    "asks for 17 nvidia.com/gpu on one node; the largest node that may come (H100) "
+                    "has 16. Ask for 16 or split the work."
                 )
             ],
             id="but not with more than they had",
@@ -273,7 +273,7 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
             [
                 denied(
                     "asks for 9 nvidia.com/gpu, but no node matches nodeSelector zone=y. Write z: "
-                    "1 node has enough GPUs."
+                    "NodePool spot (Karpenter) may add a node with enough GPUs."
                 )
             ],
             id="what is known of it counts: denied",

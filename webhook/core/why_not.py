@@ -28,6 +28,7 @@ LONGEST = 230  # characters: an API server cuts a warning at 256
 _LENGTHS = (48, 32, 20)  # of one name, tried until the message is no longer than that
 _SHORTEST = 12  # no message is longer with this one
 _NAMED = 2  # values, names or taints of one kind
+_NODE_POOL = "karpenter.sh/nodepool"  # the label of nodes that Karpenter made
 _VALUES = 256  # of a label or taint: one with more names no model, and no choice for a person
 
 
@@ -124,8 +125,34 @@ class _Reason:
 
     @property
     def _have_room(self) -> str:
-        count = self.index.count(self._room)
-        return f"{counted(count)} {'has' if count == 1 else 'have'} enough GPUs"
+        count = self.index.count(self._there(self._room))
+        if count:
+            return f"{counted(count)} {'has' if count == 1 else 'have'} enough GPUs"
+        pools = self._pools(self._room)
+        if pools:
+            return f"{pools} may add a node with enough GPUs"
+        return "nodes that may come have enough GPUs"
+
+    def _there(self, nodes: NodeSet) -> NodeSet:
+        """Those of them that are there now."""
+        return nodes & ~self.index.may_come
+
+    def _pools(self, nodes: NodeSet) -> str:
+        """What may add nodes such as these: what autoscalers have, by name."""
+        names = {words for words, hinted in self.index.hinted if hinted & nodes}
+        certain = nodes & self.index.grows & ~self.index.only_hinted
+        pools = self.index.label(_NODE_POOL)
+        named = (pool for pool in _few(pools) if pools.having(pool) & certain)
+        names.update(f"NodePool {pool} (Karpenter)" for pool in named)
+        return _listed([self._short(each) for each in sorted(names)], "or")
+
+    def _nodes(self, nodes: NodeSet) -> str:
+        """`2 nodes`, or what may add such nodes where none is there now."""
+        count = self.index.count(self._there(nodes))
+        if count or not nodes:
+            return counted(count)
+        pools = self._pools(nodes)
+        return f"what {pools} may add" if pools else "nodes that may come"
 
     @cached_property
     def _selected(self) -> NodeSet:
@@ -147,7 +174,8 @@ class _Reason:
             return ""
         if not self.index.totals:
             return (
-                f"{self._asks(name)}, and no node here offers a GPU ({counted(self.index.size)}). "
+                f"{self._asks(name)}, and no node here offers a GPU "
+                f"({counted(self.index.count(self._there(self.index.everything)))}). "
                 "Does the device plugin run? `kubectl describe nodes` shows what nodes offer."
             )
         offered = _listed([self._short(each) for each in sorted(self.index.totals)])
@@ -159,7 +187,8 @@ class _Reason:
     def _more_than_all_nodes(self) -> str:
         for name, amount in sorted(self.amounts.items()):
             there = self.index.totals[name]
-            if amount > max(there.total, there.largest) and there.nodes > 1:
+            largest = self._there(self.index.at_least(name, there.largest))
+            if largest and amount > there.total and there.nodes > 1:
                 return (
                     f"{self._asks(name)} on one node; the whole cluster has {there.total} on "
                     f"{there.nodes} nodes, the largest{self._model(name)} {there.largest}. "
@@ -171,17 +200,26 @@ class _Reason:
         for name, amount in sorted(self.amounts.items()):
             there = self.index.totals[name]
             if amount > there.largest:
-                if there.nodes:
-                    many = f"largest of {there.nodes} GPU nodes"
-                    have = f"{many if there.nodes > 1 else 'only GPU node'}{self._model(name)} has"
-                else:
-                    have = f"largest node of the last hours{self._model(name)} had"
                 return (
-                    f"{self._asks(name)} on one node; the {have} "
+                    f"{self._asks(name)} on one node; the {self._largest(name)} "
                     f"{there.largest}. Ask for {there.largest} or split the work."
                 )
         all_of_it = "both" if len(self.amounts) == _NAMED else "all of them"
         return f"{self._asks_for_all} on one node; none has {all_of_it}. Use a pod for each."
+
+    def _largest(self, name: str) -> str:
+        """`largest of 4 GPU nodes (Tesla-A100) has`."""
+        count, model = self.index.totals[name].nodes, self._model(name)
+        nodes = self.index.at_least(name, self.index.totals[name].largest)
+        if self._there(nodes):
+            which = f"largest of {count} GPU nodes" if count > 1 else "only GPU node"
+            return f"{which}{model} has"
+        pools = self._pools(nodes)
+        if pools:
+            return f"largest node that {pools} may add{model} has"
+        return f"largest node {'that may come' if count else 'of the last hours'}{model} " + (
+            "has" if count else "had"
+        )
 
     def _model(self, name: str) -> str:
         """The GPU model of the largest nodes, in brackets, if all of them are labelled with it."""
@@ -211,8 +249,8 @@ class _Reason:
             if not each.nodes:
                 what = f", but no node matches {words}"
             else:
-                nodes = counted(self.index.count(each.nodes))
-                what = f"; {words} allows {nodes}, {self._at_most(each.nodes)}"
+                most = self._at_most(self._there(each.nodes) or each.nodes)
+                what = f"; {words} allows {self._nodes(each.nodes)}, {most}"
             return f"{self._asks_for_all}{what}. {self._other_values(each)}"
         return ""
 
@@ -248,15 +286,24 @@ class _Reason:
         chosen = self._selected & self._attracted
         for nodes, which in ((self._room, ""), (chosen, " that it selects")):
             if nodes and not nodes & tolerated:
-                taints = _listed([self._short(taint) for taint in self._keeping_away(nodes)])
-                count = self.index.count(nodes)
-                them = "the only node" if count == 1 else f"the {count} nodes"
-                are = "is" if count == 1 else "are"
+                nearest = self._there(nodes) or nodes
+                taints = _listed([self._short(taint) for taint in self._keeping_away(nearest)])
                 return (
-                    f"{self._asks_for_all}; {them} with enough{which} {are} tainted {taints}. "
+                    f"{self._asks_for_all}; {self._with_enough(nodes, which)} tainted {taints}. "
                     "Add a toleration if the pod is meant to run there."
                 )
         return ""
+
+    def _with_enough(self, nodes: NodeSet, which: str) -> str:
+        """`the only node with enough is`; none of them may be there now."""
+        count = self.index.count(self._there(nodes))
+        if count:
+            them = "the only node" if count == 1 else f"the {count} nodes"
+            return f"{them} with enough{which} {'is' if count == 1 else 'are'}"
+        pools = self._pools(nodes)
+        if pools:
+            return f"only {pools} may add a node with enough{which},"
+        return f"only nodes that may come have enough{which},"
 
     def _keeping_away(self, nodes: NodeSet) -> list[str]:
         """The taints that keep the pod from all of these nodes at once, else all, worst first.
@@ -287,8 +334,8 @@ class _Reason:
             words = "the required node affinity allows none. Change it"
         else:
             words = (
-                f"nodeSelector allows {self.index.count(self._selected)} and the required node "
-                f"affinity {self.index.count(self._attracted)}, but both together none. Change one"
+                "nodeSelector allows some and the required node affinity others, but both "
+                "together none. Change one"
             )
-        have = f"of {counted(self.index.count(self._room))} with enough"
+        have = f"of {self._nodes(self._room)} with enough"
         return f"{self._asks_for_all}; {have}, {words}."
