@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from webhook.certs.development import Files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     Key = (
@@ -45,12 +45,13 @@ def chained(
     folder: Path,
     make: Callable[[], Key],
     usage: x509.ObjectIdentifier | None = ExtendedKeyUsageOID.SERVER_AUTH,
+    names: Sequence[str] = (HOST,),
 ) -> Files:
     """A new root, a CA below it, and a pair of the server whose file has that CA, too."""
     folder.mkdir(parents=True, exist_ok=True)
     root = _signed("root", make(), None)
     middle = _signed("intermediate", make(), root)
-    leaf = _signed("server", make(), middle, usage, is_ca=False)
+    leaf = _signed("server", make(), middle, usage, names, is_ca=False)
     files = Files(folder / "ca.crt", folder / "tls.crt", folder / "tls.key")
     files.ca.write_bytes(_pem(root))
     files.cert.write_bytes(_pem(leaf) + _pem(middle))
@@ -69,6 +70,7 @@ def _signed(
     key: Key,
     issuer: Signer | None,
     usage: x509.ObjectIdentifier | None = None,
+    names: Sequence[str] = (),
     *,
     is_ca: bool = True,
 ) -> Signer:
@@ -89,10 +91,10 @@ def _signed(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
         )
     )
-    if not is_ca:
+    if names:
         loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-        names = x509.SubjectAlternativeName([x509.DNSName(HOST), loopback])
-        builder = builder.add_extension(names, critical=False)
+        alternatives = x509.SubjectAlternativeName([*map(x509.DNSName, names), loopback])
+        builder = builder.add_extension(alternatives, critical=False)
     if usage is not None:
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
     is_edwards = isinstance(signer, ed448.Ed448PrivateKey | ed25519.Ed25519PrivateKey)

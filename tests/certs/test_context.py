@@ -15,15 +15,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed448
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from tests.certs.chained import KINDS, chained
 from tests.certs.dated import DAY, dated
 from webhook import files
-from webhook.certs import development
+from webhook.certs import development, faults
+from webhook.certs.clients import Clients
 from webhook.certs.context import ServingContext
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cryptography import x509
 
 
 class Reports(list[tuple[str, str]]):
@@ -397,3 +403,113 @@ def test_its_end_is_told_once_a_day_until_there_is_a_new_one(tmp_path: Path, tim
 
 def test_when_it_expires_is_known(timed: Timed) -> None:
     assert abs(timed.serving.validity.end - timed.clock() - 365 * DAY) < 60
+
+
+# -- what OpenSSL serves and no API server accepts
+
+
+OPENSSL_ONLY: dict[str, tuple[Callable[[Path], development.Files], str]] = {
+    "secp256k1": (
+        lambda folder: chained(folder, lambda: ec.generate_private_key(ec.SECP256K1())),
+        "no API server knows the type of its key",
+    ),
+    "secp224r1": (
+        lambda folder: chained(folder, lambda: ec.generate_private_key(ec.SECP224R1())),
+        "no API server knows the type of its key",
+    ),
+    "brainpool": (
+        lambda folder: chained(folder, lambda: ec.generate_private_key(ec.BrainpoolP256R1())),
+        "no API server knows the type of its key",
+    ),
+    "Ed448": (
+        lambda folder: chained(folder, ed448.Ed448PrivateKey.generate),
+        "no API server knows the type of its key",
+    ),
+    "for clients": (
+        lambda folder: chained(folder, KINDS["P-256"], ExtendedKeyUsageOID.CLIENT_AUTH),
+        "the certificate is not for servers",
+    ),
+    "no names": (
+        lambda folder: chained(folder, KINDS["P-256"], names=()),
+        "it has no subjectAltName",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "why"), OPENSSL_ONLY.values(), ids=OPENSSL_ONLY)
+def test_a_pair_that_no_api_server_accepts_is_not_taken(
+    make: Callable[[Path], development.Files], why: str, tmp_path: Path, live: Path
+) -> None:
+    reports = Reports()
+    it = serving(live, reports)
+    put(make(tmp_path / "second"), live)
+    for _ in range(3):
+        it.refresh()
+    assert handshake(it.context, live / "ca.crt")
+    ((level, message),) = reports
+    assert level == "error"
+    assert f"tls.crt: {why}" in message
+    assert "the last good certificate stays in service" in message
+    with pytest.raises(InputError, match=why):
+        serving(live, Reports())
+
+
+@pytest.mark.parametrize("usage", [None, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_api_servers_accept(
+    kind: str, usage: x509.ObjectIdentifier | None, tmp_path: Path
+) -> None:
+    assert faults.of_api_servers(chained(tmp_path, KINDS[kind], usage).cert.read_bytes()) == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("rsa-pss.crt", id="openssl req -x509 -newkey rsa-pss"),
+        pytest.param("explicit-curve.crt", id="openssl req -x509 -pkeyopt ec_param_enc:explicit"),
+    ],
+)
+def test_api_servers_do_not_know_these_either(name: str) -> None:
+    text = Path(__file__).with_name(name).read_bytes()
+    assert faults.of_api_servers(text).startswith("no API server knows the type of its key")
+
+
+# -- no file descriptor is left
+
+
+def _none_left(*_: object) -> int:
+    raise OSError(errno.EMFILE, "Too many open files")
+
+
+def test_a_pair_is_taken_once_there_is_a_file_descriptor(
+    tmp_path: Path, live: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports = Reports()
+    it = serving(live, reports)
+    new = pair(tmp_path / "second")
+    put(new, live)
+    with monkeypatch.context() as short:
+        short.setattr(os, "memfd_create", _none_left)
+        for _ in range(3):
+            it.refresh()
+    it.refresh()
+    assert handshake(it.context, new.ca)
+    assert [level for level, _ in reports] == ["error", "info"]
+
+
+@pytest.mark.parametrize("place", ["webhook.files.read", "os.memfd_create"])
+def test_client_cas_are_taken_once_there_is_a_file_descriptor(
+    place: str, tmp_path: Path, live: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports = Reports()
+    shutil.copy(live / "ca.crt", ca_file := tmp_path / "clients.crt")
+    it = ServingContext(live / CERT, live / KEY, reports, clients=Clients(ca_file))
+    shutil.copy(pair(tmp_path / "second").ca, ca_file)
+    with monkeypatch.context() as short:
+        short.setattr(place, _none_left)
+        for _ in range(3):
+            it.refresh()
+    it.refresh()
+    assert [level for level, _ in reports] == ["error", "info"]
+    assert it.notes() == []
+    assert handshake(it.context, live / "ca.crt")

@@ -94,6 +94,7 @@ class ServingContext:
         self._stamp = self._read_stamp()
         self._clients_stamp = self._read_clients_stamp()
         self._clients_fault = ""  # why the CA file that is there now is not used
+        self._clients_wait = False  # for that to pass
         self._fault = ""  # why the files that are there now are not served
         self._waits = False  # for its time to come, or for that of the one in service to be over
         self._told = 0.0  # when the end was last told
@@ -117,9 +118,10 @@ class ServingContext:
             self._stamp = stamp  # also if they are no good: each change is tried, and told, once
             self._take_over(is_new=is_new)
         clients_stamp = self._read_clients_stamp()
-        if clients_stamp != self._clients_stamp:
+        if clients_stamp != self._clients_stamp or self._clients_wait:
+            is_new = clients_stamp != self._clients_stamp
             self._clients_stamp = clients_stamp
-            self._take_over_clients()
+            self._take_over_clients(is_new=is_new)
         self._tell_end()
 
     def notes(self) -> list[str]:
@@ -155,16 +157,19 @@ class ServingContext:
             text = f"the last good certificate stays in service, {until}"
             self._report("error", f"{self._fault}. {text}")
 
-    def _take_over_clients(self) -> None:
+    def _take_over_clients(self, *, is_new: bool) -> None:
         """Take the CAs that are in the file now, and no others."""
+        before = self._clients_fault
         try:
             authorities = self._clients.read()
             self.context.current = self._whole(self._pair, authorities)
         except InputError as error:
-            self._clients_fault = str(error)
-            self._report("error", f"{error}; the CAs before stay in force")
+            self._clients_wait, self._clients_fault = _may_pass(error), str(error)
+            if is_new or self._clients_fault != before:
+                self._report("error", f"{error}; the CAs before stay in force")
         else:
-            self._authorities, self._clients_fault = authorities, ""
+            self._authorities = authorities
+            self._clients_wait, self._clients_fault = False, ""
             self._report("info", f"{self._clients.ca_file}: new client CAs in force")
 
     def _whole(self, pair: Pair, authorities: bytes) -> ssl.SSLContext:
@@ -282,6 +287,10 @@ def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
             "Give a PEM certificate chain and its own PEM key without a password"
         )
         raise InputError(fault) from error
+    except OSError as error:  # no file descriptor is left
+        raise InputError(f"{pair.cert_file}: {(error.strerror or str(error)).lower()}") from error
+    if fault := faults.of_api_servers(pair.cert):
+        raise InputError(f"{pair.cert_file}: {fault}")
 
 
 def _date(seconds: float) -> str:

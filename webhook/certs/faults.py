@@ -1,6 +1,7 @@
 """Why OpenSSL does not take a certificate and its key, in words. It says `PEM lib` for most of it.
 
-Asked only when OpenSSL has refused them: it has the last word.
+Asked only when OpenSSL has refused them: it has the last word. What it takes and no API server does
+is refused here, by `of_api_servers`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,21 @@ from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 if TYPE_CHECKING:
     from pathlib import Path
 _BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----")
 _DER = b"\x30"  # a SEQUENCE, as which certificates and keys begin
+_CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
+_MOST_BITS = 8192  # of an RSA key
+_FOR_SERVERS = {ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}
 _DAMAGED = "is damaged or cut short; write it anew from where it came"
 
 
@@ -32,6 +42,46 @@ def of_pair(cert_file: Path, cert: bytes, key_file: Path, key: bytes) -> str:
         if fault := _of_both(cert, key):
             return f"{cert_file} and {key_file}: {fault}"
     return ""
+
+
+def of_api_servers(cert: bytes) -> str:
+    """Why each API server refuses a certificate that OpenSSL serves, and what to do; or nothing.
+
+    They speak Go's crypto/tls: it knows fewer types of keys, and since Go 1.15 (Kubernetes 1.19) no
+    names but those of subjectAltName.
+    """
+    try:
+        leaf = x509.load_pem_x509_certificate(cert)
+        extensions = leaf.extensions
+    except Exception:  # noqa: BLE001  # odd as it is: Go may read it
+        return ""
+    if not _is_known_to_go(leaf):
+        kinds = "RSA up to 8192 bits, ECDSA with P-256, P-384 or P-521, or Ed25519"
+        return f"no API server knows the type of its key; use {kinds}"
+    held = {each.oid: each.value for each in extensions}
+    usages = held.get(x509.ExtendedKeyUsage.oid)
+    if isinstance(usages, x509.ExtendedKeyUsage) and _FOR_SERVERS.isdisjoint(usages):
+        return "the certificate is not for servers; its extendedKeyUsage must have serverAuth"
+    if x509.SubjectAlternativeName.oid not in held:
+        return "it has no subjectAltName, where API servers read its names; put the DNS name there"
+    return ""
+
+
+def _is_known_to_go(leaf: x509.Certificate) -> bool:
+    try:
+        key = leaf.public_key()
+        usual = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    if usual not in leaf.tbs_certificate_bytes:  # RSA-PSS, or a curve by its parameters
+        return False
+    match key:
+        case rsa.RSAPublicKey():
+            return key.key_size <= _MOST_BITS
+        case ec.EllipticCurvePublicKey():
+            return isinstance(key.curve, _CURVES)
+        case _:
+            return isinstance(key, ed25519.Ed25519PublicKey)
 
 
 def of_certificates(text: bytes) -> str:
