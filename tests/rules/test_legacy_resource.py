@@ -560,6 +560,14 @@ def test_in_the_second_round_nobody_gets_less_than_in_the_first(
     assert amounts_of(obj) == expected
 
 
+@pytest.mark.parametrize("written", ["1", "3"])
+def test_the_author_is_told_the_same_in_both_rounds(written: str) -> None:
+    """The API server shows each text once; who wrote the name again is not the author."""
+    (first,) = found(rule, sent(asking({LEGACY: "3"}), LEGACY))
+    (second,) = found(rule, noted(sent(asking({LEGACY: written, GPU: "3"}), LEGACY)))
+    assert second.message == first.message
+
+
 def test_what_we_wrote_in_the_first_round_is_not_said_to_be_of_a_limit_range() -> None:
     """It sets the legacy name alone, and does so again."""
     amounts = {LEGACY: "1", GPU: "2"}

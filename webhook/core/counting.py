@@ -43,6 +43,7 @@ class Asked:
     legacy: tuple[str, ...]  # the names of 1.3-1.10 in it
     counts: Amount | None  # above 0; None if nothing is
     defaults: frozenset[Place]  # set by LimitRanger
+    is_second_round: bool = False  # of the request: today's name has what we wrote in the first
 
 
 def counted(pod: Pod, settings: Settings) -> Iterator[tuple[Container, Amount]]:
@@ -85,7 +86,8 @@ def _asked_by(container: Container, settings: Settings, origins: Origins) -> Ask
     new = [_amount(container, name, defaults) for name in today]
     amounts = [each for each in (*old, *new) if each.value.numerator > 0]
     authored = [each for each in amounts if each.authored] or amounts
-    return Asked(legacy, _winner(authored, legacy, settings.gpu_resource), defaults)
+    winner = _winner(authored, legacy, settings.gpu_resource)
+    return Asked(legacy, winner, defaults, origins.is_second_round)
 
 
 def is_amount(container: Container, name: str) -> bool:

@@ -77,7 +77,7 @@ def _of_container(container: Container, asked: Asked, today: str, by: str) -> It
             if by == _LIMIT_RANGE and _is_default(name, asked):
                 yield from _added(container, name, counts, today)
             else:
-                yield _beside(container, name, counts, today)
+                yield _beside(container, name, counts, today, asked)
 
 
 def _of_whole_pod(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -205,7 +205,7 @@ def _refusal(container: Container, counts: Amount, asked: Asked, today: str) -> 
 _IF_MIN = "which the API server refuses if the LimitRange has a min or a maxLimitRequestRatio of it"
 
 
-def _beside(container: Container, name: str, counts: Amount, today: str) -> Finding:
+def _beside(container: Container, name: str, counts: Amount, today: str, asked: Asked) -> Finding:
     """A legacy name that does not count, since another does."""
     where = _sections(container, name)
     at = container.section_at(where[0]) / name
@@ -221,6 +221,12 @@ def _beside(container: Container, name: str, counts: Amount, today: str) -> Find
         f"container {container.name} asks for {_amounts(container, name)} {name} beside "
         f"{counting}, which counts alone: delete the former"
     )
+    if asked.is_second_round and counts.name == today:
+        # Another webhook wrote it again: to the author it is said as before, and shown once.
+        message = (
+            f"container {container.name} asks for {name}, which no node offers; write {today}: "
+            f"{counts.raw}"
+        )
     return Finding(CODE, at, message, tuple(edits))
 
 
