@@ -268,6 +268,51 @@ def test_another_selector_takes_the_place_of_a_model_that_became_affinity(
     assert of(tenant.apply(what), "spec", "affinity") == of(first, "spec", "affinity")
 
 
+SCHEDULER = "scheduler.alpha.kubernetes.io/name"
+OF_SETTINGS = {
+    "workloads": {"repair": True},
+    "schedulers": ["volcano"],
+    "placement": {"enabled": True},
+    "drivers": {
+        "profile": "host-path",
+        "hostPath": {
+            "mounts": [{"path": "/opt/driver", "mountPath": "/nvidia", "type": "Directory"}],
+            "libraryPath": "/nvidia",
+        },
+    },
+}
+
+
+@sides
+def test_what_the_settings_ask_for_follows_the_manifest(tenant: Tenant, tmp_path: Path) -> None:
+    """The API server writes defaults: a schedulerName, say, where the author wrote none."""
+    what = made_by("Deployment", pod(alpha(), annotations={SCHEDULER: "volcano"}), 0)
+    no_gpu = changed(what, *LIMITS, to={"memory": "1Gi"})
+    no_gpu = changed(no_gpu, "metadata", "annotations", SCHEDULER, to=None)
+    with another_server(tenant, tmp_path, ROOT / "examples" / "inventory.yaml", OF_SETTINGS):
+        first = tenant.apply(what)
+        second = tenant.apply(what)
+        assert of(first, "spec", "schedulerName") == "volcano"
+        assert of(first, "spec", "nodeSelector") == {"nvidia.com/gpu.present": "true"}
+        assert len(of(first, "spec", "volumes")) == 1
+        assert first["metadata"]["generation"] == second["metadata"]["generation"]
+        assert first["metadata"]["annotations"][RECORD] == second["metadata"]["annotations"][RECORD]
+
+        without = tenant.apply(no_gpu)
+        assert of(without, "spec", "schedulerName") == "default-scheduler"
+        assert of(without, "spec", "nodeSelector") is None
+        assert of(without, "spec", "volumes") is None
+        assert not {"env", "volumeMounts"} & of(without, "spec", "containers", 0).keys()
+        assert tenant.has_nothing_to_apply(no_gpu)
+        tenant.apply(changed(what, *LIMITS, to={NVIDIA: 1}))
+        assert of(tenant.apply(no_gpu), "spec", "volumes") is None
+
+        tenant.apply(what)
+    restarted = tenant.run("rollout", "restart", f"deployment/{what['metadata']['name']}")
+    assert restarted.returncode == 0, restarted.stderr
+    assert of(tenant.live(what), "spec", "volumes") is None  # the settings name no path any more
+
+
 @sides
 def test_words_that_the_author_takes_away_are_gone(tenant: Tenant) -> None:
     """The tool finds nothing to take away in what is stored, and still it is another manifest."""
@@ -428,8 +473,14 @@ def other_inventory(tenant: Tenant, folder: Path, *, joining: bool) -> Iterator[
     items["items"] = [each for each in items["items"] if joining or each is not k80] + [other]
     inventory = folder / "inventory.yaml"
     inventory.write_text(yaml.safe_dump(items))
+    with another_server(tenant, folder, inventory, {"workloads": {"repair": True}}):
+        yield
+
+
+@contextmanager
+def another_server(tenant: Tenant, folder: Path, inventory: Path, given: Json) -> Iterator[None]:
     settings = folder / "settings.yaml"
-    settings.write_text(yaml.safe_dump({"workloads": {"repair": True}}))
+    settings.write_text(yaml.safe_dump(given))
     arguments = [f"--config={settings}", f"--inventory={inventory}"]
     with (
         WebhookServer(folder, tenant.cluster.authority, arguments) as server,

@@ -17,7 +17,7 @@ from webhook.core.modes import Mode, Modes
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pointer import Path
 from webhook.core.rule import Context
-from webhook.core.settings import Drivers, Models, Settings, Taint
+from webhook.core.settings import DriverMount, Drivers, Models, Placement, Settings, Taint
 from webhook.rules import RULES
 
 Raw = dict[str, Any]
@@ -521,18 +521,25 @@ def test_while_a_workload_is_made_another_webhook_takes_nothing_away(
     for _ in range(2):
         verdict, noted = again.template(
             Draft(obj),
-            AT,
-            None,
+            again.Update(AT, None, noted or {}, Authors(obj), Authors({}), may_change=True),
             RULES,
             Context(),
-            noted=noted or {},
-            authors=Authors(obj),
-            before=Authors({}),
-            may_change=True,
         )
         assert not verdict.failed
         was, limits[LEGACY] = limits[GPU], written
     assert was == expected
+
+
+def with_api_defaults(spec: Raw) -> None:
+    """Write what the API server writes into a template, as far as a repair touches it."""
+    for member, value in (("schedulerName", "default-scheduler"), ("securityContext", {})):
+        if spec.get(member) is None:
+            spec[member] = value
+    for each in spec["containers"]:
+        each.setdefault("resources", {})
+    for each in spec.get("volumes") or ():
+        if "hostPath" in each:
+            each["hostPath"].setdefault("type", "")
 
 
 class Author:
@@ -553,21 +560,21 @@ class Author:
         return self.sends(self.tool(live, self.manifest), manager)
 
     def sends(self, update: Raw, manager: str = "") -> Raw:
+        with_api_defaults(update["spec"]["template"]["spec"])
         before = copy.deepcopy(update)
-        self.before, self.manager = (copy.deepcopy(self.live), self.noted), manager
-        verdict, made = again.template(
-            Draft(update),
+        self.before, self.manager = copy.deepcopy(self.live), manager
+        sent = again.Update(
             AT,
             copy.deepcopy(self.live),
-            RULES,
-            self.cx,
-            noted=self.noted,
-            authors=Authors(update, manager),
-            before=Authors(self.live or {}),
-            may_change=self.may_change,
+            self.noted,
+            Authors(update, manager),
+            Authors(self.live or {}),
+            self.may_change,
         )
+        verdict, made = again.template(Draft(update), sent, RULES, self.cx)
         assert verdict.failed == ()
         assert bool(verdict.patch) is (before != update)
+        with_api_defaults(update["spec"]["template"]["spec"])
         if made is not None:
             text = record.written({str(AT): made}, {})
             self.noted = record.read({"annotations": {record.ANNOTATION: text}}).get(str(AT), {})
@@ -581,7 +588,7 @@ class Author:
 
     def is_asked_again(self) -> Raw:
         """Send what the last update became, as after another webhook: what is stored is older."""
-        made, self.live, self.noted = self.live, *self.before
+        made, self.live = self.live, self.before
         assert made is not None
         return self.sends(made, self.manager)
 
@@ -1029,19 +1036,35 @@ def limits_of(template: Raw) -> Raw:
     return limits
 
 
-def test_an_amount_that_we_raised_is_lowered_to_what_another_manager_applied() -> None:
-    def beside(update: Raw) -> Raw:
-        entry = {"manager": "other", "operation": "Apply"}
-        other = pod(container({GPU: "2"}))["spec"]
-        entries = update["metadata"]["managedFields"]
-        entries.append(
-            {**entry, "fieldsV1": {"f:spec": {"f:template": {"f:spec": _fields(other)}}}}
-        )
-        return update
+def beside_another(update: Raw, limits: Raw) -> Raw:
+    """Give an update of what another manager applies these limits to."""
+    other = {"f:template": {"f:spec": _fields(pod(container(limits))["spec"])}}
+    entry = {"manager": "other", "operation": "Apply", "fieldsV1": {"f:spec": other}}
+    mine = [each for each in update["metadata"]["managedFields"] if each["manager"] != "other"]
+    update["metadata"]["managedFields"] = [*mine, entry]
+    return update
 
+
+def test_a_legacy_amount_is_back_as_soon_as_another_manager_releases_the_one_of_today() -> None:
+    author = Author(server_side)
+    manifest = deployment(pod(container({LEGACY: "1", "memory": "1Gi"})))
+    author.sends(server_side(manifest, manifest))
+    assert author.live is not None
+    scaled = beside_another(copy.deepcopy(author.live), {GPU: "2"})
+    scaled["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][GPU] = "2"
+    author.sends(scaled)
+    author.sends(beside_another(server_side(author.live, manifest), {GPU: "2"}))
+    released = beside_another(copy.deepcopy(author.live), {"memory": "2Gi"})
+    del released["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][GPU]
+    assert limits_of(author.sends(released)) == {GPU: "1", "memory": "1Gi"}
+    kept = beside_another(server_side(author.live, manifest), {"memory": "2Gi"})
+    assert limits_of(author.sends(kept)) == {GPU: "1", "memory": "1Gi"}
+
+
+def test_an_amount_that_we_raised_is_lowered_to_what_another_manager_applied() -> None:
     def sent(amount: str) -> Raw:
         manifest = deployment(pod(container({LEGACY: amount})))
-        return beside(server_side(author.live or manifest, manifest))
+        return beside_another(server_side(author.live or manifest, manifest), {GPU: "2"})
 
     author = Author(server_side)
     author.applies(pod(container({LEGACY: "2"})))
@@ -1120,3 +1143,167 @@ def test_so_is_an_annotation_alone() -> None:
     assert made["spec"]["affinity"] == terms(("zone", "In", ["b"]))
     assert made["spec"]["hostname"] == "b"
     assert not made["metadata"].get("annotations")
+
+
+# What the settings ask for, and no word
+
+
+def with_mounts(path: str = "/opt/driver") -> Drivers:
+    return Drivers("host-path", (DriverMount(path, "/nvidia"),), library_path="/nvidia/lib")
+
+
+def set_to(cx: Context = K80, **settings: Any) -> Context:
+    return replace(cx, settings=Settings(schedulers=("volcano", "kai"), **settings))
+
+
+CLASSES = replace(K80, inventory=replace(K80.inventory or Inventory(), runtime_classes={"gpu": {}}))
+WITH_MOUNTS = set_to(drivers=with_mounts())
+WITH_LABEL = set_to(placement=Placement(enabled=True))
+WITH_CLASS = set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="gpu"))
+WITH_BOTH = set_to(drivers=with_mounts(), placement=Placement(enabled=True))
+SCHEDULER = "scheduler.alpha.kubernetes.io/name"
+NO_GPU: Raw = {"memory": "1Gi"}
+TODAY = {GPU: "1"}
+ZONE = terms(("zone", "In", ["a"]))
+HAS_LD = container(env=[{"name": "LD_LIBRARY_PATH", "value": "/opt"}])
+
+
+def scheduled(name: str) -> Raw:
+    return pod(annotations={SCHEDULER: name})
+
+
+def two(first: Raw, second: Raw) -> Raw:
+    return pod(container(first), container(second, name="side"))
+
+
+@by_any_tool
+@pytest.mark.parametrize(
+    ("cx", "first", "second"),
+    [
+        pytest.param(
+            WITH_BOTH, pod(container({GPU: "1"})), pod(container(NO_GPU)), id="no GPU any more"
+        ),
+        pytest.param(WITH_BOTH, two(TODAY, TODAY), two(TODAY, NO_GPU), id="a container less"),
+        pytest.param(WITH_BOTH, two({LEGACY: "1"}, NO_GPU), two({LEGACY: "1"}, TODAY), id="more"),
+        pytest.param(WITH_BOTH, two(TODAY, NO_GPU), two(NO_GPU, TODAY), id="it moves"),
+        pytest.param(WITH_BOTH, pod(), pod(HAS_LD), id="a search path of the author's"),
+        pytest.param(WITH_BOTH, pod(HAS_LD), pod(), id="and without it"),
+        pytest.param(WITH_LABEL, pod(), pod(affinity=ZONE), id="affinity of the author's own"),
+        pytest.param(WITH_LABEL, pod(affinity=ZONE), pod(), id="and without it again"),
+        pytest.param(WITH_LABEL, pod(), pod(nodeSelector={"zone": "a"}), id="a selector"),
+        pytest.param(WITH_LABEL, pod(), pod(nodeSelector={MODEL: "Tesla K80"}), id="legacy model"),
+        pytest.param(WITH_LABEL, pod(nodeSelector={"zone": "a"}), pod(), id="and none again"),
+        pytest.param(
+            WITH_CLASS, pod(container({GPU: "1"})), pod(container(NO_GPU)), id="no class any more"
+        ),
+        pytest.param(WITH_CLASS, pod(), pod(runtimeClassName="own"), id="a class of the author's"),
+        pytest.param(set_to(), scheduled("volcano"), scheduled("kai"), id="another scheduler"),
+    ],
+)  # fmt: skip
+def test_what_the_settings_ask_for_follows_the_author(
+    cx: Context, first: Raw, second: Raw, tool: Any
+) -> None:
+    follows(cx, first, second, tool)
+
+
+@tools
+@pytest.mark.parametrize(
+    ("cx", "first", "second"),
+    [
+        pytest.param(set_to(), scheduled("volcano"), pod(), id="no scheduler any more"),
+        pytest.param(
+            set_to(),
+            scheduled("volcano"),
+            pod(schedulerName="default-scheduler"),
+            id="the default scheduler",
+        ),
+        pytest.param(
+            set_to(), scheduled("volcano"), pod(schedulerName="volcano"), id="in words of today"
+        ),
+    ],
+)  # fmt: skip
+def test_a_scheduler_that_the_annotation_names_goes_with_it(
+    cx: Context, first: Raw, second: Raw, tool: Any
+) -> None:
+    """Helm keeps to itself what it applied last, without server-side apply."""
+    follows(cx, first, second, tool)
+
+
+def follows(cx: Context, first: Raw, second: Raw, tool: Any) -> None:
+    """Check that the second manifest comes to what it comes to alone, however often it is sent."""
+    author, alone = Author(tool, cx), Author(tool, cx)
+    made = author.applies(first)
+    assert author.applies(first) == made
+    changed, wanted = author.applies(second), alone.applies(second)
+    assert settled(changed) == settled(wanted)
+    noted = author.noted
+    assert author.is_asked_again() == changed
+    assert author.noted == noted
+    assert author.applies(second) == changed
+
+
+def settled(template: Raw) -> Raw:
+    """Give the spec; tolerations stay where a GPU goes, as docs/gitops.md says."""
+    return {key: value for key, value in template["spec"].items() if key != "tolerations"}
+
+
+@by_any_tool
+@pytest.mark.parametrize("limits", [{LEGACY: "1"}, {GPU: "1"}], ids=["legacy", "of today"])
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        pytest.param(WITH_BOTH, set_to(), id="the toolkit"),
+        pytest.param(WITH_BOTH, set_to(drivers=with_mounts("/opt/other")), id="another path"),
+        pytest.param(WITH_LABEL, set_to(placement=Placement(True, "a", "b")), id="another label"),
+        pytest.param(WITH_CLASS, set_to(CLASSES), id="no runtime class"),
+        pytest.param(WITH_CLASS, WITH_BOTH, id="host paths in the place of a runtime class"),
+    ],
+)
+@pytest.mark.parametrize("restarted", [True, False], ids=["restarted", "applied"])
+def test_what_other_settings_asked_for_comes_out_again(
+    then: Context, now: Context, limits: Raw, tool: Any, *, restarted: bool
+) -> None:
+    manifest = pod(container(limits))
+    author, alone = Author(tool, then), Author(tool, now)
+    author.applies(manifest)
+    author.cx = now
+    made = author.patches({}) if restarted else author.applies(manifest)
+    assert settled(made) == settled(alone.applies(manifest))
+    assert author.applies(manifest)["spec"] == made["spec"]
+
+
+@by_any_tool
+@pytest.mark.parametrize("limits", [{LEGACY: "1"}, {GPU: "1"}], ids=["legacy", "of today"])
+@pytest.mark.parametrize("cx", [WITH_BOTH, WITH_CLASS], ids=["mounts and label", "runtime class"])
+def test_what_the_settings_ask_for_stays_where_only_the_inventory_changes(
+    cx: Context, limits: Raw, tool: Any
+) -> None:
+    author = Author(tool, cx)
+    made = author.applies(pod(container(limits)))
+    author.cx = replace(cx, inventory=None)
+    assert author.applies(pod(container(limits))) == made
+    assert author.patches({})["spec"] == made["spec"]
+
+
+@tools
+def test_a_job_keeps_what_other_settings_asked_for(tool: Any) -> None:
+    author = Author(tool, WITH_BOTH, may_change=False)
+    made = author.applies(pod())
+    author.cx = set_to()
+    assert author.applies(pod()) == made
+    assert author.patches({})["spec"] == made["spec"]
+
+
+@by_any_tool
+@pytest.mark.parametrize("limits", [{GPU: "1"}, {LEGACY: "1"}], ids=["of today", "legacy"])
+def test_what_somebody_else_wrote_beside_the_settings_stays(limits: Raw, tool: Any) -> None:
+    """Another mount of our volume, say: then the volume must stay, too."""
+    author = Author(tool, WITH_BOTH)
+    author.applies(pod(container(limits)))
+    mount = {"name": "gpu-webhook-driver-0", "mountPath": "/mine"}
+    spec = author.patches({"containers": [{"name": "c", "volumeMounts": [mount]}]})["spec"]
+    assert mount in spec["containers"][0]["volumeMounts"]
+    author.cx = set_to()
+    spec = author.patches({})["spec"]
+    assert spec["containers"][0]["volumeMounts"] == [mount]
+    assert [each["name"] for each in spec["volumes"]] == [mount["name"]]

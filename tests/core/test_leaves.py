@@ -55,7 +55,6 @@ def test_a_leaf_is_called_by_the_names_of_what_it_is_in() -> None:
         (*in_container, "securityContext", "seccompProfile", "type"): "x",
         ("spec", "volumes", "v"): {"name": "v", "emptyDir": {}},
         ("spec", "nodeSelector", "a"): "b",
-        ("spec", "affinity", "nodeAffinity"): {},
         ("spec", "tolerations"): [{"key": "t"}],
         ("spec", "hostname"): "h",
     }

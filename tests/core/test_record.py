@@ -43,6 +43,27 @@ def test_metadata_without_one_have_no_record(metadata: Any) -> None:
     assert record.read(metadata) == {}
 
 
+@pytest.mark.parametrize(
+    ("sent", "by", "expected"),
+    [
+        pytest.param("new", None, "new", id="of an earlier round of the request"),
+        pytest.param("new", "kubectl", "stored", id="somebody sent another one"),
+        pytest.param(None, None, "stored", id="none was sent"),
+    ],
+)
+def test_the_latest_record_is_read(sent: str | None, by: str | None, expected: str) -> None:
+    def noted(value: str | None) -> dict[str, Any]:
+        text = record.written({"/a": {LEGACY: (value, None)}}, {}) if value else ""
+        return {"metadata": {"annotations": {record.ANNOTATION: text}}}
+
+    obj = noted(sent)
+    if by:
+        fields: Any = {"f:metadata": {"f:annotations": {f"f:{record.ANNOTATION}": {}}}}
+        obj["metadata"]["managedFields"] = [{"manager": by, "fieldsV1": fields}]
+    assert record.latest(obj, noted("stored")) == {"/a": {LEGACY: (expected, None)}}
+    assert record.latest(noted("new"), None) == {"/a": {LEGACY: ("new", None)}}
+
+
 def test_of_a_record_only_pairs_are_read() -> None:
     pairs = {"/spec/x": [1, 2], "/spec/y": [1], "/spec/z": 7, "w": [3, 4], "/w": [5, 6]}
     text = json.dumps({"/a": pairs, "/b": 7})
@@ -66,6 +87,11 @@ def test_of_a_record_only_pairs_are_read() -> None:
 )
 def test_no_record_is_kept(noted: Any, others: dict[str, str]) -> None:
     assert record.written(noted, others) == ""
+
+
+def test_what_the_settings_asked_for_is_noted_though_no_word_stands_for_it() -> None:
+    noted: record.Record = {"/a": {("spec", "volumes", "v"): (None, {"name": "v"})}}
+    assert record.read({"annotations": {record.ANNOTATION: record.written(noted, {})}}) == noted
 
 
 def test_a_record_that_takes_the_place_of_another_needs_no_more_room() -> None:

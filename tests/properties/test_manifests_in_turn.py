@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import assume, given
@@ -18,6 +19,7 @@ from tests.core.test_again import (
     LEGACY,
     MODEL,
     PRODUCT,
+    SCHEDULER,
     TOLERATIONS,
     Author,
     client_side,
@@ -28,11 +30,17 @@ from tests.core.test_again import (
     nodes,
     pod,
     server_side,
+    set_to,
     terms,
+    with_mounts,
     without,
 )
 from webhook.core.leaves import Leaves
-from webhook.core.settings import Taint
+from webhook.core.nodes import Inventory
+from webhook.core.settings import Drivers, Placement, Taint
+
+if TYPE_CHECKING:
+    from webhook.core.rule import Context
 
 Raw = dict[str, Any]
 
@@ -93,7 +101,7 @@ FIELDS: list[Raw] = [
 
 
 @st.composite
-def manifests(draw: st.DrawFn) -> Raw:
+def manifest_of(draw: st.DrawFn) -> Raw:
     limits, fields = draw(st.sampled_from(LIMITS)), draw(st.sampled_from(FIELDS))
     (placed, place), (annotated, tolerated), (volumes, mounts) = (
         draw(st.sampled_from(each)) for each in (PLACES, TOLERATED, DRIVERS)
@@ -107,14 +115,19 @@ def manifests(draw: st.DrawFn) -> Raw:
 
 
 def applied_in_turn(
-    tool: Any, turn: list[Raw], away: frozenset[int] = frozenset()
+    tool: Any,
+    turn: list[Raw],
+    away: frozenset[int] = frozenset(),
+    settings: tuple[Context, ...] = (CLUSTER,),
 ) -> tuple[Raw, Raw]:
     """Give the template after the last manifest, and after it was applied once more.
 
-    While these manifests were applied the webhook was away.
+    While these manifests were applied the webhook was away. The last settings are those of the
+    manifests that are left.
     """
     author, before, made = Author(tool, CLUSTER), None, {}
     for position, each in enumerate([*turn, turn[-1]]):
+        author.cx = settings[min(position, len(settings) - 1)]
         manifest = deployment(each)
         live = copy.deepcopy(manifest if author.live is None else author.live)
         if before is not None:
@@ -136,11 +149,61 @@ def settled(template: Raw) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("tool", [client_side, server_side])
-@given(turn=st.lists(manifests(), min_size=2, max_size=4))
+@given(turn=st.lists(manifest_of(), min_size=2, max_size=4))
 def test_the_last_manifest_comes_to_what_it_comes_to_alone(turn: list[Raw], tool: Any) -> None:
     last, again = applied_in_turn(tool, turn)
     alone, _ = applied_in_turn(tool, turn[-1:])
     assert settled(last) == settled(alone)
+    assert last == again
+
+
+# Settings that ask for something of their own, and shapes whose GPUs come and go.
+CLASSES = replace(
+    CLUSTER, inventory=replace(CLUSTER.inventory or Inventory(), runtime_classes={"gpu": {}})
+)
+SETTINGS = {
+    "toolkit": set_to(CLASSES),
+    "mounts": set_to(CLASSES, drivers=with_mounts()),
+    "other mounts": set_to(CLASSES, drivers=with_mounts("/opt/other")),
+    "label": set_to(CLASSES, placement=Placement(enabled=True)),
+    "both": set_to(CLASSES, drivers=with_mounts(), placement=Placement(True, "pool", "gpus")),
+    "class": set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="gpu")),
+}
+SCHEDULED: list[tuple[Raw, Raw]] = [
+    ({}, {}), ({SCHEDULER: "volcano"}, {}), ({SCHEDULER: "kai"}, {}), ({}, {"schedulerName": "kai"})
+]  # fmt: skip
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> Raw:
+    limits = st.sampled_from([*LIMITS, {"memory": "1Gi"}])
+    (placed, place), (annotated, scheduled), (volumes, mounts) = (
+        draw(st.sampled_from(each)) for each in (PLACES, SCHEDULED, DRIVERS)
+    )
+    containers = [container(draw(limits), **mounts), container(draw(limits), name="side")]
+    annotations = {**placed, **annotated}
+    asked = {**place, **scheduled, **volumes}
+    made = pod(*containers[: draw(st.integers(1, 2))], annotations=annotations, **asked)
+    return copy.deepcopy(made)
+
+
+@pytest.mark.parametrize("tool", [client_side, server_side])
+@given(
+    turn=st.lists(st.tuples(shapes(), st.sampled_from(sorted(SETTINGS))), min_size=2, max_size=4),
+)
+def test_so_it_does_whatever_the_settings_ask_for(turn: list[tuple[Raw, str]], tool: Any) -> None:
+    """But for tolerations, which stay where a GPU goes.
+
+    Whether a runtime class is known the inventory says, so it alone brings none in.
+    """
+    assume(turn[-1][1] != "class" or all(each == "class" for _, each in turn))
+    manifests = [each for each, _ in turn]
+    settings = tuple(SETTINGS[each] for _, each in turn)
+    last, again = applied_in_turn(tool, manifests, settings=settings)
+    alone, _ = applied_in_turn(tool, manifests[-1:], settings=settings[-1:])
+    spec, _, annotations = settled(last)
+    wanted, _, notes = settled(alone)
+    assert (spec, annotations) == (wanted, notes)
     assert last == again
 
 
@@ -155,7 +218,7 @@ def words(manifest: Raw) -> set[str]:
 
 
 @pytest.mark.parametrize("tool", [client_side, server_side])
-@given(turn=st.lists(manifests(), min_size=3, max_size=4), data=st.data())
+@given(turn=st.lists(manifest_of(), min_size=3, max_size=4), data=st.data())
 def test_so_it_does_where_we_were_away_meanwhile(
     turn: list[Raw], data: st.DataObject, tool: Any
 ) -> None:

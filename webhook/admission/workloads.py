@@ -103,8 +103,8 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool
     noted there. Where no template is repaired nobody but a tenant wrote that.
     """
     inside = around(cx, workload.obj)
-    metadata = as_map((workload.old or workload.obj).get("metadata"))
-    before = record.read(metadata) if kept or cx.settings.workloads.repair else {}
+    is_kept = kept or cx.settings.workloads.repair
+    before = record.latest(workload.obj, workload.old) if is_kept else {}
     stored = frozenset(templates_of(workload.old, cx.settings) if workload.old else ())
     authors = Authors(workload.obj, workload.manager)
     authors_before = Authors(workload.old or {})
@@ -120,17 +120,15 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool
         if not kept and not before:
             verdict, changed = run(rules, workload.obj, inside, at, patched=False), None
         else:
-            verdict, changed = again.template(
-                Draft(workload.obj),
+            update = again.Update(
                 at,
                 workload.old if at in stored else None,
-                rules,
-                inside,
-                noted=before.get(str(at), {}),
-                authors=authors,
-                before=authors_before,
-                may_change=may_change,
+                before.get(str(at), {}),
+                authors,
+                authors_before,
+                may_change,
             )
+            verdict, changed = again.template(Draft(workload.obj), update, rules, inside)
         found += verdict.findings
         failed += verdict.failed
         patch += verdict.patch

@@ -8,7 +8,7 @@ anew. If they come to what is stored, then what is stored is the answer.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import quantity
@@ -18,10 +18,10 @@ from webhook.core.draft import Draft, copied
 from webhook.core.engine import run
 from webhook.core.errors import EditError
 from webhook.core.findings import Verdict
-from webhook.core.leaves import Leaves, changes
+from webhook.core.leaves import Leaves, changes, is_of_settings
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
 from webhook.core.limit_ranger import Origins
-from webhook.core.pod import KINDS, Pod, as_items
+from webhook.core.pod import KINDS, Pod, as_items, as_map
 from webhook.core.pointer import ROOT
 from webhook.core.stored import PLACEMENT, agrees, as_it_was, is_still_right, model_labels
 
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 _LEGACY = "GPU1"  # the family of rules that translate legacy words
 _TOLERATIONS: Key = ("spec", "tolerations")
+_CLASS: Key = ("spec", "runtimeClassName")
+# What the API server writes where an author writes nothing.
+_DEFAULTS: dict[Key, Any] = {("spec", "schedulerName"): "default-scheduler"}
 
 
 def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
@@ -70,75 +73,184 @@ def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
     return replace(verdict, patch=draft.patch())
 
 
-def template(  # noqa: PLR0913  # what is sent, what is stored, and what is known of both
-    draft: Draft,
-    at: Path,
-    old: Raw | None,
-    rules: Sequence[Rule],
-    cx: Context,
-    *,
-    noted: Mapping[Key, Change],
-    authors: Authors,
-    before: Authors,
-    may_change: bool,
-) -> tuple[Verdict, dict[Key, Change] | None]:
-    """Repair the template at `at`, from what its author writes now.
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What is known of a template that is sent; `noted` is what the last repair of it changed."""
 
-    `noted` is what the last repair changed, and `old` the object that is stored, or None; `authors`
-    are those of the object, and `before` those of the one that is stored. Gives
-    what this repair changed, or None if there was nothing to repair. Where the author writes what
-    was written then, the stored template stays: for as long as it is right, or always if it may
-    not change.
+    at: Path
+    old: Raw | None  # the object that is stored, if the template is in it
+    noted: Mapping[Key, Change]
+    authors: Authors  # of the object that is sent
+    before: Authors  # of the one that is stored
+    may_change: bool
+
+    def stored(self) -> Leaves:
+        return Leaves(self.old, self.at) if self.old else Leaves({})
+
+
+def template(
+    draft: Draft, update: Update, rules: Sequence[Rule], cx: Context
+) -> tuple[Verdict, dict[Key, Change] | None]:
+    """Repair the template, from what its author writes now.
+
+    Gives what this repair changed, or None if there was nothing to repair. Where the author writes
+    what was written then, the stored template stays: for as long as it is right, or always if it
+    may not change.
     """
-    obj, sent = draft.object, Leaves(draft.object, at)
-    beside = {key: change for key, change in noted.items() if change[0] == change[1]}
-    noted = {key: change for key, change in noted.items() if key not in beside}
-    if old is None and not noted:  # nothing in it is ours, so nothing has to come out first
+    beside = {key: change for key, change in update.noted.items() if change[0] == change[1]}
+    noted = {key: change for key, change in update.noted.items() if key not in beside}
+    update = replace(update, noted=noted)
+    _put_back(draft, update, cx.settings)
+    obj, at, authors = draft.object, update.at, update.authors
+    sent, then = Leaves(obj, at), update.stored()
+    if update.old is None and not noted:  # nothing in it is ours, so nothing has to come out first
         author = sent.copied()
         verdict = run(rules, obj, cx, at, draft=draft)
         return verdict, _notes(author, Leaves(obj, at).values) or None
-    then = Leaves(old or {}, at if old else ROOT)
     if _has_words(Pod(obj, at), sent, noted, cx.settings):
-        cx = replace(cx, was_stuck=_was_stuck(sent, noted, authors, before, cx.settings))
-    touched = _touched(Pod(obj, at).raw, rules, cx) | {
-        _unit(key)
-        for key, (word, after) in noted.items()
-        if word is not None
-        if sent.values.get(key) == word
-        or (after is None and key in sent.values)
-        or authors.took_out(key, before, sent, then)
-    }
-    if not touched:
+        was_stuck = _was_stuck(sent, noted, authors, update.before, cx.settings)
+        cx = replace(cx, was_stuck=was_stuck)
+    touched = _touched(Pod(obj, at).raw, rules, cx) | _worded(update, sent, then)
+    loose = _of_settings(sent, noted, authors) if update.may_change else {}
+    if not touched and not loose:
         return run(rules, obj, cx, at, draft=draft), None
     if noted:
         ours = _noted(sent, then, touched, noted, authors=authors, settings=cx.settings)
     else:
         ours = dict.fromkeys(_unwritten(sent, then, touched, authors, cx.settings))
+    ours = _without_mounted({**ours, **loose}, sent)
+    as_sent = copied(Pod(obj, at).raw)
     author, trial = _taken_apart(draft, at, ours)
     verdict = run(rules, obj, cx, at, draft=draft, patched=False)
-    now = Leaves(obj, at)
-    kept = {k: each for k, each in {**noted, **beside}.items() if _unit(k) not in touched}
-    noted = {key: change for key, change in noted.items() if key not in kept}
-    keys = [*{**noted, **changes(author, now.values), **ours}]
-    if old is not None:
-        stored = Pod(old, at)
-        if noted:
-            same = _are_the_words_of(then, noted, author, keys)
-        else:
-            as_then = as_it_was(cx, stored)
-            run(rules, trial, as_then, patched=False)
-            same = agrees(Pod(trial), stored, keys, (Leaves(trial), then), as_then)
-            keys += [*_placement(now), *_placement(then)]
-        absent = [key for key in keys if key in then.values and key not in now.values]
-        moved = any(
-            # words that came while nobody repaired them, and what the author takes out
-            (noted and author.get(key) is not None) or authors.dropped(at, key, before)
-            for key in absent
-        )
-        if same and (not may_change or (not moved and is_still_right(Pod(obj, at), stored, cx))):
-            _restore(draft, at, then, keys)
+    _keep_class(draft, at, loose, sent, cx.settings)
+    _apply(draft, Leaves(obj, at).ordered_as(Leaves(as_sent)))
+    if touched and update.old is not None:
+        now = changes(author, Leaves(obj, at).values)
+        noted = {key: change for key, change in noted.items() if _unit(key) in touched}
+        keys = [key for key in {**noted, **now, **ours} if key not in loose]
+        if update.may_change:
+            keys = [key for key in keys if not _is_made_anew(key, cx.settings)]
+        _keep_stored(draft, replace(update, noted=noted), keys, (author, trial), rules, cx)
+    kept = {
+        key: change
+        for key, change in {**update.noted, **beside}.items()
+        if _unit(key) not in touched and key not in loose
+    }
     made = _notes(author, Leaves(obj, at).values)
-    return replace(verdict, patch=draft.patch()), {**kept, **made}
+    patch = draft.patch() if Pod(obj, at).raw != as_sent else []  # what came out may be in again
+    return replace(verdict, patch=patch), {**kept, **made}
+
+
+def _worded(update: Update, sent: Leaves, then: Leaves) -> set[Key]:
+    """The units of which this update brings a noted word, or takes one out."""
+    return {
+        _unit(key)
+        for key, (word, after) in update.noted.items()
+        if word is not None
+        if sent.values.get(key) == word
+        or (after is None and key in sent.values)
+        or update.authors.took_out(key, update.before, sent, then)
+    }
+
+
+def _keep_stored(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
+    draft: Draft,
+    update: Update,
+    keys: list[Key],
+    taken_apart: tuple[Mapping[Key, Any], Raw],
+    rules: Sequence[Rule],
+    cx: Context,
+) -> None:
+    """Restore what is stored at these leaves if the author wrote the same then, and it is right."""
+    obj, at, noted = draft.object, update.at, update.noted
+    author, trial = taken_apart
+    now, then, stored = Leaves(obj, at), update.stored(), Pod(update.old or {}, at)
+    if noted:
+        same = _are_the_words_of(then, noted, author, keys)
+    else:
+        as_then = as_it_was(cx, stored)
+        run(rules, trial, as_then, patched=False)
+        same = agrees(Pod(trial), stored, keys, (Leaves(trial), then), as_then)
+        keys = [*keys, *_placement(now), *_placement(then)]
+    absent = [key for key in keys if key in then.values and key not in now.values]
+    moved = any(
+        # words that came while nobody repaired them, and what the author takes out
+        (noted and author.get(key) is not None) or update.authors.dropped(at, key, update.before)
+        for key in absent
+    )
+    is_right = not moved and is_still_right(Pod(obj, at), stored, cx)
+    if same and (is_right or not update.may_change):
+        _restore(draft, at, then, keys)
+
+
+def _put_back(draft: Draft, update: Update, settings: Settings) -> None:
+    """Put back a legacy amount where another manager releases the amount of today beside it.
+
+    Its own manager applies it still, but it went when it was repaired: the container would be left
+    without a GPU until it is applied again.
+    """
+    authors, sent = update.authors, Leaves(draft.object, update.at)
+    released = {
+        key[:-1]
+        for key in update.stored().values
+        if settings.is_gpu(key[-1]) and key not in sent.values
+        if authors.dropped(update.at, key, update.before)
+    }
+    words = {
+        key: word
+        for key, (word, after) in update.noted.items()
+        if key[-1] in settings.legacy_resources and after is None and key[:-1] in released
+        if key not in sent.values and authors.declared(update.at, key)
+    }
+    _apply(draft, sent.edits_to(words))
+
+
+def _of_settings(sent: Leaves, noted: Mapping[Key, Change], authors: Authors) -> dict[Key, None]:
+    """What the last repair wrote for no word, and stands there still: the settings asked for it.
+
+    Whatever is sent now, it comes out and is made anew. A label for the choice of nodes is such a
+    one only where no word was beside it.
+    """
+    worded = {_unit(key) for key, (word, _) in noted.items() if word is not None}
+    return {
+        key: None
+        for key, (word, after) in noted.items()
+        if word is None and is_of_settings(key)
+        if key[1] != "nodeSelector" or _unit(key) not in worded
+        if sent.values.get(key) == after is not None and not authors.wrote(sent.at, key)
+    }
+
+
+def _is_made_anew(key: Key, settings: Settings) -> bool:
+    """Whether this follows from what is sent and from the settings, and from no inventory.
+
+    So it need not stay as it is stored while nodes come and go.
+    """
+    label = settings.placement.label
+    if key[1:] == ("nodeSelector", label):
+        return label not in model_labels(settings)
+    return _unit(key) == ("volumes",)
+
+
+def _without_mounted(ours: dict[Key, Any], sent: Leaves) -> dict[Key, Any]:
+    """What is ours but for volumes that are still mounted where nothing of ours is."""
+    used = {
+        ("spec", "volumes", str(as_map(mount).get("name")))
+        for key, mount in sent.values.items()
+        if "volumeMounts" in key[3:4] and key not in ours
+    }
+    return {key: value for key, value in ours.items() if value is not None or key not in used}
+
+
+def _keep_class(
+    draft: Draft, at: Path, loose: Mapping[Key, None], sent: Leaves, settings: Settings
+) -> None:
+    """Keep a runtime class that the settings still name: the inventory may not know it just now."""
+    name = settings.drivers.runtime_class if settings.drivers.active.runtime_class else ""
+    if name and _CLASS in loose and sent.values[_CLASS] == name:
+        pod = Pod(draft.object, at)
+        if pod.gpus(settings):
+            _apply(draft, Leaves(draft.object, at).edits_to({_CLASS: name}))
 
 
 def _notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Change]:
@@ -249,7 +361,7 @@ def _noted(  # noqa: PLR0913  # what is sent, what is stored, and what is known 
             or any(not _is_less(sent.values[word], value) for word in words)
         ):
             found[key] = None
-        elif value == after and _is_part(before, value):
+        elif value == after and (_is_part(before, value) or before == _DEFAULTS.get(key)):
             found[key] = before
     return found
 
@@ -299,7 +411,8 @@ def _unwritten(
         key: value
         for key, value in sent.values.items()
         if _unit(key) in touched and then.values.get(key) == value
-        if _is_of_words(key, settings) and not authors.wrote(sent.at, key)
+        if _is_of_words(key, settings) and value != _DEFAULTS.get(key)
+        if not authors.wrote(sent.at, key)
     }
 
 

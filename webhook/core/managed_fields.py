@@ -27,6 +27,14 @@ def fields(entry: Mapping[str, Any]) -> Raw:
     return as_map(entry.get("fieldsV1"))
 
 
+def has_annotation(obj: Mapping[str, Any], name: str) -> bool:
+    """Whether somebody sent this annotation: what a webhook added is never named."""
+    return any(
+        f"f:{name}" in as_map(as_map(fields(entry).get("f:metadata")).get("f:annotations"))
+        for entry in entries(obj)
+    )
+
+
 def merged(written: Iterable[Mapping[str, Any]], namers: dict[int, set[int]] | None = None) -> Raw:
     """All fields that the entries name: whoever asks does so once, not of each.
 

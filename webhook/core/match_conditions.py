@@ -118,12 +118,14 @@ def workload_match_conditions(
 ) -> list[dict[str, str]]:
     """The matchConditions of the entry for workloads; what they let through is judged once more.
 
-    Where templates are `repaired`, an author may take a word away that is not stored any more.
+    Where templates are `repaired`, an author may take a word away that is not stored any more, or
+    the last GPU.
     """
     kinds = custom_kinds(settings)
-    news = _has_new_template(kinds)
+    news, concerns = _has_new_template(kinds), _template_concerns_gpus(settings, kinds)
     if repaired:
-        news += "\n|| " + _may_drop_words()
+        news += f"\n|| ({_is_noted()}\n  && object.metadata != oldObject.metadata)"
+        concerns += f'\n|| (request.operation == "UPDATE" && {_is_noted()})'
     return [
         {"name": "asked-by-no-part-of-the-system", "expression": _asked_by_a_person()},
         {
@@ -132,7 +134,7 @@ def workload_match_conditions(
             "|| !object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller)",
         },
         {"name": "has-a-new-template", "expression": news},
-        {"name": "concerns-gpus", "expression": _template_concerns_gpus(settings, kinds)},
+        {"name": "concerns-gpus", "expression": concerns},
     ]
 
 
@@ -294,9 +296,8 @@ def _has_new_template(kinds: tuple[CustomKind, ...]) -> str:
     return f'request.operation == "CREATE"\n|| {_first(cases, "false")}'
 
 
-def _may_drop_words() -> str:
-    noted = _in_map("oldObject.metadata", "annotations", ANNOTATION)
-    return f"({noted}\n  && object.metadata != oldObject.metadata)"
+def _is_noted() -> str:
+    return _in_map("oldObject.metadata", "annotations", ANNOTATION)
 
 
 def _template_concerns_gpus(settings: Settings, kinds: tuple[CustomKind, ...]) -> str:

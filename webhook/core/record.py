@@ -11,6 +11,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
+from webhook.core.leaves import is_of_settings
+from webhook.core.managed_fields import has_annotation
 from webhook.core.pod import as_map
 from webhook.core.pointer import Path
 
@@ -25,6 +27,18 @@ ANNOTATION = "gpu-webhook.dev/template-repair"
 LARGEST = 64 * 1024  # characters; a repair that needs more keeps no record
 _PAIR = 2
 _ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
+
+
+def latest(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Record:
+    """The record of the last repair of this object: in an earlier round, or that is stored.
+
+    We are asked again where another webhook changed it (reinvocationPolicy). What was sent by
+    somebody else counts for nothing: an object that was exported brings an old one.
+    """
+    sent = read(as_map(obj.get("metadata")))
+    if old is None or (sent and not has_annotation(obj, ANNOTATION)):
+        return sent
+    return read(as_map(old.get("metadata")))
 
 
 def read(metadata: Mapping[str, Any]) -> Record:
@@ -51,7 +65,8 @@ def written(record: Record, annotations: Mapping[str, Any]) -> str:
     parts: list[str] = []
     room = LARGEST
     for at, noted in sorted(record.items()):
-        if any(before is not None for before, _ in noted.values()):  # else nothing comes back
+        # Anything else of no word, such as a toleration, need never come out.
+        if any(before is not None or is_of_settings(key) for key, (before, _) in noted.items()):
             changes = {str(Path(key)): change for key, change in noted.items()}
             parts.append(f"{_ENCODER.encode(at)}:{_ENCODER.encode(changes)}")
             room -= len(parts[-1]) + 1

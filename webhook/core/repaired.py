@@ -14,7 +14,7 @@ from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
 from webhook.core.draft import Draft
 from webhook.core.edits import Set
 from webhook.core.errors import EditError
-from webhook.core.managed_fields import entries, fields
+from webhook.core.managed_fields import has_annotation
 from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
 
@@ -73,10 +73,7 @@ def earlier(obj: Mapping[str, Any]) -> tuple[str, ...]:
 
 def was_sent(obj: Mapping[str, Any]) -> bool:
     """Whether somebody else wrote the annotation, as managedFields tell."""
-    return any(
-        f"f:{REPAIRED}" in as_map(as_map(fields(entry).get("f:metadata")).get("f:annotations"))
-        for entry in entries(obj)
-    )
+    return has_annotation(obj, REPAIRED)
 
 
 def _annotations(obj: Mapping[str, Any]) -> Mapping[str, Any]:
