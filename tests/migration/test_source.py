@@ -29,9 +29,14 @@ def test_a_text_that_was_read_before_has_its_bytes() -> None:
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
-        pytest.param("a".encode("utf-16"), "f: is UTF-16", id="UTF-16 with a mark"),
+        pytest.param(
+            "a".encode("utf-16"),
+            "f: is UTF-16, which this program does not read: make it UTF-8, as with "
+            "`iconv -f UTF-16 -t UTF-8`",
+            id="UTF-16 with a mark",
+        ),
         pytest.param("﻿a".encode("utf-16-be"), "f: is UTF-16", id="the other way round"),
-        pytest.param("a".encode("utf-32"), "f: is UTF-32", id="UTF-32"),
+        pytest.param("a".encode("utf-32"), "f: is UTF-32, .*iconv -f UTF-32 -t UTF-8", id="UTF-32"),
         pytest.param(b"a\0b", "f: is a binary file", id="a NUL"),
         pytest.param(b"a\xff", r"f: is not UTF-8 \(byte 1\)", id="another encoding"),
         pytest.param(MARK + b"\xff", r"f: is not UTF-8 \(byte 3\)", id="the same behind a mark"),

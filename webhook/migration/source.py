@@ -49,7 +49,8 @@ class Source:
         for mark, name in _OTHERS.items():
             if raw.startswith(mark):
                 raise InputError(
-                    f"{path}: is {name}, which Kubernetes does not read: make it UTF-8"
+                    f"{path}: is {name}, which this program does not read: make it UTF-8, as with "
+                    f"`iconv -f {name} -t UTF-8`"
                 )
         bom = raw.startswith(_BOM)
         content = raw[len(_BOM) :] if bom else raw
