@@ -72,6 +72,25 @@ RENAMED = {
     "a here-document without its tabs": (
         f"```bash\ncat <<-EOF\n{in_list(POD, chr(9))}\tEOF\n```\n"
     ),
+    "a quotation": f"> ```yaml\n> limits:\n>   {OLD}: 1\n> ```\n",
+    "a quotation without blanks": f">```yaml\n{in_list(POD, '>')}>```\n",
+    "a quotation in a quotation": f"> > ```yaml\n{in_list(POD, '> > ')}> > ```\n",
+    "a quotation that ends before its fence": f"> ```yaml\n{in_list(POD, '> ')}",
+    "a quotation in a list": f"- > ```yaml\n{in_list(POD, '  > ')}  > ```\n",
+    "a list in a quotation": f"> 1. x\n>\n>    ~~~yaml\n{in_list(POD, '>    ')}>    ~~~\n",
+    "a callout": f"> [!NOTE]\n> ```\n{in_list(POD, '> ')}> ```\n",
+    "a quotation with two documents": in_list(f"```yaml\n{POD}---\n{POD}```\n", "> "),
+    "a quoted here-document of a script": (
+        f"> ```sh\n> cat <<EOF | kubectl apply -f -\n{in_list(POD, '> ')}> EOF\n> ```\n"
+    ),
+    "a quoted here-document without its tabs": (
+        f"> ```sh\n> cat <<-EOF\n{in_list(POD, '> ' + chr(9))}> \tEOF\n> ```\n"
+    ),
+    "a here-document that has no tabs to lose": f"```bash\ncat <<-EOF\n{POD}EOF\n```\n",
+    "a list that is indented by tabs": f"-\tx\n\n\t```yaml\n{in_list(POD, chr(9))}\t```\n",
+    "a quotation with Windows line ends": (
+        f"# x\n\n> ```yaml\n{in_list(POD, '> ')}> ```\n".replace("\n", "\r\n")
+    ),
     "Windows line ends": f"# x\n\n```yaml\n{POD}```\n".replace("\n", "\r\n"),
 }
 
@@ -94,7 +113,6 @@ LEFT = {
     "a comment": f"```yaml\n# {OLD}: 1\na: b\n```\n",
     "an HTML comment": f"<!-- {OLD}: 1 -->\n",
     "indented code": f"    limits:\n      {OLD}: 1\n",
-    "a quotation": f"> ```yaml\n> limits:\n>   {OLD}: 1\n> ```\n",
 }
 
 
@@ -106,6 +124,44 @@ def test_it_is_told_and_not_edited(text: str) -> None:
     for each in result.located:
         assert each.place.line > 2
         assert any(word in each.message for word in ("write", "select", "delete", "leave"))
+
+
+@pytest.mark.parametrize(
+    "begin", ["> ", ">", "> > ", "  > ", ">  "], ids=lambda begin: f"{begin!r}"
+)
+def test_what_is_added_in_a_quotation_begins_as_its_lines(begin: str) -> None:
+    lines = POD.splitlines(keepends=True)
+    pod = "".join(line for line in lines if "oleration" not in line and "{key" not in line)
+    text = f"x\n\n{in_list(f'```yaml{chr(10)}{pod}```{chr(10)}', begin)}\nThe end.\n"
+    result = migrated(text)
+    plain = migrated(f"x\n\n```yaml\n{pod}```\n\nThe end.\n")
+    assert plain.new_text is not None
+    inside = plain.new_text.removeprefix("x\n\n").removesuffix("\nThe end.\n")
+    assert result.new_text == f"x\n\n{in_list(inside, begin)}\nThe end.\n"
+    assert [(each.code, each.status) for each in result.located] == [
+        (each.code, each.status) for each in plain.located
+    ]
+    for located in result.located:
+        for fix in located.fix:
+            assert all(line.startswith(begin) for line in fix.text.split("\n")[1:] if line)
+
+
+UNEVEN = {
+    "with and without a blank": f"> ```yaml\n>limits:\n> x: 1\n>   {OLD}: 1\n> ```\n",
+    "tabs beside blanks": f"```sh\ncat <<-EOF\n\tlimits:\n  {OLD}: 1\n\tEOF\n```\n",
+    "one tab and two": f"```sh\ncat <<-EOF\n\tlimits:\n\t\t{OLD}: 1\n\tEOF\n```\n",
+}
+
+
+@pytest.mark.parametrize("text", UNEVEN.values(), ids=UNEVEN)
+def test_a_block_whose_lines_begin_in_several_ways_is_left_to_a_person(text: str) -> None:
+    result = migrated(f"# x\n\n{text}")
+    assert result.new_text is None
+    line = 1 + f"# x\n\n{text}".split(OLD)[0].count("\n")
+    told = {each.place.line: each for each in result.located}
+    assert {each.status for each in result.located} == {Status.PERSON}
+    assert line in told
+    assert any("begin all lines in one way" in each.message for each in result.located)
 
 
 def test_three_backticks_in_a_line_leave_the_document_to_a_person() -> None:
@@ -166,6 +222,9 @@ FENCES = {
     "a shorter fence closes nothing": ("````\nx\n```\ny\n````\n", ["x\n```\ny\n"]),
     "the other kind closes nothing": ("```\nx\n~~~\n```\n", ["x\n~~~\n"]),
     "empty": ("```\n```\n", [""]),
+    "a quotation ends with its last line": ("> ```\n> x\ny\n```\nz\n", ["> x\n", "z\n"]),
+    "a mark in a block is no quotation": ("```\n> x\n> ```\n```\n", ["> x\n> ```\n"]),
+    "a deeper fence in a quotation closes nothing": ("> ```\n> > ```\n> ```\n", ["> > ```\n"]),
     "behind a bullet": ("- ```\n  x\n  ```\n", ["  x\n"]),
 }
 
@@ -202,6 +261,10 @@ PIECES = st.sampled_from(
             "{% raw %}",
             "<x>",
             "> ",
+            in_list(POD, "> "),
+            in_list(POD, "\t"),
+            "> ```yaml\n",
+            "cat <<-EOF\n",
             "- ",
             "\r\n",
             "\t",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _OPENS = re.compile(
-    r"(?P<before>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(?P<fence>`{3,}|~{3,})(?P<info>[^\r\n]*)"
+    r"(?P<before>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+|>[ \t]*)*)"
+    r"(?P<fence>`{3,}|~{3,})(?P<info>[^\r\n]*)"
 )
 _THREE = re.compile(r"`{3,}")
 
@@ -22,21 +23,33 @@ class Fence:
     start: int
     end: int
     language: str
+    before: str = ""  # the fence, on its line: `> ` in a quotation
+
+    @property
+    def depth(self) -> int:
+        """Of the quotation that it is in: each line begins with so many >."""
+        return self.before.count(">")
 
 
 def fences(text: str) -> Iterator[Fence]:
-    """The code blocks, those that nobody closes too: they go on to the end."""
-    opened: tuple[str, str, int] | None = None  # the fence, the language, where it begins
+    """The code blocks, those that nobody closes too: they go on to the end, or to their quote's."""
+    opened: Fence | None = None  # as if it ended where it begins
+    fence = ""
     for start, end, line in _lines(text):
-        if opened is None:
-            found = _OPENS.match(line)
-            if found is not None and not ("`" in found["fence"] and "`" in found["info"]):
-                opened = (found["fence"], _language(found["info"]), end)
-        elif _closes(line, opened[0]):
-            yield Fence(opened[2], start, opened[1])
+        if opened is not None:
+            inside = _unquoted(line, opened.depth)
+            if inside is not None and not _closes(inside, fence):
+                continue
+            yield replace(opened, end=start)
             opened = None
+            if inside is not None:
+                continue
+        found = _OPENS.match(line)
+        if found is not None and not ("`" in found["fence"] and "`" in found["info"]):
+            fence = found["fence"]
+            opened = Fence(end, end, _language(found["info"]), found["before"])
     if opened is not None:
-        yield Fence(opened[2], len(text), opened[1])
+        yield replace(opened, end=len(text))
 
 
 def odd_backticks(text: str) -> int | None:
@@ -61,6 +74,12 @@ def _lines(text: str) -> Iterator[tuple[int, int, str]]:
         end = len(text) if end < 0 else end + 1
         yield start, end, text[start:end].rstrip("\r\n")
         start = end
+
+
+def _unquoted(line: str, depth: int) -> str | None:
+    """The line without the marks of its quotation; None if it is no line of it."""
+    found = re.match(rf"(?:[ \t]*>){{{depth}}}", line)
+    return line[found.end() :] if found else None
 
 
 def _closes(line: str, fence: str) -> bool:

@@ -7,21 +7,24 @@ the tags of site generators. Prose and what commands print is never edited.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.core import text_patterns
 from webhook.migration import template_actions
 from webhook.migration.at_rest import AMOUNTS, with_namespaces
 from webhook.migration.fences import fences, odd_backticks
+from webhook.migration.prefixes import TABS, of_block, strip
 from webhook.migration.regions import Region, here_documents, manifests, split
 from webhook.migration.results import Located, Status
-from webhook.migration.templated import Done, stable
+from webhook.migration.source import Source
+from webhook.migration.templated import Done, stable, undone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from webhook.migration.results import FileResult, Plan
-    from webhook.migration.source import Source
+    from webhook.migration.prefixes import Stripped
+    from webhook.migration.results import FileResult, Plan, Replacement
     from webhook.migration.template_actions import Template
 
 _MANIFESTS = {
@@ -50,6 +53,11 @@ _ODD = (
     "three backticks stand for inline code here, and readers do not agree where the code blocks "
     "of such a document begin: nothing is edited; write one backtick, and run again"
 )
+_UNEVEN = (
+    "the lines of this block do not all begin in the same way, so that nobody knows how they are "
+    "indented once > or tabs are taken away: nothing is edited in it; begin all lines in one way"
+)
+_BETWEEN = "it does not go between lines that begin with > or tabs)"
 
 
 def migrate(source: Source, plan: Plan) -> FileResult:
@@ -58,29 +66,92 @@ def migrate(source: Source, plan: Plan) -> FileResult:
 
 
 def _migrate(source: Source, plan: Plan) -> FileResult:
-    for fence in fences(source.text):
-        plan = with_namespaces(plan, source.text[fence.start : fence.end])
-    done = Done(source, plan, template_actions.Template(source.text, [], []), prose=True)
+    blocks = [(Region(each.start, each.end), each) for each in fences(source.text)]
+    begins = ((at, of_block(each.before)) for at, each in blocks)
+    quoted = strip(source.text, ((at, patterns) for at, patterns in begins if patterns))
+    shell = [at for at, each in blocks if each.language in _SHELL]
+    tabbed = strip(quoted.text, ((each, TABS) for at in shell for each in tabs(quoted.text, at)))
+    bare = Source.of_text(source.path, tabbed.text, source.kind)
+    for at, _ in blocks:
+        plan = with_namespaces(plan, bare.text[at.start : at.end])
+    done = Done(bare, plan, template_actions.Template(bare.text, [], []), prose=True)
     odd = odd_backticks(source.text)
-    if odd is None:
-        for fence in fences(source.text):
-            region = Region(fence.start, fence.end)
-            if _is_of_interest(source, region, plan):
-                _add(done, region, fence.language)
+    for at, each in blocks if odd is None else ():
+        if at not in quoted.odd and _is_of_interest(bare, at, plan):
+            _add(done, at, each.language, tabbed)
     more = done.mentions(prose=True)
     if odd is not None and any(_is_key(source.text, each, source) for each in more):
         place = source.place(odd, odd + 3)
         more.append(Located(more[0].code, _ODD, Status.PERSON, place))
-    return done.result(more)
+    return put_back(done, source, [tabbed, quoted], more)
 
 
-def add_here_documents(done: Done, region: Region) -> list[Region]:
+def tabs(text: str, region: Region) -> Iterator[Region]:
+    """The here-documents of a script of whose lines the shell takes the tabs away."""
+    for each, opening in _here_documents(text, region):
+        if re.search(r"<<-", opening):
+            yield each
+
+
+def put_back(
+    done: Done, source: Source, stripped: list[Stripped], more: Iterable[Located]
+) -> FileResult:
+    """What was done, as it is to be written: lines begin there as those around them."""
+
+    def back(each: Replacement) -> Replacement | None:
+        for layer in stripped:
+            restored = layer.put_back(each)
+            if restored is None:
+                return None
+            each = restored
+        return each
+
+    def located(each: Located) -> Located:
+        fix = tuple(filter(None, map(back, each.fix)))
+        return replace(each, fix=fix) if len(fix) == len(each.fix) else undone(each, _BETWEEN)
+
+    written = [restored for each in done.replacements if (restored := back(each))]
+    is_whole = len(written) == len(done.replacements)
+    done.source, done.replacements = source, written if is_whole else []
+    found = [located(each) for each in done.located]
+    done.located = found if is_whole else [undone(e, _BETWEEN) if e.fix else e for e in found]
+    return done.result([*_of_odd(source, stripped, more)])
+
+
+def _of_odd(source: Source, stripped: list[Stripped], more: Iterable[Located]) -> Iterator[Located]:
+    """What is mentioned; in a block whose lines begin in several ways a person must look."""
+    odd = {region: at for layer in stripped for region, at in layer.odd.items()}
+    told: set[Region] = set()
+    for each in more:
+        at = source.index(each.place.line, each.place.column)
+        region = next((r for r in odd if r.start <= at < r.end), None)
+        if region is None or not _is_key(source.text, each, source):
+            yield each
+            continue
+        yield replace(each, status=Status.PERSON)
+        if region not in told:
+            told.add(region)
+            place = source.first_line(source.place(odd[region], odd[region]))
+            yield Located(each.code, _UNEVEN, Status.PERSON, place)
+
+
+def _here_documents(text: str, region: Region) -> Iterator[tuple[Region, str]]:
+    """The here-documents of a script, each with the line that opens it."""
+    inside = text[region.start : region.end]
+    for each in here_documents(inside):
+        end = inside.rfind("\n", 0, each.start)
+        opening = inside[inside.rfind("\n", 0, end) + 1 : end]
+        yield Region(region.start + each.start, region.start + each.end), opening
+
+
+def add_here_documents(done: Done, region: Region, tabbed: Stripped) -> list[Region]:
     """Migrate the here-documents of a script, and give them."""
     text = done.source.text
-    inside = text[: region.end]
-    found = [each for each in here_documents(inside) if each.start >= region.start]
-    for each in found:
-        opening = text[: each.start].rstrip("\r\n").rsplit("\n", 1)[-1]
+    found = []
+    for each, opening in _here_documents(text, region):
+        found.append(each)
+        if each in tabbed.odd:
+            continue
         is_literal = re.search(r"<<-?[ \t]*[\"'\\]", opening) is not None
         template = _only(text, each, None if is_literal else _SHELL_VALUE)
         # The shell takes backslashes away, and would take more from what is written anew.
@@ -90,8 +161,8 @@ def add_here_documents(done: Done, region: Region) -> list[Region]:
     return found
 
 
-def _add(done: Done, region: Region, language: str) -> None:
-    scripts = add_here_documents(done, region) if language in _SHELL else []
+def _add(done: Done, region: Region, language: str, tabbed: Stripped) -> None:
+    scripts = add_here_documents(done, region, tabbed) if language in _SHELL else []
     if scripts or language not in _MANIFESTS:
         return
     template = _only(done.source.text, region, _LEFT_OUT)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.migration import template_actions
-from webhook.migration.markdown import add_here_documents
+from webhook.migration.markdown import add_here_documents, put_back, tabs
+from webhook.migration.prefixes import TABS, strip
 from webhook.migration.regions import Region
+from webhook.migration.source import Source
 from webhook.migration.templated import Done, stable
 
 if TYPE_CHECKING:
     from webhook.migration.results import FileResult, Plan
-    from webhook.migration.source import Source
 
 _SHELL = (".sh", ".bash", ".zsh", ".ksh")
 
@@ -26,11 +27,15 @@ def migrate(source: Source, plan: Plan) -> FileResult:
 
 
 def _migrate(source: Source, plan: Plan) -> FileResult:
-    done = Done(source, plan, template_actions.Template(source.text, [], []), prose=True)
+    whole = Region(0, len(source.text))
+    asked = tabs(source.text, whole) if is_shell(source) else ()
+    tabbed = strip(source.text, ((each, TABS) for each in asked))
+    bare = Source.of_text(source.path, tabbed.text, source.kind)
+    done = Done(bare, plan, template_actions.Template(bare.text, [], []), prose=True)
     if is_shell(source):
-        add_here_documents(done, Region(0, len(source.text)))
-    is_prose = source.path.endswith("NOTES.txt")
-    return done.result(done.mentions(prose=True) if is_prose else None)
+        add_here_documents(done, whole, tabbed)
+    more = done.mentions(prose=source.path.endswith("NOTES.txt"))
+    return put_back(done, source, [tabbed], more)
 
 
 def is_shell(source: Source) -> bool:
