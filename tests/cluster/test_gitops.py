@@ -7,13 +7,13 @@ import re
 import shlex
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from tests.cluster.client import until
-from tests.cluster.pods import AFFINITY, ALPHA, MODEL, expression, named, required
+from tests.cluster.pods import AFFINITY, ALPHA, MODEL, TOLERATIONS, expression, named, required
 from tests.cluster.test_apply_twice import EVERYTHING
 from tests.cluster.webhook import ROOT
 from tests.cluster.workloads import made_by, serving
@@ -35,6 +35,7 @@ IGNORED = next(
     for ignored in yaml.safe_load(text).get("spec", {}).get("ignoreDifferences", [])
 )
 KINDS = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
+SECTIONS = ("limits", "requests")
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -94,22 +95,58 @@ def test_a_dry_run_shows_what_is_stored(
     assert ALPHA not in json.dumps(live["spec"])
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("Pod", "CronJob")])
-def test_what_argo_cd_leaves_out_is_all_that_is_legacy(kind: str) -> None:
-    """A manifest without these paths has no word left that the cluster would not show."""
+def without_ignored(what: Json) -> Json:
+    """Give the object as Argo CD compares it."""
     if shutil.which("jq") is None:
         pytest.fail("jq is not installed", pytrace=False)
-    affinity = json.dumps(required(expression(MODEL, "In", "Tesla K80")))
-    what = made_by(kind, EVERYTHING, 0)
-    template = what["spec"]["template"]
-    template["metadata"]["annotations"] = {AFFINITY: affinity}
-    for member in ("volumes", "tolerations"):
-        template["spec"].pop(member)
     program = " | ".join(f"del({each})" for each in IGNORED)
     done = subprocess.run(
         ["jq", "-c", program], input=json.dumps(what), capture_output=True, text=True, check=True
     )
-    left = json.loads(done.stdout)["spec"]["template"]
-    assert ALPHA not in done.stdout
-    assert left["metadata"]["annotations"] == {}
-    assert left["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    left: Json = json.loads(done.stdout)
+    return left
+
+
+def differences(wanted: Any, live: Any, at: str = "") -> list[str]:
+    """Where the manifest says something that is not so in the cluster."""
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return [
+            each
+            for key, value in wanted.items()
+            for each in differences(value, live.get(key), f"{at}/{key}")
+        ]
+    if isinstance(wanted, list) and all("name" in each for each in wanted):  # merged by their names
+        named = {each["name"]: each for each in live or ()}
+        return [
+            each
+            for item in wanted
+            for each in differences(item, named.get(item["name"]), f"{at}/{item['name']}")
+        ]
+    return [] if str(wanted) == str(live) or (not wanted and not live) else [at]
+
+
+@pytest.mark.usefixtures("repairing")
+@kinds
+def test_what_argo_cd_leaves_out_is_all_that_is_legacy(
+    kind: str, cluster: ControlPlane, namespace: str
+) -> None:
+    """A manifest without these paths has nothing left that the cluster would not show."""
+    what = of_kind(kind)
+    affinity = json.dumps(required(expression(MODEL, "In", "Tesla K80")))
+    holder = (what if kind == "Pod" else pod_template(what))["metadata"]
+    holder["annotations"] = {AFFINITY: affinity, TOLERATIONS: json.dumps([{"key": "team"}])}
+    spec = what["spec"] if kind == "Pod" else pod_template(what)["spec"]
+    spec["initContainers"] = [
+        {"name": "init", "image": "i", "resources": {each: {ALPHA: "1"} for each in SECTIONS}}
+    ]
+    cluster.kubectl("-n", namespace, "apply", "-f", "-", stdin=yaml.safe_dump(what))
+    live = cluster.client.get(kind, what["metadata"]["name"], namespace)
+
+    assert len(differences(what, live)) > len(SECTIONS)
+    assert differences(without_ignored(what), without_ignored(live)) == []
+
+
+def pod_template(what: Json) -> Json:
+    spec = what["spec"]["jobTemplate"]["spec"] if what["kind"] == "CronJob" else what["spec"]
+    template: Json = spec["template"]
+    return template
