@@ -57,9 +57,12 @@ def odd_backticks(text: str) -> int | None:
 
     Markdown readers do not agree where code begins and ends after that.
     """
-    inside = [(fence.start, fence.end) for fence in fences(text)]
+    blocks = fences(text)
+    block = next(blocks, None)
     for start, _, line in _lines(text):
-        if any(a <= start < b for a, b in inside):
+        while block is not None and block.end <= start:
+            block = next(blocks, None)
+        if block is not None and block.start <= start:
             continue
         found = list(_THREE.finditer(line))
         if found and (len(found) > 1 or line[: found[0].start()].strip(" \t>-*+0123456789.)")):
