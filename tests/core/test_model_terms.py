@@ -285,10 +285,10 @@ def test_a_label_that_some_nodes_still_carry(
         assert term_change(each, SOME, preferred=preferred).fate is Fate.KEEP
 
 
-def test_ways_to_fulfil_a_term_are_no_more_than_eight() -> None:
+def test_ways_to_fulfil_a_term_are_no_more_than_four() -> None:
     term = {"matchExpressions": [on("In", "Tesla-K80")] * 40}
     made = term_change(term, SOME, preferred=False)
-    assert len(made.further) == 7
+    assert len(made.further) == 3
     assert made.cut
     (note,) = notes(made)
     assert note.startswith("node affinity would have over 100 terms")
@@ -300,6 +300,20 @@ def test_further_terms_are_no_more_than_there_is_room_for() -> None:
     assert [len(each.further) for each in few] == [1] * 40 + [0] * 20
     assert [each.cut for each in few] == [False] * 40 + [True] * 20
     assert not any(each.further for each in within([made] * 200, 200))
+
+
+@pytest.mark.parametrize(("others", "copies"), [(1_999, 1), (2_000, 0)])
+def test_a_long_term_is_not_copied(others: int, copies: int) -> None:
+    term = {"matchExpressions": [on("In", "Tesla-K80"), *[ZONE] * others]}
+    made = term_change(term, SOME, preferred=False)
+    assert (len(made.further), made.cut) == (copies, not copies)
+    assert not any(each.further for each in within([made], 1))
+
+
+def test_no_more_expressions_are_written_than_joined_terms_may_have() -> None:
+    term = {"matchExpressions": [on("In", "Tesla-K80"), *[ZONE] * 900]}
+    made = term_change(term, SOME, preferred=False)
+    assert [len(each.further) for each in within([made] * 4, 4)] == [1, 1, 0, 0]
 
 
 def test_the_legacy_label_may_be_the_one_of_the_settings() -> None:

@@ -8,7 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import labels, models, node_labels, node_selection, whole_gpus
-from webhook.core.affinity import MOST_TERMS, TOO_MANY
+from webhook.core.affinity import MOST_EXPRESSIONS, MOST_TERMS, TOO_MANY
 from webhook.core.pod import as_items, as_map
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Chosen:
 
 
 _KEEP = Change(Fate.KEEP)
-_MOST_EITHER = 3  # requirements of a term that are fulfilled in two ways: 8 terms
+_MOST_EITHER = 2  # requirements of a term that are fulfilled in two ways: 4 terms
 
 
 def chosen(pod: Pod, cx: Context) -> Chosen | None:
@@ -130,15 +130,36 @@ def _chosen(term: Raw, inventory: Inventory, cx: Context) -> Chosen:
     return Chosen(nodes, frozenset(filter(None, asked)))
 
 
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """What a term excludes of today's label: it is beside a requirement on the old one then."""
+
+    values: frozenset[str]
+    any_value: bool
+
+    @classmethod
+    def of(cls, term: Raw, key: str) -> Apart:
+        listed = [each for _, each in as_items(term.get("matchExpressions"))]
+        asked = [each for each in listed if each.get("key") == key]
+        excluded = [each for each in asked if each.get("operator") == "NotIn"]
+        return cls(
+            frozenset(value for each in excluded for value in node_selection.values_of(each)),
+            any(each.get("operator") == "DoesNotExist" for each in asked),
+        )
+
+
 def change(
     requirement: Mapping[str, Any],
     cx: Context,
     *,
     preferred: bool,
     whole: Chosen | None = None,
-    term: Raw | None = None,
+    apart: Apart | None = None,
 ) -> Change:
-    """What becomes of one requirement of a term; `whole` is of a pod that asks for whole GPUs."""
+    """What becomes of one requirement; `whole` is of a pod that asks for whole GPUs.
+
+    `apart` is what its term says of today's label.
+    """
     operator = requirement.get("operator")
     listed = requirement.get("values")
     values = [value for value in listed or () if isinstance(value, str)]
@@ -146,15 +167,14 @@ def change(
     if requirement.get("key") != legacy:
         return _KEEP if preferred else _of_another_label(requirement.get("key"), values, cx)
     if operator not in ("In", "NotIn") or not values:  # without values it is refused as it is
-        return _presence(operator, cx, term or {}, preferred=preferred)
+        return _presence(operator, cx, apart, preferred=preferred)
     excluded = operator == "NotIn"  # a shared or sliced GPU is one of that model, too
     matches = {
         value: models.match(value, cx.settings.models, cx.inventory, parts=excluded)
         for value in values
     }
     carried = [value for value, match in matches.items() if match.carried]
-    apart = _excluded(term or {}, key) if carried else frozenset()
-    today = _today(matches, apart)
+    today = _today(matches, apart.values if apart is not None else frozenset())
     if carried and (not today or key == legacy):
         return _stays(values, today, matches)
     old = {"key": legacy, "operator": operator, "values": carried} if carried else None
@@ -183,16 +203,6 @@ def _today(matches: Mapping[str, models.Match], apart: frozenset[str]) -> tuple[
         if not (match.carried and real in apart)
     )
     return tuple(dict.fromkeys(values))
-
-
-def _excluded(term: Raw, key: str) -> frozenset[str]:
-    """The values of this label that no node may have which the term matches."""
-    return frozenset(
-        value
-        for _, each in as_items(term.get("matchExpressions"))
-        if (each.get("key"), each.get("operator")) == (key, "NotIn")
-        for value in node_selection.values_of(each)
-    )
 
 
 def _with_absent(made: Change, matches: Mapping[str, models.Match]) -> Change:
@@ -238,26 +248,21 @@ def _of_another_label(key: object, values: list[str], cx: Context) -> Change:
     return Change(Fate.CHANGE, today, was=key) if today else _KEEP
 
 
-def _presence(operator: object, cx: Context, term: Raw, *, preferred: bool) -> Change:
+def _presence(operator: object, cx: Context, apart: Apart | None, *, preferred: bool) -> Change:
     """Exists or DoesNotExist: any model, or none."""
     wanted, inventory = cx.settings.models, cx.inventory
     carrying = models.carry(wanted, inventory) if inventory is not None else 0
     if inventory is not None and carrying:
         index = inventory.index
         others = index.label(wanted.key).present & index.with_gpus & ~carrying
-        if not others or operator not in ("Exists", "DoesNotExist") or _has_none(term, wanted.key):
+        none = apart is not None and apart.any_value
+        if not others or operator not in ("Exists", "DoesNotExist") or none:
             return _KEEP
         old = {"key": wanted.legacy_label, "operator": operator}
         return Change(Fate.CHANGE, wanted.key, old=old)
     why = models.missing_label(wanted, inventory)
     waits = operator == "Exists" and not preferred and bool(why)
     return Change(Fate.CHANGE, wanted.key, None, ("any model",) if waits else (), why, waits=waits)
-
-
-def _has_none(term: Raw, key: str) -> bool:
-    """Whether a node that the term matches has no such label."""
-    asked = [each for _, each in as_items(term.get("matchExpressions"))]
-    return any((each.get("key"), each.get("operator")) == (key, "DoesNotExist") for each in asked)
 
 
 def _stays(
@@ -281,10 +286,12 @@ def term_change(
     requirements = as_items(term.get("matchExpressions"))
     if whole is not None and cx.inventory is not None:
         whole &= _chosen(term, cx.inventory, cx)
+    known = cx.inventory is not None and models.carry(cx.settings.models, cx.inventory)
+    apart = Apart.of(term, cx.settings.models.key) if known else None
     changes = {
         position: made
         for position, requirement in requirements
-        if (made := change(requirement, cx, preferred=preferred, whole=whole, term=term)).fate
+        if (made := change(requirement, cx, preferred=preferred, whole=whole, apart=apart)).fate
         is not Fate.KEEP
     }
     fates = [made.fate for made in changes.values()]
@@ -295,6 +302,8 @@ def term_change(
     here = TermChange(Fate.CHANGE if changes else Fate.KEEP, changes)
     either = [position for position, each in changes.items() if each.is_either]
     ways = [*product((False, True), repeat=min(len(either), _MOST_EITHER))][1:]
+    if len(requirements) * len(ways) > MOST_EXPRESSIONS:
+        return replace(here, cut=True)
     further = (
         rewritten(term, here, {at for at, old in zip(either, each, strict=False) if old})
         for each in ways
@@ -304,9 +313,11 @@ def term_change(
 
 def within(changes: Iterable[TermChange], terms: int) -> Iterator[TermChange]:
     """The same, with no more further terms than a pod with so many terms should have."""
-    room = max(MOST_TERMS - terms, 0)
+    room, expressions = max(MOST_TERMS - terms, 0), MOST_EXPRESSIONS
     for each in changes:
         further = each.further[:room]
+        expressions -= sum(len(term["matchExpressions"]) for term in further)
+        further = further if expressions >= 0 else ()
         room -= len(further)
         yield replace(each, further=further, cut=each.cut or len(further) < len(each.further))
 
