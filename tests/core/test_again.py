@@ -1156,10 +1156,10 @@ def set_to(cx: Context = K80, **settings: Any) -> Context:
     return replace(cx, settings=Settings(schedulers=("volcano", "kai"), **settings))
 
 
-CLASSES = replace(K80, inventory=replace(K80.inventory or Inventory(), runtime_classes={"gpu": {}}))
+CLASSES = replace(K80, inventory=replace(K80.inventory or Inventory(), runtime_classes={"nvidia": {}}))
 WITH_MOUNTS = set_to(drivers=with_mounts())
 WITH_LABEL = set_to(placement=Placement(enabled=True))
-WITH_CLASS = set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="gpu"))
+WITH_CLASS = set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="nvidia"))
 WITH_BOTH = set_to(drivers=with_mounts(), placement=Placement(enabled=True))
 SCHEDULER = "scheduler.alpha.kubernetes.io/name"
 NO_GPU: Raw = {"memory": "1Gi"}

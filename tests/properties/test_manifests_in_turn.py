@@ -159,7 +159,7 @@ def test_the_last_manifest_comes_to_what_it_comes_to_alone(turn: list[Raw], tool
 
 # Settings that ask for something of their own, and shapes whose GPUs come and go.
 CLASSES = replace(
-    CLUSTER, inventory=replace(CLUSTER.inventory or Inventory(), runtime_classes={"gpu": {}})
+    CLUSTER, inventory=replace(CLUSTER.inventory or Inventory(), runtime_classes={"nvidia": {}})
 )
 SETTINGS = {
     "toolkit": set_to(CLASSES),
@@ -167,7 +167,7 @@ SETTINGS = {
     "other mounts": set_to(CLASSES, drivers=with_mounts("/opt/other")),
     "label": set_to(CLASSES, placement=Placement(enabled=True)),
     "both": set_to(CLASSES, drivers=with_mounts(), placement=Placement(True, "pool", "gpus")),
-    "class": set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="gpu")),
+    "class": set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="nvidia")),
 }
 SCHEDULED: list[tuple[Raw, Raw]] = [
     ({}, {}), ({SCHEDULER: "volcano"}, {}), ({SCHEDULER: "kai"}, {}), ({}, {"schedulerName": "kai"})

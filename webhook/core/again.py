@@ -21,6 +21,7 @@ from webhook.core.findings import Verdict
 from webhook.core.leaves import Leaves, changes, is_of_settings
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
 from webhook.core.limit_ranger import Origins
+from webhook.core.ours import Ours
 from webhook.core.pod import KINDS, Pod, as_items, as_map
 from webhook.core.pointer import ROOT
 from webhook.core.stored import PLACEMENT, agrees, as_it_was, is_still_right, model_labels
@@ -41,6 +42,7 @@ _TOLERATIONS: Key = ("spec", "tolerations")
 _CLASS: Key = ("spec", "runtimeClassName")
 # What the API server writes where an author writes nothing.
 _DEFAULTS: dict[Key, Any] = {("spec", "schedulerName"): "default-scheduler"}
+_VOLUMES: Key = ("volumes",)
 
 
 def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
@@ -97,6 +99,7 @@ def template(
     what was written then, the stored template stays: for as long as it is right, or always if it
     may not change.
     """
+    update = replace(update, noted=_possible(update.noted, cx.settings))
     beside = {key: change for key, change in update.noted.items() if change[0] == change[1]}
     noted = {key: change for key, change in update.noted.items() if key not in beside}
     update = replace(update, noted=noted)
@@ -117,7 +120,9 @@ def template(
     if noted:
         ours = _noted(sent, then, touched, noted, authors=authors, settings=cx.settings)
     else:
-        ours = dict.fromkeys(_unwritten(sent, then, touched, authors, cx.settings))
+        unwritten = _unwritten(sent, then, touched, authors, cx.settings)
+        forms = Ours(sent.values, cx.settings)
+        ours = {key: None for key, value in unwritten.items() if forms.may_be(key, None, value)}
     ours = _without_mounted({**ours, **loose}, sent)
     as_sent = copied(Pod(obj, at).raw)
     author, trial = _taken_apart(draft, at, ours)
@@ -229,7 +234,7 @@ def _is_made_anew(key: Key, settings: Settings) -> bool:
     label = settings.placement.label
     if key[1:] == ("nodeSelector", label):
         return label not in model_labels(settings)
-    return _unit(key) == ("volumes",)
+    return _unit(key) == _VOLUMES
 
 
 def _without_mounted(ours: dict[Key, Any], sent: Leaves) -> dict[Key, Any]:
@@ -268,6 +273,12 @@ def _notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Chang
     return found
 
 
+def _possible(noted: Mapping[Key, Change], settings: Settings) -> dict[Key, Change]:
+    """What is noted, but for what no repair has written: whoever may write it may forge it."""
+    forms = Ours({key: before for key, (before, _) in noted.items()}, settings)
+    return {key: change for key, change in noted.items() if forms.may_be(key, *change)}
+
+
 def _apply(draft: Draft, edits: Iterable[Edit]) -> None:
     """Make all of these edits or, in a pod whose members are of odd types, none."""
     with suppress(EditError):
@@ -291,7 +302,7 @@ def _unit(key: Key) -> Key:
     if key == _TOLERATIONS or key[-1] == TOLERATIONS_ANNOTATION:
         return _TOLERATIONS
     if key[1] == "volumes" or "env" in key[3:4] or "volumeMounts" in key[3:4]:
-        return ("volumes",)
+        return _VOLUMES
     return ("fields",)
 
 
@@ -344,10 +355,11 @@ def _noted(  # noqa: PLR0913  # what is sent, what is stored, and what is known 
     becomes that again: else it could never be lowered.
     """
     loose = _unwritten(sent, then, touched, authors, settings)
+    forms = Ours({key: before for key, (before, _) in noted.items()}, settings)
     found: dict[Key, Any] = {key: None for key in loose if settings.is_gpu(key[-1])}
     for key, (before, after) in noted.items():
         value = sent.values.get(key)
-        if _unit(key) not in touched or value is None:
+        if _unit(key) not in touched or value is None or not forms.may_be(key, before, value):
             continue
         words = _words_beside(key, sent, settings)
         if words and not then.values:

@@ -2,7 +2,8 @@
 
 Whoever may write the workload may write this too. So it is read as a hint: it names leaves of the
 template that may be ours, each with the value that it then must have, and brings in no value but
-an amount of GPUs that is smaller than the one that stands there.
+an amount of GPUs that is smaller than the one that stands there. What no repair writes is passed
+over (core/ours.py).
 """
 
 from __future__ import annotations

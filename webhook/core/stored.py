@@ -224,11 +224,11 @@ def _tolerated(made: object, stored: object, settings: Settings) -> bool:
     )
     more = then - now
     return not now - then and all(
-        canonical(each) not in more or _is_of_gpus(each, settings) for _, each in as_items(stored)
+        canonical(each) not in more or is_of_gpus(each, settings) for _, each in as_items(stored)
     )
 
 
-def _is_of_gpus(toleration: Raw, settings: Settings) -> bool:
+def is_of_gpus(toleration: Raw, settings: Settings) -> bool:
     """Whether this is a toleration that missing-toleration may add."""
     taint = tuple(str(toleration.get(each, "")) for each in ("key", "value", "effect"))
     return settings.is_gpu(taint[0]) or any(

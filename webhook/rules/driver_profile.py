@@ -27,6 +27,7 @@ from webhook.core import fit
 from webhook.core.edits import Append, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.nodes import Inventory
+from webhook.core.ours import VOLUME_PREFIX
 from webhook.core.pod import as_map
 from webhook.core.runtime_class import in_class
 from webhook.core.why_not import short
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 NAME = "driver-profile"
 CODE = "GPU202"
 
-VOLUME_PREFIX = "gpu-webhook-driver-"
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
