@@ -11,7 +11,6 @@ import pytest
 
 from webhook.admission.workloads import Workload, judge, repair, workload_of
 from webhook.core import record
-from webhook.core.authors import LAST_APPLIED
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
 from webhook.core.nodes import Inventory, NodeClass
@@ -110,17 +109,15 @@ def test_every_built_in_kind_is_judged_where_it_is_made(kind: str) -> None:
 def test_who_only_tells_of_templates_reads_the_record_of_a_repair_if_there_are_any(
     settings: Settings, *, read: bool
 ) -> None:
-    at = "/spec/containers/cuda/resources/limits/nvidia.com~1gpu"
-    noted = json.dumps({"/spec/template": {at: ["1", "2"]}})
-    applied = {"spec": {"containers": [{"name": "cuda", "resources": {"limits": {GPU: "2"}}}]}}
-    manifest = json.dumps({"spec": {"template": applied}})
-    obj = deployment(annotations={record.ANNOTATION: noted, LAST_APPLIED: manifest})
-    obj["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][GPU] = "2"
+    model, product = "alpha.kubernetes.io/nvidia-gpu-name", "nvidia.com/gpu.product"
+    at = "/spec/nodeSelector/"
+    noted = {at + product.replace("/", "~1"): [None, "Tesla-T4"], at + model: ["Tesla T4", None]}
+    obj = deployment(annotations={record.ANNOTATION: json.dumps({"/spec/template": noted})})
+    obj["spec"]["template"] = template(nodeSelector={model: "Tesla K80", product: "Tesla-T4"})
     workload = workload_of(request(obj), settings)
     assert workload is not None
     judge(workload, RULES, (), Context(settings))
-    (container,) = obj["spec"]["template"]["spec"]["containers"]
-    assert ("2" in container["resources"]["limits"].values()) is not read
+    assert ("T4" in json.dumps(obj["spec"])) is not read
 
 
 @pytest.mark.parametrize(

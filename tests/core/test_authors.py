@@ -9,6 +9,7 @@ import pytest
 
 from webhook.core.authors import LAST_APPLIED, Authors
 from webhook.core.budget import MOST_CONTAINERS
+from webhook.core.leaves import Leaves
 from webhook.core.pod import REQUIRED
 from webhook.core.pointer import ROOT, Path
 
@@ -119,3 +120,12 @@ def test_a_manifest_over_the_budget_declares_nothing() -> None:
 )
 def test_odd_managed_fields_name_nobody(entries: object) -> None:
     assert not Authors({"metadata": {"managedFields": entries}}).wrote(ROOT, ("spec", "hostname"))
+
+
+def test_whether_a_selector_was_written_anew_is_the_same_for_each_word_of_it() -> None:
+    selector = {"f:spec": {"f:nodeSelector": {}}}
+    now, before = Authors(managed("Apply", selector)), Authors(managed("Apply", selector))
+    sent, then = ({"spec": {"nodeSelector": {"k": each}}} for each in "ab")
+    for word in ("v", "w"):
+        key = ("spec", "nodeSelector", word)
+        assert now.took_out(key, before, Leaves(sent), Leaves(then))

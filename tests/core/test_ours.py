@@ -436,3 +436,11 @@ def test_nor_does_one_that_names_a_single_leaf_of_it_beside_the_words(key: str, 
     }
     for each in ({"metadata": {}, "spec": stored}, None):
         assert is_kept(answered(sent, each, noted))
+
+
+def test_an_amount_beside_a_word_that_came_in_the_same_request_stays() -> None:
+    sent = template(legacy=True, words=False, policy=False)
+    sent["spec"]["containers"][0]["resources"]["limits"][GPU] = "2"
+    at = pointer((*C, "resources", "limits", GPU))
+    (container,) = answered(sent, None, {at: [None, "2"]})["containers"]
+    assert container["resources"]["limits"] == {GPU: "2"}
