@@ -1156,7 +1156,9 @@ def set_to(cx: Context = K80, **settings: Any) -> Context:
     return replace(cx, settings=Settings(schedulers=("volcano", "kai"), **settings))
 
 
-CLASSES = replace(K80, inventory=replace(K80.inventory or Inventory(), runtime_classes={"nvidia": {}}))
+CLASSES = replace(
+    K80, inventory=replace(K80.inventory or Inventory(), runtime_classes={"nvidia": {}})
+)
 WITH_MOUNTS = set_to(drivers=with_mounts())
 WITH_LABEL = set_to(placement=Placement(enabled=True))
 WITH_CLASS = set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="nvidia"))

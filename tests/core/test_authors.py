@@ -123,7 +123,7 @@ def test_odd_managed_fields_name_nobody(entries: object) -> None:
 
 
 def test_whether_a_selector_was_written_anew_is_the_same_for_each_word_of_it() -> None:
-    selector = {"f:spec": {"f:nodeSelector": {}}}
+    selector: Any = {"f:spec": {"f:nodeSelector": {}}}
     now, before = Authors(managed("Apply", selector)), Authors(managed("Apply", selector))
     sent, then = ({"spec": {"nodeSelector": {"k": each}}} for each in "ab")
     for word in ("v", "w"):
