@@ -1026,6 +1026,24 @@ def test_what_the_audit_sees(made: Raw, expected: tuple[str, ...], bare: int) ->
     assert rule.unguarded(seen, Settings(), "team-a") == bare
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}},
+        {"os": {"name": "windows"}},
+        {"nodeSelector": {"kubernetes.io/os": "windows"}},
+    ],
+    ids=["a mirror pod", "a pod for Windows", "a pod for nodes of Windows"],
+)
+def test_what_the_guard_does_not_judge_is_not_audited(more: dict[str, Any]) -> None:
+    obj = pod(plain(shown("all"), securityContext={"privileged": True}))
+    assert rule.exposures(Pod(obj), Settings(), "team-a")
+    obj["metadata"] |= more.pop("metadata", {})
+    obj["spec"] |= more
+    assert rule.exposures(Pod(obj), Settings(), "team-a") == ()
+    assert rule.unguarded(Pod(obj), Settings(), "team-a") == 0
+
+
 def test_the_audit_adds_up_the_containers_of_a_pod() -> None:
     seen = Pod(pod(plain(shown("all")), gpu(envFrom=[config()]), plain(), plain(VOID)))
     assert rule.exposures(seen, Settings(), "team-a") == ("variable", "env-from")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from webhook.core.modes import is_opted_out
-from webhook.core.pod import as_items, as_map, controller_of, is_for_windows
+from webhook.core.pod import as_items, as_map, controller_of, is_for_linux, is_mirror
 
-_MIRROR = "kubernetes.io/config.mirror"
 _NODES = "system:nodes"  # the group of all kubelets
 _DEBUGGING = "ephemeralcontainers"  # the subresource that `kubectl debug` updates
 _EPHEMERALS = "ephemeralContainers"  # the field that it changes
@@ -32,7 +31,7 @@ def made_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     pods: the annotation alone says nothing, as anybody can write it.
     """
     pod = _pod(request) if makes_a_pod(request) else None
-    return None if pod is None or (_is_mirror(pod) and _asked_by_node(request)) else pod
+    return None if pod is None or (is_mirror(pod) and _asked_by_node(request)) else pod
 
 
 def changes_a_pod(request: dict[str, Any]) -> bool:
@@ -91,12 +90,7 @@ def _pod(request: dict[str, Any]) -> dict[str, Any] | None:
 
 def _for_linux(pod: dict[str, Any] | None) -> dict[str, Any] | None:
     """The pod, if a kubelet of Linux will run it as the API server stores it."""
-    return None if pod is None or _is_mirror(pod) or is_for_windows(pod["spec"]) else pod
-
-
-def _is_mirror(pod: dict[str, Any]) -> bool:
-    """True for the API server's image of a static pod: the kubelet runs it as it is on disk."""
-    return _MIRROR in as_map(as_map(pod.get("metadata")).get("annotations"))
+    return pod if pod is not None and is_for_linux(pod) else None
 
 
 def _asked_by_node(request: dict[str, Any]) -> bool:

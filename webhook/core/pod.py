@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 KINDS = ("initContainers", "containers", "ephemeralContainers")
 SECTIONS = ("limits", "requests")
 
+_MIRROR = "kubernetes.io/config.mirror"
 _OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
 _NOTHING: Any = {}
 
@@ -52,6 +53,16 @@ def is_for_windows(spec: Mapping[str, Any]) -> bool:
     return as_map(spec.get("os")).get("name") == "windows" or any(
         selector.get(label) == "windows" for label in _OS_LABELS
     )
+
+
+def is_mirror(pod: Mapping[str, Any]) -> bool:
+    """True for the API server's image of a static pod: the kubelet runs it as it is on disk."""
+    return _MIRROR in as_map(as_map(pod.get("metadata")).get("annotations"))
+
+
+def is_for_linux(pod: Mapping[str, Any]) -> bool:
+    """Whether a kubelet of Linux will run the pod as the API server stores it."""
+    return not is_mirror(pod) and not is_for_windows(as_map(pod.get("spec")))
 
 
 class Container:

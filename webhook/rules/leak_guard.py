@@ -43,7 +43,7 @@ from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.host_paths import clean, lists_devices, shows_devices, shows_driver
 from webhook.core.modes import Mode
-from webhook.core.pod import as_items, as_map
+from webhook.core.pod import as_items, as_map, is_for_linux
 from webhook.core.rule import Context
 from webhook.core.settings import DEVICE_CLASS
 
@@ -110,7 +110,7 @@ def exposures(pod: Pod, settings: Settings, namespace: str) -> tuple[str, ...]:
     For the audit of pods that are there. A container that merely lacks `void` is not among them,
     as nearly every container of a cluster would be: unguarded() counts those.
     """
-    if _is_exempt(pod, settings, namespace):
+    if not is_for_linux(pod.raw) or _is_exempt(pod, settings, namespace):
         return ()
     found: set[str] = set()
     host_paths = _host_paths(pod)
@@ -128,7 +128,7 @@ def exposures(pod: Pod, settings: Settings, namespace: str) -> tuple[str, ...]:
 
 def unguarded(pod: Pod, settings: Settings, namespace: str) -> int:
     """How many containers have no GPU and do not say `void`: their image decides what they see."""
-    if _is_exempt(pod, settings, namespace):
+    if not is_for_linux(pod.raw) or _is_exempt(pod, settings, namespace):
         return 0
     return sum(
         each.by not in _SEEING and not _is_void(_entries(each.container))
