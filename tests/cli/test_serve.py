@@ -193,6 +193,26 @@ def test_a_signal_ends_it_with_0_and_without_a_word(tmp_path: Path, end: signal.
     assert "Traceback" not in server.stderr.read_text()[len(before) :]
 
 
+def test_a_worker_hears_a_signal_that_comes_while_it_starts() -> None:
+    program = (
+        "import os, signal, socket, ssl, time\n"
+        "from webhook.admission.bodies import Bodies\n"
+        "from webhook.admission.server import Server\n"
+        "def make_app(server):\n"
+        "    os.kill(os.getppid(), signal.SIGTERM)\n"
+        "    time.sleep(2)\n"
+        "    app = lambda *_: None\n"
+        "    app.bodies = Bodies()\n"
+        "    return app\n"
+        "listener = socket.create_server(('127.0.0.1', 0))\n"
+        "context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)\n"
+        "Server(make_app, listener=listener.detach(), workers=1, context=context).run()\n"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=12)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_worker_hears_a_signal_that_comes_as_it_is_forked_off() -> None:
     program = (
         "import os, signal, time\n"

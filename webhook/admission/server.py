@@ -351,8 +351,13 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         self.log.log(level, "%s: %s", context.get("message"), type(error).__name__)
 
     def init_signals(self) -> None:
-        """As the base class; then obey what came before, while the parent's handlers were ours."""
+        """As the base class; then obey what came before, while the parent's handlers were ours.
+
+        What comes from here on waits until the loop runs: uvloop would lose it before that.
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         super().init_signals()
+        self.loop.call_soon(signal.pthread_sigmask, signal.SIG_UNBLOCK, _STOPS)
         while not self.arbiter.SIG_QUEUE.empty():
             match self.arbiter.SIG_QUEUE.get_nowait():
                 case signal.SIGTERM:
