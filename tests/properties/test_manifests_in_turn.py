@@ -166,7 +166,7 @@ SETTINGS = {
     "mounts": set_to(CLASSES, drivers=with_mounts()),
     "other mounts": set_to(CLASSES, drivers=with_mounts("/opt/other")),
     "label": set_to(CLASSES, placement=Placement(enabled=True)),
-    "both": set_to(CLASSES, drivers=with_mounts(), placement=Placement(True, "pool", "gpus")),
+    "both": set_to(CLASSES, drivers=with_mounts(), placement=Placement(True, value="gpus")),
     "class": set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="nvidia")),
 }
 SCHEDULED: list[tuple[Raw, Raw]] = [
@@ -193,6 +193,8 @@ def shapes(draw: st.DrawFn) -> Raw:
 )
 def test_so_it_does_whatever_the_settings_ask_for(turn: list[tuple[Raw, str]], tool: Any) -> None:
     """But for tolerations, which stay where a GPU goes.
+
+    And for a label of one's own that the settings name no more: it might be a policy's.
 
     Whether a runtime class is known the inventory says, so it alone brings none in.
     """
