@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _LEGACY = "GPU1"  # the family of rules that translate legacy words
 _TOLERATIONS: Key = ("spec", "tolerations")
 _CLASS: Key = ("spec", "runtimeClassName")
+_SETTINGS = ("nodeSelector", "runtimeClassName", "volumes")
+_IN_CONTAINERS = (("env",), ("volumeMounts",))
 # What the API server writes where an author writes nothing.
 _DEFAULTS: dict[Key, Any] = {("spec", "schedulerName"): "default-scheduler"}
 _VOLUMES: Key = ("volumes",)
@@ -100,16 +102,19 @@ def template(
     may not change.
     """
     update = replace(update, noted=_possible(update.noted, cx.settings))
+    if update.old is None and not update.noted:  # nothing in it is ours, so nothing comes out first
+        author = Leaves(draft.object, update.at).copied()
+        verdict = run(rules, draft.object, cx, update.at, draft=draft)
+        return verdict, _notes(author, Leaves(draft.object, update.at).values) or None
     beside = {key: change for key, change in update.noted.items() if change[0] == change[1]}
-    noted = {key: change for key, change in update.noted.items() if key not in beside}
-    update = replace(update, noted=noted)
-    _put_back(draft, update, cx.settings)
+    noted = update.noted
+    if beside:
+        noted = {key: change for key, change in noted.items() if key not in beside}
+        update = replace(update, noted=noted)
     obj, at, authors = draft.object, update.at, update.authors
     sent, then = Leaves(obj, at), update.stored()
-    if update.old is None and not noted:  # nothing in it is ours, so nothing has to come out first
-        author = sent.copied()
-        verdict = run(rules, obj, cx, at, draft=draft)
-        return verdict, _notes(author, Leaves(obj, at).values) or None
+    if _put_back(draft, update, sent, then, cx.settings):
+        sent = Leaves(obj, at)
     if _has_words(Pod(obj, at), sent, noted, cx.settings):
         was_stuck = _was_stuck(sent, noted, authors, update.before, cx.settings)
         cx = replace(cx, was_stuck=was_stuck)
@@ -124,18 +129,23 @@ def template(
         forms = Ours(sent.values, cx.settings)
         ours = {key: None for key, value in unwritten.items() if forms.may_be(key, None, value)}
     ours = _without_mounted({**ours, **loose}, sent)
-    as_sent = copied(Pod(obj, at).raw)
+    is_anew = bool(loose) or ("volumes",) in touched
+    as_sent = copied(Pod(obj, at).raw) if is_anew else {}
     author, trial = _taken_apart(draft, at, ours)
     verdict = run(rules, obj, cx, at, draft=draft, patched=False)
     _keep_class(draft, at, loose, sent, cx.settings)
-    _apply(draft, Leaves(obj, at).ordered_as(Leaves(as_sent)))
+    if is_anew:
+        _apply(draft, Leaves(obj, at).ordered_as(Leaves(as_sent)))
     if touched and update.old is not None:
-        now = changes(author, Leaves(obj, at).values)
+        now = Leaves(obj, at)
         noted = {key: change for key, change in noted.items() if _unit(key) in touched}
-        keys = [key for key in {**noted, **now, **ours} if key not in loose]
+        made = changes(author, now.values)
+        keys = [key for key in {**noted, **made, **ours} if key not in loose]
         if update.may_change:
-            keys = [key for key in keys if not _is_made_anew(key, cx.settings)]
-        _keep_stored(draft, replace(update, noted=noted), keys, (author, trial), rules, cx)
+            anew = _made_anew(keys, cx.settings)
+            keys = [key for key in keys if key not in anew]
+        update_of = replace(update, noted=noted)
+        _keep_stored(draft, update_of, keys, (author, trial), (now, then), rules, cx)
     kept = {
         key: change
         for key, change in {**update.noted, **beside}.items()
@@ -163,13 +173,14 @@ def _keep_stored(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
     update: Update,
     keys: list[Key],
     taken_apart: tuple[Mapping[Key, Any], Raw],
+    leaves: tuple[Leaves, Leaves],
     rules: Sequence[Rule],
     cx: Context,
 ) -> None:
     """Restore what is stored at these leaves if the author wrote the same then, and it is right."""
     obj, at, noted = draft.object, update.at, update.noted
     author, trial = taken_apart
-    now, then, stored = Leaves(obj, at), update.stored(), Pod(update.old or {}, at)
+    (now, then), stored = leaves, Pod(update.old or {}, at)
     if noted:
         same = _are_the_words_of(then, noted, author, keys)
     else:
@@ -188,26 +199,28 @@ def _keep_stored(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
         _restore(draft, at, then, keys)
 
 
-def _put_back(draft: Draft, update: Update, settings: Settings) -> None:
+def _put_back(draft: Draft, update: Update, sent: Leaves, then: Leaves, settings: Settings) -> bool:
     """Put back a legacy amount where another manager releases the amount of today beside it.
 
     Its own manager applies it still, but it went when it was repaired: the container would be left
     without a GPU until it is applied again.
     """
-    authors, sent = update.authors, Leaves(draft.object, update.at)
     released = {
         key[:-1]
-        for key in update.stored().values
-        if settings.is_gpu(key[-1]) and key not in sent.values
-        if authors.dropped(update.at, key, update.before)
+        for key in then.values.keys() - sent.values.keys()
+        if settings.is_gpu(key[-1])
+        if update.authors.dropped(update.at, key, update.before)
     }
+    if not released:
+        return False
     words = {
         key: word
         for key, (word, after) in update.noted.items()
-        if key[-1] in settings.legacy_resources and after is None and key[:-1] in released
-        if key not in sent.values and authors.declared(update.at, key)
+        if key[:-1] in released and key[-1] in settings.legacy_resources and after is None
+        if key not in sent.values and update.authors.declared(update.at, key)
     }
     _apply(draft, sent.edits_to(words))
+    return bool(words)
 
 
 def _of_settings(sent: Leaves, noted: Mapping[Key, Change], authors: Authors) -> dict[Key, None]:
@@ -216,6 +229,8 @@ def _of_settings(sent: Leaves, noted: Mapping[Key, Change], authors: Authors) ->
     Whatever is sent now, it comes out and is made anew. A label for the choice of nodes is such a
     one only where no word was beside it.
     """
+    if not any(key[1] in _SETTINGS or key[3:4] in _IN_CONTAINERS for key in noted):
+        return {}
     worded = {_unit(key) for key, (word, _) in noted.items() if word is not None}
     return {
         key: None
@@ -226,19 +241,20 @@ def _of_settings(sent: Leaves, noted: Mapping[Key, Change], authors: Authors) ->
     }
 
 
-def _is_made_anew(key: Key, settings: Settings) -> bool:
-    """Whether this follows from what is sent and from the settings, and from no inventory.
+def _made_anew(keys: list[Key], settings: Settings) -> set[Key]:
+    """What follows from what is sent and from the settings, and from no inventory.
 
     So it need not stay as it is stored while nodes come and go.
     """
     label = settings.placement.label
-    if key[1:] == ("nodeSelector", label):
-        return label not in model_labels(settings)
-    return _unit(key) == _VOLUMES
+    found = {key for key in keys if key[1] == "volumes" or key[3:4] in _IN_CONTAINERS}
+    return found if label in model_labels(settings) else {*found, ("spec", "nodeSelector", label)}
 
 
 def _without_mounted(ours: dict[Key, Any], sent: Leaves) -> dict[Key, Any]:
     """What is ours but for volumes that are still mounted where nothing of ours is."""
+    if not any(key[1] == "volumes" for key in ours):
+        return ours
     used = {
         ("spec", "volumes", str(as_map(mount).get("name")))
         for key, mount in sent.values.items()
@@ -264,7 +280,8 @@ def _notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Chang
     By them the record differs as soon as the selector does (core/authors.py).
     """
     found = changes(author, now)
-    if any(key[1] == "nodeSelector" and after is None for key, (_, after) in found.items()):
+    words = (key for key, (_, after) in found.items() if after is None)
+    if found and any(key[1] == "nodeSelector" for key in words):
         found |= {
             key: (value, value)
             for key, value in now.items()
