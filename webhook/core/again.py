@@ -101,7 +101,7 @@ def template(
     what was written then, the stored template stays: for as long as it is right, or always if it
     may not change.
     """
-    update = replace(update, noted=_possible(update.noted, cx.settings))
+    update = _without_forged(update, cx.settings)
     if update.old is None and not update.noted:  # nothing in it is ours, so nothing comes out first
         author = Leaves(draft.object, update.at).copied()
         verdict = run(rules, draft.object, cx, update.at, draft=draft)
@@ -290,10 +290,13 @@ def _notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Chang
     return found
 
 
-def _possible(noted: Mapping[Key, Change], settings: Settings) -> dict[Key, Change]:
-    """What is noted, but for what no repair has written: whoever may write it may forge it."""
-    forms = Ours({key: before for key, (before, _) in noted.items()}, settings)
-    return {key: change for key, change in noted.items() if forms.may_be(key, *change)}
+def _without_forged(update: Update, settings: Settings) -> Update:
+    """The same, but for what is noted and no repair writes: whoever may write it may forge it."""
+    if not update.noted:
+        return update
+    forms = Ours({key: before for key, (before, _) in update.noted.items()}, settings)
+    noted = {key: change for key, change in update.noted.items() if forms.may_be(key, *change)}
+    return replace(update, noted=noted)
 
 
 def _apply(draft: Draft, edits: Iterable[Edit]) -> None:
@@ -376,7 +379,9 @@ def _noted(  # noqa: PLR0913  # what is sent, what is stored, and what is known 
     found: dict[Key, Any] = {key: None for key in loose if settings.is_gpu(key[-1])}
     for key, (before, after) in noted.items():
         value = sent.values.get(key)
-        if _unit(key) not in touched or value is None or not forms.may_be(key, before, value):
+        if _unit(key) not in touched or value is None:
+            continue
+        if value != after and not forms.may_be(key, before, value):
             continue
         words = _words_beside(key, sent, settings)
         if words and not then.values:
@@ -436,11 +441,12 @@ def _unwritten(
 
     Without a record it may be ours or another webhook's: then it has to come out again.
     """
+    labels = model_labels(settings)
     return {
         key: value
         for key, value in sent.values.items()
-        if _unit(key) in touched and then.values.get(key) == value
-        if _is_of_words(key, settings) and value != _DEFAULTS.get(key)
+        if (unit := _unit(key)) in touched and then.values.get(key) == value
+        if _is_of_words(key, unit, labels, settings) and value != _DEFAULTS.get(key)
         if not authors.wrote(sent.at, key)
     }
 
@@ -456,12 +462,12 @@ def _without_defaults(ours: dict[Key, Any], stored: Pod, settings: Settings) -> 
     return {key: value for key, value in ours.items() if key not in added}
 
 
-def _is_of_words(key: Key, settings: Settings) -> bool:
-    match _unit(key):
+def _is_of_words(key: Key, unit: Key, labels: frozenset[str], settings: Settings) -> bool:
+    match unit:
         case (_, _, _, "resources"):
             return settings.is_gpu(key[-1]) or key[-1] in settings.legacy_resources
         case ("placement",):
-            return key[1] == "affinity" or key[-1] in model_labels(settings)
+            return key[1] == "affinity" or key[-1] in labels
         case ("fields",):
             return key[0] == "spec"
         case _:
