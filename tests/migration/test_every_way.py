@@ -191,3 +191,32 @@ def test_a_kind_that_nobody_knows(way: Way) -> None:
     manifest = result_of("x.yaml", CUSTOM, Plan())
     assert [each.status for each in manifest.located] == ["person"]
     assert found(result_of(way.path, way.write(CUSTOM), Plan())) == found(manifest)
+
+
+MADE = """\
+apiVersion: {{ .Values.version }}
+kind: {{ .Values.kind }}
+metadata: {name: a}
+spec:
+  template:
+    spec:
+      containers:
+      - name: c
+        image: i
+        resources:
+          limits:
+            alpha.kubernetes.io/nvidia-gpu: 1
+"""
+
+
+@pytest.mark.parametrize("unsafe", [False, True], ids=["by default", "with --unsafe"])
+def test_what_is_in_a_kind_that_the_template_makes_counts_by_its_shape(*, unsafe: bool) -> None:
+    """It may be a Deployment or a StatefulSet; the rule on data leaves the pod in it alone."""
+    asked = Plan(unsafe=unsafe)
+    result = result_of("templates/x.yaml", MADE, asked)
+    assert sorted(each.code for each in result.located) == ["GPU101", "GPU201"]
+    assert result.new_text is not None
+    expected = MADE.replace("alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu")
+    assert result.new_text.startswith(expected)
+    assert result.new_text.count("tolerations:") == 1
+    assert result_of("templates/x.yaml", result.new_text, asked).located == ()

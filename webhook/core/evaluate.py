@@ -7,7 +7,6 @@ are made is decided here, for every way in: admission, `review`, manifests, temp
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.canonical import canonical
@@ -66,16 +65,12 @@ class Evaluation:
     findings: list[Finding] = field(default_factory=list)
     failed: list[tuple[str, Exception]] = field(default_factory=list)
     left_alone: list[Path] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)  # what all rules together changed
     draft: Draft = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Begin with the object as it came."""
         self.draft = Draft(self.object)
-
-    @cached_property
-    def edits(self) -> list[Edit]:
-        """What all rules together changed, at places of the document as it came."""
-        return [at_place(each, self.placed(place_of(each))) for each in self.draft.changes()]
 
     def edits_of(self, finding: Finding) -> tuple[Edit, ...]:
         """What the edits of this finding came to in the end."""
@@ -158,6 +153,7 @@ def evaluate(  # noqa: PLR0913  # what is asked, of what, and how far it may go
                 hear=hear,
             )
             made.take(verdict)
+    made.edits = [at_place(each, made.placed(place_of(each))) for each in made.draft.changes()]
     return made
 
 
