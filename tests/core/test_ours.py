@@ -18,7 +18,7 @@ from webhook.core.ours import Ours
 from webhook.core.pod import PREFERRED, REQUIRED, as_map
 from webhook.core.pointer import Path, value_at
 from webhook.core.rule import Context
-from webhook.core.settings import Drivers, Settings
+from webhook.core.settings import Drivers, Models, Settings
 from webhook.rules import RULES
 
 Raw = dict[str, Any]
@@ -56,6 +56,7 @@ TENANT, GPUS = requirement("tenant", "a"), requirement(PRODUCT, "Tesla-K80")
 ZONE = requirement("zone", "a")
 OF_GPUS = {"key": GPU, "operator": "Exists"}
 OTHER = {"key": "night", "operator": "Exists"}
+ODD: list[Any] = [7, {}, [1], None, True]
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 
 
@@ -81,13 +82,6 @@ ANTI = ("spec", "affinity", "podAntiAffinity")
         pytest.param(("spec", "nodeSelector", MODEL), "K80", None, {}, id="a legacy model"),
         pytest.param(("spec", "nodeSelector", "x"), "y", "y", {}, id="a label that is as it was"),
         pytest.param(("spec", "nodeSelector", OLD_ZONE), "a", None, {}, id="a label that is dead"),
-        pytest.param(
-            ("spec", "nodeSelector", "topology.kubernetes.io/zone"),
-            None,
-            "a",
-            {("spec", "nodeSelector", OLD_ZONE): "a"},
-            id="its label of today",
-        ),
         pytest.param(TERMS, None, [term(GPUS)], {}, id="terms of models"),
         pytest.param(TERMS, [term(TENANT)], [term(TENANT, GPUS)], {}, id="a model in a term"),
         pytest.param(
@@ -199,6 +193,31 @@ def test_what_a_repair_may_have_written(key: Any, before: Any, after: Any, words
         pytest.param(
             ("spec", "nodeSelector", "topology.kubernetes.io/zone"), None, "a", {}, id="a zone"
         ),
+        pytest.param(
+            ("spec", "nodeSelector", "topology.kubernetes.io/zone"),
+            None,
+            "a",
+            {("spec", "nodeSelector", OLD_ZONE): "a"},
+            id="a zone beside an old word for it, which anybody may note",
+        ),
+        pytest.param(
+            ("spec", "nodeSelector", "node.kubernetes.io/instance-type"),
+            None,
+            "m5.large",
+            {},
+            id="the type of nodes, which is a model on AKS alone",
+        ),
+        *(
+            pytest.param(
+                where, None, value, {("metadata", "annotations", ""): value}, id=f"{where[-1]}"
+            )
+            for where, value in (
+                (("spec", "securityContext", "runAsNonRoot"), True),
+                (("spec", "priorityClassName"), "low"),
+                ((*C, "securityContext", "allowPrivilegeEscalation"), False),
+                ((*C, "securityContext", "capabilities", "drop"), "ALL"),
+            )
+        ),
         pytest.param(TERMS, None, [term(TENANT)], {}, id="a term"),
         pytest.param(TERMS, [term(TENANT)], None, {}, id="a term that went"),
         pytest.param(TERMS, [term(GPUS)], [term(GPUS, TENANT)], {}, id="a part of a term"),
@@ -219,7 +238,10 @@ def test_what_a_repair_may_have_written(key: Any, before: Any, after: Any, words
             {},
             id="a name of a node",
         ),
-        pytest.param(TERMS, None, [term({"key": 7, "operator": "In"})], {}, id="an odd key"),
+        *(
+            pytest.param(TERMS, None, [term({"key": odd, "operator": "In"})], {}, id=f"{odd}")
+            for odd in ODD
+        ),
         pytest.param(
             WISHES, None, [{"weight": 1, "preference": term(TENANT)}], {}, id="a preference"
         ),
@@ -293,6 +315,12 @@ def test_what_a_repair_may_have_written(key: Any, before: Any, after: Any, words
 )
 def test_what_no_repair_has_written(key: Any, before: Any, after: Any, words: Any) -> None:
     assert not Ours(words, SETTINGS).may_be(key, before, after)
+
+
+def test_the_type_of_nodes_is_a_label_of_models_where_the_settings_say_so() -> None:
+    of_aks = Settings(models=Models(profile="aks"))
+    key = ("spec", "nodeSelector", "node.kubernetes.io/instance-type")
+    assert Ours({}, of_aks).may_be(key, None, "Standard_NC6")
 
 
 WORDS: Raw = {

@@ -33,6 +33,8 @@ VOLUME_PREFIX = "gpu-webhook-driver-"
 _NODES, _PODS = "nodeAffinity", ("podAffinity", "podAntiAffinity")
 _TERMS = (_NODES, REQUIRED, "nodeSelectorTerms")
 _TODAY = dict(DEPRECATED_NODE_LABELS)
+# AKS names models by the type of the node. Where the settings do not, it is a policy's.
+_OF_ANY_NODE = "node.kubernetes.io/"
 _SEARCH_PATHS = ("LD_LIBRARY_PATH", "PATH")
 _UNSET = (None, "", "default-scheduler")  # SetDefaults_PodSpec names that one
 _FIELDS: dict[Key, str] = {  # and the annotations that become them
@@ -52,7 +54,8 @@ class Ours:
         """`words` are leaves as the author wrote them: more than the words do no harm."""
         self._words = words
         self._settings = settings
-        self._models = {*model_labels(settings), settings.models.legacy_label}
+        shipped = (each for each in model_labels(settings) if not each.startswith(_OF_ANY_NODE))
+        self._models = {*shipped, settings.models.key, settings.models.legacy_label}
         self._labels = {*self._models, settings.placement.label, Placement().label}
 
     def may_be(self, key: Key, before: Any, after: Any) -> bool:
@@ -86,10 +89,11 @@ class Ours:
                 return False
 
     def _is_label(self, label: str, value: Any) -> bool:
-        if label in self._labels or (label in _TODAY and value is None):
-            return True
-        old = (each for each, today in _TODAY.items() if today == label)
-        return any(self._words.get(("spec", "nodeSelector", each)) == value for each in old)
+        """Whether this is a label of models or of placement, or an old one that was taken out.
+
+        Today's zone, arch or os is none: a policy may pin pods by it.
+        """
+        return label in self._labels or (label in _TODAY and value is None)
 
     def _is_field(self, where: list[str], value: Any) -> bool:
         """Whether this is the runtime class of the settings, or what an annotation became."""
@@ -104,7 +108,9 @@ class Ours:
             case [_, name, "securityContext", "seccompProfile", "type"]:
                 noted = self._annotation(f"{_SECCOMP_OF}{name}")
                 return value == "RuntimeDefault" and noted is not None
-        text = self._annotation(_FIELDS.get(tuple(where), ""))
+        if tuple(where) not in _FIELDS:
+            return False
+        text = self._annotation(_FIELDS[tuple(where)])
         if isinstance(value, list):
             value = ",".join(
                 f"{each.get('name')}={each.get('value')}" for _, each in as_items(value)
@@ -156,7 +162,7 @@ class Ours:
     def _is_of_model(self, each: Raw) -> bool:
         key, operator, values = (each.get(name) for name in ("key", "operator", "values"))
         listed = [str(value) for value in values] if isinstance(values, list) else []
-        return key in self._models or is_exclusion(str(key), str(operator), listed)
+        return str(key) in self._models or is_exclusion(str(key), str(operator), listed)
 
     def _is_in_annotation(self, item: Raw) -> bool:
         selector = as_map(item.get("podAffinityTerm", item)).get("labelSelector")
