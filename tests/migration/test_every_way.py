@@ -147,10 +147,7 @@ class Failing:
         raise ValueError("of our making")
 
 
-POD = """\
-apiVersion: v1
-kind: Pod
-metadata: {name: p}
+SPEC = """\
 spec:
   containers:
   - name: c
@@ -159,6 +156,7 @@ spec:
       limits:
         alpha.kubernetes.io/nvidia-gpu: 1
 """
+POD = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\n{SPEC}"
 
 
 @every_way
@@ -176,14 +174,7 @@ kind: Weird
 metadata: {name: w}
 spec:
   podTemplate:
-    spec:
-      containers:
-      - name: c
-        image: i
-        resources:
-          limits:
-            alpha.kubernetes.io/nvidia-gpu: 1
-"""
+""" + textwrap.indent(SPEC, "    ")
 
 
 @every_way
@@ -199,14 +190,7 @@ kind: {{ .Values.kind }}
 metadata: {name: a}
 spec:
   template:
-    spec:
-      containers:
-      - name: c
-        image: i
-        resources:
-          limits:
-            alpha.kubernetes.io/nvidia-gpu: 1
-"""
+""" + textwrap.indent(SPEC, "    ")
 
 
 @pytest.mark.parametrize("unsafe", [False, True], ids=["by default", "with --unsafe"])

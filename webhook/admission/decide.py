@@ -17,6 +17,7 @@ from webhook.admission.verify import flaw
 from webhook.core import again
 from webhook.core.budget import MOST_TEMPLATES, excess
 from webhook.core.engine import run
+from webhook.core.evaluate import has_label
 from webhook.core.findings import Severity, is_legacy
 from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.pod import Pod, as_map
@@ -93,7 +94,7 @@ class Decider:
                 return self._workload(MUTATE, review, began)
             return self._passed(MUTATE, review, began)
         cx = self._context(review.request["namespace"])
-        if is_opted_out(cx.namespace_labels) or subject.pod_is_opted_out(pod):
+        if is_opted_out(cx.namespace_labels) or has_label(pod):
             return self._passed(MUTATE, review, began)
         if over := _excess(review, pod) or _stored_excess(review):
             return self._unfinished(MUTATE, review, began, over)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhook.core.modes import is_opted_out
 from webhook.core.pod import as_items, as_map, controller_of, is_for_linux, is_mirror
 
 _NODES = "system:nodes"  # the group of all kubelets
@@ -96,11 +95,6 @@ def _for_linux(pod: dict[str, Any] | None) -> dict[str, Any] | None:
 def _asked_by_node(request: dict[str, Any]) -> bool:
     groups = as_map(request.get("userInfo")).get("groups")
     return isinstance(groups, list) and _NODES in groups
-
-
-def pod_is_opted_out(pod: dict[str, Any]) -> bool:
-    """Whether the pod itself wants no repairs. Policy and guard ask nobody who makes a pod."""
-    return is_opted_out(as_map(as_map(pod.get("metadata")).get("labels")))
 
 
 def owner_of(metadata: dict[str, Any]) -> dict[str, str] | None:

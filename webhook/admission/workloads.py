@@ -18,6 +18,7 @@ from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
 from webhook.core.engine import run
 from webhook.core.errors import EditError
+from webhook.core.evaluate import has_label
 from webhook.core.findings import Severity, Verdict
 from webhook.core.modes import Mode
 from webhook.core.pod import as_map, is_for_windows
@@ -115,7 +116,7 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool
     failed: list[tuple[str, Exception]] = []
     patch: list[dict[str, Any]] = []
     for at in workload.templates:
-        if subject.pod_is_opted_out(_template(workload.obj, at)):
+        if has_label(_template(workload.obj, at)):
             continue
         if not kept and not before:
             verdict, changed = run(rules, workload.obj, inside, at, patched=False), None

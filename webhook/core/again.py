@@ -129,7 +129,7 @@ def template(
         forms = Ours(sent.values, cx.settings)
         ours = {key: None for key, value in unwritten.items() if forms.may_be(key, None, value)}
     ours = _without_mounted({**ours, **loose}, sent)
-    is_anew = bool(loose) or ("volumes",) in touched
+    is_anew = bool(loose) or _VOLUMES in touched
     as_sent = copied(Pod(obj, at).raw) if is_anew else {}
     author, trial = _taken_apart(draft, at, ours)
     verdict = run(rules, obj, cx, at, draft=draft, patched=False)

@@ -94,7 +94,10 @@ def nothing_is_held(_code: str, _at: Path) -> str:
 
 
 def has_label(pod: Raw) -> bool:
-    """Whether the label of the pod says that it is to be left alone."""
+    """Whether the label of the pod says that no repair is wanted.
+
+    Policy and guard ask nobody who makes a pod.
+    """
     return is_opted_out(as_map(as_map(pod.get("metadata")).get("labels")))
 
 

@@ -184,14 +184,15 @@ def _of_object(obj: Raw, at: Path, plan: Plan, held: Held) -> Iterator[Evaluatio
     Nobody knows what a custom kind makes of its members, so what a pod in it asks for is a matter
     of the rule on data. Its label counts all the same.
     """
-    stages, templates = _STAGES.only(plan.asks), templates_of(obj, plan.settings)
+    stages, templates = _STAGES, templates_of(obj, plan.settings)
     parts = [] if templates else list(shapes(obj))
     is_made = stands_for_action(obj.get("kind"))
     if is_made:
         outside = [_Outside(rule, parts) if rule.CODE == _ELSEWHERE else rule for rule in MANIFEST]
-        stages = replace(_STAGES, manifest=outside).only(plan.asks)
+        stages = replace(stages, manifest=outside)
     cx, name = context(obj, plan), name_of(obj)
-    made = evaluate(obj, stages, cx, at, held=held, is_left_alone=is_left_alone)
+    asked = stages.only(plan.asks)
+    made = evaluate(obj, asked, cx, at, held=held, is_left_alone=is_left_alone)
     yield made
     if is_opted_out(cx.namespace_labels):
         return
@@ -227,18 +228,18 @@ def _of_part(  # noqa: PLR0913, PLR0917  # where it is, and what is asked
 ) -> Evaluation:
     """A pod without a kind, or a `resources` of which nobody knows whose it is."""
     here = Path((*at, *place))
-    pod, stages, skip = part, replace(_STAGES.only(plan.asks), manifest=()), 0
+    pod, stages, skip = part, replace(_STAGES, manifest=()), 0
     if not is_pod(part):
         # A container around it, for the rules to look at; its name is what holds it.
         holder = str(here[-2]) if len(here) > 1 else "?"
         pod = {"spec": {"containers": [{"name": holder, "resources": part}]}}
-        stages, skip = Stages(repairs=_AMOUNTS).only(plan.asks), len(_AROUND)
+        stages, skip = Stages(repairs=_AMOUNTS), len(_AROUND)
         if _has_label_beside(data, place):
             pod["metadata"] = {"labels": {IGNORE: "true"}}
     cx = context(pod, plan)
     made = evaluate(
         pod,
-        stages,
+        stages.only(plan.asks),
         cx,
         here,
         name=name,

@@ -271,9 +271,8 @@ def _of_object(data: Any, plan: Plan) -> Iterator[_Said]:
     if not obj:
         return
     name = name_of(obj)
-    asked = tuple(rule for rule in _VERSIONS if plan.asks(rule.CODE))
-    copy = documents.copy_of(obj)
-    made = evaluate(copy, Stages(asked), context(copy, plan), is_left_alone=is_left_alone)
+    stages, copy = Stages(_VERSIONS).only(plan.asks), documents.copy_of(obj)
+    made = evaluate(copy, stages, context(copy, plan), is_left_alone=is_left_alone)
     for finding in made.findings:
         edits = finding.touched if finding.action == "repaired" else ()
         yield _Said(finding.code, finding.origin, _without_defaults(finding), edits, name)
