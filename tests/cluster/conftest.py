@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cluster import build, nodes
+from tests.cluster.client import until
 from tests.cluster.controlplane import ControlPlane
+from tests.cluster.pods import NVIDIA, alpha, pod
 from tests.cluster.scheduling import empty
 from tests.cluster.webhook import ROOT, Recorder, WebhookServer, failed_open, registered
+from tests.cluster.workloads import made_by, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,6 +57,25 @@ def namespace(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator
     cluster.make_namespace(name)
     yield name
     empty(cluster.client, name)
+
+
+@pytest.fixture(scope="module")
+def repairing(
+    cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Recorder]:
+    """Have templates repaired, from when the entry of the webhook is in force."""
+    with serving(
+        cluster, tmp_path_factory.mktemp("repairing"), {"workloads": {"repair": True}}
+    ) as recorder:
+        probe = made_by("Deployment", pod(alpha()), 0)  # without us it is stored as it is written
+
+        def is_repaired() -> bool:
+            made = cluster.client.create(probe, "default", dry_run=True).body
+            (container,) = made["spec"]["template"]["spec"]["containers"]
+            return NVIDIA in container["resources"]["limits"]
+
+        until(is_repaired, "the entry to be in force")
+        yield recorder
 
 
 @pytest.fixture

@@ -12,18 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.cluster.client import until
 from tests.cluster.pods import AFFINITY, ALPHA, MODEL, TOLERATIONS, expression, named, required
 from tests.cluster.test_apply_twice import EVERYTHING
 from tests.cluster.webhook import ROOT
-from tests.cluster.workloads import made_by, serving
+from tests.cluster.workloads import made_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.cluster.client import Json
     from tests.cluster.controlplane import ControlPlane
-    from tests.cluster.webhook import Recorder
 
 PAGE = (ROOT / "docs" / "gitops.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
@@ -37,23 +33,6 @@ IGNORED = next(
 KINDS = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
 SECTIONS = ("limits", "requests")
 kinds = pytest.mark.parametrize("kind", KINDS)
-
-
-@pytest.fixture(scope="module")
-def repairing(
-    cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Recorder]:
-    folder = tmp_path_factory.mktemp("gitops")
-    with serving(cluster, folder, {"workloads": {"repair": True}}) as recorder:
-
-        def is_repaired() -> bool:
-            probe = cluster.client.create(
-                made_by("Deployment", EVERYTHING, 0), "default", dry_run=True
-            )
-            return ALPHA not in json.dumps(probe.body["spec"])
-
-        until(is_repaired, "the entry to be in force")
-        yield recorder
 
 
 def of_kind(kind: str) -> Json:

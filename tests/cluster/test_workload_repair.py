@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.cluster.client import until
 from tests.cluster.pods import (
     AFFINITY,
     ALPHA,
@@ -25,7 +24,7 @@ from tests.cluster.pods import (
     required,
 )
 from tests.cluster.webhook import ROOT, WebhookServer
-from tests.cluster.workloads import made_by, serving
+from tests.cluster.workloads import made_by
 
 if TYPE_CHECKING:
     import subprocess
@@ -35,21 +34,6 @@ if TYPE_CHECKING:
     from tests.cluster.client import Json
     from tests.cluster.controlplane import ControlPlane
     from tests.cluster.webhook import Recorder
-
-
-@pytest.fixture(scope="module")
-def repairing(
-    cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Recorder]:
-    folder = tmp_path_factory.mktemp("repairing")
-    with serving(cluster, folder, {"workloads": {"repair": True}}) as recorder:
-        until(lambda: _is_repaired(cluster), "the entry to be in force")
-        yield recorder
-
-
-def _is_repaired(cluster: ControlPlane) -> bool:
-    probe = made_by("Deployment", pod(alpha()), 0)
-    return NVIDIA in _limits(cluster.client.create(probe, "default", dry_run=True).body)
 
 
 REPAIRED = "gpu-webhook.dev/repaired"
