@@ -453,6 +453,12 @@ def test_whether_a_node_has_any_model(
     assert made == expected
 
 
+@pytest.mark.parametrize("operator", ["Exists", "DoesNotExist", "Gt", "Lt"])
+def test_values_that_no_label_has_do_not_get_another_key(operator: str) -> None:
+    asked = {"key": LABEL, "operator": operator, "values": ["Tesla K80"]}
+    assert change(asked, CX, preferred=True) == Change(Fate.KEEP)
+
+
 @pytest.mark.parametrize(
     ("made", "texts"),
     [

@@ -167,6 +167,8 @@ def change(
     if requirement.get("key") != legacy:
         return _KEEP if preferred else _of_another_label(requirement.get("key"), values, cx)
     if operator not in ("In", "NotIn") or not values:  # without values it is refused as it is
+        if not all(map(labels.is_value, values)):
+            return _KEEP  # the API server refuses it in its own words, or it never matches
         return _presence(operator, cx, apart, preferred=preferred)
     excluded = operator == "NotIn"  # a shared or sliced GPU is one of that model, too
     matches = {
