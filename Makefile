@@ -6,7 +6,7 @@ MADE   := .venv/.made-from-$(shell cat pyproject.toml requirements-dev.txt | cks
 # 1,000 examples of each property in CI, always the same; 200 new ones elsewhere.
 export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
-.PHONY: dev demo demo-cluster test unit newest browser test-cluster cluster lint fix docs bench lock image
+.PHONY: dev demo demo-cluster test unit newest browser test-cluster nightly cluster lint fix docs bench lock image
 
 dev: $(MADE)  ## make or refresh .venv
 
@@ -38,6 +38,10 @@ browser: dev  ## a headless Chromium for the tests of the HTML report, if there 
 
 test-cluster: dev cluster  ## what the real control plane says; two at a time
 	@$(PY) -m pytest -q -n 2 --dist loadfile -m cluster
+
+nightly: dev cluster  ## hours: 5,000 new examples of each property, 10,000 new pods for the scheduler
+	@HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -q -n auto -m "hypothesis and not cluster"
+	@NEVER_FITS_PODS=10000 NEVER_FITS_SEED=$$(date +%Y%m%d) $(PY) -m pytest -q -m cluster tests/cluster/test_never_fits.py
 
 cluster: dev  ## build etcd, kube-apiserver, scheduler, controllers and kubectl, once
 	@$(PY) tests/cluster/build.py $(KUBERNETES_VERSION)

@@ -1,4 +1,4 @@
-"""Hypothesis profiles (HYPOTHESIS_PROFILE: dev, ci, cover, thorough) and golden files."""
+"""Hypothesis profiles (HYPOTHESIS_PROFILE: dev, ci, cover, nightly) and golden files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ settings.register_profile(
 )
 # For the coverage run, which is three times as slow: CI runs the same tests again without it.
 settings.register_profile("cover", settings.get_profile("ci"), max_examples=100)
-settings.register_profile("thorough", settings.get_profile("dev"), max_examples=20_000)
+# New examples each time; a failure prints how it is drawn again.
+settings.register_profile(
+    "nightly", settings.get_profile("dev"), max_examples=5_000, print_blob=True
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 

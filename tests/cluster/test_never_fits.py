@@ -1,9 +1,9 @@
 """GPU301 against the real scheduler: no pod that it can place is ever called impossible.
 
 "Places" is once what passes has passed: devices and nodes are back, labels have come, taints are
-gone. 2,000 random pods with nodes of their own, always the same ones. NEVER_FITS_PODS=20000 is for
-the night, NEVER_FITS_SEED draws others. Whatever the two judges do not agree on is printed with the
-reasons of both.
+gone. 2,000 random pods with nodes of their own, always the same ones. `make nightly` sets
+NEVER_FITS_PODS to 10,000, and NEVER_FITS_SEED to draw others. Whatever the two judges do not agree
+on is printed with the reasons of both.
 """
 
 from __future__ import annotations
