@@ -215,12 +215,12 @@ if TYPE_CHECKING:
         ),
         pytest.param(
             "workloads: {repair: true, kinds: [{kind: Foo, group: a.io, "
-            "templates: [/spec/parts/*/template], replicas: size}, {kind: PyTorchJob}]}",
+            "templates: [/spec/parts/*/template]}, {kind: PyTorchJob}]}",
             Settings(
                 workloads=Workloads(
                     repair=True,
                     kinds=(
-                        CustomKind("Foo", "a.io", ("/spec/parts/*/template",), "size"),
+                        CustomKind("Foo", "a.io", ("/spec/parts/*/template",)),
                         CustomKind("PyTorchJob"),
                     ),
                 )

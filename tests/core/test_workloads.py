@@ -188,7 +188,7 @@ LEADERLESS = of(
     replicas=2,
     leaderWorkerTemplate={"size": 4, "workerTemplate": asking(8)},
 )
-SHARDS = CustomKind("Shards", "example.dev", ("/spec/a~1b/*/pod~0",), replicas="copies")
+SHARDS = CustomKind("Shards", "example.dev", ("/spec/a~1b/*/pod~0",))
 
 
 @pytest.mark.parametrize(
@@ -454,10 +454,10 @@ def test_other_kinds(obj: dict[str, Any], expected: int | None) -> None:
             id="a group of one has no workers",
         ),
         pytest.param(
-            of("example.dev/v1", "Shards", **{"a/b": [{"pod~": {}, "copies": 7, "replicas": 2}]}),
+            of("example.dev/v1", "Shards", **{"a/b": [{"pod~": {}, "replicas": 2}]}),
             knows(SHARDS),
-            [7],
-            id="a configured kind: the member that is named",
+            [2],
+            id="a configured kind: its replicas",
         ),
     ],
 )

@@ -829,14 +829,6 @@ _KIND = Record(
                 ["/spec/tfReplicaSpecs/*/template"],
                 "templates",
             ),
-            Setting(
-                "replicas",
-                "Where the number of pods is",
-                Text("the name of a member", r"[A-Za-z][A-Za-z0-9]*", "replicas"),
-                "The member beside a template that says how many pods it makes.",
-                "replicas",
-                "replicas",
-            ),
         ),
         (
             Demand(
@@ -893,7 +885,6 @@ _WORKLOADS = Group(
                     "kind": "TFJob",
                     "group": "kubeflow.org",
                     "templates": ["/spec/tfReplicaSpecs/*/template"],
-                    "replicas": "replicas",
                 }
             ],
             "kinds",

@@ -353,15 +353,11 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class CustomKind:
-    """A custom kind with pod templates, by JSON Pointer; a * stands for any member or item.
-
-    `replicas` is the name of the member beside a template that says how many pods it makes.
-    """
+    """A custom kind with pod templates, by JSON Pointer; a * stands for any member or item."""
 
     kind: str
     group: str = ""  # empty: of any group
     templates: tuple[str, ...] = ()
-    replicas: str = "replicas"
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def replicas_of(obj: Raw, at: Path, settings: Settings) -> int | None:
         case _, "ray.io":
             return 1 if at[-2] == "headGroupSpec" else _workers(_at(obj, at.parent))
         case _:
-            return _number(_at(obj, at.parent), custom.replicas)
+            return _number(_at(obj, at.parent), "replicas")
 
 
 def gpus_of_workload(obj: Raw, settings: Settings) -> dict[str, int]:
