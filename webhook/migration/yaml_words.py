@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
+from math import inf, isinf
 from typing import Any
 
 _TRUE = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
@@ -18,8 +20,8 @@ _KNOWN: dict[str, Any] = {
     **dict.fromkeys(_TRUE, True),
     **dict.fromkeys(_FALSE, False),
     **dict.fromkeys(_NULL),
-    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
-    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -inf),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 _INT = re.compile(
@@ -28,7 +30,8 @@ _INT = re.compile(
 )
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _BASES = {"hex": 16, "bin": 2, "oct": 8, "dec": 10}
-_MOST = 2**64  # beyond, go-yaml has a float
+_LEAST, _MOST = -(2**63), 2**64 - 1  # beyond, go-yaml reads the decimal digits as a float
+_LONGEST = 70  # characters of such a number: a sign, 0b and 64 bits
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -40,7 +43,14 @@ def read(text: str, tag: str | None, *, plain: bool) -> Any:
     if tag in {f"{_TAG}{name}" for name in ("null", "bool", "int", "float")}:
         value = _of_plain(text)
         return float(value) if tag.endswith("float") and type(value) is int else value
-    return text
+    return _decoded(text) if tag == f"{_TAG}binary" else text
+
+
+def _decoded(text: str) -> str:
+    try:
+        return b64decode("".join(text.split()), validate=True).decode()
+    except ValueError:
+        return text  # kubectl refuses the document
 
 
 def _of_plain(text: str) -> Any:
@@ -49,12 +59,14 @@ def _of_plain(text: str) -> Any:
     if text[0] not in "+-.0123456789":
         return text
     number = text.replace("_", "") if text[0] != "." else text
-    whole = _INT.fullmatch(number)
+    whole = _INT.fullmatch(number) if len(number) <= _LONGEST else None
     if whole is not None:
         base = next(name for name in _BASES if whole[name] is not None)
         value = int(f"{whole['sign']}{whole[base]}", _BASES[base])
-        return value if abs(value) < _MOST else float(value)
-    return float(number) if _FLOAT.fullmatch(number) else text
+        if _LEAST <= value <= _MOST:
+            return value
+    real = float(number) if _FLOAT.fullmatch(number) else inf
+    return text if isinf(real) else real  # what is too large for a float is a text, too
 
 
 # What somebody else's reader could take for a number, a date or a sign.
@@ -105,7 +117,7 @@ def _escaped(char: str) -> str:
 
 def bare(value: Any) -> str:
     """A number, a boolean or null."""
-    if isinstance(value, float) and (value != value or value in {float("inf"), float("-inf")}):  # noqa: PLR0124
+    if isinstance(value, float) and (value != value or value in {inf, -inf}):  # noqa: PLR0124
         return ".nan" if value != value else ".inf" if value > 0 else "-.inf"  # noqa: PLR0124
     return json.dumps(value)
 
