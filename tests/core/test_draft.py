@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -483,3 +484,15 @@ def test_edits_may_come_from_an_iterator() -> None:
     draft = Draft({})
     draft.apply(iter([Set(at("a"), 1)]))
     assert draft.object == {"a": 1}
+
+
+def test_all_edits_can_be_undone_and_others_made() -> None:
+    obj = {"m": {"a": 1, "b": {"c": [1, {"d": 2}]}}, "gone": {"x": 1}}
+    draft = Draft(obj)
+    draft.apply([Rename(at("m", "a"), "z"), Set(at("m", "b", "c", 1, "d"), 3), Set(at("n"), {})])
+    draft.apply([Remove(at("gone", "x")), Append(at("m", "b", "c"), 4), Set(at("n", "o"), 5)])
+    draft.undo()
+    assert json.dumps(obj) == '{"m": {"a": 1, "b": {"c": [1, {"d": 2}]}}, "gone": {"x": 1}}'
+    assert draft.patch() == []
+    draft.apply([Set(at("m", "b", "c", 1, "d"), 6)])
+    assert draft.patch() == [replace("/m/b/c/1/d", 6)]

@@ -77,6 +77,9 @@ def test_the_patch_makes_what_the_edits_made(obj: dict[str, Any], data: st.DataO
         assert made == carried, "an edit's value is not the object's"
         assert exact(jsonpatch.apply_patch(original, draft.patch())) == exact(obj)
         assert bool(draft.patch()) is (exact(original) != exact(obj))
+    draft.undo()
+    assert json.dumps(obj) == json.dumps(original), "the order of members is back, too"
+    assert draft.patch() == []
 
 
 @given(objects, st.data())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core import quantity
 from webhook.core.authors import Authors
@@ -23,7 +23,6 @@ from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATIO
 from webhook.core.limit_ranger import Origins
 from webhook.core.ours import Ours
 from webhook.core.pod import KINDS, Pod, as_items, as_map
-from webhook.core.pointer import ROOT
 from webhook.core.stored import PLACEMENT, agrees, as_it_was, is_still_right, model_labels
 
 if TYPE_CHECKING:
@@ -60,21 +59,28 @@ def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
         return Verdict((), obj, [])
     as_then, then, draft = as_it_was(cx, stored), Leaves(old), Draft(obj)
     at_work = _at_work(rules, old, as_then)
-    touched = _touched(obj, at_work, cx)
-    found = _unwritten(Leaves(obj), then, touched, Authors(obj), cx.settings)
+    sent, trial = Leaves(obj).kept(), copied(obj)
+    made = _made(draft, sent, at_work, cx, cx)
+    touched = {_unit(key) for key in made.changes()}
+    found = _unwritten(sent, then, touched, Authors(obj), cx.settings)
     ours = _without_defaults(found, stored, cx.settings)
-    author, trial = _taken_apart(draft, ROOT, dict.fromkeys(ours))
+    if ours:
+        draft.undo()
+        for each in (draft, Draft(trial)):
+            _apply(each, sent.edits_to(dict.fromkeys(ours)))
+        made = _made(draft, Leaves(obj).kept(), at_work, cx, cx)
     run(rules, trial, as_then, patched=False)
-    verdict = run(at_work, obj, cx, draft=draft, patched=False)
-    _keep_fields(Draft(trial), ours)
-    _keep_fields(draft, ours)
-    now, tried = Leaves(obj), Leaves(trial)
-    made = {**changes(author, now.values), **changes(author, tried.values), **ours}
+    if ours:
+        _keep_fields(Draft(trial), ours)
+        _keep_fields(draft, ours)
+        made = made._replace(now=Leaves(obj))
+    now, tried = made.now, Leaves(trial)
+    changed = {**made.changes(), **changes(made.author, tried.values), **ours}
     zeros = (key for key in now.values if key[-1] in cx.settings.legacy_resources)
-    keys = [key for key in (*made, *zeros, _TOLERATIONS) if key[0] == "spec"]
+    keys = [key for key in (*changed, *zeros, _TOLERATIONS) if key[0] == "spec"]
     if agrees(Pod(trial), stored, keys, (tried, then), as_then):
-        _restore(draft, ROOT, then, [*keys, *_placement(now), *_placement(then)])
-    return replace(verdict, patch=draft.patch())
+        _restore(draft, now, then, [*keys, *_placement(now), *_placement(then)])
+    return replace(made.verdict, patch=draft.patch())
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,18 @@ class Update:
         return Leaves(self.old, self.at) if self.old else Leaves({})
 
 
+class _Made(NamedTuple):
+    """What the rules made of a template."""
+
+    author: Mapping[Key, Any]  # its leaves before
+    trial: Raw  # a copy of it before; empty if what is stored speaks of no other cluster
+    verdict: Verdict
+    now: Leaves
+
+    def changes(self) -> dict[Key, Change]:
+        return changes(self.author, self.now.values)
+
+
 def template(
     draft: Draft, update: Update, rules: Sequence[Rule], cx: Context
 ) -> tuple[Verdict, dict[Key, Change] | None]:
@@ -99,61 +117,65 @@ def template(
 
     Gives what this repair changed, or None if there was nothing to repair. Where the author writes
     what was written then, the stored template stays: for as long as it is right, or always if it
-    may not change.
+    may not change. The rules are asked of all that is sent; only if something of it is ours, that
+    comes out and they are asked again.
     """
     update = _without_forged(update, cx.settings)
+    obj, at, sent = draft.object, update.at, Leaves(draft.object, update.at).kept()
     if update.old is None and not update.noted:  # nothing in it is ours, so nothing comes out first
-        author = Leaves(draft.object, update.at).copied()
-        verdict = run(rules, draft.object, cx, update.at, draft=draft)
-        return verdict, _notes(author, Leaves(draft.object, update.at).values) or None
+        verdict = run(rules, obj, cx, at, draft=draft)
+        return verdict, _notes(sent.values, Leaves(obj, at).values) or None
     beside = {key: change for key, change in update.noted.items() if change[0] == change[1]}
-    noted = update.noted
     if beside:
-        noted = {key: change for key, change in noted.items() if key not in beside}
+        noted = {key: change for key, change in update.noted.items() if key not in beside}
         update = replace(update, noted=noted)
-    obj, at, authors = draft.object, update.at, update.authors
-    sent, then = Leaves(obj, at), update.stored()
-    if _put_back(draft, update, sent, then, cx.settings):
-        sent = Leaves(obj, at)
-    if _has_words(Pod(obj, at), sent, noted, cx.settings):
-        was_stuck = _was_stuck(sent, noted, authors, update.before, cx.settings)
-        cx = replace(cx, was_stuck=was_stuck)
-    touched = _touched(Pod(obj, at).raw, rules, cx) | _worded(update, sent, then)
-    loose = _of_settings(sent, noted, authors) if update.may_change else {}
+    then = update.stored()
+    back = _put_back(update, sent, then, cx.settings)
+    if back:
+        _apply(draft, back)
+        sent = Leaves(obj, at).kept()
+    if _has_words(Pod(obj, at), sent, update.noted, cx.settings):
+        cx = replace(cx, was_stuck=_was_stuck(sent, update, cx.settings))
+    as_then = cx if update.old is None else as_it_was(cx, Pod(update.old, at))
+    made = _made(draft, sent, rules, cx, as_then)
+    touched = {_unit(key) for key in made.changes()} | _worded(update, sent, then)
+    loose = _of_settings(sent, update.noted, update.authors) if update.may_change else {}
     if not touched and not loose:
-        return run(rules, obj, cx, at, draft=draft), None
-    if noted:
-        ours = _noted(sent, then, touched, noted, authors=authors, settings=cx.settings)
-    else:
-        unwritten = _unwritten(sent, then, touched, authors, cx.settings)
-        forms = Ours(sent.values, cx.settings)
-        ours = {key: None for key, value in unwritten.items() if forms.may_be(key, None, value)}
-    ours = _without_mounted({**ours, **loose}, sent)
-    is_anew = bool(loose) or _VOLUMES in touched
-    as_sent = copied(Pod(obj, at).raw) if is_anew else {}
-    author, trial = _taken_apart(draft, at, ours)
-    verdict = run(rules, obj, cx, at, draft=draft, patched=False)
-    _keep_class(draft, at, loose, sent, cx.settings)
-    if is_anew:
-        _apply(draft, Leaves(obj, at).ordered_as(Leaves(as_sent)))
+        return replace(made.verdict, patch=draft.patch()), None
+    ours = _without_mounted({**_ours(update, sent, then, touched, cx.settings), **loose}, sent)
+    as_sent: Raw = {}
+    if ours:
+        draft.undo()
+        _apply(draft, back)
+        as_sent = copied(Pod(obj, at).raw) if loose or _VOLUMES in touched else {}
+        _apply(draft, sent.edits_to(ours))
+        made = _made(draft, Leaves(obj, at).kept(), rules, cx, as_then)
+        _keep_class(draft, at, loose, sent, cx.settings)
+        if as_sent:
+            _apply(draft, Leaves(obj, at).ordered_as(Leaves(as_sent)))
+        made = made._replace(now=Leaves(obj, at))
+    now = made.now
     if touched and update.old is not None:
-        now = Leaves(obj, at)
-        noted = {key: change for key, change in noted.items() if _unit(key) in touched}
-        made = changes(author, now.values)
-        keys = [key for key in {**noted, **made, **ours} if key not in loose]
-        if update.may_change:
-            anew = _made_anew(keys, cx.settings)
-            keys = [key for key in keys if key not in anew]
-        update_of = replace(update, noted=noted)
-        _keep_stored(draft, update_of, keys, (author, trial), (now, then), rules, cx)
+        noted = {key: change for key, change in update.noted.items() if _unit(key) in touched}
+        keys = [key for key in {**noted, **made.changes(), **ours} if key not in loose]
+        now = _kept(draft, replace(update, noted=noted), keys, made, then, (cx, as_then), rules)
     kept = {
         key: change
         for key, change in {**update.noted, **beside}.items()
         if _unit(key) not in touched and key not in loose
     }
-    made = _notes(author, Leaves(obj, at).values)
     patch = draft.patch() if Pod(obj, at).raw != as_sent else []  # what came out may be in again
-    return replace(verdict, patch=patch), {**kept, **made}
+    return replace(made.verdict, patch=patch), {**kept, **_notes(made.author, now.values)}
+
+
+def _made(
+    draft: Draft, sent: Leaves, rules: Sequence[Rule], cx: Context, as_then: Context
+) -> _Made:
+    """What the rules make of the template of which these are the leaves."""
+    obj, at = draft.object, sent.at
+    trial = copied(Pod(obj, at).raw) if as_then is not cx else {}
+    verdict = run(rules, obj, cx, at, draft=draft, patched=False)
+    return _Made(sent.values, trial, verdict, Leaves(obj, at))
 
 
 def _worded(update: Update, sent: Leaves, then: Leaves) -> set[Key]:
@@ -168,39 +190,59 @@ def _worded(update: Update, sent: Leaves, then: Leaves) -> set[Key]:
     }
 
 
-def _keep_stored(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
+def _ours(
+    update: Update, sent: Leaves, then: Leaves, touched: set[Key], settings: Settings
+) -> dict[Key, Any]:
+    """What is ours of what is sent, where the words are translated; with what stood there."""
+    if update.noted:
+        return _noted(update, sent, then, touched, settings)
+    unwritten = _unwritten(sent, then, touched, update.authors, settings)
+    forms = Ours(sent.values, settings)
+    return {key: None for key, value in unwritten.items() if forms.may_be(key, None, value)}
+
+
+def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
     draft: Draft,
     update: Update,
     keys: list[Key],
-    taken_apart: tuple[Mapping[Key, Any], Raw],
-    leaves: tuple[Leaves, Leaves],
+    made: _Made,
+    then: Leaves,
+    contexts: tuple[Context, Context],
     rules: Sequence[Rule],
-    cx: Context,
-) -> None:
-    """Restore what is stored at these leaves if the author wrote the same then, and it is right."""
-    obj, at, noted = draft.object, update.at, update.noted
-    author, trial = taken_apart
-    (now, then), stored = leaves, Pod(update.old or {}, at)
+) -> Leaves:
+    """Restore what is stored at these leaves if the author wrote the same then, and it is right.
+
+    Gives the leaves of the template in the end.
+    """
+    obj, at, noted, now = draft.object, update.at, update.noted, made.now
+    (cx, as_then), stored = contexts, Pod(update.old or {}, at)
+    if update.may_change:
+        anew = _made_anew(keys, cx.settings)
+        keys = [key for key in keys if key not in anew]
     if noted:
-        same = _are_the_words_of(then, noted, author, keys)
+        same = _are_the_words_of(then, noted, made.author, keys)
     else:
-        as_then = as_it_was(cx, stored)
-        run(rules, trial, as_then, patched=False)
-        same = agrees(Pod(trial), stored, keys, (Leaves(trial), then), as_then)
+        tried, leaves = Pod(obj, at), now
+        if made.trial:
+            run(rules, made.trial, as_then, patched=False)
+            tried, leaves = Pod(made.trial), Leaves(made.trial)
+        same = agrees(tried, stored, keys, (leaves, then), as_then)
         keys = [*keys, *_placement(now), *_placement(then)]
     absent = [key for key in keys if key in then.values and key not in now.values]
     moved = any(
         # words that came while nobody repaired them, and what the author takes out
-        (noted and author.get(key) is not None) or update.authors.dropped(at, key, update.before)
+        (noted and made.author.get(key) is not None)
+        or update.authors.dropped(at, key, update.before)
         for key in absent
     )
     is_right = not moved and is_still_right(Pod(obj, at), stored, cx)
     if same and (is_right or not update.may_change):
-        _restore(draft, at, then, keys)
+        return _restore(draft, now, then, keys)
+    return now
 
 
-def _put_back(draft: Draft, update: Update, sent: Leaves, then: Leaves, settings: Settings) -> bool:
-    """Put back a legacy amount where another manager releases the amount of today beside it.
+def _put_back(update: Update, sent: Leaves, then: Leaves, settings: Settings) -> list[Edit]:
+    """The edits that put back a legacy amount where another manager releases today's beside it.
 
     Its own manager applies it still, but it went when it was repaired: the container would be left
     without a GPU until it is applied again.
@@ -212,15 +254,14 @@ def _put_back(draft: Draft, update: Update, sent: Leaves, then: Leaves, settings
         if update.authors.dropped(update.at, key, update.before)
     }
     if not released:
-        return False
+        return []
     words = {
         key: word
         for key, (word, after) in update.noted.items()
         if key[:-1] in released and key[-1] in settings.legacy_resources and after is None
         if key not in sent.values and update.authors.declared(update.at, key)
     }
-    _apply(draft, sent.edits_to(words))
-    return bool(words)
+    return sent.edits_to(words)
 
 
 def _of_settings(sent: Leaves, noted: Mapping[Key, Change], authors: Authors) -> dict[Key, None]:
@@ -305,14 +346,6 @@ def _apply(draft: Draft, edits: Iterable[Edit]) -> None:
         draft.apply(edits)
 
 
-def _touched(raw: Raw, rules: Sequence[Rule], cx: Context) -> set[Key]:
-    """The units of this pod, or template, that the rules would change."""
-    trial = copied(raw)
-    before = Leaves(raw)
-    run(rules, trial, cx, patched=False)
-    return {_unit(key) for key in changes(before.values, Leaves(trial).values)}
-
-
 def _unit(key: Key) -> Key:
     """The leaves that one repair changes together: legacy words, and what stands for them."""
     if key[1] in KINDS and "resources" in key[3:4]:
@@ -335,38 +368,26 @@ def _has_words(pod: Pod, sent: Leaves, noted: Mapping[Key, Change], settings: Se
     )
 
 
-def _was_stuck(
-    sent: Leaves,
-    noted: Mapping[Key, Change],
-    authors: Authors,
-    before: Authors,
-    settings: Settings,
-) -> bool:
+def _was_stuck(sent: Leaves, update: Update, settings: Settings) -> bool:
     """Whether an amount stands for a legacy name that the author has not taken back.
 
     A word that comes alone is then translated as it was when it came with the amount.
     """
     ours = {
         key[:-1]
-        for key, (_, after) in noted.items()
+        for key, (_, after) in update.noted.items()
         if settings.is_gpu(key[-1]) and sent.values.get(key) == after is not None
-        if not authors.declared(sent.at, key)
+        if not update.authors.declared(sent.at, key)
     }
     return any(
         key[-1] in settings.legacy_resources and after is None and key[:-1] in ours
-        for key, (_, after) in noted.items()
-        if not authors.dropped(sent.at, key, before)
+        for key, (_, after) in update.noted.items()
+        if not update.authors.dropped(sent.at, key, update.before)
     )
 
 
-def _noted(  # noqa: PLR0913  # what is sent, what is stored, and what is known of both
-    sent: Leaves,
-    then: Leaves,
-    touched: set[Key],
-    noted: Mapping[Key, Change],
-    *,
-    authors: Authors,
-    settings: Settings,
+def _noted(
+    update: Update, sent: Leaves, then: Leaves, touched: set[Key], settings: Settings
 ) -> dict[Key, Any]:
     """What stood before the last repair where this update brings its words, and not the value.
 
@@ -374,6 +395,7 @@ def _noted(  # noqa: PLR0913  # what is sent, what is stored, and what is known 
     amount that nobody applied goes, and one that we raised over what another manager applied
     becomes that again: else it could never be lowered.
     """
+    noted, authors = update.noted, update.authors
     loose = _unwritten(sent, then, touched, authors, settings)
     forms = Ours({key: before for key, (before, _) in noted.items()}, settings)
     found: dict[Key, Any] = {key: None for key in loose if settings.is_gpu(key[-1])}
@@ -474,13 +496,6 @@ def _is_of_words(key: Key, unit: Key, labels: frozenset[str], settings: Settings
             return False
 
 
-def _taken_apart(draft: Draft, at: Path, before: Mapping[Key, Any]) -> tuple[dict[Key, Any], Raw]:
-    """Put back what was before us; the leaves that are then the author's, and a copy of the pod."""
-    leaves = Leaves(draft.object, at)
-    _apply(draft, leaves.edits_to(before))
-    return Leaves(draft.object, at).copied(), copied(Pod(draft.object, at).raw)
-
-
 def _keep_fields(draft: Draft, ours: Mapping[Key, Any]) -> None:
     """Put fields back that no word stands for any more: the API server sets some by itself."""
     leaves = Leaves(draft.object)
@@ -516,8 +531,10 @@ def _placement(leaves: Leaves) -> list[Key]:
     return [key for key in leaves.values if key[1] in PLACEMENT]
 
 
-def _restore(draft: Draft, at: Path, then: Leaves, keys: Iterable[Key]) -> None:
-    """Give these leaves the values that are stored, and lists their order."""
+def _restore(draft: Draft, now: Leaves, then: Leaves, keys: Iterable[Key]) -> Leaves:
+    """Give these leaves the values that are stored, and lists their order; the leaves after it."""
     wanted = {key: then.values.get(key) for key in keys}
-    _apply(draft, Leaves(draft.object, at).edits_to(wanted))
-    _apply(draft, Leaves(draft.object, at).ordered_as(then))
+    _apply(draft, now.edits_to(wanted))
+    restored = Leaves(draft.object, now.at)
+    _apply(draft, restored.ordered_as(then))
+    return restored

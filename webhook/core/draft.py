@@ -148,11 +148,7 @@ class _Saved:
     renamed: dict[str, str]
 
     def restore(self, known: _Touched | None) -> None:
-        if isinstance(self.now, list):
-            self.now[:] = self.before
-        else:
-            self.now.clear()
-            self.now.update(self.before)
+        _restore(self.now, self.before)
         if known is not None:
             known.origins, known.renamed = self.origins, self.renamed
 
@@ -206,6 +202,14 @@ class Draft:
         for holder_at, members in together.items():
             self._take_out(holder_at, members)
             self._drop_if_empty(holder_at)
+
+    def undo(self) -> None:
+        """Take back all edits so far."""
+        for known in self._touched.values():
+            if known is not None:
+                _restore(known.now, known.before)
+        self._touched.clear()
+        self._saved.clear()
 
     def patch(self) -> list[Operation]:
         """The changes so far as RFC 6902 operations: `remove`, `replace` and `add`."""
@@ -356,6 +360,15 @@ def _put(holder: Any, token: Token, value: Any) -> None:
     if isinstance(holder, dict) is isinstance(token, int):
         raise TypeError(f"{token!r} is no place in a {type(holder).__name__}")
     holder[token] = value
+
+
+def _restore(holder: Any, before: Any) -> None:
+    """Give a map or a list the members that it had, in their order."""
+    if isinstance(holder, list):
+        holder[:] = before
+    else:
+        holder.clear()
+        holder.update(before)
 
 
 def _touched(was: Path, here: Any) -> _Touched:

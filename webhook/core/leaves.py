@@ -63,9 +63,10 @@ class Leaves:
                     if name in container:
                         self._items(container, (*key, name), place)
 
-    def copied(self) -> dict[Key, Any]:
-        """The values as they are now, whatever becomes of the object."""
-        return {key: copied(value) for key, value in self.values.items()}
+    def kept(self) -> Leaves:
+        """The same, with the values as they are now, whatever becomes of the object."""
+        self.values = {key: copied(value) for key, value in self.values.items()}
+        return self
 
     def edits_to(self, wanted: Mapping[Key, Any]) -> list[Edit]:
         """The edits that give these leaves these values; a leaf that is to be None goes.

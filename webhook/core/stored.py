@@ -36,14 +36,17 @@ PLACEMENT = ("nodeSelector", "affinity")
 
 
 def as_it_was(cx: Context, stored: Pod) -> Context:
-    """The context in which the stored pod was repaired, as far as the pod itself tells."""
+    """The context in which the stored pod was repaired, as far as the pod itself tells.
+
+    It is `cx` itself if nothing in the pod tells of another.
+    """
     settings = cx.settings
     named = {name for each in stored.containers for name in each.gpus(settings)}
-    if len(named) == 1:
+    if len(named) == 1 and settings.gpu_resource not in named:
         settings = replace(settings, gpu_resource=named.pop())
     key, values = _models(stored, settings)
     if not values:
-        return replace(cx, settings=settings)
+        return cx if settings is cx.settings else replace(cx, settings=settings)
     settings = replace(settings, models=replace(settings.models, label=key))
     gpus = {settings.gpu_resource: 1}
     known = cx.inventory if cx.inventory is not None else Inventory()
