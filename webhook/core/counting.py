@@ -55,12 +55,14 @@ def counted(pod: Pod, settings: Settings) -> Iterator[tuple[Container, Amount]]:
 
 def asking(pod: Pod, settings: Settings) -> tuple[tuple[Container, Asked], ...]:
     """The containers in which a name of 1.3-1.10 stands, with what counts in each."""
-    if pod.asking is None:  # several rules ask, and one run has one settings
-        pod.asking = ()
-        if with_one := [each for each in pod.containers if _legacy_names(each, settings)]:
-            origins = Origins.of(pod)
-            pod.asking = tuple((each, _asked_by(each, settings, origins)) for each in with_one)
-    return pod.asking
+    return pod.once(_asking, settings)
+
+
+def _asking(pod: Pod, settings: Settings) -> tuple[tuple[Container, Asked], ...]:
+    if not (with_one := [each for each in pod.containers if _legacy_names(each, settings)]):
+        return ()
+    origins = Origins.of(pod)
+    return tuple([(each, _asked_by(each, settings, origins)) for each in with_one])
 
 
 def _legacy_names(container: Container, settings: Settings) -> tuple[str, ...]:

@@ -107,6 +107,10 @@ def allowed(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
 
 def chosen(pod: Pod, index: NodeIndex) -> NodeSet:
     """The nodes that its nodeSelector and required node affinity allow."""
+    return pod.once(_chosen, index)
+
+
+def _chosen(pod: Pod, index: NodeIndex) -> NodeSet:
     return selected(pod, index) & attracted(pod, index)
 
 
@@ -120,6 +124,10 @@ def selected(pod: Pod, index: NodeIndex) -> NodeSet:
 
 def attracted(pod: Pod, index: NodeIndex) -> NodeSet:
     """The nodes that its required node affinity allows."""
+    return pod.once(_attracted, index)
+
+
+def _attracted(pod: Pod, index: NodeIndex) -> NodeSet:
     terms = node_selection.terms(pod)
     if terms is None:
         return index.everything

@@ -134,6 +134,10 @@ _NODES_OF = {"matchExpressions": _expression, "matchFields": _field}
 
 def tolerated(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
     """The nodes all of whose taints the pod tolerates, now or when those that pass have gone."""
+    return pod.once(_tolerated, index, capacity)
+
+
+def _tolerated(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
     found = index.everything
     for _, nodes in kept_away(pod, index, capacity):
         found &= ~nodes

@@ -6,19 +6,22 @@ there; the API server refuses it in its own words.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from operator import is_
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from webhook.core import quantity
 from webhook.core.labels import LONGEST_VALUE
 from webhook.core.pointer import ROOT, Path, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from webhook.core.counting import Asked
     from webhook.core.settings import Settings
 
     Raw = dict[str, Any]
+
+About = TypeVarTuple("About")
+Answer = TypeVar("Answer")
 
 # Ephemeral containers may not ask for resources, but they mount volumes and have variables.
 KINDS = ("initContainers", "containers", "ephemeralContainers")
@@ -114,7 +117,7 @@ class Container:
 class Pod:
     """The pod, or pod template, at `at` in a raw object. Made anew after each edit."""
 
-    __slots__ = ("_gpus", "_named", "asking", "at", "containers", "metadata", "raw", "spec")
+    __slots__ = ("_answers", "_named", "at", "containers", "metadata", "raw", "spec")
 
     def __init__(self, obj: Raw, at: Path = ROOT) -> None:
         self.raw: Raw = as_map(value_at(obj, at))
@@ -122,8 +125,7 @@ class Pod:
         self.metadata = as_map(self.raw.get("metadata"))
         self.spec = as_map(self.raw.get("spec"))
         self.containers = tuple(self._containers())
-        self.asking: tuple[tuple[Container, Asked], ...] | None = None  # kept by counting.asking
-        self._gpus: dict[str, int] | None = None
+        self._answers: dict[object, tuple[tuple[object, ...], Any]] = {}
         self._named: dict[str, Container] | None = None
 
     def _containers(self) -> Iterator[Container]:
@@ -137,6 +139,14 @@ class Pod:
         if self._named is None:  # asked once for each of many annotations
             self._named = {each.name: each for each in reversed(self.containers)}
         return self._named.get(name)
+
+    def once(self, question: Callable[[Pod, *About], Answer], *about: *About) -> Answer:
+        """The answer to a question that several rules ask, of this pod and of these objects."""
+        known = self._answers.get(question)
+        if known is None or not all(map(is_, known[0], about)):
+            known = self._answers[question] = about, question(self, *about)
+        answer: Answer = known[1]
+        return answer
 
     @property
     def spec_at(self) -> Path:
@@ -170,12 +180,7 @@ class Pod:
 
     def gpus(self, settings: Settings) -> dict[str, int]:
         """GPU resource names that any container asks for, with the largest amount of one."""
-        if self._gpus is None:  # several rules ask, and one run has one settings
-            self._gpus = {}
-            for container in self.containers:
-                for name, amount in container.gpus(settings).items():
-                    self._gpus[name] = max(amount, self._gpus.get(name, 0))
-        return self._gpus
+        return self.once(_gpus, settings)
 
     def is_in_scope(self, settings: Settings) -> bool:
         """Whether this pod is any of our business.
@@ -219,6 +224,14 @@ class Pod:
             for section in (container.limits, container.requests)
             for name, amount in section.items()
         )
+
+
+def _gpus(pod: Pod, settings: Settings) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for container in pod.containers:
+        for name, amount in container.gpus(settings).items():
+            found[name] = max(amount, found.get(name, 0))
+    return found
 
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -38,6 +38,10 @@ def gpu_requests(pod: Pod, settings: Settings) -> dict[str, int]:
 
     Pod-level `spec.resources` (KEP-2837) may not name devices, so it is not looked at.
     """
+    return pod.once(_gpu_requests, settings)
+
+
+def _gpu_requests(pod: Pod, settings: Settings) -> dict[str, int]:
     needed = _Sum(settings, quantity.parse, Fraction(0)).of(pod)
     return {name: quantity.whole(amount) for name, amount in needed.items() if amount.numerator > 0}
 
