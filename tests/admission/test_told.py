@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import jsonpatch
@@ -338,6 +339,85 @@ def test_nobody_is_told_refused_of_what_plugins_may_still_let_in(
     said = [text for text in told if "refused" in text.lower()]
     assert all(text.endswith(of_pods) for text in said)
     assert bool(said) is bool(end)
+
+
+LABEL, PRODUCT = "alpha.kubernetes.io/nvidia-gpu-name", "nvidia.com/gpu.product"
+ZONE, OLD_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
+OF_CLASSES = Inventory(
+    tuple(
+        NodeClass({PRODUCT: model, ZONE: "a"}, (), {GPU: 4}, (model,))
+        for model in ("Tesla-K80", "Tesla-P100-PCIE-16GB")
+    ),
+    namespaces=NODES.namespaces,
+    runtime_classes={
+        "k80": {LABEL: "Tesla K80"},
+        "p100": {LABEL: "Tesla P100"},
+        "m40": {LABEL: "Tesla M40"},
+        "zone": {OLD_ZONE: "a"},
+        "large": {},
+    },
+    class_overheads={"large": {GPU: "3", "memory": "1Gi"}},
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "amount", "says"),
+    [
+        pytest.param({"runtimeClassName": "k80"}, 1, "", id="a model of one value"),
+        pytest.param({"runtimeClassName": "p100"}, 1, "", id="a model of several values"),
+        pytest.param({"runtimeClassName": "zone"}, 1, "", id="a zone under its label of then"),
+        pytest.param({"runtimeClassName": "k80"}, 5, "refused", id="more than any node has"),
+        pytest.param({"runtimeClassName": "m40"}, 1, "refused", id="a model that no node has"),
+        pytest.param(
+            {"runtimeClassName": "k80", "nodeSelector": {PRODUCT: "Tesla-P100-PCIE-16GB"}},
+            1,
+            "refused",
+            id="the pod asks for another model",
+        ),
+        pytest.param({"runtimeClassName": "large"}, 1, "", id="overhead that fits"),
+        pytest.param({"runtimeClassName": "large"}, 2, "refused", id="overhead that is too much"),
+    ],
+)
+@pytest.mark.parametrize("repairs", [False, True], ids=["as written", "templates are repaired"])
+@pytest.mark.parametrize("kind", ["Pod", "Deployment"])
+def test_what_a_class_adds_is_judged_as_it_will_be_in_the_pod(
+    *, kind: str, repairs: bool, spec: dict[str, Any], amount: int, says: str
+) -> None:
+    settings = f"{SETTINGS}workloads: {{repair: {str(repairs).lower()}}}\n"
+    desk, what = Desk(settings, OF_CLASSES), legacy(amount)
+    what["spec"].update(copy.deepcopy(spec))
+    if kind == "Pod":
+        what["spec"]["nodeSelector"] = {
+            **what["spec"].get("nodeSelector", {}),
+            **OF_CLASSES.runtime_classes[spec["runtimeClassName"]],
+        }
+        if overhead := OF_CLASSES.class_overheads.get(spec["runtimeClassName"]):
+            what["spec"]["overhead"] = overhead
+        told = desk.ask("mutate", what, STRICT)["warnings"]
+    else:
+        obj, request = deployment(what)
+        made = desk.mutated(obj, STRICT, **request)
+        told = desk.ask("validate", made, STRICT, **request).get("warnings", [])
+    assert ("refused" in " ".join(told).lower()) is bool(says), told
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "DaemonSet"])
+def test_the_overhead_of_a_class_counts_for_the_limit(kind: str) -> None:
+    inventory = replace(OF_CLASSES, class_overheads={"large": {GPU: "8"}})
+    desk, what = Desk(inventory=inventory), asking(3)
+    what["spec"]["runtimeClassName"] = "large"
+    obj, request = deployment(what)
+    obj["kind"] = request["kind"]["kind"] = kind
+    told = desk.ask("validate", obj, "limited", **request)["warnings"]
+    assert [text for text in told if text.startswith("GPU304: asks for 11")]
+
+
+def test_a_class_with_a_legacy_label_lets_no_pod_of_today_in() -> None:
+    what = asking(1)
+    what["spec"]["runtimeClassName"] = "k80"
+    obj, request = deployment(what)
+    told = Desk(inventory=OF_CLASSES).ask("validate", obj, STRICT, **request)["warnings"]
+    assert [text for text in told if "WILL BE REFUSED" in text]
 
 
 # --- the annotation on what was changed

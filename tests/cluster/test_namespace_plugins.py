@@ -132,7 +132,8 @@ def test_a_model_label_of_the_namespace_is_repaired_and_told(
     answer = created(cluster, namespace, pod(alpha()), "legacy")
     assert answer.ok, answer.message
     assert MODEL not in answer.body["spec"].get("nodeSelector", {})
-    assert f"annotation {SELECTOR}), write {PRODUCT} there" in " ".join(answer.warnings)
+    where = f"write {PRODUCT} where it comes from (namespace annotation {SELECTOR},"
+    assert where in " ".join(answer.warnings)
     placed = node_of(cluster.client, namespace, "legacy")
     node = cluster.client.demand("GET", f"api/v1/nodes/{placed}").body
     model = SELECTING[namespace].partition("=")[2]

@@ -13,7 +13,9 @@ from tests.cluster.client import until
 from tests.cluster.pods import (
     AFFINITY,
     ALPHA,
+    MODEL,
     NVIDIA,
+    PRODUCT,
     alpha,
     container,
     limits_of,
@@ -124,6 +126,23 @@ def test_who_asked_under_the_legacy_name_gets_no_less_than_that_by_another_webho
     assert limits_of(second.pod)[0].items() >= {NVIDIA: "3", ALPHA: str(written)}.items()
 
 
+@pytest.mark.parametrize("written", [None, {"kubernetes.io/os": "linux"}, {MODEL: "Tesla-K80"}])
+def test_a_legacy_selector_in_place_of_the_repaired_one_is_translated(
+    written: Json | None, cluster: ControlPlane, namespace: str, webhook: Recorder
+) -> None:
+    """The second webhook is not called again: the pod is stored as the second round left it."""
+    spec = {"nodeSelector": written} if written else {}
+    with _changed_later(cluster, namespace, _selector):
+        answer = cluster.client.try_create(named(pod(alpha(), **spec), "selected"), namespace)
+
+    assert answer.ok, answer.message
+    assert answer.body["spec"]["nodeSelector"] == {PRODUCT: "Tesla-K80"}
+    assert "namespace" not in " ".join(answer.warnings)
+    assert node_of(cluster.client, namespace, "selected") == "gpu-k80-1"
+    _, second = webhook.calls(namespace, "selected")
+    assert second.pod["spec"]["nodeSelector"] == {MODEL: "Tesla-K80"}
+
+
 def test_what_both_rounds_repaired_is_on_the_pod(
     cluster: ControlPlane, namespace: str, webhook: Recorder
 ) -> None:
@@ -152,6 +171,10 @@ def _sidecar(spec: Json) -> list[Json]:
     if any(each["name"] == "late" for each in spec["containers"]):
         return []
     return [_add("/spec/containers/-", container("late", limits={ALPHA: "1"}))]
+
+
+def _selector(_spec: Json) -> list[Json]:
+    return [_add("/spec/nodeSelector", {MODEL: "Tesla-K80"})]
 
 
 def _limit(amount: int) -> Callable[[Json], list[Json]]:

@@ -76,7 +76,12 @@ _ENTRY = "workloads.gpu-webhook.dev"
 
 
 @contextmanager
-def serving(cluster: ControlPlane, folder: Path, given: Json) -> Iterator[Recorder]:
+def serving(
+    cluster: ControlPlane,
+    folder: Path,
+    given: Json,
+    inventory: Path = ROOT / "examples" / "inventory.yaml",
+) -> Iterator[Recorder]:
     """Serve with these settings behind the shipped configuration.
 
     Its entry for workloads is made anew from the settings, as a user would. Where they have
@@ -85,7 +90,6 @@ def serving(cluster: ControlPlane, folder: Path, given: Json) -> Iterator[Record
     file = folder / "settings.yaml"
     file.write_text(yaml.safe_dump(given))
     settings = settings_file.load(str(file))
-    inventory = ROOT / "examples" / "inventory.yaml"
     server = WebhookServer(
         folder, cluster.authority, [f"--config={file}", f"--inventory={inventory}"]
     )

@@ -39,7 +39,8 @@ def filled() -> Store:
         )
     store.pods.put("x/a", PodFacts("n1", ((GPU, 3),), ()), 0)
     store.namespaces.put("x", NamespaceFacts({"gpu-webhook.dev/ignore": "true"}, "[]"), 0)
-    store.runtime_classes.put("nvidia", ClassFacts({"a": "b"}, [{"key": "x"}]), 0)
+    facts = ClassFacts({"a": "b"}, [{"key": "x"}], {"memory": "1Gi"})
+    store.runtime_classes.put("nvidia", facts, 0)
     store.device_classes.put("c", ("deviceclass.resource.kubernetes.io/c", GPU), 0)
     return store
 
@@ -78,6 +79,7 @@ def test_what_is_read_is_what_is_known(tmp_path: Path) -> None:
     assert found.whitelists == expected.whitelists == {"x": "[]"}
     assert found.runtime_classes == expected.runtime_classes
     assert found.class_tolerations == expected.class_tolerations == {"nvidia": [{"key": "x"}]}
+    assert found.class_overheads == expected.class_overheads == {"nvidia": {"memory": "1Gi"}}
     assert found.served_by_dra == expected.served_by_dra
     assert found.values("zone") == {"a", "b", "c"}
     assert found.index.named("n7").bit_count() == 1

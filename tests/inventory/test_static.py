@@ -161,6 +161,7 @@ def test_namespaces_and_runtime_classes_are_known() -> None:
                     "nodeSelector": {"a": "b", "odd": 1},
                     "tolerations": [{"key": "x"}, "odd"],
                 },
+                "overhead": {"podFixed": {"nvidia.com/gpu": 1}},
             },
         ]
     )
@@ -169,6 +170,7 @@ def test_namespaces_and_runtime_classes_are_known() -> None:
     assert inventory.whitelists == {"n": "[]"}
     assert inventory.runtime_classes == {"nvidia": {}, "sandbox": {"a": "b"}}
     assert inventory.class_tolerations == {"sandbox": [{"key": "x"}]}
+    assert inventory.class_overheads == {"sandbox": {"nvidia.com/gpu": 1}}
 
 
 def test_other_devices_do_not_make_a_gpu_node() -> None:

@@ -14,7 +14,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pod import Pod
 from webhook.core.rule import Context
-from webhook.core.settings import Models, Settings
+from webhook.core.settings import Models, Settings, Workloads
 from webhook.rules import RULES, never_fits
 from webhook.rules import model_label as rule
 
@@ -782,10 +782,11 @@ def test_a_pod_that_asks_under_todays_name_is_only_warned(spec: Any) -> None:
     assert LABEL not in str(obj)
 
 
-SAYS = (
-    "the label {} came back after it was repaired, and is removed again. If the namespace adds it "
-    "(annotation scheduler.alpha.kubernetes.io/node-selector), write {} there"
+WHERE = (
+    "write {} where it comes from (namespace annotation "
+    "scheduler.alpha.kubernetes.io/node-selector, RuntimeClass, policy or webhook)"
 )
+SAYS = f"the label {{}} came back and is removed again: {WHERE}"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 NEW_ZONE = "topology.kubernetes.io/zone"
 TWO = Inventory((NodeClass({PRODUCT: "Tesla-K80", NEW_ZONE: "a"}, gpus={"nvidia.com/gpu": 1}),))
@@ -854,14 +855,114 @@ def test_on_a_pod_of_today_what_its_constraints_do_not_say_already_stays(spec: A
         pytest.param(None, False, id="nobody knows"),
     ],
 )
-def test_a_label_that_was_not_sent_is_the_namespaces(written: Any, *, says: bool) -> None:
+def test_a_label_that_was_not_sent_was_added_by_somebody(written: Any, *, says: bool) -> None:
     obj = modern_pod(nodeSelector={LABEL: "K80"})
     if written is not None:
         obj["metadata"]["managedFields"] = [{"fieldsV1": written}]
     (told,) = found(rule, obj, on(TWO))
-    assert ("scheduler.alpha.kubernetes.io/node-selector" in told.message) == says
+    assert (WHERE.format(PRODUCT) in told.message) == says
     assert told.severity is Severity.PERSON
     assert not told.edits
+
+
+REPAIRING = Settings(workloads=Workloads(repair=True))
+OF_REPLICA_SET = [{"kind": "ReplicaSet", "name": "train", "controller": True}]
+REPAIRED = {"gpu-webhook.dev/repaired": "GPU101,GPU201"}
+TWO_OLD = gpu_nodes({LABEL: "Tesla-K80"}, {PRODUCT: "Tesla-P100-PCIE-16GB", NEW_ZONE: "a"})
+P100S_HERE = required(term(PRODUCT, *P100S))
+
+
+def made_by_a_controller(**spec: Any) -> Any:
+    obj = modern_pod(**copy.deepcopy(spec))
+    obj["metadata"]["ownerReferences"] = OF_REPLICA_SET
+    return obj
+
+
+def repaired_before(**spec: Any) -> Any:
+    """As it comes in the second round of a request, after another webhook."""
+    return modern_pod(annotations=dict(REPAIRED), **copy.deepcopy(spec))
+
+
+@pytest.mark.parametrize("made", [made_by_a_controller, repaired_before])
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            {"nodeSelector": {LABEL: "Tesla K80", "disk": "ssd"}},
+            {"nodeSelector": {PRODUCT: "Tesla-K80", "disk": "ssd"}},
+            id="one value, beside a label of the author",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "P100"}}, {"affinity": P100S_HERE}, id="several values"
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "P100"}, "affinity": required(term("zone", "a"))},
+            {"affinity": required(both(term("zone", "a"), term(PRODUCT, *P100S)))},
+            id="several values, beside affinity",
+        ),
+        pytest.param(
+            {"nodeSelector": {LABEL: "odd one"}},
+            {"nodeSelector": {PRODUCT: "odd-one"}},
+            id="a value that nobody knows",
+        ),
+        pytest.param(
+            {"nodeSelector": {OLD_ZONE: "a"}}, {"nodeSelector": {NEW_ZONE: "a"}}, id="a zone"
+        ),
+    ],
+)
+def test_what_was_added_to_a_pod_that_may_be_of_a_repaired_template_is_translated(
+    made: Any, spec: Any, expected: Any
+) -> None:
+    obj = made(**spec)
+    cx = Context(REPAIRING, TWO)
+    (said,) = found(rule, obj, cx)
+    assert said.action == "repaired"
+    assert obj["spec"] == modern_pod(**expected)["spec"]
+    again = made(**obj["spec"])
+    again["spec"].setdefault("nodeSelector", {}).update(spec["nodeSelector"])  # it is added again
+    (said,) = found(rule, again, cx)
+    assert said.action == "repaired"
+    assert "came back and is removed again" in said.message
+    assert again["spec"] == made(**expected)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("made", "cx"),
+    [
+        pytest.param(modern_pod, Context(REPAIRING, TWO), id="nobody's pod"),
+        pytest.param(made_by_a_controller, Context(inventory=TWO), id="templates stay as written"),
+        pytest.param(made_by_a_controller, Context(REPAIRING), id="nothing is known of nodes"),
+        pytest.param(made_by_a_controller, Context(REPAIRING, TWO_OLD), id="nodes carry the label"),
+        pytest.param(modern_pod, Context(REPAIRING, TWO, template=True), id="a template of today"),
+    ],
+)
+@pytest.mark.parametrize("selector", [{LABEL: "Tesla-K80"}, {LABEL: "Tesla-K80", OLD_ZONE: "a"}])
+def test_a_pod_of_today_that_nobody_repaired_is_left_alone(
+    made: Any, cx: Context, selector: dict[str, str]
+) -> None:
+    obj = made(nodeSelector=dict(selector))
+    if cx.inventory is TWO_OLD:
+        selector = {LABEL: "Tesla-K80"}
+        obj["spec"]["nodeSelector"] = dict(selector)
+    for said in found(rule, obj, cx):
+        assert not said.edits
+        assert ("translated in the pods" in said.message) == cx.template
+    assert obj["spec"]["nodeSelector"] == selector
+
+
+def test_who_wrote_that_note_was_not_repaired() -> None:
+    obj = repaired_before(nodeSelector={LABEL: "K80"})
+    wrote: Any = {"f:metadata": {"f:annotations": {f"f:{name}": {} for name in REPAIRED}}}
+    obj["metadata"]["managedFields"] = [{"fieldsV1": wrote}]
+    (said,) = found(rule, obj, on(TWO))
+    assert not said.edits
+
+
+def test_a_label_that_only_some_nodes_carry_is_left_to_them() -> None:
+    obj = made_by_a_controller(nodeSelector={LABEL: "Tesla-M40"})
+    (said,) = found(rule, obj, Context(REPAIRING, SOME))
+    assert not said.edits
+    assert said.message.startswith(BOTH)
 
 
 def test_terms_that_are_too_many_already_leave_node_selector_alone() -> None:

@@ -99,7 +99,9 @@ class Decider:
         if over := _excess(review, pod) or _stored_excess(review):
             return self._unfinished(MUTATE, review, began, over)
         if update is None:
-            verdict = self._in_the_end(pod, run(self.rules, pod, cx), cx)
+            was_stuck = Pod(pod).asks_under_legacy_name(self.settings)
+            verdict = run(self.rules, pod, cx)
+            verdict = self._in_the_end(pod, verdict, replace(cx, was_stuck=was_stuck))
         else:
             verdict = again.pod(*update, self.rules, cx)
         outcome = self._repaired(review, pod, began, verdict)

@@ -21,7 +21,7 @@ from webhook.core.errors import EditError
 from webhook.core.evaluate import has_label
 from webhook.core.findings import Severity, Verdict
 from webhook.core.modes import Mode
-from webhook.core.pod import as_map, is_for_windows
+from webhook.core.pod import Pod, as_map, is_for_windows
 from webhook.core.pointer import ROOT, value_at
 from webhook.core.workloads import around, group_of, has_controller, template_changed, templates_of
 from webhook.rules import daemonset_template
@@ -82,11 +82,14 @@ def judge(
     workload's object is written to on the way: it is of no further use. Several templates with
     the same fault are one finding.
     """
+    stuck = {
+        at for at in workload.templates if Pod(workload.obj, at).asks_under_legacy_name(cx.settings)
+    }
     mended = repair(replace(workload, old=None), rules, cx, kept=False)
     found, failed = list(mended.findings), list(mended.failed)
     inside = around(cx, workload.obj)
     for at in workload.templates:
-        verdict = run(policy, workload.obj, inside, at)
+        verdict = run(policy, workload.obj, replace(inside, was_stuck=at in stuck), at)
         found += verdict.findings
         failed += verdict.failed
     told: Iterable[Finding] = (as_warning(each, workload.namespace) for each in found)

@@ -242,8 +242,9 @@ def _answer(
     code = _NOTHING_FOUND
     if pod is not None:
         cx = context(settings, inventory, document["request"]["namespace"])
+        stuck = Pod(pod).asks_under_legacy_name(settings)
         code = _judged(pod, cx).code
-        document["request"]["object"] = as_admitted(Pod(pod), cx).raw
+        document["request"]["object"] = as_admitted(Pod(pod), replace(cx, stuck=stuck)).raw
         held = json.loads(decider.validate(reviews.parse(json.dumps(document).encode())))
         answer = _joined(answer, held)
     _write("yaml" if form == "text" else form, answer)

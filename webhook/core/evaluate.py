@@ -15,7 +15,7 @@ from webhook.core.edits import Append, Rename, at_place, place_of
 from webhook.core.engine import run, run_on_object
 from webhook.core.findings import Severity
 from webhook.core.modes import is_opted_out
-from webhook.core.pod import as_map
+from webhook.core.pod import Pod, as_map
 from webhook.core.pointer import ROOT, Path, value_at
 from webhook.core.workloads import around, templates_of
 
@@ -137,6 +137,7 @@ def evaluate(  # noqa: PLR0913  # what is asked, of what, and how far it may go
     left = [p for p in places if cx.pods_opted_out or is_left_alone(value_at(obj, p))]
     rest = [place for place in places if place not in left]
     made.left_alone += [made.placed(made.draft.origin(place)) for place in left]
+    stuck = {place for place in places if Pod(obj, place).asks_under_legacy_name(cx.settings)}
     for rules, asked_of in (
         (stages.repairs, rest),
         (stages.guards, places),
@@ -145,10 +146,11 @@ def evaluate(  # noqa: PLR0913  # what is asked, of what, and how far it may go
         inside = around(cx, obj) if rules and places not in ([], [ROOT]) else cx
         for place in asked_of if rules else ():
             every = rules is stages.guards
+            repaired = rules is stages.policy and place in stuck
             verdict = run(
                 rules,
                 obj,
-                inside,
+                replace(inside, was_stuck=True) if repaired else inside,
                 place,
                 every_pod=every,
                 draft=made.draft,

@@ -166,6 +166,7 @@ class Inventory:
     watched: bool = False  # `whitelists` names every namespace that is known; a file may leave some
     # Of runtime classes, as they are written; as `runtime_classes` they are given to the pod.
     class_tolerations: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    class_overheads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of each pod
     published: NodeIndex | None = None  # made elsewhere: the classes may then be left out
 
     @cached_property

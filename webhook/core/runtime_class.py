@@ -1,4 +1,4 @@
-"""What a pod is given of its RuntimeClass: the nodes that it may choose (KEP-894).
+"""What a pod is given of its RuntimeClass: nodes that it may choose (KEP-894), overhead (KEP-688).
 
 The plugin RuntimeClass of the API server adds it when a pod is made, and again when a webhook has
 changed the pod. So a template lacks it, and so does a pod whose class was just set here.
@@ -6,8 +6,9 @@ changed the pod. So a template lacks it, and so does a pod whose class was just 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from webhook.core.legacy_selector import translated
 from webhook.core.pod import Pod
 
 if TYPE_CHECKING:
@@ -22,23 +23,37 @@ def in_class(pod: Pod, name: str, inventory: Inventory) -> Pod:
     """
     selector = inventory.runtime_classes.get(name, {})
     tolerations = inventory.class_tolerations.get(name, ())
+    pod = _larger(pod, name, inventory)
     if not selector and not tolerations:
         return pod
-    spec = {
-        **pod.spec,
-        "nodeSelector": {**selector, **pod.node_selector},
-        "tolerations": [*pod.tolerations(), *tolerations],
-    }
-    return Pod({**pod.raw, "spec": spec})
+    return _with(
+        pod,
+        nodeSelector={**selector, **pod.node_selector},
+        tolerations=[*pod.tolerations(), *tolerations],
+    )
 
 
 def as_admitted(pod: Pod, cx: Context, otherwise: str = "") -> Pod:
     """The pod with what its own class, or `otherwise` this one, will give it.
 
-    A pod as it will be stored has it already. The controller of a DaemonSet chooses nodes by the
-    template, and looks at no class.
+    Legacy labels in its nodeSelector are as they will be then. A pod as it will be stored has all
+    this already. The controller of a DaemonSet chooses nodes by the template, and looks at no
+    class; but its pods are as large as the class makes them.
     """
-    name = pod.spec.get("runtimeClassName") or otherwise
-    if cx.final or cx.makes_daemons or cx.inventory is None or not isinstance(name, str):
+    if cx.final or cx.inventory is None:
         return pod
-    return in_class(pod, name, cx.inventory)
+    name = pod.spec.get("runtimeClassName") or otherwise
+    name = name if isinstance(name, str) else ""
+    if cx.makes_daemons:
+        return _larger(pod, name, cx.inventory)
+    return translated(in_class(pod, name, cx.inventory), cx)
+
+
+def _larger(pod: Pod, name: str, inventory: Inventory) -> Pod:
+    """The pod with the overhead of this class; one that says another is refused as it is."""
+    overhead = inventory.class_overheads.get(name)
+    return _with(pod, overhead=overhead) if overhead and "overhead" not in pod.spec else pod
+
+
+def _with(pod: Pod, **fields: Any) -> Pod:
+    return Pod({**pod.raw, "spec": {**pod.spec, **fields}})

@@ -237,10 +237,11 @@ def _selections(part: object) -> Iterator[Selection]:
 
 
 class ClassFacts(NamedTuple):
-    """What the pods of a runtime class get (KEP-894)."""
+    """What the pods of a runtime class get (KEP-894, KEP-688)."""
 
     node_selector: dict[str, str]
     tolerations: list[Raw]
+    overhead: Mapping[str, Any] = {}
 
 
 def runtime_class(raw: Raw) -> ClassFacts:
@@ -249,6 +250,7 @@ def runtime_class(raw: Raw) -> ClassFacts:
     return ClassFacts(
         {key: value for key, value in selector.items() if isinstance(value, str)},
         [each for _, each in as_items(scheduling.get("tolerations"))],
+        as_map(as_map(raw.get("overhead")).get("podFixed")),
     )
 
 

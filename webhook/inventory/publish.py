@@ -113,6 +113,7 @@ class Publisher:
                 "whitelists": store.whitelists(),
                 "runtimeClasses": store.class_selectors(),
                 "classTolerations": store.class_tolerations(),
+                "classOverheads": store.class_overheads(),
                 "servedByDra": sorted(store.served_by_dra()),
             }
         )
@@ -231,6 +232,7 @@ def parse(data: bytes) -> Parsed:
             watched=True,
             runtime_classes=lasting["runtimeClasses"],
             class_tolerations=lasting.get("classTolerations", {}),  # not in a file of 1.0
+            class_overheads=lasting.get("classOverheads", {}),  # nor this
             served_by_dra=frozenset(lasting["servedByDra"]),
             published=NodeIndex.from_data(
                 {**index, "labels": labels, "names": names}, loads=orjson.loads

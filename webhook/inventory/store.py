@@ -269,6 +269,7 @@ class Store:
             self.served_by_dra(),
             whitelists=self.whitelists(),
             class_tolerations=self.class_tolerations(),
+            class_overheads=self.class_overheads(),
         )
 
     def namespace_labels(self) -> dict[str, Mapping[str, str]]:
@@ -287,6 +288,11 @@ class Store:
         """The tolerations of the runtime classes that have any."""
         facts = self.runtime_classes.facts
         return {name: each.tolerations for name, each in facts.items() if each.tolerations}
+
+    def class_overheads(self) -> dict[str, Mapping[str, Any]]:
+        """The overhead of the runtime classes that have any."""
+        facts = self.runtime_classes.facts
+        return {name: each.overhead for name, each in facts.items() if each.overhead}
 
     def counted(self, now: float) -> list[Node]:
         """The nodes as they count."""

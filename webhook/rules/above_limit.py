@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.findings import Finding, Severity
 from webhook.core.requests import gpu_requests
+from webhook.core.runtime_class import as_admitted
 from webhook.core.why_not import short
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ _PER_POD = "This limit is per pod; sums per namespace are ResourceQuota's."
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if not cx.settings.capacity.limits:
         return
-    for name, amount in sorted(gpu_requests(pod, cx.settings).items()):
+    asked = gpu_requests(as_admitted(pod, cx), cx.settings)
+    for name, amount in sorted(asked.items()):
         most = _limit(name, cx)
         if most is None or amount <= most:
             continue

@@ -34,10 +34,11 @@ CODE = "GPU302"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    at, pod = pod.spec_at, as_admitted(pod, cx)
     asked = fit.asked(pod, cx)
     if cx.inventory is None or not asked or pod.spec.get("nodeName"):
         return
-    index, at, pod = cx.inventory.index, pod.spec_at, as_admitted(pod, cx)
+    index = cx.inventory.index
     fitting = fit.enough(asked, index) & fit.allowed(pod, index, cx.settings.capacity)
     if fitting & fit.enough_free(asked, index):
         return

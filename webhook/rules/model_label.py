@@ -23,9 +23,12 @@ for that value as before, and under the label of today for the other models, and
 some of its nodes lack the old label: an `In` becomes two terms of which one is enough, a `NotIn`
 two requirements in one term. If all nodes of the models carry the old label, the constraint stays
 as it is. A pod that already asks for `nvidia.com/gpu` is only warned, but for a label whose
-translation it asks for already: the admission plugin PodNodeSelector adds the labels of the
-namespace's annotation `scheduler.alpha.kubernetes.io/node-selector` once more after a repair. It is
-removed again, and a warning says what to write in the namespace.
+translation it asks for already: the admission plugins PodNodeSelector (the namespace's annotation
+`scheduler.alpha.kubernetes.io/node-selector`) and RuntimeClass add their labels once more after a
+repair. It is removed again, and a warning says where to write today's. A label in nodeSelector that
+a policy or a webhook adds to a legacy pod after its repair is translated in the second round. So it
+is, with `workloads.repair`, in the pods of workloads, which do not show whether their template was
+repaired: only if the inventory is known, and no node carries what the label asks for.
 
 Zone, region, arch, os and instance type, which were beta labels once, become today's where a legacy
 pod asks for what nodes carry under today's label alone.
@@ -42,6 +45,7 @@ from webhook.core import affinity, fit, models, node_labels, node_selection, who
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.labels import sanitised
+from webhook.core.legacy_selector import is_translated
 from webhook.core.managed_fields import entries, fields
 from webhook.core.model_terms import (
     Change,
@@ -74,9 +78,12 @@ if TYPE_CHECKING:
 NAME = "model-label"
 CODE = "GPU105"
 
-# The admission plugin PodNodeSelector adds these labels to each pod, and once more after a webhook
-# has changed it; it refuses other values, but not that they are missing (1.36 podnodeselector).
-_NAMESPACE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
+# The admission plugins PodNodeSelector and RuntimeClass add labels to a pod, and once more after a
+# webhook has changed it; they refuse other values, but not that they are missing (1.36).
+_WHAT_ADDS_IT = (
+    "write {} where it comes from (namespace annotation "
+    "scheduler.alpha.kubernetes.io/node-selector, RuntimeClass, policy or webhook)"
+)
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -87,16 +94,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     preferred = list(_preferred(node_affinity, at, cx))
     finding, join, remarks = _node_selector(pod, cx, whole=whole)
     if not cx.may_constrain:
-        if finding is not None and _is_said(pod, finding, join):
-            yield _came_back(finding, cx.settings.models.key)
-        elif finding is not None or required or preferred:
-            changes = [made for _, made in required] + [made for _, made, _ in preferred]
-            some = len(join) > 1 or any(_is_of_some(made) for made in changes)
-            message = _left(pod, cx.settings.models.legacy_label, cx.settings.models.key, some=some)
-            yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
-        for other in _other_selectors(pod, cx):
-            if _is_said(pod, other, []):
-                yield _came_back(other, node_labels.today_of(str(other.at[-1]), (), None))
+        changes = [made for _, made in required] + [made for _, made, _ in preferred]
+        yield from _of_today(pod, cx, finding, join, changes)
         return
     if finding is not None and join:
         yield from _joined(pod, at / REQUIRED, required, cx, (finding, join))
@@ -113,6 +112,32 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         message = _DROPPED.format(cx.settings.models.legacy_label) if goes else _message(made, cx)
         yield from _findings(place, message, edits, made)
     yield from _parts(pod, cx)
+
+
+def _of_today(
+    pod: Pod, cx: Context, finding: Finding | None, join: list[Raw], changes: list[TermChange]
+) -> Iterator[Finding]:
+    """The same of a pod that asks under today's name.
+
+    In its nodeSelector may stand what others than its author added (core/legacy_selector.py).
+    """
+    some = len(join) > 1 or any(_is_of_some(made) for made in changes)
+    in_pods = is_translated(pod, cx)
+    here = in_pods and not cx.template
+    if finding is not None and _is_said(pod, finding, join):
+        yield _came_back(finding, cx.settings.models.key)
+    elif finding is not None and here and not some:
+        to = pod.spec_at / "affinity" / "nodeAffinity" / REQUIRED
+        yield from _joined(pod, to, [], cx, (finding, join)) if join else (finding,)
+    elif finding is not None or changes:
+        in_pods = in_pods and finding is not None and not some
+        message = _left(pod, cx, some=some, in_pods=in_pods)
+        yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
+    for other in _other_selectors(pod, cx):
+        if _is_said(pod, other, []):
+            yield _came_back(other, node_labels.today_of(str(other.at[-1]), (), None))
+        elif here:
+            yield other
 
 
 def _parts(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -148,14 +173,18 @@ def _is_said(pod: Pod, finding: Finding, join: list[Raw]) -> bool:
 
 def _came_back(finding: Finding, today: str) -> Finding:
     message = (
-        f"the label {finding.at[-1]} came back after it was repaired, and is removed again. If the "
-        f"namespace adds it (annotation {_NAMESPACE_SELECTOR}), write {today} there"
+        f"the label {finding.at[-1]} came back and is removed again: "
+        f"{_WHAT_ADDS_IT.format(today)}"
     )
     return replace(finding, message=message, severity=Severity.REPAIR)
 
 
-def _left(pod: Pod, legacy: str, today: str, *, some: bool) -> str:
-    """What to say of the label where nothing is changed; `some` nodes may still carry it."""
+def _left(pod: Pod, cx: Context, *, some: bool, in_pods: bool) -> str:
+    """What to say of the label where nothing is changed; `some` nodes may still carry it.
+
+    It may be translated `in_pods` of this template.
+    """
+    legacy, today = cx.settings.models.legacy_label, cx.settings.models.key
     if some:
         return (
             f"{_BOTH.format(legacy, today)}. It is left as it is: this pod asks for GPUs under "
@@ -164,13 +193,11 @@ def _left(pod: Pod, legacy: str, today: str, *, some: bool) -> str:
     sent = [as_map(fields(each).get("f:spec")) for each in entries(pod.raw)]
     if legacy in pod.node_selector and sent and not any("f:nodeSelector" in each for each in sent):
         return (
-            f"no node carries the label {legacy} any more, and this pod did not ask for it. If its "
-            f"namespace adds it (annotation {_NAMESPACE_SELECTOR}), write {today} there"
+            f"no node carries the label {legacy}, and this pod did not ask for it: "
+            f"{_WHAT_ADDS_IT.format(today)}"
         )
-    return (
-        f"no node carries the label {legacy} any more; it is left as it is: write {today} or "
-        "delete it"
-    )
+    left = "is left as it is here and translated in the pods" if in_pods else "is left as it is"
+    return f"no node carries the label {legacy} any more; it {left}: write {today} or delete it"
 
 
 def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:

@@ -41,9 +41,9 @@ CODE = "GPU301"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    at, pod = pod.spec_at, as_admitted(pod, cx)
     if cx.inventory is None or not fit.asked(pod, cx):
         return
-    at, pod = pod.spec_at, as_admitted(pod, cx)
     asked = fit.asked_of_the_scheduler(pod, cx)
     index, capacity = cx.inventory.index, cx.settings.capacity
     chosen = fit.enough(asked, index) & fit.chosen(pod, index)

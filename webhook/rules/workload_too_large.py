@@ -39,8 +39,9 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     )
     if not together:
         return
+    at, pod = pod.spec_at, as_admitted(pod, cx)
     each = fit.asked(pod, cx)
-    if not each or fit.may_be_added(as_admitted(pod, cx), each, index, cx.settings.capacity):
+    if not each or fit.may_be_added(pod, each, index, cx.settings.capacity):
         return
     for name, amount in sorted(together.items()):
         there = index.totals[name]
@@ -50,4 +51,4 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
                 f"cluster has {there.total} on {counted(there.nodes)}, so not all can run at once. "
                 "Run fewer at a time, or ask for fewer GPUs."
             )
-            yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
+            yield Finding(CODE, at, message, severity=Severity.PERSON)
