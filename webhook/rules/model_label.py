@@ -173,8 +173,7 @@ def _is_said(pod: Pod, finding: Finding, join: list[Raw]) -> bool:
 
 def _came_back(finding: Finding, today: str) -> Finding:
     message = (
-        f"the label {finding.at[-1]} came back and is removed again: "
-        f"{_WHAT_ADDS_IT.format(today)}"
+        f"the label {finding.at[-1]} came back and is removed again: {_WHAT_ADDS_IT.format(today)}"
     )
     return replace(finding, message=message, severity=Severity.REPAIR)
 
