@@ -303,6 +303,8 @@ def term_change(
         return TermChange(Fate.DROP, changes)
     here = TermChange(Fate.CHANGE if changes else Fate.KEEP, changes)
     either = [position for position, each in changes.items() if each.is_either]
+    if not either:
+        return here
     ways = [*product((False, True), repeat=min(len(either), _MOST_EITHER))][1:]
     if len(requirements) * len(ways) > MOST_EXPRESSIONS:
         return replace(here, cut=True)
@@ -317,6 +319,9 @@ def within(changes: Iterable[TermChange], terms: int) -> Iterator[TermChange]:
     """The same, with no more further terms than a pod with so many terms should have."""
     room, expressions = max(MOST_TERMS - terms, 0), MOST_EXPRESSIONS
     for each in changes:
+        if not each.further:
+            yield each
+            continue
         further = each.further[:room]
         expressions -= sum(len(term["matchExpressions"]) for term in further)
         further = further if expressions >= 0 else ()
@@ -344,8 +349,10 @@ def rewritten(term: Raw, made: TermChange, old: Collection[int] = ()) -> Raw:
         if each.values is not None:
             new["values"] = list(each.values)
         expressions.append(new)
-    of_today = {at: each for at, each in made.requirements.items() if at not in old}
-    expressions += replace(made, requirements=of_today).added
+    if old:
+        of_today = {at: each for at, each in made.requirements.items() if at not in old}
+        made = replace(made, requirements=of_today)
+    expressions += made.added
     return {**as_map(term), "matchExpressions": expressions}
 
 
