@@ -202,11 +202,11 @@ class Decider:
 
     def _in_the_end(self, pod: dict[str, Any], verdict: Verdict, cx: Context) -> Verdict:
         """The verdict on a pod that is changed; one that /validate will refuse is not repaired."""
-        if not verdict.patch:
+        enforced = [rule for rule in self.policy if cx.modes.of(rule.CODE) is Mode.ENFORCE]
+        if not verdict.patch or not enforced:
             return verdict
         cx = replace(cx, today=_today(), fresh=self.fresh)
-        enforced = [rule for rule in self.policy if cx.modes.of(rule.CODE) is Mode.ENFORCE]
-        refused = workloads.refusal(run(enforced, pod, cx).findings) if enforced else ""
+        refused = workloads.refusal(run(enforced, pod, cx, patched=False).findings)
         if not refused:
             return verdict
         found = (

@@ -80,7 +80,7 @@ def run(  # noqa: PLR0913  # each says something else about the run
 def _as_it_came(pod: Pod, cx: Context) -> Context:
     """The context with what the rules will no longer find in the pod."""
     if not cx.was_stuck and not pod.asks_under_legacy_name(cx.settings):
-        return replace(cx, stuck=False, legacy=frozenset(), written=None)
+        return replace(cx, stuck=False, legacy=frozenset(), written=None) if cx.stuck else cx
     legacy = frozenset(container.at for container, _ in counted(pod, cx.settings))
     written = placement_of(pod) if cx.makes_daemons else None
     return replace(cx, stuck=True, legacy=legacy, written=written)

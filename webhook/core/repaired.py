@@ -68,7 +68,8 @@ def earlier(obj: Mapping[str, Any]) -> tuple[str, ...]:
 
     managedFields name what they wrote, and never what a webhook added.
     """
-    return () if was_sent(obj) else codes_in(_annotations(obj).get(REPAIRED))
+    codes = codes_in(_annotations(obj).get(REPAIRED))
+    return () if codes and was_sent(obj) else codes
 
 
 def was_sent(obj: Mapping[str, Any]) -> bool:
