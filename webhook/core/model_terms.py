@@ -286,6 +286,9 @@ def term_change(
 ) -> TermChange:
     """What becomes of one node selector term."""
     requirements = as_items(term.get("matchExpressions"))
+    legacy = cx.settings.models.legacy_label
+    if not any(each.get("key") == legacy for _, each in requirements):
+        whole = None  # it says something of models alone
     if whole is not None and cx.inventory is not None:
         whole &= _chosen(term, cx.inventory, cx)
     known = cx.inventory is not None and models.carry(cx.settings.models, cx.inventory)

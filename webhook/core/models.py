@@ -77,6 +77,7 @@ class _Name:
     details: tuple[str, ...]
 
 
+_UNKNOWN = _Name("", (), ())
 _Key = tuple[str, tuple[str, ...], tuple[str | None, ...]]  # as in _Name; None for any detail
 _FEWER_DETAILS = sorted(product((True, False), repeat=3), key=sum, reverse=True)
 
@@ -153,8 +154,9 @@ def match(
         return _of_table(models, parts).of(legacy)
     # Pods may name very many models: what all can stand for is worked out once.
     remembered = inventory.remembered
-    known = remembered.get((models, parts)) or _of_nodes(models, inventory, parts)
-    remembered[models, parts] = known
+    known = remembered.get((models, parts))
+    if known is None:
+        known = remembered[models, parts] = _of_nodes(models, inventory, parts)
     made = known.of(legacy)
     carrying = carry(models, inventory, legacy)
     if not carrying:
@@ -206,7 +208,7 @@ class _Meanings:
         """The name without its words if no real name has them: else no end of names is asked."""
         name = _name(words)
         if (name.model, "") not in self.said:
-            return _Name("", (), ())
+            return _UNKNOWN
         details = (each if (name.model, each) in self.said else "other" for each in name.details)
         return replace(name, details=tuple(details))
 
