@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.cluster.client import Refused, until
-from tests.cluster.pods import NVIDIA, container, limits_of, modern, named, pod
+from tests.cluster.pods import ALPHA, NVIDIA, container, limits_of, modern, named, pod
 from tests.cluster.scheduling import empty
 from tests.cluster.webhook import (
     ROOT,
@@ -184,6 +184,11 @@ def wanting(name: str, amount: object = 1, env: Json = ALL, **spec: Any) -> Json
     return pod(container(limits={name: amount}, env=[env]), **spec)
 
 
+def unasked(name: str, limit: object = 1, **spec: Any) -> Json:
+    """A limit below which the request is 0: the scheduler counts nothing."""
+    return pod(container(limits={name: limit}, requests={name: 0}, env=[ALL]), **spec)
+
+
 def fraction(env: Json = FROM_CONFIG, **spec: Any) -> Json:
     annotations = {"gpu-fraction": "0.5"}
     return pod(
@@ -216,6 +221,27 @@ ESCAPES = {
     "four quarters of 2^64": pod(
         *(container(n, limits={"x.io/gpu": str(2**62)}, env=[ALL]) for n in "abcd")
     ),
+    "request 0 of a native name, which a device plugin cannot offer": unasked("kubernetes.io/gpu"),
+    "the same with a node": unasked("kubernetes.io/gpu", nodeName="gpu-1"),
+    "the same of a fraction": unasked("x.kubernetes.io/cuda", "0.0001"),
+    "the same in init containers": pod(
+        container(env=[ALL]),
+        initContainers=[
+            container("i", {"kubernetes.io/gpu": 1}, {"kubernetes.io/gpu": 0}, env=[ALL]),
+            container(
+                "s",
+                {"kubernetes.io/gpu": 1},
+                {"kubernetes.io/gpu": "0.0"},
+                env=[ALL],
+                restartPolicy="Always",
+            ),
+        ],
+    ),
+    "a native name that is requested": wanting("kubernetes.io/gpu"),
+    "request 0 of the legacy name, which nobody renamed": unasked(ALPHA),
+    "the legacy name with a node": unasked(ALPHA, nodeName="gpu-1"),
+    "the legacy name, which nobody renamed": wanting(ALPHA),
+    "the same and its author's void": wanting(ALPHA, env=VOID),
     "no share": wanting("volcano.sh/vgpu-number", 0),
     "a fraction on a node of its choice": fraction(nodeName="gpu-1"),
     "a fraction without a scheduler for it": fraction(schedulerName="default-scheduler"),
@@ -335,6 +361,16 @@ def test_what_the_guard_did_not_make_safe_is_refused(
     refusals = [call for call in calls if call.target.startswith("/guard/refuse")]
     assert refusals
     assert all("patch" not in call.response for call in refusals)
+
+
+@pytest.mark.usefixtures("refusing")
+@pytest.mark.parametrize("name", ["kubernetes.io/gpu", ALPHA])
+def test_a_limit_that_the_scheduler_does_not_count_is_refused(
+    cluster: ControlPlane, team: Callable[..., str], name: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        cluster.client.create(named(unasked(name), "sly"), team("enforce"))
+    assert "GPU303: container main asks for no GPU" in refused.value.answer.message
 
 
 @pytest.mark.usefixtures("refusing")

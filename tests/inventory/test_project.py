@@ -63,13 +63,21 @@ NODES: dict[str, tuple[Any, Node]] = {
                     "volcano.sh/vgpu-number": "10",
                     "aliyun.com/gpu-mem": "0",
                     "nvidia.com/hostdev": "8",
+                    "alpha.kubernetes.io/nvidia-gpu": "1",
                     "rdma/hca": "1",
                     "memory": "1Gi",
                 }
             },
         },
         Node(
-            "n", {}, others=("aliyun.com/gpu-mem", "nvidia.com/hostdev", "volcano.sh/vgpu-number")
+            "n",
+            {},
+            others=(
+                "aliyun.com/gpu-mem",
+                "alpha.kubernetes.io/nvidia-gpu",
+                "nvidia.com/hostdev",
+                "volcano.sh/vgpu-number",
+            ),
         ),
     ),
     "capacity where nothing is allocatable yet": (
@@ -108,6 +116,13 @@ NODES: dict[str, tuple[Any, Node]] = {
 @pytest.mark.parametrize(("raw", "expected"), NODES.values(), ids=NODES)
 def test_node(raw: Any, expected: Node) -> None:
     assert project.node(raw, SETTINGS) == expected
+
+
+def test_a_legacy_name_of_the_settings_is_kept_whatever_it_is() -> None:
+    raw = {"metadata": {"name": "n"}, "status": {"allocatable": {"example.com/old": "1"}}}
+    settings = Settings(legacy_resources=("example.com/old",))
+    assert project.node(raw, settings).others == ("example.com/old",)
+    assert project.node(raw, Settings()).others == ()
 
 
 def test_nodes_that_offer_the_same_share_what_says_so() -> None:

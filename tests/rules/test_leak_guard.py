@@ -356,7 +356,7 @@ ROWS = [
             [],
             id=f"{name}: {amount!r} in {section} only: untouched",
         )
-        for name, amount in ((GPU, "1"), (f"{GPU}.shared", 2), (MIG, "1"), (LEGACY, "0.5"))
+        for name, amount in ((GPU, "1"), (f"{GPU}.shared", 2), (MIG, "1"))
         for section in ("limits", "requests")
     ),
     # A claim is no right to what the variable shows, and void takes nothing from it.
@@ -383,11 +383,52 @@ ROWS = [
         [frees(Remove(ENV / 0))],
         id="GPUs and void, which a round before GPUs came in may have set",
     ),
-    pytest.param(
-        container({LEGACY: 1}) | {"env": [shown("all")]},
-        None,
-        [frees(Remove(ENV / 0))],
-        id="GPUs under the legacy name, which will be renamed",
+    *(
+        pytest.param(
+            plain(*env, resources=resources),
+            [VOID],
+            [] if env == [VOID] else [hides(*edits, at=at, message=NOWHERE, shown=LEGACY)],
+            id=f"GPUs under the legacy name, which nobody renamed: {what}",
+        )
+        for what, env, at, edits in (
+            ("nothing", [], ENV, [Append(ENV, VOID)]),
+            ("all", [shown("all")], ENV / 0, [Set(ENV / 0 / "value", "void")]),
+            ("the author's own void stays", [VOID], ENV, []),
+        )
+        for resources in (
+            {"limits": {LEGACY: 1}},
+            {"requests": {LEGACY: 1}},
+            {"limits": {LEGACY: "0.5"}, "requests": {LEGACY: "0.5"}},
+        )
+    ),
+    *(
+        pytest.param(
+            plain(shown("all"), resources={"limits": {name: limit}, "requests": {name: zero}}),
+            [VOID],
+            [hides(Set(ENV / 0 / "value", "void"), at=ENV / 0)],
+            id=f"limit {limit!r}, request {zero!r} of {name}: the scheduler counts the request",
+        )
+        for name in (LEGACY, "kubernetes.io/gpu", "x.kubernetes.io/cuda", GPU)
+        for limit, zero in (("1", "0"), (8, 0), ("0.0001", "0.0"), ("1", None))
+    ),
+    *(
+        pytest.param(
+            plain(shown("all"), resources={"limits": {name: "1"}, **requests}),
+            [VOID],
+            [hides(Set(ENV / 0 / "value", "void"), at=ENV / 0, message=NOWHERE, shown=name[:50])],
+            id=f"{name}: no device plugin may offer it, {what}",
+        )
+        for name in (
+            "kubernetes.io/gpu",
+            "alpha.kubernetes.io/gpu-x",
+            "nvidia.com.kubernetes.io/gpu",
+            "mykubernetes.io/cuda",
+        )
+        for what, requests in (
+            ("whatever is requested", {"requests": {name: "1"}}),
+            ("the limit becomes the request", {}),
+            ("the smallest amount", {"requests": {name: "0.000000001"}}),
+        )
     ),
     pytest.param(gpu(envFrom=[config()]), None, [brought()], id="GPUs and envFrom"),
     pytest.param(
@@ -678,6 +719,14 @@ NODES = Inventory(
     ),
     served_by_dra=frozenset({"dra.example/gpu", GPU}),
 )
+OLD_NODES = Inventory(
+    group(
+        [
+            Node("old-1", {}, others=("example.com/old", "kubernetes.io/gpu-core")),
+            Node("old-2", {}, gpus={GPU: 1}),
+        ]
+    )
+)
 EVERYWHERE = Guard(resources=("example.com/accelerator", "gears.example/*"))
 KNOWN = replace(ENFORCED, inventory=NODES)
 
@@ -738,17 +787,51 @@ def on_node(name: str, node: str, amount: str = "1") -> Raw:
             CLASS,
             "",
             replace(KNOWN, settings=Settings(gpu_resources=(CLASS,))),
-            "",
-            id="a device class that the settings call a GPU",
+            CLAIM,
+            id="a device class that the settings call a GPU is a claim all the same",
+        ),
+        *(
+            pytest.param(
+                "kubernetes.io/gpu-core",
+                node,
+                replace(KNOWN, settings=settings, inventory=inventory),
+                message,
+                id=f"of Kubernetes itself: {what}",
+            )
+            for what, node, settings, inventory, message in (
+                ("no node offers it", "", Settings(), NODES, NOWHERE),
+                ("no node offers it, and a node", "gpu-1", Settings(), NODES, NOWHERE),
+                ("no inventory", "", Settings(), None, NOWHERE),
+                ("a node offers it", "", Settings(), OLD_NODES, SHARE),
+                ("this node offers it", "old-1", Settings(), OLD_NODES, SHARE),
+                ("resources.gpus", "", Settings(gpu_resources=("kubernetes.io/*",)), NODES, ""),
+                (
+                    "guard.resources",
+                    "",
+                    Settings(guard=Guard(resources=("kubernetes.io/gpu*",))),
+                    NODES,
+                    SHARE,
+                ),
+            )
         ),
         pytest.param("dra.example/gpu", "", KNOWN, CLAIM, id="a name that only DRA serves"),
-        pytest.param(LEGACY, "cpu-1", KNOWN, "", id="no kubelet runs a pod without a native name"),
-        pytest.param(
-            "example.com/old",
-            "",
-            replace(KNOWN, settings=Settings(legacy_resources=("example.com/old",))),
-            "",
-            id="a legacy name, which will be renamed",
+        pytest.param(LEGACY, "cpu-1", KNOWN, NOWHERE, id="the legacy name, and a node"),
+        pytest.param(LEGACY, "", ENFORCED, NOWHERE, id="the legacy name, no inventory"),
+        *(
+            pytest.param(
+                "example.com/old",
+                node,
+                replace(cx, settings=Settings(legacy_resources=("example.com/old",))),
+                message,
+                id=f"a legacy name of the settings: {what}",
+            )
+            for what, node, cx, message in (
+                ("no node offers it", "", KNOWN, NOWHERE),
+                ("nobody knows", "", ENFORCED, SHARE),
+                ("some node offers it still", "", replace(KNOWN, inventory=OLD_NODES), ""),
+                ("this node offers it", "old-1", replace(KNOWN, inventory=OLD_NODES), ""),
+                ("another node does", "old-2", replace(KNOWN, inventory=OLD_NODES), ELSEWHERE),
+            )
         ),
         pytest.param(
             "example.com/old",
@@ -765,6 +848,8 @@ def test_a_name_counts_only_if_it_can_be_had(
     expected = []
     if message == SHARE:
         expected = [notes(name)]
+    elif message == CLAIM:
+        expected = [appends(message=CLAIM)]
     elif message:
         expected = [appends(message=message, shown=name)]
     assert list(judged(on_node(name, node), cx).findings) == expected
@@ -846,6 +931,11 @@ def test_the_audit_of_a_fraction_knows_that_the_scheduler_chose_its_node() -> No
 FINAL = replace(KNOWN, final=True)
 
 
+def zero_of(name: str, *env: Raw) -> Raw:
+    """A limit that the scheduler does not count, since the request is 0."""
+    return plain(*env, resources={"limits": {name: "1"}, "requests": {name: "0"}})
+
+
 @pytest.mark.parametrize(
     ("made", "messages"),
     [
@@ -865,6 +955,17 @@ FINAL = replace(KNOWN, final=True)
         pytest.param(on_node("nvidia.com/nope", ""), [NOWHERE], id="a name of no node"),
         pytest.param(on_node(GPU, "gpu-1", str(2**64)), [TOO_MANY], id="too many"),
         pytest.param(on_node(CARD, ""), [], id="a name that may bring GPUs"),
+        pytest.param(on_node(LEGACY, ""), [NOWHERE], id="the legacy name, which nobody renamed"),
+        pytest.param(pod(zero_of(LEGACY)), [HIDE], id="request 0 of the legacy name"),
+        pytest.param(pod(zero_of(LEGACY, VOID)), [], id="the same, and void"),
+        pytest.param(
+            pod(zero_of("kubernetes.io/gpu", shown("all"))), [HIDE], id="request 0 of a native name"
+        ),
+        pytest.param(
+            pod(plain(VOID), initContainers=[zero_of("kubernetes.io/gpu")]),
+            [HIDE],
+            id="request 0 in an init container",
+        ),
         pytest.param(kai(FROM_CONFIG), [], id="a fraction"),
         pytest.param(pod(claiming()), [CLAIM], id="a claim"),
         pytest.param(
@@ -975,6 +1076,11 @@ def test_the_names_of_gpus_are_those_of_the_settings() -> None:
 EXPOSED = [
     pytest.param(plain(), (), 1, id="a plain container is only counted"),
     pytest.param(plain(VOID), (), 0, id="void"),
+    *(
+        pytest.param(zero_of(name, *env), exposed, 1, id=f"request 0 of {name}: {what}")
+        for name in (LEGACY, "kubernetes.io/gpu")
+        for what, env, exposed in (("nothing", [], ()), ("all", [shown("all")], ("variable",)))
+    ),
     pytest.param(plain(shown("none")), (), 1, id="none shows nothing since toolkit 1.18.2"),
     pytest.param(plain(shown("")), (), 1, id="an empty value"),
     pytest.param(plain({"name": VARIABLE}), (), 1, id="no value"),
@@ -1096,8 +1202,12 @@ def without_env(made: Raw) -> Raw:
 
 def asked(made: Raw) -> set[str]:
     """Names asked for with more than zero, worked out apart from the rule."""
-    sections = (made["resources"].get(section, {}) for section in ("limits", "requests"))
-    return {name for each in sections for name, much in each.items() if much in {"1", "500m"}}
+    limits, requests = (made["resources"].get(each, {}) for each in ("limits", "requests"))
+    return {
+        name
+        for name in {*limits, *requests}
+        if (requests[name] if name in requests else limits[name]) in {"1", "500m"}
+    }
 
 
 @given(specs)
@@ -1111,7 +1221,7 @@ def test_whatever_the_pod_only_the_variable_changes_and_void_stands_once(spec: R
             assert without_env(now) == without_env(was)
             assert others(now) == others(was)
             values = [each for each in now.get("env") or [] if each["name"] == VARIABLE]
-            if asked(was) & {GPU, LEGACY, MIG}:
+            if asked(was) & {GPU, MIG}:
                 assert values == []
             elif "nvidia.com/a100" in asked(was):
                 assert now == was

@@ -159,7 +159,8 @@ def _amounts(amounts: object, settings: Settings) -> Iterator[tuple[str, int]]:
 def _others(amounts: object, settings: Settings) -> Iterator[str]:
     """Names by which a GPU or a share of one may come, though the settings count none of them."""
     for name in as_map(amounts):
-        if settings.may_bring_gpus(name) and not settings.is_gpu(name):
+        of_gpus = settings.may_bring_gpus(name) or name in settings.legacy_resources
+        if of_gpus and not settings.is_gpu(name):
             yield name
 
 

@@ -21,7 +21,12 @@ Does: judges containers of every kind, also those that `kubectl debug` adds.
   ConfigMap.
 - A name counts only if it can be had. With nodeName the kubelet drops the resources that its node
   does not name, so only names that this node is known to offer count. Amounts of 2^63 and more in
-  one pod count as none: the scheduler and the kubelet read their last 64 bits.
+  one pod count as none: the scheduler and the kubelet read their last 64 bits. The request counts,
+  as in the scheduler: of a name that contains `kubernetes.io/` it may be 0 below any limit. No
+  device plugin may offer such a name, so it counts only if a node is known to offer it all the
+  same, or if it is in `resources.gpus` or `guard.resources`.
+- A legacy name does not count: where it is still there it was not renamed, because the pod or the
+  mode says so or because the repair failed. Only one that a node is known to offer counts.
 - What no variable mends is reported: `privileged`; host paths that the container mounts and that
   hold device nodes of GPUs (`/dev/nvidia*`, `/dev`, `/`) or a CUDA driver; host paths mounted at
   `/var/run/nvidia-container-devices`, where the toolkit may look for a list of devices.
@@ -45,6 +50,7 @@ from webhook.core.host_paths import clean, lists_devices, shows_devices, shows_d
 from webhook.core.modes import Mode
 from webhook.core.pod import as_items, as_map, is_for_linux
 from webhook.core.rule import Context
+from webhook.core.selection import matches
 from webhook.core.settings import DEVICE_CLASS
 
 if TYPE_CHECKING:
@@ -240,14 +246,18 @@ def _held(pod: Pod, cx: Context, node: str = "") -> Iterator[_Held]:
 
 
 def _asked(container: Container, settings: Settings) -> dict[str, Fraction]:
-    """The amounts that may stand for GPUs; a zero is no request (the kubelet gives nothing)."""
+    """The amounts above zero that may stand for GPUs.
+
+    The request counts, as in the scheduler; where it is missing the API server will copy the limit
+    (SetDefaults_Pod), so the limit counts. Only of Kubernetes' own names may a request be below the
+    limit (ValidateResourceRequirements), and a request of 0 gets a pod onto any node.
+    """
     found: dict[str, Fraction] = {}
-    for section in (container.limits, container.requests):
-        for name, text in section.items():
-            if name not in _EVERYDAY and _is_of_interest(name, settings):
-                amount = quantity.parse(text)
-                if amount is not None and amount > found.get(name, _NONE):
-                    found[name] = amount
+    for name, text in {**container.limits, **container.requests}.items():
+        if name not in _EVERYDAY and _is_of_interest(name, settings):
+            amount = quantity.parse(text)
+            if amount is not None and amount > 0:
+                found[name] = amount
     return found
 
 
@@ -262,27 +272,35 @@ def _is_of_interest(name: str, settings: Settings) -> bool:
 def _right(name: str, total: Fraction, cx: Context, node: str) -> _By:
     """What comes with this name, of which all containers together ask for so many."""
     settings, inventory = cx.settings, cx.inventory
-    # A legacy name counts: it is about to be renamed.
-    counts = settings.is_gpu(name) or name in settings.legacy_resources
     offering = inventory.index.offers(name) if inventory is not None else 0
     served = inventory is not None and name in inventory.served_by_dra
-    if (name.startswith(DEVICE_CLASS) and not counts) or (served and not offering):
+    if name.startswith(DEVICE_CLASS) or (served and not offering):
         return _By.CLAIM
     if total >= _OVERFLOW:
         return _By.TOO_MANY
     here = inventory.index.named(node) if node and inventory is not None else 0
     if node and not _is_native(name) and not here & offering:
         return _By.ELSEWHERE
-    if counts:
+    # A legacy name that is still there was not renamed, and perhaps nobody will do it.
+    is_legacy = name in settings.legacy_resources
+    if settings.is_gpu(name) or (is_legacy and offering):
         return _By.GPUS
+    if offering or matches(settings.guard.resources, name):
+        return _By.SHARE
+    if _is_native(name):
+        return _By.NOWHERE
     known = inventory is not None and cx.fresh
-    if known and not offering and not settings.is_known_to_bring_gpus(name):
+    if known and (is_legacy or not settings.is_known_to_bring_gpus(name)):
         return _By.NOWHERE
     return _By.SHARE  # where no node offers it, the scheduler finds no node
 
 
 def _is_native(name: str) -> bool:
-    """Whether the name is no extended resource, so that no kubelet runs a pod without it."""
+    """Whether the name is one of Kubernetes' own, and no extended resource.
+
+    No device plugin may offer such a name (IsExtendedResourceName, kubelet's Register), and no
+    kubelet runs a pod that requests one which its node lacks.
+    """
     return "/" not in name or "kubernetes.io/" in name
 
 
