@@ -1019,7 +1019,12 @@ def gone(was: str, key: str) -> str:
         pytest.param(
             {"nodeSelector": {BETA_ZONE: "a", TODAYS_ZONE: "b"}},
             {"nodeSelector": {BETA_ZONE: "a", TODAYS_ZONE: "b"}},
-            [],
+            [
+                (
+                    f"nodeSelector asks for {BETA_ZONE}=a and {TODAYS_ZONE}=b: "
+                    "no node has both, so the pod waits; delete the one that is not meant"
+                ),
+            ],
             id="nodeSelector, they disagree: no node was ever meant",
         ),
         pytest.param(

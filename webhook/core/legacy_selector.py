@@ -45,6 +45,8 @@ def translated(pod: Pod, cx: Context) -> Pod:
         today = node_labels.gone(key, (str(value),), cx.inventory)
         selector[today if today and there.get(today) in (None, value) else key] = value
     asked = selector.pop(cx.settings.models.legacy_label, None)
+    if asked is None and selector == there:
+        return pod
     given = Pod({**pod.raw, "spec": {**pod.spec, "nodeSelector": selector}})
     return given if asked is None else _of_model(str(asked), given, cx) or pod
 

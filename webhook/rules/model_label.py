@@ -31,7 +31,8 @@ is, with `workloads.repair`, in the pods of workloads, which do not show whether
 repaired: only if the inventory is known, and no node carries what the label asks for.
 
 Zone, region, arch, os and instance type, which were beta labels once, become today's where a legacy
-pod asks for what nodes carry under today's label alone.
+pod asks for what nodes carry under today's label alone. Where nodeSelector asks for another one
+under today's label, both stay and a warning says so.
 
 Safety: safe.
 """
@@ -61,6 +62,7 @@ from webhook.core.model_terms import (
     within,
 )
 from webhook.core.pod import PREFERRED, REQUIRED, as_items, as_map
+from webhook.core.why_not import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -204,9 +206,16 @@ def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
     at = pod.spec_at / "nodeSelector"
     for key, value in pod.node_selector.items():
         today = node_labels.gone(key, (str(value),), cx.inventory)
-        if today and pod.node_selector.get(today) in (None, value):
+        other = pod.node_selector.get(today)
+        if today and other in (None, value):
             edit = Remove(at / key) if today in pod.node_selector else Rename(at / key, today)
             yield Finding(CODE, at / key, _GONE.format(key, today), (edit,))
+        elif today:  # the latter may be an admin's, whatever the record of a template says
+            message = (
+                f"nodeSelector asks for {short(f'{key}={value}')} and {short(f'{today}={other}')}: "
+                "no node has both, so the pod waits; delete the one that is not meant"
+            )
+            yield Finding(CODE, at / key, message, severity=Severity.PERSON)
 
 
 def _node_selector(
