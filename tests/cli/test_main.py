@@ -90,8 +90,10 @@ def on_a_full_disk(words: str, folder: Path) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_version(gpu_webhook: Command) -> None:
-    assert gpu_webhook("--version").out == f"gpu-webhook {__version__}\n"
+@pytest.mark.parametrize("word", ["--version", "version"])
+def test_version(word: str, gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPU_WEBHOOK_VERSION", "1.2.3")  # as an install script may set it
+    assert gpu_webhook(word) == (0, f"gpu-webhook {__version__}\n", "")
 
 
 def test_the_help_in_the_readme_is_the_help(
@@ -107,10 +109,19 @@ def test_the_help_in_the_readme_is_the_help(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        pytest.param([], "the following arguments are required: COMMAND", id="no command"),
-        pytest.param(["revue"], "invalid choice: 'revue'", id="no such command"),
-        pytest.param(["review"], "the following arguments are required: -f", id="no file"),
-        pytest.param(["review", "-f", "x", "-o", "xml"], "invalid choice: 'xml'", id="no format"),
+        pytest.param([], "Commands:\n", id="no command"),
+        pytest.param(
+            ["scna"], "No such command 'scna'. Did you mean 'scan'?", id="no such command"
+        ),
+        pytest.param(["review"], "Missing option '-f' / '--filename'", id="no file"),
+        pytest.param(["scna", "--help"], "Did you mean 'scan'?", id="help of no command"),
+        pytest.param(["scan", "--exlude=x"], "Did you mean '--exclude'?", id="no such flag"),
+        pytest.param(["--verison"], "Did you mean '--version'?", id="no such flag of the top"),
+        pytest.param(
+            ["review", "-f", "x", "-o", "xml"],
+            "Invalid value for '-o' / '--output': 'xml' is not one of 'text', 'json', 'yaml'",
+            id="no format",
+        ),
         pytest.param(["explain", "GPU999"], "there is no rule 'GPU999'", id="no such rule"),
         pytest.param(
             ["config", "match-conditions", "--config", "no.yaml"],
@@ -159,13 +170,18 @@ def test_a_fault_of_the_program_is_one_line_that_can_be_reported(
     )
 
 
-@pytest.mark.parametrize("name", ["WRITE", "UNSAFE", "CHECK"])
+@pytest.mark.parametrize("name", ["WRITE", "UNSAFE", "CHECK", "FILENAME", "KUSTOMIZE"])
+@pytest.mark.parametrize("prefix", ["GPU_WEBHOOK_", "GPU_WEBHOOK_MIGRATE_"])
 def test_no_variable_turns_a_look_into_a_change(
-    name: str, tmp_path: Path, gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch
+    prefix: str,
+    name: str,
+    tmp_path: Path,
+    gpu_webhook: Command,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = tmp_path / "pod.yaml"
     file.write_text(LEGACY)
     before = gpu_webhook("migrate", str(file))
-    monkeypatch.setenv(f"GPU_WEBHOOK_{name}", "1")
+    monkeypatch.setenv(f"{prefix}{name}", "1")
     assert gpu_webhook("migrate", str(file)) == before
     assert file.read_text() == LEGACY

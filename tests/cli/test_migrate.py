@@ -260,7 +260,7 @@ def test_a_filter_of_no_text_prints_nothing() -> None:
     [
         (["-f", "-", "-f", "x"], "- stands alone"),
         (["-f", "-", "-w"], "- has no file to write"),
-        (["-w", "--check", "x"], "not allowed with argument"),
+        (["-w", "--check", "x"], "--write and --check: leave one out"),
         ([], "nothing to look at"),
     ],
 )

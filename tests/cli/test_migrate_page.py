@@ -13,7 +13,7 @@ import yaml
 
 from tests.cli.installed import ROOT
 from webhook import __version__
-from webhook.cli.file_flags import FORMATS
+from webhook.cli.flags import FORMATS
 
 if TYPE_CHECKING:
     import pytest

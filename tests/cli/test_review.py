@@ -323,3 +323,16 @@ def test_a_file_that_is_no_text_is_named(gpu_webhook: Command, tmp_path: Path) -
     tmp_path.joinpath("x.yaml").write_bytes(b"kind: \xff\xfe")
 
     assert "x.yaml: is not UTF-8 (byte 6)" in gpu_webhook("review", "-f", "x.yaml").err
+
+
+def test_every_file_is_reviewed(gpu_webhook: Command, tmp_path: Path) -> None:
+    (tmp_path / "legacy.yaml").write_text(yaml.safe_dump(pod({LEGACY: 1})))
+    (tmp_path / "clean.yaml").write_text(yaml.safe_dump(pod()))
+    done = gpu_webhook("review", "-f", "legacy.yaml", "-f", "clean.yaml", "-o", "json")
+    assert done.code == 2
+    assert len(json.loads(done.out)["object"]["items"]) == 2
+
+    (tmp_path / "review.yaml").write_text(yaml.safe_dump(review(pod())))
+    done = gpu_webhook("review", "-f", "legacy.yaml", "-f", "review.yaml")
+    assert (done.code, done.out) == (1, "")
+    assert "an AdmissionReview stands alone" in done.err

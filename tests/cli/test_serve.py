@@ -117,9 +117,11 @@ def test_what_cannot_be_served_is_said_in_one_line(
 
 
 def test_nodes_come_from_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GPU_WEBHOOK_INVENTORY", "nodes.yaml")
-    monkeypatch.setenv("GPU_WEBHOOK_SNAPSHOT", "here")
-    assert "GPU_WEBHOOK_SNAPSHOT are both set" in start_in_vain(tmp_path, "--dev")
+    monkeypatch.setenv("GPU_WEBHOOK_SERVE_INVENTORY", "nodes.yaml")
+    monkeypatch.setenv("GPU_WEBHOOK_SERVE_SNAPSHOT", "here")
+    assert "GPU_WEBHOOK_SERVE_SNAPSHOT): nodes come from" in start_in_vain(tmp_path, "--dev")
+    both = ("--inventory=nodes.yaml", "--snapshot=here")
+    assert "--inventory and --snapshot" in start_in_vain(tmp_path, "--dev", *both)
 
 
 @pytest.mark.parametrize(

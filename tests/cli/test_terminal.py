@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from typing import IO
 
 ROOT = Path(__file__).parents[2]
-_COLOUR = "\x1b[3"
+_ESCAPE = "\x1b["
+_COLOUR = f"{_ESCAPE}3"
 _HIDDEN_CURSOR = "\x1b[?25l"
 
 
@@ -61,6 +62,16 @@ def test_there_are_colours_unless_told_otherwise(command: str, tmp_path: Path) -
     plain, _ = seen(tmp_path, command, "a.yaml", NO_COLOR="1")
     assert _COLOUR not in plain
     assert "nvidia.com/gpu: 1 # one is enough" in plain
+
+
+@pytest.mark.parametrize("words", [["--help"], ["config", "show", "-h"], ["--verison"]])
+def test_help_and_usage_have_colours_unless_told_otherwise(
+    words: list[str], tmp_path: Path
+) -> None:
+    assert _ESCAPE in seen(tmp_path, *words)[0]
+    assert _ESCAPE not in seen(tmp_path, *words, NO_COLOR="1")[0]
+    assert _ESCAPE not in seen(tmp_path, *words, TERM="dumb")[0]
+    assert _ESCAPE not in seen(tmp_path, *words, both=False)[1]
 
 
 def test_a_diff_in_a_pipe_is_plain(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_a_snapshot_folder_that_is_a_file_is_bad_input(
     file = tmp_path / "file"
     file.touch()
     assert main(["watch", f"--snapshot={file}"]) == 1
-    assert "cannot be written to" in capsys.readouterr().err
+    assert "is a file" in capsys.readouterr().err
 
 
 LEAKY = Pod(

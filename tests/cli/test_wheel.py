@@ -89,4 +89,4 @@ def test_the_plugin_of_kubectl_migrates_unless_told_otherwise(
     assert run(plugin, "--check", "-f", "a.yaml", cwd=tmp_path).stdout == "a.yaml\n"
     assert demand(plugin, "--version", cwd=tmp_path) == f"kubectl gpu-migrate {__version__}\n"
     assert "GPU101" in run(plugin, "scan", "a.yaml", cwd=tmp_path).stdout
-    assert "usage: kubectl gpu-migrate migrate" in demand(plugin, "--help", cwd=tmp_path)
+    assert "Usage: kubectl gpu-migrate migrate" in demand(plugin, "--help", cwd=tmp_path)

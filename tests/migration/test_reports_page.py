@@ -13,7 +13,7 @@ import pytest
 
 from tests.migration import report_samples
 from webhook import __version__
-from webhook.cli.file_flags import FORMATS
+from webhook.cli.flags import FORMATS
 from webhook.migration.report_data import VERSION, data
 from webhook.migration.report_text import WORDS
 from webhook.migration.reports import REPORTS

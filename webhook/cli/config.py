@@ -1,38 +1,17 @@
-"""`gpu-webhook config`: what the settings may be, what they are, and what follows from them."""
+"""`gpu-webhook config match-conditions`: what follows from the settings for the API server."""
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
 import yaml
 
 if TYPE_CHECKING:
-    import argparse
+    from types import SimpleNamespace
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the part that was asked for."""
-    match args.part:
-        case "check":
-            from webhook.cli import config_check
-
-            return config_check.run(args.files)
-        case "show":
-            from webhook.cli import config_show
-
-            return config_show.run(args)
-        case "schema":
-            from webhook.cli.settings_schema import schema
-
-            sys.stdout.write(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n")
-            return 0
-        case _:
-            return _match_conditions(args)
-
-
-def _match_conditions(args: argparse.Namespace) -> int:
+def match_conditions(args: SimpleNamespace) -> int:
     """Print what follows from the settings in each entry of the webhook configurations."""
     from webhook.cli import knowledge
     from webhook.core import match_conditions as made

@@ -13,7 +13,7 @@ from webhook.cli import settings_file
 from webhook.core.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from types import SimpleNamespace
 
     from webhook.cli.settings_kinds import Mistake
 
@@ -21,9 +21,9 @@ STDIN = "-"
 _WIDEST = 120  # characters of a line that are shown
 
 
-def run(files: Sequence[str]) -> int:
+def run(args: SimpleNamespace) -> int:
     """Check each file; 1 if any has a mistake."""
-    return max([_check(file) for file in files])
+    return max([_check(file) for file in args.files])
 
 
 def _check(file: str) -> int:

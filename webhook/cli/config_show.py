@@ -7,10 +7,12 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import click
 import yaml
 
-from webhook.cli import environment, settings_file
-from webhook.cli.environment import Origin
+from webhook.cli import settings_file
+from webhook.cli.commands import CONFIG, commands
+from webhook.cli.flags import Flag, Origin
 from webhook.cli.settings_groups import plain_at
 from webhook.cli.settings_shape import FILE
 from webhook.core import labels as legal
@@ -20,8 +22,8 @@ from webhook.core.settings import Override, Policy, Settings
 from webhook.rules import ALL
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from types import SimpleNamespace
 
     from webhook.cli.settings_file import SettingsFile
 
@@ -43,13 +45,13 @@ class Row(NamedTuple):
         return self.at or str(self.origin)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     """Print what the command line would get; without words, that of `serve`."""
     command = _command_line(args)
-    file = command.config or ""
+    file = command.params["config"] or ""
     read = settings_file.read(file, pipes=True) if file else settings_file.SettingsFile(Settings())
     shown = {"settings": settings(read, file), "flags": flags(command)}
-    title = f"Flags of {command.command}"
+    title = f"Flags of {command.info_name}"
     titles = {"settings": "Settings", "flags": title}
     if args.namespace:
         labels = read_labels(args.labels)
@@ -70,16 +72,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _command_line(args: argparse.Namespace) -> argparse.Namespace:
-    from webhook.cli.main import parser
-
-    words = args.words or ["serve"]
-    if environment.origin(args, "config") is Origin.FLAG:
-        words = [*words, "--config", args.config]
-    parsed = parser().parse_args(words)
-    if not hasattr(parsed, "config"):
-        raise InputError(f"`{words[0]}` reads no settings; name serve, watch or review")
-    return parsed
+def _command_line(args: SimpleNamespace) -> click.Context:
+    """The command whose flags are shown, with these and its variables read, but not run."""
+    top = click.get_current_context().find_root()
+    named = ["--config", args.config] if args.config else []
+    name, command, words = commands.resolve_command(top, [*(args.words or ["serve"]), *named])
+    assert command is not None  # noqa: S101  # click says it if there is none
+    if CONFIG not in command.params:
+        raise InputError(f"`{name}` reads no settings; name serve, watch or review")
+    return command.make_context(name, words, parent=top)
 
 
 def settings(read: SettingsFile, file: str) -> list[Row]:
@@ -90,17 +91,15 @@ def settings(read: SettingsFile, file: str) -> list[Row]:
     ]
 
 
-def flags(command: argparse.Namespace) -> list[Row]:
+def flags(command: click.Context) -> list[Row]:
     """The flags of a command."""
-    return [
-        Row(
-            each.name,
-            each.value,
-            each.origin,
-            each.variable if each.origin is Origin.ENVIRONMENT else "",
-        )
-        for each in environment.flags(command)
-    ]
+    rows = []
+    for flag in command.command.params:
+        if isinstance(flag, Flag):
+            origin = flag.origin(command)
+            at = flag.variable(command) if origin is Origin.ENVIRONMENT else ""
+            rows.append(Row(flag.opts[-1], command.params[flag.name], origin, at))
+    return rows
 
 
 def modes(read: SettingsFile, file: str, namespace: str, labels: Mapping[str, str]) -> list[Row]:

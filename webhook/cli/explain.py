@@ -9,13 +9,12 @@ from webhook.core.errors import InputError
 from webhook.rules import ALL, RETIRED
 
 if TYPE_CHECKING:
-    import argparse
-    from types import ModuleType
+    from types import ModuleType, SimpleNamespace
 
     from webhook.core.rule import Named
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     """Print one rule's manual, or the list of rules."""
     if args.code is None:
         for rule in sorted(ALL, key=lambda each: each.CODE):

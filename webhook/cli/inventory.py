@@ -17,8 +17,8 @@ from webhook.inventory.autoscalers import STATUS
 from webhook.inventory.census import Census, totals
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping
+    from types import SimpleNamespace
 
     from webhook.core.settings import Settings
     from webhook.inventory.census import Amount, Row
@@ -30,7 +30,7 @@ _LONG_FILE = 1_000_000  # bytes
 _FORBIDDEN = 403
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     """Print the inventory. InputError says what is missing."""
     from webhook.cli.watch import audit_of
 
@@ -70,7 +70,7 @@ def _from_file(file: str, census: Census, progress: Progress) -> str:
     )
 
 
-def _from_cluster(args: argparse.Namespace, census: Census, progress: Progress) -> str:
+def _from_cluster(args: SimpleNamespace, census: Census, progress: Progress) -> str:
     """Tell what the cluster has; say why pods are unknown, if they are."""
     from webhook.inventory import client as clients
     from webhook.inventory import listing

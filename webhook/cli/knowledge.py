@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from webhook.core.settings import Settings
 
 if TYPE_CHECKING:
-    import argparse
+    from types import SimpleNamespace
 
     from webhook.core.nodes import Inventory
 
 
-def settings(args: argparse.Namespace) -> Settings:
+def settings(args: SimpleNamespace) -> Settings:
     """The settings of the file, or the defaults."""
     if not args.config:
         return Settings()
@@ -21,7 +21,7 @@ def settings(args: argparse.Namespace) -> Settings:
     return settings_file.load(args.config, pipes=True)
 
 
-def inventory(args: argparse.Namespace) -> Inventory | None:
+def inventory(args: SimpleNamespace) -> Inventory | None:
     """The inventory of the file, or None."""
     if not args.inventory:
         return None

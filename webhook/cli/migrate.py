@@ -17,16 +17,18 @@ from webhook.core.errors import InputError
 from webhook.migration.results import Report
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
+    from types import SimpleNamespace
 
     from webhook.cli.progress import Progress
     from webhook.migration.results import FileResult, Plan
     from webhook.migration.source import Source
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     """Print, or write, what is to change; the exit code says what is left to do."""
+    if args.write and args.check:
+        raise InputError("--write and --check: leave one out; --check changes nothing")
     on_files.check_outputs(args)
     asked, seen = on_files.plan(args), on_files.Seen()
     if STDIN in on_files.arguments(args)[0]:
@@ -46,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _migrated(
-    args: argparse.Namespace, asked: Plan, tell: Progress, seen: on_files.Seen
+    args: SimpleNamespace, asked: Plan, tell: Progress, seen: on_files.Seen
 ) -> Iterator[FileResult]:
     """Each result; with --write, once its file is written."""
     for result, source in on_files.judged(args, asked, tell, seen):
@@ -76,7 +78,7 @@ def _say_written(found: Report) -> None:
             print(f"gpu-webhook: {each.path} is written", file=sys.stderr)  # noqa: T201
 
 
-def _tell(args: argparse.Namespace, found: Report, seen: on_files.Seen) -> None:
+def _tell(args: SimpleNamespace, found: Report, seen: on_files.Seen) -> None:
     """Data on stdout as asked for, and words on stderr."""
     changed = [each for each in found.results if each.new_text is not None]
     if args.output or args.write:
@@ -98,7 +100,7 @@ def _say(found: Report) -> None:
     report_console.remarks(found, report_console.console(sys.stderr))
 
 
-def _filter(args: argparse.Namespace, asked: Plan) -> int:
+def _filter(args: SimpleNamespace, asked: Plan) -> int:
     """Stdin to stdout: the new text; or a report, the diff, or nothing if it is only checked."""
     if on_files.arguments(args)[0] != [STDIN] or args.kustomize:
         raise InputError("- stands alone: its new text goes to stdout")

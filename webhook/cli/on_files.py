@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webhook.cli import knowledge
-from webhook.cli.environment import Origin, origin
 from webhook.cli.judging import STDIN, Judged, judge_all
 from webhook.cli.progress import LONG
 from webhook.core.errors import InputError
 from webhook.migration.results import FileResult, OptedOut, Plan, Report, Skipped, Status
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable, Iterator, Sequence
+    from types import SimpleNamespace
 
     from webhook.cli.progress import Progress
     from webhook.migration.source import Source
@@ -26,7 +25,7 @@ _FOR_PEOPLE = ("text", "wide")
 _OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")  # read where only the root is known
 
 
-def plan(args: argparse.Namespace) -> Plan:
+def plan(args: SimpleNamespace) -> Plan:
     """What is asked of each file. InputError names what there is not."""
     settings = replace(knowledge.settings(args), scope="all-legacy")
     opted_out = OptedOut()
@@ -52,12 +51,9 @@ def codes(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(find(each.strip()).CODE for word in words for each in word.split(",") if each)
 
 
-def arguments(args: argparse.Namespace) -> tuple[list[str], list[FileResult]]:
+def arguments(args: SimpleNamespace) -> tuple[list[str], list[FileResult]]:
     """The files, folders and globs that are named, and what a kustomization names in vain."""
-    named, vain = list(args.paths), []
-    # A variable stands in for words that are not there.
-    if not named or origin(args, "filename") is Origin.FLAG:
-        named += args.filename
+    named, vain = [*args.paths, *args.filename], []
     if args.kustomize:
         from webhook.migration import kustomization
 
@@ -82,9 +78,7 @@ class Seen:
     marked: set[str] = field(default_factory=set)  # those of a result that have a byte order mark
 
 
-def judged(
-    args: argparse.Namespace, asked: Plan, progress: Progress, seen: Seen
-) -> Iterator[Judged]:
+def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -> Iterator[Judged]:
     """What there is to say of each file, as it is found; files with nothing to say are dropped."""
     from webhook.migration import files, needles
 
@@ -144,7 +138,7 @@ def report(found: Iterable[FileResult], seen: Seen) -> Report:
     return Report(tuple(sorted(found, key=lambda each: each.path)), files=seen.files + seen.stdin)
 
 
-def warn_of_the_rest(args: argparse.Namespace, found: Report) -> None:
+def warn_of_the_rest(args: SimpleNamespace, found: Report) -> None:
     """Say on stderr what was not looked at: folders below, or that there was no file."""
     from webhook.migration import listing
 
@@ -158,12 +152,12 @@ def warn_of_the_rest(args: argparse.Namespace, found: Report) -> None:
         print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
 
 
-def exit_code(args: argparse.Namespace, found: Report) -> int:
+def exit_code(args: SimpleNamespace, found: Report) -> int:
     """The same in every format."""
     return found.exit_code(Status(args.fail_on), exit_zero=args.exit_zero)
 
 
-def check_outputs(args: argparse.Namespace) -> None:
+def check_outputs(args: SimpleNamespace) -> None:
     """InputError if a report would have no place to go to; said before the work, not after it."""
     if args.diff and args.output not in (None, *_FOR_PEOPLE):
         raise InputError(f"--diff is for people: leave it out, or -o {args.output}")
@@ -173,7 +167,7 @@ def check_outputs(args: argparse.Namespace) -> None:
             raise InputError(f"--output-file {text}: there is no folder {folder}; make it first")
 
 
-def write_outputs(args: argparse.Namespace, found: Report) -> None:
+def write_outputs(args: SimpleNamespace, found: Report) -> None:
     """Write the reports that go into files."""
     for text in args.output_file:
         form, _, path = text.partition("=")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.admission import subject, workloads
 from webhook.cli import knowledge, manifests
+from webhook.core.errors import InputError
 from webhook.core.evaluate import Stages, evaluate
 from webhook.core.findings import Severity, Verdict
 from webhook.core.modes import IGNORE, Mode, modes_for
@@ -22,7 +23,7 @@ from webhook.core.workloads import objects, templates_of
 from webhook.rules import GUARD, POLICY, RULES, leak_guard
 
 if TYPE_CHECKING:
-    import argparse
+    from types import SimpleNamespace
 
     from webhook.core.findings import Finding
     from webhook.core.nodes import Inventory
@@ -69,11 +70,13 @@ def _counts(found: Finding) -> bool:
     )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     """Review the file; the exit code is that of the worst object."""
     settings, inventory = knowledge.settings(args), knowledge.inventory(args)
-    documents = manifests.read(args.filename)
-    if documents[0]["kind"] == "AdmissionReview":
+    documents = [each for file in args.filename for each in manifests.read(file)]
+    if any(each["kind"] == "AdmissionReview" for each in documents):
+        if len(documents) > 1:
+            raise InputError("an AdmissionReview stands alone: give it without other objects")
         return _answer(documents[0], args.output, settings, inventory)
     reviewed = [each for document in documents for each in _review(document, settings, inventory)]
     code = max((each.code for each in reviewed), default=_NOTHING_FOUND)

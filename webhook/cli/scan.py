@@ -9,12 +9,12 @@ from webhook.cli.progress import progress
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
-    import argparse
+    from types import SimpleNamespace
 
 _OF_CLUSTERS = ("all_namespaces", "namespace", "selector", "kubeconfig", "context")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     """Print what is found; the exit code says how bad it is."""
     on_files.check_outputs(args)
     if args.cluster:

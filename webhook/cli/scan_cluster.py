@@ -23,8 +23,8 @@ from webhook.inventory import applied, client, objects
 from webhook.migration.results import FileResult, Report, Status
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
+    from types import SimpleNamespace
 
     from webhook.cli.progress import Progress
     from webhook.inventory.objects import Reference, Served
@@ -36,7 +36,7 @@ _FINISHED = ("Succeeded", "Failed")
 _AS_IT_IS = "in the live object only, not in what was applied"
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     """Print what is found; the exit code is that of files."""
     if args.paths or args.filename or args.kustomize:
         raise InputError("--cluster looks at a cluster: leave the files out")
@@ -80,7 +80,7 @@ class Told:
 class Scan:
     """One look at a cluster; memory for what is found only."""
 
-    args: argparse.Namespace
+    args: SimpleNamespace
     plan: Plan
     seen: int = 0
     made: int = 0  # by controllers that are looked at themselves

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable
+    from types import SimpleNamespace
 
     from webhook.admission.asgi import AdmissionApp
     from webhook.admission.server import Server
@@ -44,7 +44,7 @@ class Address(NamedTuple):
         return f"{host or '*'}:{self.port}"
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     """Serve until told to stop. InputError says what is missing."""
     from webhook.certs.clients import Clients
     from webhook.cli.live import Live, Sources, Speaker
@@ -54,10 +54,10 @@ def run(args: argparse.Namespace) -> int:
 
     if args.workers < 1:
         raise InputError(f"--workers {args.workers}: at least 1 process must answer; say 1 or more")
-    if args.snapshot and args.inventory:  # argparse sees to flags, not to variables
+    if args.snapshot and args.inventory:
         raise InputError(
-            "GPU_WEBHOOK_INVENTORY and GPU_WEBHOOK_SNAPSHOT are both set: nodes come from a file "
-            "or from a watcher; unset one"
+            "--inventory and --snapshot (or their variables GPU_WEBHOOK_SERVE_INVENTORY and "
+            "GPU_WEBHOOK_SERVE_SNAPSHOT): nodes come from a file or from a watcher; leave one out"
         )
     if args.client_name and not args.client_ca:
         raise InputError(
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _metrics(args: argparse.Namespace, log: Log) -> tuple[Page | None, Metrics]:
+def _metrics(args: SimpleNamespace, log: Log) -> tuple[Page | None, Metrics]:
     """The page that is asked for, and who counts for it."""
     from webhook.telemetry.metrics import NONE, counting
 
@@ -121,7 +121,7 @@ def _metrics(args: argparse.Namespace, log: Log) -> tuple[Page | None, Metrics]:
     return Page(listener, scratch, log, *more), metrics
 
 
-def _certificates(args: argparse.Namespace, address: Address) -> tuple[Path, Path]:
+def _certificates(args: SimpleNamespace, address: Address) -> tuple[Path, Path]:
     if not args.dev:
         return Path(args.tls_cert_file), Path(args.tls_private_key_file)
     from webhook.certs import development

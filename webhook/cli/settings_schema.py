@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import TYPE_CHECKING
 
 from webhook.cli.settings_shape import DEFINITIONS, FILE
 
 if TYPE_CHECKING:
+    from types import SimpleNamespace
+
     from webhook.cli.settings_kinds import Schema
 
 ID = "https://gpu-webhook.dev/schema/settings.json"
+
+
+def run(_args: SimpleNamespace) -> int:
+    """Print it."""
+    sys.stdout.write(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n")
+    return 0
 
 
 def schema() -> Schema:

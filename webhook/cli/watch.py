@@ -12,8 +12,8 @@ from webhook.cli.following import Following
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Mapping
+    from types import SimpleNamespace
 
     from webhook.core.pod import Pod
     from webhook.core.settings import Settings
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _NICENESS = 5  # a list of 150,000 pods takes a core for a while; answers come first
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     """Watch until told to stop. InputError says what is missing."""
     from webhook.core.settings import Settings
     from webhook.inventory import client, publish

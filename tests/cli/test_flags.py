@@ -2,45 +2,54 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
+import click
 import pytest
 
-from webhook.cli.environment import Flag, Origin, flag, flags
+from webhook.cli.commands import commands
+from webhook.cli.flags import Command, Flag, Origin
 
 DEFAULT, ENVIRONMENT, FLAG = Origin.DEFAULT, Origin.ENVIRONMENT, Origin.FLAG
-
-
-def command() -> argparse.ArgumentParser:
-    """A command with every sort of flag that there is."""
-    top = argparse.ArgumentParser(prog="top")
-    serve = top.add_subparsers().add_parser("serve")
-    flag(serve, "--bind", metavar="ADDRESS", help="where to listen")
-    flag(serve, "--workers", metavar="N", type=int, default=2, help="100 %% (default: %(default)s)")
-    flag(serve, "--dev", action="store_true")
-    flag(serve, "-o", "--output", choices=("text", "json"), default="text")
-    flag(serve, "--tls-cert-file", default="/tls.crt")
-    flag(serve, "--share", type=share, default=0.5)
-    flag(serve, "--rule", action="append")
-    flag(serve, "--most", type=share, action="append")
-    nodes = serve.add_mutually_exclusive_group()
-    flag(nodes, "--inventory", rival="snapshot")
-    flag(nodes, "--snapshot", rival="inventory")
-    return top
 
 
 def share(text: str) -> float:
     value = float(text)
     if value > 1:
-        raise argparse.ArgumentTypeError("a share is at most 1")
+        raise click.BadParameter(f"{text}: a share is at most 1")
     return value
+
+
+SERVE = Command(
+    "serve",
+    params=[
+        Flag("--bind", metavar="ADDRESS", help="Where to listen."),
+        Flag("--workers", metavar="N", type=int, default=2, help="100 %."),
+        Flag("--dev", is_flag=True),
+        Flag("-o", "--output", type=click.Choice(("text", "json")), default="text"),
+        Flag("--tls-cert-file", default="/tls.crt"),
+        Flag("--share", type=share, default=0.5),
+        Flag("--rule", multiple=True),
+        Flag("--most", type=share, multiple=True),
+        Flag("--write", is_flag=True, allow_from_autoenv=False),
+        Flag("--inventory", rival="snapshot"),
+        Flag("--snapshot", rival="inventory"),
+    ],
+)
 
 
 def given(words: list[str]) -> dict[str, tuple[Any, Origin]]:
     """Value and origin of each flag that has not its default."""
-    found = flags(command().parse_args(["serve", *words]))
-    return {each.name: (each.value, each.origin) for each in found if each.origin is not DEFAULT}
+    prefix, width = "GPU_WEBHOOK_SERVE", 100
+    ctx = SERVE.make_context(
+        "serve", words, auto_envvar_prefix=prefix, show_default=True, max_content_width=width
+    )
+    flags = [each for each in SERVE.params if isinstance(each, Flag)]
+    return {
+        each.opts[-1]: (ctx.params[each.name], each.origin(ctx))
+        for each in flags
+        if each.origin(ctx) is not DEFAULT
+    }
 
 
 @pytest.mark.parametrize(
@@ -70,12 +79,14 @@ def given(words: list[str]) -> dict[str, tuple[Any, Origin]]:
         pytest.param({"DEV": "TRUE"}, [], {"--dev": (True, ENVIRONMENT)}, id="a switch is on"),
         pytest.param({"DEV": "0"}, [], {"--dev": (False, ENVIRONMENT)}, id="a switch is off"),
         pytest.param({}, ["--dev"], {"--dev": (True, FLAG)}, id="a switch by flag"),
+        pytest.param({"WRITE": "1"}, [], {}, id="a switch that has no variable"),
         pytest.param({"OUTPUT": "json"}, [], {"--output": ("json", ENVIRONMENT)}, id="a choice"),
         pytest.param({}, ["-o", "json"], {"--output": ("json", FLAG)}, id="a choice, in short"),
         pytest.param({}, ["--rule=a", "--rule", "b"], {"--rule": (("a", "b"), FLAG)}, id="twice"),
         pytest.param(
             {"RULE": "a, b,"}, [], {"--rule": (("a", "b"), ENVIRONMENT)}, id="a variable of two"
         ),
+        pytest.param({"RULE": " , "}, [], {}, id="a variable of none"),
         pytest.param(
             {"RULE": "a,b"},
             ["--rule=c", "--rule=d"],
@@ -106,63 +117,60 @@ def test_a_value_and_where_it_came_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, text in environment.items():
-        monkeypatch.setenv(f"GPU_WEBHOOK_{name}", text)
+        monkeypatch.setenv(f"GPU_WEBHOOK_SERVE_{name}", text)
+        monkeypatch.setenv(f"GPU_WEBHOOK_SCAN_{name}", "of another command")
     assert given(words) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("WORKERS", "many", "GPU_WEBHOOK_WORKERS says 'many': must be a whole number"),
-        ("DEV", "maybe", "GPU_WEBHOOK_DEV says 'maybe': must be true or false"),
-        ("OUTPUT", "xml", "GPU_WEBHOOK_OUTPUT says 'xml': must be one of text, json"),
-        ("SHARE", "2", "GPU_WEBHOOK_SHARE says '2': a share is at most 1"),
-        ("MOST", "1,2", "GPU_WEBHOOK_MOST says '1,2': a share is at most 1"),
-        ("SHARE", "x", "GPU_WEBHOOK_SHARE says 'x': must be what the flag takes"),
+        ("WORKERS", "many", "'many' is not a valid integer"),
+        ("DEV", "maybe", "'maybe' is not a valid boolean. Recognized values: false, true"),
+        ("OUTPUT", "xml", "'xml' is not one of 'text', 'json'"),
+        ("SHARE", "2", "2: a share is at most 1"),
+        ("MOST", "1,2", "2: a share is at most 1"),
     ],
 )
 def test_a_bad_variable_is_named(
-    name: str,
-    text: str,
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, text: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(f"GPU_WEBHOOK_{name}", text)
-    with pytest.raises(SystemExit):
+    monkeypatch.setenv(f"GPU_WEBHOOK_SERVE_{name}", text)
+    with pytest.raises(click.UsageError) as raised:
         given([])
-    assert said in capsys.readouterr().err
+    told = raised.value.format_message()
+    assert told.startswith(f"Invalid value for GPU_WEBHOOK_SERVE_{name}: {said}")
+
+
+def test_a_bad_flag_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPU_WEBHOOK_SERVE_OUTPUT", "text")
+    with pytest.raises(click.UsageError) as raised:
+        given(["-o", "xml"])
+    assert raised.value.format_message().startswith("Invalid value for '-o' / '--output': 'xml'")
 
 
 def test_help_names_the_variable_and_the_default_of_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("GPU_WEBHOOK_WORKERS", "7")
-    with pytest.raises(SystemExit):
+    monkeypatch.setenv("GPU_WEBHOOK_SERVE_WORKERS", "7")
+    with pytest.raises(click.exceptions.Exit):
         given(["--help"])
     out = capsys.readouterr().out
-    assert "--workers N           100 % (default: 2) [GPU_WEBHOOK_WORKERS]" in out
-    assert "--dev                 [GPU_WEBHOOK_DEV]" in out
+    assert "  100 %.  [env var: GPU_WEBHOOK_SERVE_WORKERS; default: 2]\n" in out
+    assert "SERVE_WRITE" not in out
 
 
-def test_a_required_flag_may_be_a_variable(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def parse() -> list[Flag]:
-        review = argparse.ArgumentParser()
-        flag(review, "-f", "--filename", required=True)
-        return flags(review.parse_args([]))
+def test_a_required_flag_may_be_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    review = Command("review", params=[Flag("-f", "--filename", required=True)])
+    settings = {"auto_envvar_prefix": "X"}
+    with pytest.raises(click.MissingParameter):
+        review.make_context("review", [], **settings)  # type: ignore[arg-type]
 
-    with pytest.raises(SystemExit):
-        parse()
-    assert "-f" in capsys.readouterr().err
-
-    monkeypatch.setenv("GPU_WEBHOOK_FILENAME", "x")
-    assert parse() == [Flag("--filename", "x", ENVIRONMENT, "GPU_WEBHOOK_FILENAME")]
+    monkeypatch.setenv("X_FILENAME", "x")
+    assert review.make_context("review", [], **settings).params == {"filename": "x"}  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["--port", "--port-of-metrics", "--service-host"])
-def test_no_variable_is_one_that_kubernetes_sets_beside_our_service(name: str) -> None:
-    with pytest.raises(AssertionError, match="is set by Kubernetes"):
-        flag(argparse.ArgumentParser(), name)
+def test_no_variable_is_one_that_kubernetes_sets_beside_our_service() -> None:
+    """GPU_WEBHOOK_PORT and GPU_WEBHOOK_SERVICE_HOST, in every pod beside a Service of our name."""
+    assert not {"port", "service"} & set(commands.commands)

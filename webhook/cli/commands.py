@@ -1,0 +1,367 @@
+"""All commands and flags; what a command does is in the module of its name, loaded when it runs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import click
+
+from webhook import __version__
+from webhook.cli.flags import FILE, FORMATS, Command, Flag, Group, output_file, rules, version_of
+
+PROGRAM = "gpu-webhook"
+COMPLETE = "_GPU_WEBHOOK_COMPLETE"  # by which the script of a shell asks for words
+_EPILOG = """\
+Most flags have an environment variable: --bind of serve has GPU_WEBHOOK_SERVE_BIND.
+
+\b
+Exit codes: 0 fine, nothing found, or all written; 1 bad input or usage;
+            2 repaired, or can be; 3 denied, or needs a person;
+            70 a fault of this program
+"""
+
+
+@click.group(
+    cls=Group,
+    epilog=_EPILOG,
+    subcommand_metavar="COMMAND ...",
+    context_settings={
+        "auto_envvar_prefix": "GPU_WEBHOOK",
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    },
+)
+@click.version_option(__version__, message="%(prog)s %(version)s", allow_from_autoenv=False)
+def commands() -> None:
+    """Makes GPU pods of Kubernetes 1.3-1.10 run on the clusters of today."""
+
+
+def _command(
+    name: str,
+    text: str,
+    *params: click.Parameter,
+    of: click.Group = commands,
+    does: str = "",
+    **settings: Any,
+) -> None:
+    """Add a command. `does` is the function that runs it, by default `run` in its own module."""
+    module, _, function = (does or f"{name}.run").partition(".")
+
+    def run(**given: Any) -> Any:
+        return getattr(import_module(f"webhook.cli.{module}"), function)(SimpleNamespace(**given))
+
+    of.add_command(Command(name, help=text, params=[*params], callback=run, **settings))
+
+
+def _output(*forms: str, text: str = "How to print it.") -> Flag:
+    return Flag("-o", "--output", type=click.Choice(forms), default=forms[0], help=text)
+
+
+CONFIG = Flag("--config", metavar="FILE", help="Settings, as YAML.")
+INVENTORY = Flag(
+    "--inventory",
+    metavar="FILE",
+    rival="snapshot",
+    help="The cluster's nodes: what `kubectl get nodes -o yaml` or `-o json` prints.",
+)
+KUBECONFIG = Flag(
+    "--kubeconfig", metavar="FILE", help="How to reach the cluster (default: as kubectl)."
+)
+CONTEXT = Flag("--context", metavar="NAME", help="The context of the kubeconfig to use.")
+
+_command(
+    "serve",
+    "Answer admission reviews over TLS.",
+    Flag(
+        "--bind",
+        metavar="ADDRESS:PORT",
+        help="Where to listen (default: all addresses, IPv6 too, port 8443; loopback with --dev).",
+    ),
+    Flag("--workers", metavar="N", type=int, default=2, help="Worker processes."),
+    Flag(
+        "--dev",
+        is_flag=True,
+        help="Listen on loopback, with development certificates that are made under certs/.",
+    ),
+    Flag(
+        "--tls-cert-file",
+        metavar="FILE",
+        default="/etc/gpu-webhook/tls/tls.crt",
+        help="Certificate chain, as PEM. It is read again when it changes.",
+    ),
+    Flag(
+        "--tls-private-key-file",
+        metavar="FILE",
+        default="/etc/gpu-webhook/tls/tls.key",
+        help="Its private key, as PEM.",
+    ),
+    Flag(
+        "--client-ca",
+        metavar="FILE",
+        help="CA, as PEM, whose client certificates may ask for decisions. It is read again when "
+        "it changes (default: anybody may ask).",
+    ),
+    Flag(
+        "--client-name",
+        metavar="NAME",
+        multiple=True,
+        help="A common name, DNS name or URI of such a certificate. May be repeated "
+        "(default: any).",
+    ),
+    Flag(
+        "--metrics-bind",
+        metavar="ADDRESS:PORT",
+        help="Where to show metrics, over plain HTTP at /metrics (default: nowhere).",
+    ),
+    CONFIG,
+    INVENTORY,
+    Flag(
+        "--snapshot",
+        metavar="DIR",
+        rival="inventory",
+        help="The folder in which `gpu-webhook watch` keeps what it knows of the cluster.",
+    ),
+)
+_command(
+    "watch",
+    "Keep a snapshot of the cluster's nodes and pods for serve.",
+    Flag(
+        "--snapshot",
+        metavar="DIR",
+        required=True,
+        help="The folder to keep it in, best in memory. It is made if it is missing.",
+    ),
+    Flag(
+        "--kubeconfig",
+        metavar="FILE",
+        help="How to reach the cluster (default: from inside a pod, else as kubectl).",
+    ),
+    CONTEXT,
+    CONFIG,
+)
+_command(
+    "review",
+    "Show what would be done to pods and workloads in files.",
+    Flag(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        required=True,
+        multiple=True,
+        help="Pods, workloads, a List or an AdmissionReview, as YAML or JSON; - for stdin. "
+        "May be repeated.",
+    ),
+    _output("text", "json", "yaml"),
+    CONFIG,
+    INVENTORY,
+)
+_command(
+    "explain",
+    "Print the manual of a rule.",
+    click.Argument(
+        ["code"],
+        metavar="[CODE]",
+        required=False,
+        shell_complete=rules,
+        help="As GPU101 or legacy-resource. Without it, all rules are listed.",
+    ),
+)
+_command(
+    "inventory",
+    "Show the GPUs of the cluster: nodes, models, use.",
+    _output("table", "wide", "json", "yaml", text="wide: also labels and node names."),
+    CONFIG,
+    INVENTORY,
+    KUBECONFIG,
+    CONTEXT,
+)
+
+# No variable names files, or turns a look into a change.
+_NO_VARIABLE: Any = {"allow_from_autoenv": False}
+_FILES = (
+    click.Argument(
+        ["paths"], metavar="[PATH]...", nargs=-1, type=FILE, help="The same as -f PATH."
+    ),
+    Flag(
+        "-f",
+        "--filename",
+        metavar="PATH",
+        multiple=True,
+        help="A file, a folder, a glob, or - for stdin. May be repeated.",
+        **_NO_VARIABLE,
+    ),
+    Flag("-R", "--recursive", is_flag=True, help="Also look into folders within folders."),
+    Flag(
+        "-k",
+        "--kustomize",
+        metavar="DIR",
+        multiple=True,
+        help="The files that a kustomization is made of.",
+        **_NO_VARIABLE,
+    ),
+    Flag(
+        "--exclude",
+        metavar="GLOB",
+        multiple=True,
+        help="Leave out what matches, as vendor/ or *.bak; what .gitignore names is left out, too.",
+    ),
+)
+_REPORTS = (
+    Flag(
+        "-o",
+        "--output",
+        type=click.Choice(FORMATS),
+        metavar="FORMAT",
+        help=f"How to print it: {', '.join(FORMATS)}.",
+    ),
+    Flag(
+        "--output-file",
+        metavar="FORMAT=FILE",
+        type=output_file,
+        multiple=True,
+        help="Write this report, too. May be repeated.",
+    ),
+    Flag(
+        "--fail-on",
+        type=click.Choice(("fixable", "person")),
+        default="fixable",
+        help="Which findings make the exit code other than 0: any (fixable), or only those that "
+        "`migrate --write` leaves (person).",
+    ),
+    Flag("--exit-zero", is_flag=True, help="The exit code is 0 in spite of findings."),
+)
+_CHOICES = (
+    Flag(
+        "--rule",
+        metavar="RULE",
+        multiple=True,
+        shell_complete=rules,
+        help="Ask only this rule, as GPU101 or legacy-resource. May be repeated.",
+    ),
+    Flag(
+        "--ignore-rule",
+        metavar="RULE",
+        multiple=True,
+        shell_complete=rules,
+        help="Do not ask this rule. May be repeated.",
+    ),
+    Flag("--unsafe", is_flag=True, help="Also what may change how a pod runs.", **_NO_VARIABLE),
+    Flag(
+        "--target-version",
+        metavar="1.N",
+        type=version_of,
+        default="1.36",
+        help="The Kubernetes version that the manifests are for.",
+    ),
+    CONFIG,
+    INVENTORY,
+)
+_command(
+    "scan",
+    "Find legacy GPU use in files, or in a cluster.",
+    *_FILES,
+    *_REPORTS,
+    Flag("--diff", is_flag=True, help="Show each file before and after, too."),
+    *_CHOICES,
+    Flag("--cluster", is_flag=True, help="Look at the live workloads of a cluster, not at files."),
+    Flag(
+        "-A",
+        "--all-namespaces",
+        is_flag=True,
+        help="Of the cluster, all namespaces (default: that of the context).",
+    ),
+    Flag("-n", "--namespace", metavar="NAME", help="Of the cluster, this namespace."),
+    Flag(
+        "-l",
+        "--selector",
+        metavar="SELECTOR",
+        help="Of the cluster, only objects with these labels, as app=x.",
+    ),
+    KUBECONFIG,
+    CONTEXT,
+)
+_command(
+    "migrate",
+    "Rewrite legacy GPU use in files, and nothing else.",
+    *_FILES,
+    Flag(
+        "-w",
+        "--write",
+        is_flag=True,
+        help="Change the files (default: print the diff, change nothing).",
+        **_NO_VARIABLE,
+    ),
+    Flag("--check", is_flag=True, help="Only name the files that would change.", **_NO_VARIABLE),
+    Flag("--diff", is_flag=True, help="Print the diff also with --write, or of stdin."),
+    *_REPORTS,
+    *_CHOICES,
+)
+
+_config = Group("config", help="Check, show and document the settings.")
+commands.add_command(_config)
+_command(
+    "check",
+    "Find the mistakes in settings files.",
+    click.Argument(
+        ["files"],
+        metavar="FILE...",
+        nargs=-1,
+        required=True,
+        type=FILE,
+        help="Settings, as YAML; - for stdin.",
+    ),
+    of=_config,
+    does="config_check.run",
+)
+_command(
+    "show",
+    "Print every setting and flag, and its source.",
+    Flag("--config", metavar="FILE", help="Settings, as YAML.", **_NO_VARIABLE),
+    _output("text", "json", "yaml"),
+    Flag("--namespace", metavar="NAME", help="Show the modes of rules there, too."),
+    Flag("--labels", metavar="KEY=VALUE,...", help="Labels of that namespace."),
+    click.Argument(
+        ["words"],
+        metavar="[COMMAND ...]",
+        nargs=-1,
+        type=click.UNPROCESSED,
+        help="The command whose flags are shown, with its own, as `watch --snapshot DIR` "
+        "(default: serve).",
+    ),
+    of=_config,
+    does="config_show.run",
+    context_settings={"allow_interspersed_args": False},
+)
+_command(
+    "schema",
+    "Print the JSON Schema of the settings file, for editors.",
+    of=_config,
+    does="settings_schema.run",
+)
+_command(
+    "match-conditions",
+    "Print the matchConditions of the webhook configurations.",
+    CONFIG,
+    of=_config,
+    does="config.match_conditions",
+)
+_command(
+    "completion",
+    "Print the script of shell completion.",
+    click.Argument(
+        ["shell"],
+        type=click.Choice(("bash", "zsh", "fish")),
+        help="Where to load it: `source <(gpu-webhook completion bash)`.",
+    ),
+)
+
+
+@commands.command()
+@click.pass_context
+def version(ctx: click.Context) -> int:
+    """Print the version of this program."""
+    click.echo(f"{ctx.find_root().info_name} {__version__}")
+    return 0
