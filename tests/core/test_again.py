@@ -17,7 +17,15 @@ from webhook.core.modes import Mode, Modes
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pointer import Path
 from webhook.core.rule import Context
-from webhook.core.settings import DriverMount, Drivers, Models, Placement, Settings, Taint
+from webhook.core.settings import (
+    DriverMount,
+    Drivers,
+    Models,
+    Placement,
+    Settings,
+    Taint,
+    Workloads,
+)
 from webhook.rules import RULES
 
 Raw = dict[str, Any]
@@ -488,6 +496,28 @@ def test_an_update_without_words_is_let_through() -> None:
     update = copy.deepcopy(live)
     update["spec"]["containers"][0]["image"] = "other"
     assert again.pod(update, live, RULES, K80).patch == []
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"ownerReferences": [{"kind": "ReplicaSet", "name": "a", "controller": True}]},
+        {"annotations": {"gpu-webhook.dev/repaired": "GPU101"}},
+    ],
+)
+@pytest.mark.parametrize(
+    "selector", [{"beta.kubernetes.io/arch": "amd64", PRODUCT: "K80"}, {MODEL: "K80"}]
+)
+def test_what_others_added_to_a_stored_pod_stays(selector: Raw, metadata: Raw) -> None:
+    """It is translated when the pod is made: later the API server would refuse that."""
+    nodes = (NodeClass({PRODUCT: "K80", "kubernetes.io/arch": "amd64"}, (), {GPU: 8}),)
+    cx = Context(Settings(workloads=Workloads(repair=True)), Inventory(nodes))
+    live = pod(container({GPU: "1"}), nodeSelector=selector)
+    live["metadata"] = metadata
+    update = copy.deepcopy(live)
+    update["metadata"]["labels"] = {"a": "b"}
+    assert again.pod(update, live, RULES, cx).patch == []
+    assert run(RULES, copy.deepcopy(live), cx).patch
 
 
 def test_a_pod_that_names_very_many_models_is_translated_as_of_today() -> None:

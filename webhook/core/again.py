@@ -54,7 +54,7 @@ def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
     amount under a legacy name was made while nobody repaired it, and stays as it is. An amount of 0
     says nothing of that: LimitRanger and its repair leave it (rules/legacy_resource.py).
     """
-    stored = Pod(old)
+    stored, cx = Pod(old), replace(cx, is_stored=True)
     if stored.asks_under_legacy_name(cx.settings):
         return Verdict((), obj, [])
     as_then, then, draft = as_it_was(cx, stored), Leaves(old), Draft(obj)

@@ -28,6 +28,8 @@ def is_translated(pod: Pod, cx: Context) -> bool:
     repaired, in the pods of all workloads: a pod does not show whether its template was repaired.
     Most of them were not, so it must be known that no node carries what is asked for.
     """
+    if cx.is_stored:
+        return False
     if cx.template or pod.controller()[0]:
         return cx.settings.workloads.repair and cx.inventory is not None
     return _AMOUNTS in earlier(pod.raw)

@@ -53,6 +53,7 @@ class Context:
     # whole pod, and nothing else of it may change.
     only_ephemeral: frozenset[str] | None = None
     final: bool = False  # the pod is as it will be stored: nobody changes it any more
+    is_stored: bool = False  # the pod was made before: nearly nothing of it may change
     at_rest: bool = False
     target: tuple[int, int] = (1, 36)
     unsafe: bool = False
