@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from webhook.core.edits import Append, Set
 from webhook.core.engine import run
 from webhook.core.findings import Finding, Severity
 from webhook.core.nodes import Inventory, NodeClass
+from webhook.core.pointer import ROOT, Path
 from webhook.core.rule import Context
 from webhook.core.settings import DRIVER_PROFILES, DriverMount, Drivers, Settings, Taint
 from webhook.rules import RULES
@@ -112,6 +114,71 @@ def test_two_gpu_containers_share_the_volume_and_the_others_get_nothing() -> Non
         given(Append(init / 1 / "volumeMounts", mounted(0, BIN)), who="sidecar", at=init / 1),
         given(Append(FIRST / "volumeMounts", mounted(0, BIN))),
     ]
+
+
+def writing(*numbers: int) -> dict[str, Any]:
+    """Mounts of volumes that the pod does not have, and that nobody may write to."""
+    names = (f"gpu-webhook-driver-{number}" for number in numbers)
+    return {"volumeMounts": [{"name": each, "mountPath": f"/{each}"} for each in names]}
+
+
+@pytest.mark.parametrize(
+    ("what", "number"),
+    [
+        pytest.param({}, 0, id="no such mount"),
+        pytest.param({"containers": [gpu(**writing(0))]}, 1, id="in the container with the GPU"),
+        pytest.param({"containers": [gpu(), container(**writing(0))]}, 1, id="in another one"),
+        pytest.param(
+            {"initContainers": [container(name="i", **writing(0))]}, 1, id="in an init container"
+        ),
+        pytest.param(
+            {"initContainers": [container(name="s", restartPolicy="Always", **writing(0))]},
+            1,
+            id="in a sidecar",
+        ),
+        pytest.param(
+            {"ephemeralContainers": [container(name="e", **writing(0))]},
+            1,
+            id="in an ephemeral container",
+        ),
+        pytest.param(
+            {
+                "containers": [gpu(**writing(0, 2)), container(**writing(1))],
+                "initContainers": [container(name="i", **writing(3, 5))],
+            },
+            4,
+            id="in all of them",
+        ),
+        pytest.param(
+            {"volumes": [volume(1, CUDA)], "initContainers": [container(name="i", **writing(0))]},
+            2,
+            id="and a volume of the next name",
+        ),
+    ],
+)
+@pytest.mark.parametrize("at", [ROOT, Path(("spec", "template"))], ids=["a pod", "a template"])
+def test_a_volume_gets_no_name_that_a_mount_has_already(
+    what: dict[str, Any], number: int, at: Path
+) -> None:
+    """Such a mount may be writable; without its volume the API server refuses the pod."""
+    spec = copy.deepcopy({"containers": [gpu()], **what})
+    made = {"metadata": {}, "spec": spec}
+    obj = made if at == ROOT else {"kind": "Deployment", "spec": {"template": made}}
+    before = {each["name"] for each in spec.get("volumes", [])}
+
+    verdict = run((rule,), obj, host_path(BIN), at)
+
+    assert verdict.failed == ()
+    added = [each["name"] for each in spec["volumes"] if each["name"] not in before]
+    assert added == [f"gpu-webhook-driver-{number}"]
+    found = [
+        each
+        for kind in ("initContainers", "containers", "ephemeralContainers")
+        for container in spec.get(kind, [])
+        for each in container.get("volumeMounts", [])
+        if each["name"] == added[0]
+    ]
+    assert found == [mounted(number, BIN)], "it is mounted read-only, and nowhere else"
 
 
 @pytest.mark.parametrize(

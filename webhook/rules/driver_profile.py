@@ -142,7 +142,11 @@ class _Volumes:
     def __init__(self, pod: Pod, profile: DriverProfile) -> None:
         self.paths: dict[str, str] = {}
         self._ours: dict[tuple[str, str], str] = {}
-        self._free = (name for n in count() if (name := f"{VOLUME_PREFIX}{n}") not in self.paths)
+        # A mount without its volume would get the new one, and may be writable.
+        mounts = (each for one in pod.containers for _, each in one.volume_mounts())
+        named = {str(each.get("name")) for each in mounts}
+        names = (f"{VOLUME_PREFIX}{n}" for n in count())
+        self._free = (name for name in names if name not in self.paths and name not in named)
         wanted = [_source(mount) for mount in profile.mounts]
         for _, volume in pod.volumes():
             name, there = str(volume.get("name")), as_map(volume.get("hostPath"))
