@@ -69,6 +69,11 @@ def terms(*requirements: tuple[str, str, list[str]]) -> Raw:
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": listed}]}}}
 
 
+def wishes(*requirements: tuple[str, str, list[str]]) -> Raw:
+    (term,) = terms(*requirements)["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    return {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": term}]}}
+
+
 def model(*values: str) -> Raw:
     return terms((MODEL, "In", list(values)))
 
@@ -844,6 +849,19 @@ def test_words_of_today_in_their_place_stay(tool: Any) -> None:
     made = author.applies(pod(container({GPU: "1"}), affinity=today))
     assert made["spec"]["containers"][0]["resources"]["limits"] == {GPU: "1"}
     assert made["spec"]["affinity"] == today
+
+
+@tools
+@pytest.mark.parametrize("operator", ["In", "NotIn"])
+@pytest.mark.parametrize("way", [terms, wishes], ids=["required", "preferred"])
+def test_legacy_words_for_more_models_than_stood_there_are_all_translated(
+    way: Any, operator: str, tool: Any
+) -> None:
+    tainted = nodes("Tesla-K80", "Tesla-M40", taints=(Taint(GPU, "", "NoSchedule"),))
+    author, alone = Author(tool, tainted), Author(tool, tainted)
+    author.applies(pod(container({GPU: "1"}), affinity=way((PRODUCT, operator, ["Tesla-K80"]))))
+    more = pod(affinity=way((MODEL, operator, ["Tesla-M40", "Tesla-K80"])))
+    assert author.applies(more)["spec"]["affinity"] == alone.applies(more)["spec"]["affinity"]
 
 
 P100 = nodes("Tesla-P100-PCIE-16GB", "Tesla-P100-SXM2-16GB", "Tesla-K80")

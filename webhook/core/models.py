@@ -61,6 +61,11 @@ def spelling(name: str) -> tuple[str, ...]:
     return _spelling(name) if len(name) <= _LONGEST_NAME else ()
 
 
+def model_of(value: str) -> tuple[str, ...]:
+    """The model that a label's value names, whatever it says of form factor and memory."""
+    return _name(spelling(value)).model or (value,)
+
+
 @lru_cache(maxsize=4096)
 def _spelling(name: str) -> tuple[str, ...]:
     kept = _ODD.sub("", name.lower())

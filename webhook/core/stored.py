@@ -216,8 +216,13 @@ def _covers(now: Split, then: Split) -> bool:
     return (
         now[0] == then[0]
         and now[1].keys() == then[1].keys()
-        and all(now[1][each] >= values for each, values in then[1].items())
+        and all(_names_as_many(now[1][each], values) for each, values in then[1].items())
     )
+
+
+def _names_as_many(now: set[str], then: set[str]) -> bool:
+    """Whether there were no other values then, and no model fewer, which the author wants, too."""
+    return now >= then and set(map(models.model_of, now)) == set(map(models.model_of, then))
 
 
 def _tolerated(made: object, stored: object, settings: Settings) -> bool:
