@@ -17,7 +17,7 @@ repaired = partial(Finding, rule.CODE)
 
 def rounded(raw: Any, whole: str, *places: Any, who: str = "cuda") -> Finding:
     message = (
-        f"container {who} asks for {raw} {LEGACY}: GPUs are whole, so it gets {whole}; "
+        f"container {who} asks for {raw} {LEGACY}: GPUs are whole, so it means {whole}; "
         f"write {GPU}: {whole}"
     )
     return repaired(places[0], message, tuple(Set(place, whole) for place in places))

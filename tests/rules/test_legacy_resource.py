@@ -47,6 +47,14 @@ def renamed(*sections: Path, amount: Any = "2", who: str = "cuda") -> Finding:
     return repaired(sections[0] / LEGACY, message, edits(Rename, *sections))
 
 
+def left(section: Path, amount: str, why: str, whole: int) -> Finding:
+    message = (
+        f"container cuda asks for {amount} {LEGACY}, which no node offers, and stays so: {GPU} "
+        f"{why} repairs nothing here; write limits: {GPU}: {whole}"
+    )
+    return reported(section / LEGACY, message)
+
+
 def beside(*sections: Path, legacy: str, counts: str, name: str = LEGACY) -> Finding:
     message = (
         f"container cuda asks for {legacy} {name} beside {counts}, which counts alone: "
@@ -89,20 +97,20 @@ ZERO = f"container cuda asks for 0 {LEGACY}: no GPU; delete the line"
         pytest.param(
             None,
             {LEGACY: "2"},
-            [renamed(REQUESTS)],
-            id="request only: renamed, the limit is GPU103's",
+            [left(REQUESTS, "2", "needs a limit, and GPU103", 2)],
+            id="request only, and GPU103 is not asked: left",
         ),
         pytest.param(
             {LEGACY: "2"},
             {LEGACY: "1"},
-            [renamed(LIMITS, REQUESTS)],
-            id="limit and request differ: both renamed, GPU104 makes them equal",
+            [left(LIMITS, "1, 2", "needs a request equal to its limit, and GPU104", 2)],
+            id="limit and request differ, and GPU104 is not asked: left",
         ),
         pytest.param(
             {LEGACY: "500m"},
             None,
-            [renamed(LIMITS, amount=1)],
-            id="fraction: renamed, the whole amount is named, GPU102 rounds it",
+            [left(LIMITS, "500m", "must be whole, and GPU102", 1)],
+            id="fraction, and GPU102 is not asked: left, the whole amount is named",
         ),
         pytest.param(
             {LEGACY: "2000m"},
@@ -131,8 +139,8 @@ ZERO = f"container cuda asks for 0 {LEGACY}: no GPU; delete the line"
         pytest.param(
             {LEGACY: "0"},
             {LEGACY: "1"},
-            [renamed(LIMITS, REQUESTS, amount="1")],
-            id="zero limit, positive request: both renamed, GPU104 makes them equal",
+            [left(LIMITS, "0, 1", "needs a request equal to its limit, and GPU104", 1)],
+            id="zero limit, positive request, and GPU104 is not asked: left",
         ),
         pytest.param(
             {LEGACY: "1", GPU: "1"},

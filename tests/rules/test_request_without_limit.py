@@ -8,6 +8,7 @@ from tests.rules.pods import GPU, LEGACY, LIMITS, REQUESTS, SPEC, container, pod
 from webhook.core.edits import Set
 from webhook.core.engine import run
 from webhook.core.findings import Finding
+from webhook.core.modes import Mode, Modes
 from webhook.core.rule import Context
 from webhook.rules import legacy_resource, unequal_amounts
 from webhook.rules import request_without_limit as rule
@@ -80,3 +81,26 @@ def test_init_containers_too() -> None:
     init = SPEC / "initContainers" / 0 / "resources"
     obj = pod(container({GPU: "1"}), initContainers=[container(None, {LEGACY: "1"})])
     assert found(obj) == [limited("1", init / "requests", init / "limits")]
+
+
+@pytest.mark.parametrize("mode", [Mode.WARN, Mode.AUDIT])
+def test_where_it_does_not_repair_it_says_what_it_would_do_of_the_legacy_name(mode: Mode) -> None:
+    obj = pod(container(None, {LEGACY: "1"}), container({LEGACY: "1"}, {LEGACY: "1"}, name="other"))
+    verdict = run((legacy_resource, rule), obj, Context(modes=Modes(rules={rule.CODE: mode})))
+    first, second = obj["spec"]["containers"]
+    assert first["resources"] == {"requests": {LEGACY: "1"}}
+    assert second["resources"] == {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
+    assert [(each.code, each.action) for each in verdict.findings] == [
+        (legacy_resource.CODE, "reported"),
+        (legacy_resource.CODE, "repaired"),
+        (rule.CODE, "would repair"),
+    ]
+    assert verdict.findings[0].message == (
+        f"container cuda asks for 1 {LEGACY}, which no node offers, and stays so: {GPU} needs a "
+        f"limit, and GPU103 repairs nothing here; write limits: {GPU}: 1"
+    )
+
+
+def test_where_nothing_is_renamed_it_sets_no_limit() -> None:
+    obj = pod(container(None, {LEGACY: "1"}))
+    assert run((rule,), obj, Context()).findings == ()

@@ -51,7 +51,7 @@ def run(  # noqa: PLR0913  # each says something else about the run
     pod = Pod(obj, at)
     if not every_pod and not pod.is_in_scope(cx.settings):
         return Verdict((), obj, [], draft=draft)
-    cx = _as_it_came(pod, cx)
+    cx = _as_it_came(pod, cx, rules)
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     for rule in rules:
@@ -77,13 +77,16 @@ def run(  # noqa: PLR0913  # each says something else about the run
     return Verdict(tuple(findings), obj, patch, tuple(failed), draft)
 
 
-def _as_it_came(pod: Pod, cx: Context) -> Context:
+def _as_it_came(pod: Pod, cx: Context, rules: Sequence[Rule]) -> Context:
     """The context with what the rules will no longer find in the pod."""
     if not cx.was_stuck and not pod.asks_under_legacy_name(cx.settings):
-        return replace(cx, stuck=False, legacy=frozenset(), written=None) if cx.stuck else cx
+        if not cx.stuck:
+            return cx
+        return replace(cx, stuck=False, legacy=frozenset(), repairing=frozenset(), written=None)
     legacy = frozenset(container.at for container, _ in counted(pod, cx.settings))
     written = placement_of(pod) if cx.makes_daemons else None
-    return replace(cx, stuck=True, legacy=legacy, written=written)
+    enforced = frozenset([each.CODE for each in rules if cx.modes.of(each.CODE) is Mode.ENFORCE])
+    return replace(cx, stuck=True, legacy=legacy, repairing=enforced, written=written)
 
 
 def run_on_object(

@@ -25,13 +25,14 @@ class Context:
     `inventory` is None where nothing is known of the cluster's nodes. `stuck` says that the pod, as
     it came, asks for GPUs under a legacy name and so can never run unrepaired, and `legacy` in
     which containers such an amount counts: the engine works it out before the first rule, since the
-    rules then rename what it is read from. `was_stuck` says that a template was so before it was
-    repaired. `fresh` says that the inventory is not behind the cluster, `template` that the pod is
-    one that a workload will make, `workload` is that workload itself, and `workload_gpus` what all
-    its pods ask for together. Of a legacy template of a DaemonSet `written` is what it said of its
-    nodes as it came. `today` is the day in UTC. `at_rest` says that what is judged is a manifest,
-    which the rules on manifests have judged before, `target` is the Kubernetes that it is for, and
-    `unsafe` that its owner wants all edits that are not safe, too.
+    rules then rename what it is read from. `repairing` names the rules that repair such a pod in
+    this run, for those whose edits need others'. `was_stuck` says that a template was so before it
+    was repaired. `fresh` says that the inventory is not behind the cluster, `template` that the pod
+    is one that a workload will make, `workload` is that workload itself, and `workload_gpus` what
+    all its pods ask for together. Of a legacy template of a DaemonSet `written` is what it said of
+    its nodes as it came. `today` is the day in UTC. `at_rest` says that what is judged is a
+    manifest, which the rules on manifests have judged before, `target` is the Kubernetes that it is
+    for, and `unsafe` that its owner wants all edits that are not safe, too.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -40,6 +41,7 @@ class Context:
     stuck: bool = False
     was_stuck: bool = False
     legacy: frozenset[Path] = frozenset()  # where the containers are
+    repairing: frozenset[str] = frozenset()
     modes: Modes = field(default_factory=Modes)
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     pods_opted_out: bool = False  # a kustomization gives all pod templates the label

@@ -48,7 +48,7 @@ def _finding(container: Container, name: str, rounded: dict[str, str], today: st
     section, whole = next(iter(rounded.items()))
     message = (
         f"container {container.name} asks for {container.section(section)[name]} {name}: GPUs are "
-        f"whole, so it gets {whole}; write {today}: {whole}"
+        f"whole, so it means {whole}; write {today}: {whole}"
     )
     edits = tuple(Set(place, whole) for place, whole in places.items())
     return Finding(CODE, next(iter(places)), message, edits)

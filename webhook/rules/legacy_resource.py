@@ -16,6 +16,10 @@ them counts, and they are never added up:
   counts. The annotation `gpu-webhook.dev/repaired` says that there was a repair: with
   `messages.annotation: false` nobody knows whose amount stands under today's name.
 
+The API server of today refuses fractions, a request without a limit, and one that is not the limit.
+GPU102, GPU103 and GPU104 repair these. A container that needs one of them where it does not repair
+(its mode is off, audit or warn, or it is not asked) is left as it is, and a warning says why.
+
 The names that do not count go. One that LimitRanger added would be added again, so it stays with an
 amount of 0, which a max allows. Where the LimitRange may refuse the repaired pod a warning says so.
 That can be known only of one that sets amounts. One that sets none of today's name (of type Pod, or
@@ -37,7 +41,7 @@ from webhook.core.limit_ranger import ANNOTATION
 from webhook.core.pod import SECTIONS, as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from webhook.core.counting import Amount, Asked
     from webhook.core.edits import Edit
@@ -52,7 +56,7 @@ _LIMIT_RANGE, _WEBHOOK = "a LimitRange", "a webhook"
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for container, asked in asking(pod, cx.settings):
-        yield from _of_container(container, asked, cx.settings.gpu_resource, _by(pod))
+        yield from _of_container(container, asked, cx, _by(pod))
     yield from _of_whole_pod(pod, cx)
     yield from _pod_level(pod, cx)
 
@@ -62,13 +66,17 @@ def _by(pod: Pod) -> str:
     return _LIMIT_RANGE if ANNOTATION in pod.annotations else _WEBHOOK
 
 
-def _of_container(container: Container, asked: Asked, today: str, by: str) -> Iterator[Finding]:
-    counts = asked.counts
+def _of_container(container: Container, asked: Asked, cx: Context, by: str) -> Iterator[Finding]:
+    counts, today = asked.counts, cx.settings.gpu_resource
     if counts is None:
         for name in asked.legacy:
             yield from _none(container, name, asked)
         return
     if counts.name in asked.legacy:
+        code, what = _lacking(_amounts_of_today(container, counts, asked, today), cx)
+        if code:
+            yield _left(container, counts, today, f"{today} {what}, and {code} repairs nothing")
+            return
         yield _renamed(container, counts, asked, today, by)
         if by == _LIMIT_RANGE:
             yield from _refusal(container, counts, asked, today)
@@ -129,6 +137,31 @@ def _none(container: Container, name: str, asked: Asked) -> Iterator[Finding]:
         yield Finding(CODE, at, message, edits)
 
 
+def _lacking(amounts: Mapping[str, object], cx: Context) -> tuple[str, str]:
+    """The rule without whose repair the API server would refuse these; what it says of them."""
+    values = {quantity.parse(raw) for raw in amounts.values()}
+    whole = all(value is None or quantity.is_whole(value) for value in values)
+    for code, is_needed, what in (
+        ("GPU104", len(values) > 1, "needs a request equal to its limit"),
+        ("GPU102", not whole, "must be whole"),
+        ("GPU103", "limits" not in amounts, "needs a limit"),
+    ):
+        if is_needed and CODE in cx.repairing and code not in cx.repairing:
+            return code, what
+    return "", ""
+
+
+def _left(container: Container, counts: Amount, today: str, why: str) -> Finding:
+    """Renamed, it would have the pod refused: so it waits, as it would without us."""
+    at = container.section_at(_sections(container, counts.name)[0]) / counts.name
+    message = (
+        f"container {container.name} asks for {_amounts(container, counts.name)} {counts.name}, "
+        f"which no node offers, and stays so: {why} here; write limits: {today}: "
+        f"{quantity.whole(counts.value)}"
+    )
+    return Finding(CODE, at, message, severity=Severity.PERSON)
+
+
 def _renamed(container: Container, counts: Amount, asked: Asked, today: str, by: str) -> Finding:
     """The legacy name counts: it becomes today's, whatever stands there under today's name."""
     slices = _added_slices(container, counts, asked, today)
@@ -152,19 +185,30 @@ def _renamed(container: Container, counts: Amount, asked: Asked, today: str, by:
     return Finding(CODE, at, f"{message}; write {today}: {shown}", tuple(edits))
 
 
+def _amounts_of_today(
+    container: Container, counts: Amount, asked: Asked, today: str
+) -> dict[str, object]:
+    """What limits and requests will say under today's name, where one of the names is in them."""
+    return {
+        section: counts.raw
+        if counts.authored and (section, counts.name) in asked.defaults
+        else container.section(section).get(counts.name, counts.raw)
+        for section in SECTIONS
+        if {today, counts.name} & container.section(section).keys()
+    }
+
+
 def _edits(container: Container, counts: Amount, asked: Asked, today: str) -> Iterator[Edit]:
-    for section in SECTIONS:
+    for section, raw in _amounts_of_today(container, counts, asked, today).items():
         there, at = container.section(section), container.section_at(section)
-        added = counts.authored and (section, counts.name) in asked.defaults
-        raw = counts.raw if added else there.get(counts.name, counts.raw)
         if today in there:
             yield Set(at / today, raw)
             if counts.name in there:
                 yield Remove(at / counts.name)
-        elif counts.name in there:
-            yield Rename(at / counts.name, today)
-            if added:
-                yield Set(at / today, raw)
+            continue
+        yield Rename(at / counts.name, today)
+        if counts.authored and (section, counts.name) in asked.defaults:
+            yield Set(at / today, raw)
 
 
 def _added_slices(container: Container, counts: Amount, asked: Asked, today: str) -> list[str]:

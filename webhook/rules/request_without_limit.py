@@ -28,15 +28,18 @@ CODE = "GPU103"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    name = cx.settings.gpu_resource
+    today = cx.settings.gpu_resource
+    # Where this rule only warns or counts, GPU101 has left the legacy name.
+    left = () if CODE in cx.repairing else cx.settings.legacy_resources
     for container in pod.containers:
-        renamed = container.at in cx.legacy and name in container.requests
-        if not renamed or name in container.limits:
+        name = next((each for each in (today, *left) if each in container.requests), None)
+        there = {today, name} & container.limits.keys()
+        if container.at not in cx.legacy or name is None or there:
             continue
         request = container.requests[name]
         message = (
             f"container {container.name} requests {request} {name} without a limit, so old "
-            f"kubelets gave it no device: write limits: {name}: {request}"
+            f"kubelets gave it no device: write limits: {today}: {request}"
         )
         at = container.section_at("requests") / name
         limit = Set(container.section_at("limits") / name, request)
