@@ -515,8 +515,9 @@ def test_a_legacy_pod_is_held_against_the_class_as_it_will_be(
 
 def unknown(name: str) -> Finding:
     message = (
-        f"the runtime class {name} is not known to exist, so it is not set: "
-        "name it in drivers.runtimeClass, or set drivers.assumeRuntimeClass"
+        f"the runtime class {name} is not known to exist: it is added to nothing, and pods of "
+        "a template that has it are refused until it does; create it, name another in "
+        "drivers.runtimeClass, or set drivers.assumeRuntimeClass"
     )
     return reported(SPEC / "runtimeClassName", message)
 

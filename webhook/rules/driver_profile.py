@@ -106,8 +106,9 @@ def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
         yield Finding(CODE, at, message, (Set(at, name),))
     else:
         message = (
-            f"the runtime class {name or '(none named)'} is not known to exist, so it is not set: "
-            "name it in drivers.runtimeClass, or set drivers.assumeRuntimeClass"
+            f"the runtime class {name or '(none named)'} is not known to exist: it is added to "
+            "nothing, and pods of a template that has it are refused until it does; create it, "
+            "name another in drivers.runtimeClass, or set drivers.assumeRuntimeClass"
         )
         yield Finding(CODE, at, message, severity=Severity.PERSON)
 
