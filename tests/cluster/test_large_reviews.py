@@ -10,7 +10,7 @@ import pytest
 from tests.cluster import webhook
 from tests.cluster.client import until
 from tests.cluster.conftest import INVENTORY
-from tests.cluster.pods import NVIDIA, container, modern, named, pod
+from tests.cluster.pods import MODEL, NVIDIA, container, modern, named, pod, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,3 +155,30 @@ def test_a_job_is_warned(cluster: ControlPlane, limited: str) -> None:
     answer = cluster.client.try_create(job, limited, dry_run=True)
     assert answer.ok, answer.message
     assert any("this was let through unjudged" in each for each in answer.warnings)
+
+
+AFFINITY = "scheduler.alpha.kubernetes.io/affinity"
+NEARLY = MODEL[:-1]
+
+
+@pytest.mark.parametrize(
+    ("made", "status"),
+    [
+        pytest.param(
+            pod(annotations={AFFINITY: NEARLY * 80_000}), 422, id="an annotation of 2.7 MB"
+        ),
+        pytest.param(pod(annotations={AFFINITY: NEARLY * 7_500}), 201, id="as long as it may be"),
+        pytest.param(
+            pod(affinity=required(*[{"key": NEARLY, "operator": "Exists"}] * 40_000)),
+            201,
+            id="40,000 expressions",
+        ),
+    ],
+)
+def test_what_has_nothing_of_gpus_is_never_too_large_for_the_conditions(
+    cluster: ControlPlane, limited: str, made: Json, status: int
+) -> None:
+    before = webhook.failed_conditions(cluster.client)
+    answer = cluster.client.try_create(named(made, "large"), limited, dry_run=True)
+    assert answer.status == status
+    assert webhook.failed_conditions(cluster.client) == before

@@ -362,12 +362,17 @@ def registered_but_down(cluster: ControlPlane, port: int, bundle: Path) -> Itera
 
 def failed_open(client: Client) -> int:
     """Give how often the API server let a request pass because a webhook did not answer."""
+    return _total(client, "apiserver_admission_webhook_fail_open_count")
+
+
+def failed_conditions(client: Client) -> int:
+    """Give how often the API server could not work out a matchCondition."""
+    return _total(client, "apiserver_admission_match_condition_evaluation_errors_total")
+
+
+def _total(client: Client, name: str) -> int:
     metrics: str = client.demand("GET", "/metrics").body
-    lines = [
-        line
-        for line in metrics.splitlines()
-        if line.startswith("apiserver_admission_webhook_fail_open_count{")
-    ]
+    lines = [line for line in metrics.splitlines() if line.startswith(f"{name}{{")]
     return sum(int(float(line.rpartition(" ")[2])) for line in lines)
 
 

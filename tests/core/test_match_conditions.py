@@ -54,6 +54,7 @@ def test_an_update_counts_where_it_brings_a_word_or_loses_a_toleration_of_ours()
         '"nvidia.com/gpu.shared"',
         'k.startsWith("nvidia.com/mig-")',
         '"alpha.kubernetes.io/nvidia-gpu-name" in object.spec.nodeSelector',
+        '["scheduler.alpha.kubernetes.io/affinity"].size() <= 262144 && ',
         '["scheduler.alpha.kubernetes.io/affinity"].contains("alpha.kubernetes.io/nvidia-gpu-name")',
         'e.key == "alpha.kubernetes.io/nvidia-gpu-name"',
     ],

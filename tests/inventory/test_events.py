@@ -12,7 +12,7 @@ import pytest
 
 from tests.cluster.client import until
 from tests.inventory.api_server import ApiServer
-from webhook.core.settings import Messages, Settings
+from webhook.core.settings import CustomKind, Messages, Settings, Workloads
 from webhook.inventory import events
 from webhook.inventory.client import Client, configuration
 from webhook.inventory.events import MOST_A_MINUTE, MOST_TOLD, MOST_WAITING, Events, event_of
@@ -117,6 +117,54 @@ def test_a_pod_by_hand_is_told_itself(api: ApiServer, running: Running) -> None:
     }
     assert event["message"].startswith("This pod was repaired when it was created (GPU101, GPU106)")
     assert event["message"].endswith("; ask #gpu")
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "owner"),
+    [
+        *(
+            pytest.param(group, kind, True, id=f"{group} {kind}")
+            for group, kind in (
+                ("apps/v1", "ReplicaSet"),
+                ("apps/v1", "StatefulSet"),
+                ("apps/v1", "DaemonSet"),
+                ("batch/v1", "Job"),
+                ("v1", "ReplicationController"),
+                ("kubeflow.org/v1", "PyTorchJob"),
+                ("example.com/v1", "TrainingRun"),
+            )
+        ),
+        *(
+            pytest.param(group, kind, False, id=f"no controller of pods: {group} {kind}")
+            for group, kind in (
+                ("v1", "Node"),
+                ("v1", "Namespace"),
+                ("v1", "Pod"),
+                ("v1", "PodTemplate"),
+                ("apps/v1", "Deployment"),
+                ("batch/v1", "CronJob"),
+                ("v1", "ReplicaSet"),
+                ("batch/v1", "ReplicaSet"),
+                ("example.com/v1", "Job"),
+                ("example.com/v1", "PyTorchJob"),
+                ("other.example/v1", "TrainingRun"),
+                ("", ""),
+                (7, ["Job"]),
+            )
+        ),
+    ],
+)
+def test_only_what_makes_pods_is_told_as_their_owner(
+    group: object, kind: object, *, owner: bool
+) -> None:
+    """Whoever makes a pod writes its owner. Of others the pod itself is told."""
+    kinds = (CustomKind("TrainingRun", "example.com", ("/spec/template",)),)
+    named = {**JOB, "apiVersion": group, "kind": kind}
+    made = pod(ownerReferences=[named])
+    body = event_of(made, ("GPU101",), Settings(workloads=Workloads(kinds=kinds)), NOW).body
+    assert body["involvedObject"]["uid"] == ("u-1" if owner else "p-1")
+    assert body["involvedObject"]["kind"] == (kind if owner else "Pod")
+    assert body["message"].startswith("Its pods" if owner else "This pod was repaired")
 
 
 def test_one_event_for_an_owner_and_codes(api: ApiServer, running: Running, tmp_path: Path) -> None:
@@ -243,5 +291,5 @@ def test_what_is_remembered_and_what_waits_is_bounded(
 @pytest.mark.parametrize("name", ["Ünicode", "a/b", "x" * 300, "", "-"])
 def test_the_name_of_an_event_is_one_that_the_api_server_takes(name: str) -> None:
     owner = {**JOB, "name": name, "uid": name}
-    event = event_of(pod(ownerReferences=[owner]), ("GPU101",), "", NOW)
+    event = event_of(pod(ownerReferences=[owner]), ("GPU101",), Settings(), NOW)
     assert event.body["metadata"]["name"].replace("gpu-webhook.", "").isalnum()

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.accounts import SYSTEM_GROUPS, SYSTEM_PREFIXES, SYSTEM_USERS
+from webhook.core.budget import MOST_ANNOTATION_BYTES
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
 from webhook.core.pod import SECTIONS
 from webhook.core.record import ANNOTATION
@@ -239,12 +240,15 @@ def _in_map(holder: str, member: str, key: str) -> str:
 
 def _in_annotation(pod: str, label: str) -> str:
     annotations, key = f"{pod}.metadata.annotations", _text(AFFINITY_ANNOTATION)
+    # What contains() costs grows with the text; the API server refuses a pod with a longer one.
     # An object has metadata in any case, a template may have none.
     there = (
         f"has({annotations})" if pod == "object" else f"has({pod}.metadata) && has({annotations})"
     )
+    value = f"{annotations}[{key}]"
     return (
-        f"({there} && {key} in {annotations}\n  && {annotations}[{key}].contains({_text(label)}))"
+        f"({there} && {key} in {annotations}\n"
+        f"  && {value}.size() <= {MOST_ANNOTATION_BYTES} && {value}.contains({_text(label)}))"
     )
 
 

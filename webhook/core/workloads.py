@@ -37,6 +37,13 @@ TEMPLATES: dict[str, Path] = {
     "ScheduledJob": Path(("spec", "jobTemplate", "spec", "template")),
 }
 
+_CONTROLLERS = {
+    ("", "ReplicationController"),
+    ("apps", "DaemonSet"),
+    ("apps", "ReplicaSet"),
+    ("apps", "StatefulSet"),
+    ("batch", "Job"),
+}
 _GROUPS = ("", "apps", "batch", "extensions")  # of the kinds above, at any time
 
 _REPLICA_SPECS = "/spec/replicaSpecs/*/template"  # of v1alpha1, when these kinds were new
@@ -166,6 +173,12 @@ def is_known_kind(kind: str, settings: Settings) -> bool:
     """Whether this is the name of a kind that is known to make pods, or of a pod."""
     custom = (*settings.workloads.kinds, *READY_MADE)
     return kind in TEMPLATES or any(each.kind == kind for each in custom)
+
+
+def makes_pods(obj: Mapping[str, Any], settings: Settings) -> bool:
+    """Whether objects of this kind and group make pods themselves, and not by another object."""
+    made_by = (group_of(obj), str(obj.get("kind", "")))
+    return made_by in _CONTROLLERS or _custom(obj, settings) is not None
 
 
 def custom_kinds(settings: Settings) -> tuple[CustomKind, ...]:

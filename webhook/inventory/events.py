@@ -3,8 +3,8 @@
 A pod's warnings go to the controller that made it, which shows them to nobody. The server has no
 token, but it leaves a note on the pod (core/repaired.py), and the watcher sees every pod. The Event
 is about the pod's controller, as a ReplicaSet or a Job, whose name and uid stand in the pod; or
-about the pod itself if it has none. Its name follows from that uid and the codes, so the API server
-takes it once, whatever number of watchers send it.
+about the pod itself if it has none of a kind that is known to make pods. The Event's name follows
+from that uid and the codes, so the API server takes it once, whatever number of watchers send it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core.pod import as_map, controller_of
 from webhook.core.repaired import REPAIRED, codes_in, was_sent
+from webhook.core.workloads import makes_pods
 from webhook.inventory.client import Fault, Refused
 from webhook.inventory.project import seconds_of
 from webhook.inventory.quiet import Lines, Trouble
@@ -79,7 +80,7 @@ class Events:
         codes = tuple(code for code in codes_in(note) if code != _GUARD)
         if not codes or not _is_young(pod, now) or was_sent(pod):
             return
-        event = event_of(pod, codes, self.settings.messages.help, now)
+        event = event_of(pod, codes, self.settings, now)
         if event.body["metadata"]["name"] not in self._told and self._may_send(event, now):
             self._send_later(event)
 
@@ -148,10 +149,15 @@ class Events:
             self._log.write("warning", text, reason=str(refused))
 
 
-def event_of(pod: Raw, codes: tuple[str, ...], contact: str, now: float) -> Event:
-    """The Event for the owner of this pod."""
-    metadata = as_map(pod.get("metadata"))
+def event_of(pod: Raw, codes: tuple[str, ...], settings: Settings, now: float) -> Event:
+    """The Event for the owner of this pod.
+
+    Whoever makes a pod may name any object as its owner; only a kind that makes pods is believed.
+    """
+    metadata, contact = as_map(pod.get("metadata")), settings.messages.help
     namespace, owner = str(metadata.get("namespace", "")), controller_of(metadata)
+    if not makes_pods(owner, settings):
+        owner = {}
     about = owner or {"apiVersion": "v1", "kind": "Pod", **metadata}
     told = {key: str(about.get(key, "")) for key in ("apiVersion", "kind", "name", "uid")}
     listed = ", ".join(codes)
