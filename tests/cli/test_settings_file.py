@@ -65,8 +65,8 @@ if TYPE_CHECKING:
             id="models",
         ),
         pytest.param(
-            "affinity: {emptyNamespaces: all, renameDeprecatedLabels: true}",
-            Settings(affinity=Affinity("all", rename_deprecated_labels=True)),
+            "affinity: {emptyNamespaces: all}",
+            Settings(affinity=Affinity("all")),
             id="affinity",
         ),
         pytest.param(

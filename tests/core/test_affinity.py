@@ -11,7 +11,7 @@ import pytest
 from webhook.core import affinity
 from webhook.core.affinity import MOST_TERMS, Section, and_join, decode, mistakes
 from webhook.core.go_json import Mistake
-from webhook.core.legacy_names import DEPRECATED_NODE_LABELS
+from webhook.core.legacy_names import BETA_NODE_LABELS
 from webhook.core.pod import PREFERRED, REQUIRED
 
 NODE, POD, ANTI = affinity.SECTIONS
@@ -324,7 +324,7 @@ def test_a_preference_without_a_term_gets_no_topology_key() -> None:
         assert section.value == value
 
 
-@pytest.mark.parametrize(("old", "new"), DEPRECATED_NODE_LABELS)
+@pytest.mark.parametrize(("old", "new"), BETA_NODE_LABELS)
 def test_deprecated_node_labels_are_written_as_todays(old: str, new: str) -> None:
     node = Section(
         {
@@ -342,7 +342,7 @@ def test_deprecated_node_labels_are_written_as_todays(old: str, new: str) -> Non
         }
     )
     for section in (node, pods):
-        affinity.rename_labels(section, lambda key, _: dict(DEPRECATED_NODE_LABELS).get(key, key))
+        affinity.rename_labels(section, lambda key, _: dict(BETA_NODE_LABELS).get(key, key))
     assert node.value == {
         REQUIRED: {"nodeSelectorTerms": [term(requirement("In", "a", key=new), A), {}]},
         PREFERRED: [

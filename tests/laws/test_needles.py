@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from tests.cases import cases
 from webhook.core import host_paths, legacy_images, text_patterns
 from webhook.core.api_versions import OTHERS, WORKLOADS
-from webhook.core.legacy_names import DEPRECATED_NODE_LABELS
-from webhook.core.settings import Affinity, Drivers, Models, Settings
+from webhook.core.settings import Drivers, Models, Settings
 from webhook.migration import prefilter
 from webhook.migration.needles import API_VERSIONS, NAMES, fewest, words
 from webhook.rules import controller_annotation, dead_annotations, node_objects
@@ -114,14 +113,12 @@ def test_what_settings_add() -> None:
             gpu_resources=("vendor.example/slice-*",),
             models=Models(legacy_label="example.com/card"),
             drivers=Drivers(remove=("/opt/drivers/*/lib", "/x/*")),
-            affinity=Affinity(rename_deprecated_labels=True),
         )
     )
     for name in (
         *("example.com/old-gpu: 1", "example.com~1old-gpu", r"example\.com/old-gpu"),
         *("example.com/gpu: 1", "vendor.example/slice-2", "key: example.com/card"),
         *("path: /opt/drivers/387/lib", "path: /x/y"),
-        *(old for old, _ in DEPRECATED_NODE_LABELS),
     ):
         assert is_let_through(name, given)
         assert not is_let_through(name), "the defaults do not know it"

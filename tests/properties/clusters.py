@@ -29,9 +29,7 @@ GPUS = {"nvidia.com/gpu": 4}
 SETTINGS = {
     "default": Settings(),
     "further names": Settings(legacy_resources=(LEGACY, OPAQUE), gpu_resources=("nvidia.com/*",)),
-    "all legacy": Settings(
-        scope="all-legacy", affinity=Affinity("all", rename_deprecated_labels=True)
-    ),
+    "all legacy": Settings(scope="all-legacy", affinity=Affinity("all")),
     "shared": Settings(
         gpu_resource="nvidia.com/gpu.shared",
         models=Models(shared=True, mig=True, values=(("Voodoo 2", ("V2",)),)),

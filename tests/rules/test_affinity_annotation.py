@@ -592,22 +592,7 @@ def carrying(*labels: dict[str, str]) -> Context:
             id="the old one alone where it has that value",
         ),
         pytest.param(Context(), ("beta.kubernetes.io/os", "linux"), "kubernetes.io/os", id="os"),
-        pytest.param(Context(), (MASTER, "a"), MASTER, id="a role only where the settings say so"),
-        pytest.param(
-            Context(Settings(affinity=Affinity(rename_deprecated_labels=True))),
-            (MASTER, "a"),
-            "node-role.kubernetes.io/control-plane",
-            id="and there it is",
-        ),
-        pytest.param(
-            Context(
-                Settings(affinity=Affinity(rename_deprecated_labels=True)),
-                carrying({BETA_ZONE: "a"}).inventory,
-            ),
-            (BETA_ZONE, "a"),
-            ZONE_OF_TODAY,
-            id="where the settings say so nodes are not asked",
-        ),
+        pytest.param(Context(), (MASTER, "a"), MASTER, id="a role is no such label"),
     ],
 )
 def test_labels_that_were_beta_become_todays(

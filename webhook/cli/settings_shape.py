@@ -321,16 +321,6 @@ _AFFINITY = Group(
             "all",
             "empty_namespaces",
         ),
-        Setting(
-            "renameDeprecatedLabels",
-            "Rename deprecated node labels",
-            Truth(),
-            "In the affinity annotation, whatever nodes carry: failure-domain.beta.kubernetes.io/"
-            "zone becomes topology.kubernetes.io/zone, and so on. Without it that is so unless "
-            "nodes carry the old label alone, and node-role.kubernetes.io/master stays.",
-            True,
-            "rename_deprecated_labels",
-        ),
     )
 )
 

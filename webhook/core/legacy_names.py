@@ -103,7 +103,3 @@ BETA_NODE_LABELS: tuple[tuple[str, str], ...] = (
     ("beta.kubernetes.io/os", "kubernetes.io/os"),
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
 )
-DEPRECATED_NODE_LABELS: tuple[tuple[str, str], ...] = (
-    *BETA_NODE_LABELS,
-    ("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"),
-)

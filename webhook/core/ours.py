@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.canonical import canonical
 from webhook.core.legacy_names import (
     AFFINITY_ANNOTATION,
-    DEPRECATED_NODE_LABELS,
+    BETA_NODE_LABELS,
     TOLERATIONS_ANNOTATION,
 )
 from webhook.core.pod import KINDS, PREFERRED, REQUIRED, SECTIONS, as_items, as_map
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 VOLUME_PREFIX = "gpu-webhook-driver-"
 _NODES, _PODS = "nodeAffinity", ("podAffinity", "podAntiAffinity")
 _TERMS = (_NODES, REQUIRED, "nodeSelectorTerms")
-_TODAY = dict(DEPRECATED_NODE_LABELS)
+_TODAY = dict(BETA_NODE_LABELS)
 # AKS names models by the type of the node. Where the settings do not, it is a policy's.
 _OF_ANY_NODE = "node.kubernetes.io/"
 _SEARCH_PATHS = ("LD_LIBRARY_PATH", "PATH")

@@ -223,9 +223,6 @@ class Affinity:
 
     # `namespaces: []` meant all namespaces in 1.3-1.5, the pod's own from 1.6 on (CHANGELOG-1.6).
     empty_namespaces: Literal["own", "all"] = "own"
-    # Off: the five beta labels become today's unless nodes carry the old ones alone. On: whatever
-    # nodes carry, and node-role.kubernetes.io/master too.
-    rename_deprecated_labels: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.core.api_versions import OTHERS, WORKLOADS
-from webhook.core.legacy_names import DEPRECATED_NODE_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,8 +43,6 @@ def words(settings: Settings, fixed: Iterable[str] = (*NAMES, *API_VERSIONS)) ->
     named = {*fixed}
     names = {*settings.legacy_resources, settings.models.legacy_label, settings.gpu_resource}
     names |= {each.rstrip("*") for each in settings.gpu_resources}
-    if settings.affinity.rename_deprecated_labels:
-        names |= {old for old, _ in DEPRECATED_NODE_LABELS}
     for name in names:
         named |= {name, name.replace("/", "~1"), name.replace(".", "\\.")}
     # A * stands within one segment of a path: the longest text between two of them must be there.

@@ -29,19 +29,18 @@ Safety: safe.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.core import affinity, go_json, node_labels
 from webhook.core.canonical import canonical
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.legacy_names import AFFINITY_ANNOTATION, DEPRECATED_NODE_LABELS
+from webhook.core.legacy_names import AFFINITY_ANNOTATION
 from webhook.core.model_terms import Fate, chosen, notes, rewritten, term_change, within
 from webhook.core.pod import PREFERRED, REQUIRED, as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from webhook.core.affinity import Section
     from webhook.core.edits import Edit
@@ -137,20 +136,13 @@ def _prepare(name: str, section: Section, cx: Context, *, whole: Chosen | None) 
         affinity.empty_topology_key(section)
     affinity.drop_empty(section)
     affinity.empty_namespaces(section, cx.settings.affinity.empty_namespaces)
-    affinity.rename_labels(section, partial(_label_of_today, cx))
+    affinity.rename_labels(
+        section, lambda key, values: node_labels.today_of(key, values, cx.inventory)
+    )
     if name == "nodeAffinity":
         notes = _translate_models(section.value, cx, whole=whole)
     section.why = next(affinity.mistakes(name, section.value), "")
     return notes
-
-
-def _label_of_today(cx: Context, key: str, values: Sequence[str]) -> str:
-    if cx.settings.affinity.rename_deprecated_labels:
-        return _TODAY.get(key, key)
-    return node_labels.today_of(key, values, cx.inventory)
-
-
-_TODAY = dict(DEPRECATED_NODE_LABELS)
 
 
 def _translate_models(value: Raw, cx: Context, *, whole: Chosen | None) -> list[str]:
