@@ -68,14 +68,14 @@ def mentions(
             continue
         if any(start <= match.start < end for start, end in records):
             continue
-        is_comment = any(start <= match.start < end for start, end in comments)
-        is_comment = is_comment or _is_comment(source.text, match.start, _sign_of(source))
-        is_notice = is_comment or _is_condition(source.text, match)
+        commented = any(start <= match.start < end for start, end in comments)
+        commented = commented or is_comment(source.text, match.start, _sign_of(source))
+        is_notice = commented or _is_condition(source.text, match)
         is_notice = is_notice or _is_for_old_clusters(source.text, match)
         is_notice = is_notice or _is_description(source.text, match.start)
         is_notice = is_notice or (source.path.endswith(".go") and _is_prose(source.text, match))
         is_notice = is_notice or (prose and not _is_for_manifest(source.text, match))
-        message = _message(source.text, match, is_comment=is_comment)
+        message = _message(source.text, match, commented=commented)
         yield Located(match.code, message, Status.NOTICE if is_notice else Status.PERSON, place)
 
 
@@ -83,7 +83,7 @@ def holds_configuration(source: Source, plan: Plan) -> bool:
     """Whether the legacy name has a map below it: what an operator does for each such resource."""
     found = text_patterns.find(source.text, plan.settings, ("resource-name",))
     return any(
-        _holds_map(source.text, each.end) and not _is_comment(source.text, each.start)
+        _holds_map(source.text, each.end) and not is_comment(source.text, each.start)
         for each in found
     )
 
@@ -106,7 +106,8 @@ def _is_prose(text: str, match: Match) -> bool:
     return is_version and not is_value and not _is_for_manifest(text, match)
 
 
-def _is_comment(text: str, at: int, sign: re.Pattern[str] = _YAML_COMMENT) -> bool:
+def is_comment(text: str, at: int, sign: re.Pattern[str] = _YAML_COMMENT) -> bool:
+    """Whether it stands in a comment of one line."""
     before = text[text.rfind("\n", 0, at) + 1 : at]
     found = sign.search(before)
     return found is not None and before[: found.start()].count('"') % 2 == 0
@@ -173,8 +174,8 @@ def _is_description(text: str, at: int) -> bool:
     return False
 
 
-def _message(text: str, match: Match, *, is_comment: bool) -> str:
-    if is_comment:
+def _message(text: str, match: Match, *, commented: bool) -> str:
+    if commented:
         return f"in a comment: {match.message}"
     line = text[text.rfind("\n", 0, match.start) + 1 : match.start]
     if match.code == "GPU101" and _ENV_VALUE.match(line):

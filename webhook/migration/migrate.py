@@ -5,13 +5,13 @@ A text that is YAML or JSON takes the road below; the others have modules of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.findings import Severity
-from webhook.migration import documents, verify
-from webhook.migration.at_rest import LEFT_ALONE, evaluations, failures, with_namespaces
+from webhook.migration import documents, together, verify
+from webhook.migration.at_rest import AMOUNTS, LEFT_ALONE, evaluations, failures, with_namespaces
 from webhook.migration.habits import line_end
 from webhook.migration.mentions import mentions
 from webhook.migration.nodes import Scalar
@@ -42,7 +42,16 @@ def _on(module: str) -> Road:
 
 def migrate_text(source: Source, plan: Plan) -> FileResult:
     """What is to say of a file, and its new text if there is one; nothing is written."""
-    return (_special(source) or ROADS[source.kind])(source, plan)
+    road = _special(source) or ROADS[source.kind]
+    result = road(source, plan)
+    if source.kind not in _OF_PODS or not together.does_amounts(result):
+        return result
+    left = {**together.left(result, plan, "this file"), **plan.left}
+    return road(source, replace(plan, left=left)) if left != plan.left else result
+
+
+# Kinds of files whose parts make one pod. What a guide shows in two blocks are two pods.
+_OF_PODS = ("yaml", "json", "helm", "jinja")
 
 
 def _special(source: Source) -> Road | None:
@@ -206,13 +215,20 @@ def _spoken_of(source: Source, works: list[_Work]) -> Iterator[Located]:
 
 
 def _work(document: Document, plan: Plan) -> _Work:
+    def held(code: str, at: Path) -> str:
+        if code not in AMOUNTS or not plan.left or together.is_of_object(document.data, at):
+            return ""
+        return together.elsewhere(*next(iter(plan.left.items())))
+
     data = documents.copy_of(document.data)
-    return _Work(document, data, evaluations(data, plan))
+    return _Work(document, data, evaluations(data, plan, held))
 
 
 def _status(work: _Work, found: Finding) -> tuple[Status, str]:
     if found.exception or (found.is_remark and found.action != "repaired"):
         return Status.NOTICE, ""
+    if found.held:
+        return Status.PERSON, f" (not done here, since {found.held})"
     if found.action != "repaired":
         return Status.PERSON, ""
     if work.refused:

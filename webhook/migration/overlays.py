@@ -18,6 +18,7 @@ from webhook.core.errors import InputError
 from webhook.core.pod import as_items
 from webhook.core.workloads import tokens
 from webhook.migration import documents, kustomization
+from webhook.migration.chart import migrated as migrate_in_chart
 from webhook.migration.migrate import migrate_text
 from webhook.migration.reading import UnreadableError, read_regular
 from webhook.migration.results import Status
@@ -39,7 +40,7 @@ _BY_POSITION = {"volumes", "volumeMounts", "env"}
 
 def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     """What is made of a file, whose driver volumes stay where a patch names one of them."""
-    result = migrate_text(source, plan)
+    result = migrate_in_chart(path, source, plan)
     code = driver_paths.CODE
     done = any(each.code == code and each.status is Status.FIXABLE for each in result.located)
     if result.new_text is None or not done:

@@ -18,7 +18,7 @@ from webhook.core.findings import Severity
 from webhook.core.modes import IGNORE
 from webhook.core.pod import KINDS, SECTIONS, as_map
 from webhook.core.pointer import ROOT, Path, value_at
-from webhook.migration import documents, template_actions, unseen_mounts
+from webhook.migration import documents, template_actions, together, unseen_mounts
 from webhook.migration.at_rest import AMOUNTS, HARMLESS, OF_OBJECTS, cause_of, evaluations, failures
 from webhook.migration.labels_in_sight import NOT_ALWAYS, NOT_IN_SIGHT, LabelsInSight, is_of_old
 from webhook.migration.made_annotations import made_annotations
@@ -227,14 +227,9 @@ class _Part:
                 return self.held[cause]
             if self.only and code not in self.only:
                 return _LOOK_FIRST
-            if code == driver_paths.CODE and self._may_be_mounted(document, open_, at):
-                self.held[cause] = unseen_mounts.WHY
-                return unseen_mounts.WHY
-            copies = code == missing_selector.CODE and at[-1] == "spec"
-            if copies and (why := labels.why_no_copy(at)):
+            if why := self._why_out_of_sight(code, at, document, open_, labels):
                 self.held[cause] = why
-                return why
-            return ""
+            return why
 
         data = _without(document.data, hidden)
         done = evaluations(data, self.plan, held)
@@ -251,6 +246,44 @@ class _Part:
             if self._wrong(other_made) < wrong:
                 return other_made
         return made
+
+    def _why_out_of_sight(
+        self, code: str, at: Path, document: Document, open_: OpenPlaces, labels: LabelsInSight
+    ) -> str:
+        """Why what the template may write beside it forbids an edit; empty if nothing does."""
+        if code in AMOUNTS:
+            return self._why_alone(document, open_, at)
+        if code == driver_paths.CODE and self._may_be_mounted(document, open_, at):
+            return unseen_mounts.WHY
+        copies = code == missing_selector.CODE and at[-1] == "spec"
+        return labels.why_no_copy(at) if copies else ""
+
+    def _why_alone(self, document: Document, open_: OpenPlaces, at: Path) -> str:
+        """Why the amounts of this pod may not be renamed; empty if all of it is in sight."""
+        start, end = document.root.start, document.root.end
+        for word, first, last in together.words(self.template.text[start:end], self.plan):
+            here = (start + first, start + last)
+            is_shown = any(self._shows(each, *here) for each in self.views)
+            if not is_shown or self.template.actions_in(*here):
+                return together.of_same_pod(word, self.source.place(*here).line)
+        for code, where in self.plan.left.items():
+            if not together.is_of_object(document.data, at) or any(
+                self._is_made(document, open_, each)
+                for each in together.places(together.pod_of(at), code)
+            ):
+                return together.elsewhere(code, where)
+        return ""
+
+    def _is_made(self, document: Document, open_: OpenPlaces, at: Path) -> bool:
+        """Whether the template may write what a rule on placement or drivers looks at there."""
+        node = document.find(at)
+        if node is None:
+            return False
+        if at[-1:] and at[-1] in together.WHOLE:
+            touched = self.template.actions_in(node.start, node.end)
+            if any(each.kind is Kind.WRITES for each in touched):
+                return True
+        return open_.may_hold_more(at) or together.has_made_names(value_at(document.data, at))
 
     def _may_be_mounted(self, document: Document, open_: OpenPlaces, at: Path) -> bool:
         """Whether what no view shows may mount this volume, too."""
@@ -291,6 +324,9 @@ class _Part:
                 check(made)
         if len(self.held) == before:
             self._hold_spoiling(made)
+        if len(self.held) == before:
+            for each in made:
+                self._hold_amounts(each)
         return len(self.held) > before
 
     def _hold_causes(self, group: Group, made: _Made, why: str) -> None:
@@ -310,6 +346,23 @@ class _Part:
         if found.action == "repaired":
             cause = _cause(found.code, found.origin, made.document)
             self.held.setdefault(cause, why)
+
+    def _hold_amounts(self, made: _Made) -> None:
+        """Hold the amounts of a pod of which the webhook repairs more than can be done here."""
+        held = {
+            together.pod_of(found.origin): (found.code, found.origin)
+            for found in reversed(made.findings)
+            if found.held and together.is_lost(found)
+        }
+        for at in made.hidden:
+            if code := together.code_of(str(at[-1])):
+                held[together.pod_of(at)] = code, at
+        for found in made.findings:
+            pod = together.pod_of(found.origin)
+            if found.code in AMOUNTS and pod in held:
+                code, at = held[pod]
+                line = self.source.place(*made.document.place(at)).line
+                self._hold_one(found, made, together.of_same_pod(code, line))
 
     def _why_not(self, group: Group, made: _Made, open_: OpenPlaces) -> str:
         if group.refused:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from webhook.core.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.core.nodes import Inventory
 
@@ -132,6 +132,8 @@ class Plan:
     unsafe: bool = False
     target: tuple[int, int] = (1, 36)  # the Kubernetes that the manifests are for
     opted_out: OptedOut = OptedOut()
+    # By code: where something is left for manual work that may be about pods in this file.
+    left: Mapping[str, str] = field(default_factory=dict)
 
     def asks(self, code: str) -> bool:
         """Whether the rule with this code is asked."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
-from webhook.migration import lines, template_actions
+from webhook.migration import lines, template_actions, together
 from webhook.migration.at_rest import AMOUNTS, LEFT_ALONE, with_namespaces
 from webhook.migration.mentions import holds_configuration, mentions
 from webhook.migration.parts import migrate_part
@@ -98,6 +98,8 @@ class Done:
                 for each in renamed
                 if not is_left and self.plan.asks(each.code) and (each.fix or not self.prose)
             ]
+            if why := together.in_region(self.source, region, self.plan):
+                found = [undone(each, f"{why})") if each.fix else each for each in found]
             outcome = replace(outcome, replacements=[fix for f in found for fix in f.fix])
             outcome.located += found
             if found or not self.prose:

@@ -65,6 +65,11 @@ def is_dead(key: str) -> bool:
     return _reader(key) is not None
 
 
+def becomes_field(key: str) -> bool:
+    """Whether what this annotation says may be taken over by a field."""
+    return _reader(key) in _TAKEN_OVER
+
+
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for key, value in pod.annotations.items():
         reader = _reader(key)
@@ -183,3 +188,4 @@ _READERS: dict[str, Callable[[Pod, Context, str, str], _Reading]] = {
     "pod.beta.kubernetes.io/hostname": _host_name,
     "pod.beta.kubernetes.io/subdomain": _host_name,
 }
+_TAKEN_OVER = (_scheduler, _sysctls, _pod_seccomp, _container_seccomp, _host_name)
