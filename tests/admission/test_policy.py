@@ -341,6 +341,93 @@ def test_a_denial_of_many_containers_names_the_first_few() -> None:
     assert lines[-2] == "and 891 more"
 
 
+HALF = {"gpu-fraction": "0.5"}
+
+
+def waiting(
+    annotations: Any, *more: Any, scheduler: str = "kai-scheduler", **spec: Any
+) -> dict[str, Any]:
+    """A pod whose part of a GPU stands in annotations, and the variable in a ConfigMap."""
+    made = asking(0, annotations=annotations)
+    from_config = {"name": ALL["name"], "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}
+    made["spec"]["containers"][0]["env"] = [from_config]
+    made["spec"]["containers"] += more
+    made["spec"] |= {"schedulerName": scheduler, **spec}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored", "namespace", "denied"),
+    [
+        pytest.param(waiting({}), waiting(HALF), STRICT, True, id="the annotation goes"),
+        pytest.param(waiting(None), waiting(HALF), STRICT, True, id="all annotations go"),
+        pytest.param(
+            waiting({"gpu-fraction": "0"}), waiting(HALF), STRICT, True, id="a part of nothing"
+        ),
+        pytest.param(
+            waiting({"gpu-fraction": "no"}), waiting(HALF), STRICT, True, id="no amount any more"
+        ),
+        pytest.param(
+            waiting({}), waiting({"gpu-memory": "10"}), STRICT, True, id="the other annotation goes"
+        ),
+        pytest.param(
+            waiting({}),
+            waiting(HALF, schedulingGates=[{"name": "a/b"}]),
+            STRICT,
+            True,
+            id="a gate goes with it",
+        ),
+        pytest.param(
+            waiting({"gpu-fraction": "0.7"}), waiting(HALF), STRICT, False, id="another part"
+        ),
+        pytest.param(
+            waiting({"gpu-memory": "10"}), waiting(HALF), STRICT, False, id="the other annotation"
+        ),
+        pytest.param(
+            waiting({}, nodeName="n"),
+            waiting(HALF, nodeName="n"),
+            STRICT,
+            False,
+            id="it has its node: the part was given",
+        ),
+        pytest.param(
+            waiting({}, scheduler="other"),
+            waiting(HALF, scheduler="other"),
+            STRICT,
+            False,
+            id="it was open before",
+        ),
+        pytest.param(
+            waiting({"gpu-fraction": "0.7"}, {"name": "old", "image": "i"}),
+            waiting(HALF, {"name": "old", "image": "i"}),
+            STRICT,
+            False,
+            id="another container was open before",
+        ),
+        pytest.param(waiting({}), waiting(HALF), USUAL, False, id="the guard audits"),
+        pytest.param(waiting({}), waiting(HALF), "left-alone", False, id="left alone"),
+    ],
+)
+def test_an_update_that_opens_a_waiting_pod_is_refused(
+    sent: Any, stored: Any, namespace: str, *, denied: bool
+) -> None:
+    """Until a scheduler gives the part of a GPU, whoever made the pod may take its sign away."""
+    court = Court()
+    answer = court.refuse(sent, namespace, operation="UPDATE", oldObject=stored)
+    assert answer["allowed"] is not denied
+    if denied:
+        assert "GPU303: container c asks for no GPU" in answer["status"]["message"]
+    assert Court().refuse(stored, namespace, operation="UPDATE", oldObject=sent)["allowed"] is True
+
+
+def test_an_update_that_opens_a_pod_is_refused_whatever_its_size() -> None:
+    many = [{"name": f"c{number}", "image": "i"} for number in range(9000)]
+    large, stored = waiting({}, *many), waiting(HALF, *many)
+    answer = Court().refuse(large, STRICT, operation="UPDATE", oldObject=stored)
+    assert "could not judge this pod" in answer["status"]["message"]
+    assert Court().guard(large, STRICT, operation="UPDATE", oldObject=stored)["allowed"] is True
+
+
 def test_the_refusing_half_judges_what_a_debugger_adds() -> None:
     def debugged(*names: str) -> dict[str, Any]:
         pod = asking(0)

@@ -374,6 +374,42 @@ def test_a_limit_that_the_scheduler_does_not_count_is_refused(
 
 
 @pytest.mark.usefixtures("refusing")
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        pytest.param({"metadata": {"annotations": {"gpu-fraction": None}}}, True, id="it goes"),
+        pytest.param({"metadata": {"annotations": {"gpu-fraction": "0"}}}, True, id="it is 0"),
+        pytest.param(
+            {
+                "metadata": {"annotations": {"gpu-fraction": None}},
+                "spec": {"schedulingGates": None},
+            },
+            True,
+            id="it goes, and the gate",
+        ),
+        pytest.param({"metadata": {"annotations": {"gpu-fraction": "0.7"}}}, False, id="another"),
+        pytest.param({"metadata": {"annotations": {"note": "x"}}}, False, id="another annotation"),
+        pytest.param({"spec": {"schedulingGates": None}}, False, id="the gate goes"),
+    ],
+)
+def test_a_part_of_a_gpu_cannot_be_taken_back_while_the_pod_waits(
+    cluster: ControlPlane, team: Callable[..., str], change: Json, *, refused: bool
+) -> None:
+    namespace, elsewhere = team("enforce"), team("audit")
+    waits = named(fraction(schedulingGates=[{"name": "example.com/wait"}]), "waits")
+    for each in (namespace, elsewhere):
+        cluster.client.create(waits, each)
+
+    cluster.client.patch("Pod", "waits", change, elsewhere)
+    if refused:
+        with pytest.raises(Refused) as raised:
+            cluster.client.patch("Pod", "waits", change, namespace)
+        assert "GPU303: container main asks for no GPU" in raised.value.answer.message
+    else:
+        cluster.client.patch("Pod", "waits", change, namespace)
+
+
+@pytest.mark.usefixtures("refusing")
 def test_a_debugger_that_the_guard_did_not_make_safe_is_refused(
     cluster: ControlPlane, team: Callable[..., str]
 ) -> None:

@@ -10,6 +10,7 @@ import yaml
 
 from webhook.core.match_conditions import match_conditions
 from webhook.core.settings import Settings
+from webhook.rules.leak_guard import FRACTIONS
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 
@@ -40,12 +41,10 @@ def test_no_pod_waits_for_it_long_or_fails_without_it() -> None:
     assert guard["sideEffects"] == "None"
 
 
-@pytest.mark.parametrize(
-    ("name", "of_pods"), [("guard", ["CREATE", "UPDATE"]), ("guard-refuse", ["CREATE"])]
-)
-def test_it_sees_new_pods_and_new_ephemeral_containers(name: str, of_pods: list[str]) -> None:
+@pytest.mark.parametrize("name", ["guard", "guard-refuse"])
+def test_it_sees_pods_and_new_ephemeral_containers(name: str) -> None:
     seen = [(rule["resources"], rule["operations"]) for rule in entry(name)["rules"]]
-    assert seen == [(["pods"], of_pods), (["pods/ephemeralcontainers"], ["UPDATE"])]
+    assert seen == [(["pods"], ["CREATE", "UPDATE"]), (["pods/ephemeralcontainers"], ["UPDATE"])]
 
 
 def test_it_sees_namespaces_that_ask_for_it_less_those_that_the_base_leaves_alone() -> None:
@@ -63,14 +62,18 @@ def test_its_conditions_are_those_that_speak_of_no_gpu() -> None:
     speak = ("concerns-gpus", "is-new-or-brings-legacy-words")
     general = [each for each in match_conditions(Settings()) if each["name"] not in speak]
     *guard, of_updates = entry("guard")["matchConditions"]
-    assert guard == entry("guard-refuse")["matchConditions"]
+    *refusing, of_fractions = entry("guard-refuse")["matchConditions"]
+    assert guard == refusing
     assert [(each["name"], asked(each).replace("pod.", "object.")) for each in guard] == [
         (each["name"], asked(each)) for each in general
     ]
     assert len(general) == 2
     assert of_updates["name"] == "is-new-or-changes-containers"
+    assert of_fractions["name"] == "is-new-or-changes-its-part-of-a-gpu"
+    assert all(f'"{each}"' in of_fractions["expression"] for each in FRACTIONS)
     # Where a later part fails, the API server does not call us: of a new pod none is asked.
-    assert of_updates["expression"].startswith('request.operation == "CREATE" ||')
+    for each in (of_updates, of_fractions):
+        assert each["expression"].startswith('request.operation == "CREATE" ||')
 
 
 def asked(condition: dict[str, str]) -> str:

@@ -109,16 +109,18 @@ class Decider:
 
     def guard(self, review: Review) -> bytes:
         """Keep GPUs out of the sight of containers that asked for none."""
+        if (update := subject.updated_pod_of(review.request)) is not None:
+            return self._sent_again(review, *update)
         return self._guarded(GUARD, review)
 
     def refuse(self, review: Review) -> bytes:
         """Refuse a pod that the guard, or what changed the pod after it, left unsafe."""
+        if (update := subject.updated_pod_of(review.request)) is not None:
+            return self._opened(review, *update)
         return self._guarded(REFUSE, review)
 
     def _guarded(self, path: str, review: Review) -> bytes:
         began = perf_counter()
-        if path == GUARD and (update := subject.updated_pod_of(review.request)) is not None:
-            return self._sent_again(review, *update, began)
         made = subject.pod_of(review.request)
         pod = made or subject.debugged_pod_of(review.request)
         if pod is None:
@@ -142,13 +144,30 @@ class Decider:
                 return self._unfinished(path, review, began, error, level=level)
         return self._answer(path, review, pod, began, outcome)
 
-    def _sent_again(
-        self, review: Review, pod: dict[str, Any], stored: dict[str, Any], began: float
-    ) -> bytes:
+    def _opened(self, review: Review, pod: dict[str, Any], stored: dict[str, Any]) -> bytes:
+        """Refuse an update that leaves a container open which was not so before.
+
+        A part of a GPU may be asked for by an annotation, which may go while the pod waits for it.
+        """
+        began = perf_counter()
+        cx = self._context(review.request["namespace"])
+        if is_opted_out(cx.namespace_labels):
+            return self._passed(REFUSE, review, began)
+        if over := _excess(review, pod) or _stored_excess(review):
+            return self._unfinished(REFUSE, review, began, over)
+        cx = replace(cx, today=_today(), fresh=self.fresh, final=True)
+        verdict = run(self.guards, pod, cx, every_pod=True)
+        before = {each.at for each in run(self.guards, stored, cx, every_pod=True).findings}
+        self._report_failures(review, pod, began, verdict)
+        found = [each for each in verdict.findings if each.at not in before]
+        return self._answer(REFUSE, review, pod, began, self._outcome(review, found))
+
+    def _sent_again(self, review: Review, pod: dict[str, Any], stored: dict[str, Any]) -> bytes:
         """Send the spec that is stored, if that is what the guard makes of an update.
 
         So the same pod can be applied again. Else the API server says itself what cannot change.
         """
+        began = perf_counter()
         cx = self._context(review.request["namespace"])
         if is_opted_out(cx.namespace_labels) or _excess(review, pod):
             return self._passed(GUARD, review, began)
@@ -233,7 +252,8 @@ class Decider:
         if is_opted_out(cx.namespace_labels) or modes.keys() <= {Mode.OFF}:
             return self._passed(path, review, began)
         denial, warnings = "", []
-        guarded = path in {GUARD, REFUSE} and not subject.changes_a_pod(review.request)
+        changes = path == GUARD and subject.changes_a_pod(review.request)
+        guarded = path in {GUARD, REFUSE} and not changes
         is_pod = guarded or (path == VALIDATE and subject.makes_a_pod(review.request))
         if is_pod and Mode.ENFORCE in modes:
             code = modes[Mode.ENFORCE]

@@ -34,7 +34,8 @@ Does: judges containers of every kind, also those that `kubectl debug` adds.
 Pods of GPU management software are exempt by `guard.exempt`.
 
 Safety: safe. `void` hides GPUs, and nothing else. Where the component `guard-refuse` is installed
-and the mode is enforce, a pod is denied that reaches the end of admission without this.
+and the mode is enforce, a pod is denied that reaches the end of admission without this, and so is
+an update that takes the annotation of a fraction away from a pod that has no node yet.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ EXPOSURES = ("variable", "env-from", "privileged", "device", "driver-path", "dev
 
 _VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 _VOID = "void"
-_FRACTIONS = ("gpu-fraction", "gpu-memory")  # annotations of KAI-Scheduler (pkg/common/constants)
+FRACTIONS = ("gpu-fraction", "gpu-memory")  # annotations of KAI-Scheduler (pkg/common/constants)
 _NONE = Fraction(0)
 _OVERFLOW = 2**63  # from here on the scheduler and the kubelet read another number
 _EVERYDAY = {"cpu", "memory"}  # of every pod: the audit looks at all that a cluster has
@@ -308,7 +309,7 @@ def _fraction(pod: Pod, settings: Settings) -> str:
     """The annotation by which a listed scheduler gives this pod a part of a GPU, if it does."""
     if pod.spec.get("schedulerName") not in settings.guard.fraction_schedulers:
         return ""
-    amounts = ((key, quantity.parse(pod.annotations.get(key))) for key in _FRACTIONS)
+    amounts = ((key, quantity.parse(pod.annotations.get(key))) for key in FRACTIONS)
     return next((key for key, amount in amounts if amount is not None and amount > 0), "")
 
 
