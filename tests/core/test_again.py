@@ -1202,7 +1202,14 @@ def with_mounts(path: str = "/opt/driver") -> Drivers:
 
 
 def set_to(cx: Context = K80, **settings: Any) -> Context:
-    return replace(cx, settings=Settings(schedulers=("volcano", "kai"), **settings))
+    """Give the cluster these settings, and the nodes the label that they ask for."""
+    made = Settings(schedulers=("volcano", "kai"), **settings)
+    known = cx.inventory or Inventory()
+    if made.placement.enabled:
+        label = {made.placement.label: made.placement.value}
+        classes = tuple(replace(e, labels={**e.labels, **label}) for e in known.classes)
+        known = replace(known, classes=classes)
+    return replace(cx, settings=made, inventory=known)
 
 
 CLASSES = replace(
@@ -1409,13 +1416,14 @@ def test_words_that_were_translated_by_other_settings_are_translated_anew(
 
 @by_any_tool
 @pytest.mark.parametrize("limits", [{LEGACY: "1"}, {GPU: "1"}], ids=["legacy", "of today"])
+@pytest.mark.parametrize("known", [None, K80.inventory], ids=["unknown", "known, without"])
 @pytest.mark.parametrize("cx", [WITH_BOTH, WITH_CLASS], ids=["mounts and label", "runtime class"])
 def test_what_the_settings_ask_for_stays_where_only_the_inventory_changes(
-    cx: Context, limits: Raw, tool: Any
+    cx: Context, known: Inventory | None, limits: Raw, tool: Any
 ) -> None:
     author = Author(tool, cx)
     made = author.applies(pod(container(limits)))
-    author.cx = replace(cx, inventory=None)
+    author.cx = replace(cx, inventory=known)
     assert author.applies(pod(container(limits))) == made
     assert author.patches({})["spec"] == made["spec"]
 

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.rules.pods import GPU, LEGACY, SPEC, container, found, modern_pod, pod
+from tests.rules.pods import GPU, LEGACY, SPEC, container, found, legacy_pod, modern_pod, pod
 from webhook.core.edits import Set
-from webhook.core.findings import Finding
+from webhook.core.engine import run
+from webhook.core.findings import Finding, Severity
+from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
-from webhook.core.settings import Placement, Settings
+from webhook.core.settings import Placement, Settings, Taint
+from webhook.rules import legacy_resource
 from webhook.rules import placement as rule
 
 PRESENT = "nvidia.com/gpu.present"
@@ -53,3 +57,163 @@ def placed(label: str = PRESENT, value: str = "true") -> Finding:
 )
 def test_placement(obj: Any, cx: Context, expected: list[Finding]) -> None:
     assert found(rule, obj, cx) == expected
+
+
+LABELLED, TAINT = {PRESENT: "true"}, Taint("dedicated", "team")
+SMALL, LARGE = {GPU: 2}, {GPU: 8}
+
+
+def on(*classes: NodeClass, **more: Any) -> Context:
+    """The settings with these nodes."""
+    known = Inventory(classes, **more)
+    return Context(Settings(gpu_resources=("nvidia.com/*",), placement=PLACED), known)
+
+
+PLACED = Placement(enabled=True)
+LEFT = Finding(
+    rule.CODE,
+    SPEC / "nodeSelector" / PRESENT,
+    f"the label {PRESENT}=true of placement is not added: with it this pod would lack nodes that "
+    "fit it now; ask the administrator to label them",
+    severity=Severity.PERSON,
+)
+
+
+def of_legacy(amount: str, **spec: Any) -> Any:
+    return pod(container({LEGACY: amount}, {LEGACY: amount}), **spec)
+
+
+def of_today(amount: str, **spec: Any) -> Any:
+    return pod(container({GPU: amount}, {GPU: amount}), **spec)
+
+
+@pytest.mark.parametrize("asking", [of_legacy, of_today], ids=["legacy", "today"])
+@pytest.mark.parametrize(
+    ("amount", "spec", "cx", "is_added"),
+    [
+        pytest.param("1", {}, on(NodeClass(LABELLED, (), SMALL)), True, id="a node that fits"),
+        pytest.param("1", {}, on(NodeClass({}, (), SMALL)), False, id="no node has the label"),
+        pytest.param(
+            "1", {}, on(NodeClass({PRESENT: "false"}, (), SMALL)), False, id="another value"
+        ),
+        pytest.param(
+            "8",
+            {},
+            on(NodeClass(LABELLED, (), SMALL), NodeClass({}, (), LARGE)),
+            False,
+            id="only nodes that are too small have it",
+        ),
+        pytest.param(
+            "1",
+            {},
+            on(
+                NodeClass(LABELLED, (), {"nvidia.com/mig-1g.5gb": 7}),
+                NodeClass(LABELLED, (), {"nvidia.com/gpu.shared": 4}),
+                NodeClass({}, (), SMALL),
+            ),
+            False,
+            id="only nodes with other kinds of GPUs have it",
+        ),
+        pytest.param(
+            "1",
+            {},
+            on(
+                NodeClass({**LABELLED, "nvidia.com/gpu.sharing-strategy": "mps"}, (), SMALL),
+                NodeClass({}, (), SMALL),
+            ),
+            False,
+            id="only nodes that offer parts of GPUs as whole ones have it",
+        ),
+        pytest.param(
+            "1",
+            {},
+            on(NodeClass({**LABELLED, "nvidia.com/gpu.sharing-strategy": "mps"}, (), SMALL)),
+            True,
+            id="all nodes offer parts of GPUs",
+        ),
+        pytest.param(
+            "1",
+            {},
+            on(NodeClass(LABELLED, (TAINT,), SMALL), NodeClass({}, (), SMALL)),
+            False,
+            id="only a node that the pod does not tolerate has it",
+        ),
+        pytest.param(
+            "1",
+            {"tolerations": [{"operator": "Exists"}]},
+            on(NodeClass(LABELLED, (TAINT,), SMALL), NodeClass({}, (), SMALL)),
+            True,
+            id="the pod tolerates it",
+        ),
+        pytest.param(
+            "1",
+            {"runtimeClassName": "fast"},
+            on(
+                NodeClass(LABELLED, (), SMALL),
+                NodeClass({"disk": "fast"}, (), SMALL),
+                runtime_classes={"fast": {"disk": "fast"}},
+            ),
+            False,
+            id="only nodes that its runtime class does not select have it",
+        ),
+        pytest.param(
+            "1",
+            {},
+            on(NodeClass(LABELLED, (), SMALL, grows=True), NodeClass({"a": "b"}, (), SMALL)),
+            True,
+            id="a pool that may grow has it",
+        ),
+        pytest.param(
+            "1",
+            {},
+            on(NodeClass({}, (), {}, open_labels=True, open_gpus=True), NodeClass({}, (), SMALL)),
+            True,
+            id="a node that has just joined may get it",
+        ),
+        pytest.param(
+            "1",
+            {"nodeName": "a"},
+            on(NodeClass(LABELLED, (), SMALL, ("b",)), NodeClass({}, (), SMALL, ("a",))),
+            False,
+            id="the node of its nodeName lacks it",
+        ),
+    ],
+)
+def test_the_label_is_added_where_a_node_with_it_fits(
+    asking: Any,
+    amount: str,
+    spec: Any,
+    cx: Context,
+    is_added: bool,  # noqa: FBT001
+) -> None:
+    assert run_after_rename(asking(amount, **spec), cx) == [placed() if is_added else LEFT]
+
+
+def run_after_rename(obj: Any, cx: Context) -> list[Finding]:
+    verdict = run((legacy_resource, rule), obj, cx)
+    return [each for each in verdict.findings if each.code == rule.CODE]
+
+
+def test_what_may_be_added_is_not_enough_for_a_pod_of_today() -> None:
+    cx = on(NodeClass({}, (), SMALL), NodeClass(LABELLED, (), SMALL, hint="an autoscaler"))
+    assert run_after_rename(of_legacy("1"), cx) == [placed()]
+    assert run_after_rename(of_today("1"), cx) == [LEFT]
+
+
+def test_where_no_node_fits_only_a_pod_that_cannot_run_gets_it() -> None:
+    cx = on(NodeClass({}, (), SMALL))
+    assert run_after_rename(of_legacy("8"), cx) == [placed()]
+    assert run_after_rename(of_today("8"), cx) == [LEFT]
+
+
+@pytest.mark.parametrize(
+    ("node", "is_added"),
+    [
+        pytest.param({}, False, id="its node lacks the label"),
+        pytest.param(LABELLED, True, id="its node has the label"),
+    ],
+)
+def test_a_daemon_set_loses_no_node(node: dict[str, str], is_added: bool) -> None:  # noqa: FBT001
+    cx = on(NodeClass(LABELLED, (), SMALL), NodeClass(node, (), LARGE))
+    cx = replace(cx, workload={"kind": "DaemonSet"}, template=True)
+    assert run_after_rename(legacy_pod(), cx) == [placed() if is_added else LEFT]

@@ -152,7 +152,7 @@ def template(
         as_sent = copied(Pod(obj, at).raw) if loose or _VOLUMES in touched else {}
         _apply(draft, sent.edits_to(ours))
         made = _made(draft, Leaves(obj, at).kept(), rules, cx, as_then)
-        _keep_class(draft, at, loose, sent, cx.settings)
+        _keep_asked(draft, at, loose, sent, cx.settings)
         if as_sent:
             _apply(draft, Leaves(obj, at).ordered_as(Leaves(as_sent)))
         made = made._replace(now=Leaves(obj, at))
@@ -306,15 +306,22 @@ def _without_mounted(ours: dict[Key, Any], sent: Leaves) -> dict[Key, Any]:
     return {key: value for key, value in ours.items() if value is not None or key not in used}
 
 
-def _keep_class(
+def _keep_asked(
     draft: Draft, at: Path, loose: Mapping[Key, None], sent: Leaves, settings: Settings
 ) -> None:
-    """Keep a runtime class that the settings still name: the inventory may not know it just now."""
-    name = settings.drivers.runtime_class if settings.drivers.active.runtime_class else ""
-    if name and _CLASS in loose and sent.values[_CLASS] == name:
-        pod = Pod(draft.object, at)
-        if pod.gpus(settings):
-            _apply(draft, Leaves(draft.object, at).edits_to({_CLASS: name}))
+    """Keep a runtime class, or a label of nodes, that the settings still ask for.
+
+    The inventory may not know the class, or nodes with the label, just now.
+    """
+    pod, placement = Pod(draft.object, at), settings.placement
+    asked: dict[Key, str] = {}
+    if settings.drivers.active.runtime_class and settings.drivers.runtime_class:
+        asked[_CLASS] = settings.drivers.runtime_class
+    if placement.enabled and not pod.node_selector and not pod.affinity:
+        asked["spec", "nodeSelector", placement.label] = placement.value
+    kept = {k: value for k, value in asked.items() if k in loose and sent.values[k] == value}
+    if kept and pod.gpus(settings):
+        _apply(draft, Leaves(draft.object, at).edits_to(kept))
 
 
 def _notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Change]:

@@ -7,6 +7,7 @@ spread, volumes) is left to it. No question walks over nodes, so a big cluster c
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.core import node_selection, quantity
@@ -103,6 +104,18 @@ def most_on_one(nodes: NodeSet, below: int, with_at_least: Callable[[int], NodeS
 def allowed(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
     """The nodes that its nodeSelector, required node affinity and tolerations allow."""
     return chosen(pod, index) & node_selection.tolerated(pod, index, capacity)
+
+
+def would_do(pod: Pod, cx: Context) -> NodeSet:
+    """The nodes, as last known, that have enough for the pod and are allowed by it."""
+    if cx.inventory is None:
+        return 0
+    index = cx.inventory.index
+    found = enough(asked(pod, replace(cx, fresh=True)), index)
+    node = pod.spec.get("nodeName")
+    if node:  # its kubelet looks at the labels, and at no taint (1.36 predicateAdmitHandler)
+        return found & chosen(pod, index) & index.named(str(node))
+    return found & allowed(pod, index, cx.settings.capacity)
 
 
 def chosen(pod: Pod, index: NodeIndex) -> NodeSet:

@@ -19,7 +19,6 @@ Safety: safe: only what the settings name is added.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.core.edits import Edit
-    from webhook.core.nodesets import NodeSet
     from webhook.core.pod import Container, Pod
     from webhook.core.rule import Context
     from webhook.core.settings import DriverMount, DriverProfile
@@ -119,22 +117,13 @@ def _fits(pod: Pod, name: str, cx: Context) -> bool:
     A legacy pod does not run as it is, so for it the class need only make nothing worse.
     """
     inventory = cx.inventory or Inventory()
-    with_it, without = _nodes(in_class(pod, name, inventory), cx), _nodes(pod, cx)
+    with_it = fit.would_do(in_class(pod, name, inventory), cx)
+    without = fit.would_do(pod, cx)
     if cx.makes_daemons and without & ~with_it:
         return False  # its controller would make pods for these, which wait for ever
     if cx.stuck:
         return bool(with_it) or not without
     return bool(with_it & ~inventory.index.only_hinted)
-
-
-def _nodes(pod: Pod, cx: Context) -> NodeSet:
-    """The nodes that would do for the pod, as last known."""
-    index = (cx.inventory or Inventory()).index
-    found = fit.enough(fit.asked(pod, replace(cx, fresh=True)), index)
-    node = pod.spec.get("nodeName")
-    if node:  # its kubelet looks at the labels, and at no taint (1.36 predicateAdmitHandler)
-        return found & fit.chosen(pod, index) & index.named(str(node))
-    return found & fit.allowed(pod, index, cx.settings.capacity)
 
 
 class _Volumes:

@@ -4,7 +4,11 @@ Why: the GPU request alone places a pod well. A cluster may still want GPU pods 
 only.
 
 Does: if `placement.enabled` is set, adds the configured label to nodeSelector of pods with a GPU
-that name neither nodeSelector nor affinity.
+that name neither nodeSelector nor affinity. Where nodes are known that could run the pod, and none
+of them has the label, or only as parts of GPUs, it is not added, and a warning says so: the pod
+would wait for ever, or be refused by GPU301. It is not added to a DaemonSet either if that takes
+one of its nodes away. A pod of today gets it only where a node is known that fits, but where
+nothing is known of any node it is added to all. A template keeps the label that it got.
 
 Safety: safe, by choice of the settings.
 """
@@ -13,13 +17,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.core import fit, whole_gpus
 from webhook.core.edits import Set
-from webhook.core.findings import Finding
+from webhook.core.findings import Finding, Severity
+from webhook.core.pod import Pod
+from webhook.core.runtime_class import as_admitted
+from webhook.core.why_not import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pod import Pod
     from webhook.core.rule import Context
 
 NAME = "placement"
@@ -31,7 +38,39 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if not placement.enabled or pod.node_selector or pod.affinity or not pod.gpus(cx.settings):
         return
     at = pod.spec_at / "nodeSelector" / placement.label
+    if _fits(pod, cx):
+        message = (
+            "GPU pods go to GPU nodes here; write nodeSelector: "
+            f"{placement.label}: {placement.value}"
+        )
+        yield Finding(CODE, at, message, (Set(at, placement.value),))
+        return
     message = (
-        f"GPU pods go to GPU nodes here; write nodeSelector: {placement.label}: {placement.value}"
+        f"the label {short(f'{placement.label}={placement.value}')} of placement is not added: "
+        "with it this pod would lack nodes that fit it now; ask the administrator to label them"
     )
-    yield Finding(CODE, at, message, (Set(at, placement.value),))
+    yield Finding(CODE, at, message, severity=Severity.PERSON)
+
+
+def _fits(pod: Pod, cx: Context) -> bool:
+    """Whether the pod can run with the label wherever it can run without.
+
+    A legacy pod does not run as it is, so for it the label need only make nothing worse.
+    """
+    if cx.inventory is None:
+        return True
+    label = {cx.settings.placement.label: cx.settings.placement.value}
+    with_it = fit.would_do(as_admitted(_labelled(pod, label), cx), cx)
+    without = fit.would_do(as_admitted(pod, cx), cx)
+    if cx.makes_daemons and without & ~with_it:
+        return False  # its controller would make no pods for these
+    parts = whole_gpus.parts(cx.settings, cx.inventory)
+    if whole_gpus.only(with_it, parts) and not whole_gpus.only(without, parts):
+        return False
+    if cx.stuck:
+        return bool(with_it) or not without
+    return bool(with_it & ~cx.inventory.index.only_hinted)
+
+
+def _labelled(pod: Pod, label: dict[str, str]) -> Pod:
+    return Pod({**pod.raw, "spec": {**pod.spec, "nodeSelector": label}})
