@@ -121,5 +121,41 @@ def test_patches_of_a_dead_version_find_their_target_in_that_of_today(
     cluster.kubectl("create", "--dry-run=server", "-f", str(tmp_path / "built.yaml"))
 
 
+READING = """\
+resources: [../base]
+replacements:
+- path: writes.yaml
+- source:
+    kind: Deployment
+    name: trainer
+    fieldPath: spec.template.spec.containers.0.resources.limits.[alpha.kubernetes.io/nvidia-gpu]
+  targets:
+  - select: {kind: Deployment}
+    fieldPaths:
+    - metadata.annotations.gpus
+    - spec.template.spec.containers.0.resources.requests.alpha\\.kubernetes\\.io/nvidia-gpu
+    options: {create: true}
+"""
+WRITING = """\
+source: {kind: Deployment, name: trainer, fieldPath: spec.replicas}
+targets:
+- select: {kind: Deployment}
+  fieldPaths:
+  - spec.template.spec.containers.[name=cuda].resources.limits.[alpha.kubernetes.io/nvidia-gpu]
+"""
+
+
+def test_replacements_read_and_write_what_they_did(cluster: ControlPlane, tmp_path: Path) -> None:
+    files = {**FILES, "over/kustomization.yaml": READING, "over/writes.yaml": WRITING}
+    tree(tmp_path, {name: living(text) for name, text in files.items()})
+    built = cluster.kubectl("kustomize", str(tmp_path / "over"))
+    wanted = migrate_text(Source.of_text("built.yaml", built), Plan()).new_text
+    assert main(["migrate", "--write", "--kustomize", str(tmp_path / "over")]) == 0
+    after = cluster.kubectl("kustomize", str(tmp_path / "over"))
+    assert objects(after) == objects(wanted or "")
+    (deployment,) = objects(after)
+    assert deployment["metadata"]["annotations"]["gpus"] == "2"
+
+
 def objects(text: str) -> list[Any]:
     return [each for each in yaml.safe_load_all(text) if each is not None]

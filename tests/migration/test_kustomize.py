@@ -128,6 +128,80 @@ KUSTOMIZATION = textwrap.dedent(f"""\
     """) + textwrap.indent(strategic(f"limits:\n  {OLD}: 1\n"), "    ")
 
 
+FIELD = "spec.template.spec.containers.0.resources.limits"
+BACKSLASHED, NEW_BACKSLASHED = "alpha\\.kubernetes\\.io/nvidia-gpu", "nvidia\\.com/gpu"
+PATHS = {
+    "in brackets": f"fieldPath: '{FIELD}.[{OLD}]'",
+    "in brackets, in double quotes": f'fieldPath: "{FIELD}.[{OLD}]"  # in use',
+    "without a dot before the brackets": f"fieldPath: {FIELD}[{OLD}]",
+    "with its dots escaped": f"fieldPath: {FIELD}.{BACKSLASHED}",
+    "below the requests": f"fieldPath: {FIELD.replace('limits', 'requests')}.[{OLD}]",
+    "in lower case, as of old": f"fieldpath: {FIELD}.[{OLD}]",
+    "in flow style": f'{{fieldPath: "{FIELD}.[{OLD}]", kind: Deployment}}',
+}
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+@pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["Unix", "Windows"])
+def test_what_a_replacement_reads(path: str, ends: str) -> None:
+    entry = f"source: {path}" if path[0] == "{" else f"source:\n    kind: Deployment\n    {path}"
+    text = f"resources: [d.yaml]\nreplacements:\n- {entry}\n  targets: []\n"
+    assert_only_renamed("kustomization.yaml", text.replace("\n", ends))
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+def test_what_a_variable_reads(path: str) -> None:
+    entry = path if path[0] == "{" else f"\n    {path}"
+    text = f"vars:\n- name: GPUS\n  objref: {{kind: Deployment, name: d}}\n  fieldref: {entry}\n"
+    assert_only_renamed("kustomization.yaml", text)
+
+
+WRITES = f"""\
+source: {{kind: ConfigMap, name: gpus, fieldPath: data.gpus}}
+targets:
+- select: {{kind: Deployment}}
+  fieldPaths:
+  - {FIELD}.[{OLD}]
+  - spec.template.metadata.annotations.gpus
+  - "{FIELD.replace("0", "[name=a]").replace("limits", "requests")}.[{OLD}]"
+  options: {{create: true}}
+"""
+
+
+def test_what_a_replacement_writes_in_a_file_of_its_own() -> None:
+    assert_only_renamed("replacement.yaml", WRITES)
+    listed = textwrap.indent(WRITES, "  ").replace("  ", "- ", 1)
+    assert_only_renamed("replacements.yaml", listed)
+    transformer = "apiVersion: builtin\nkind: ReplacementTransformer\nmetadata: {name: r}\n"
+    assert_only_renamed("t.yaml", f"{transformer}replacements:\n{listed}")
+
+
+def assert_only_renamed(name: str, text: str) -> None:
+    result = migrate_text(Source.of_text(name, text), Plan())
+    assert result.new_text == text.replace(OLD, NEW).replace(BACKSLASHED, NEW_BACKSLASHED)
+    assert {(each.code, each.status) for each in result.located} == {("GPU101", Status.FIXABLE)}
+
+
+def test_the_name_in_a_quota_is_no_amount_of_a_pod() -> None:
+    text = f"vars:\n- fieldref: {{fieldPath: 'spec.hard.[requests.{OLD}]'}}\n"
+    assert migrate_text(Source.of_text("kustomization.yaml", text), Plan()).new_text is None
+
+
+def test_what_a_replacement_selects_is_named_by_the_version_of_today() -> None:
+    text = textwrap.dedent("""\
+        replacements:
+        - source: {group: extensions, version: v1beta1, kind: Deployment, fieldPath: spec.replicas}
+          targets:
+          - select: {group: extensions, version: v1beta1, kind: Deployment}
+            reject:
+            - {group: extensions, version: v1beta1, kind: DaemonSet}
+            fieldPaths: [spec.replicas]
+        """)
+    result = migrate_text(Source.of_text("kustomization.yaml", text), Plan())
+    today = text.replace("extensions", "apps").replace("v1beta1", "v1")
+    assert result.new_text == today
+
+
 @pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["Unix", "Windows"])
 def test_patches_that_are_written_out(ends: str) -> None:
     text = KUSTOMIZATION.replace("\n", ends)

@@ -3,8 +3,8 @@
 A patch is a part of an object that stands elsewhere. That it has no limit, no selector or no
 toleration says nothing, 0 GPUs in it may take away those of its base, and a list in it takes the
 place of the base's. So the resource is renamed wherever the patch names it (in strategic merge
-patches and in the paths of JSON 6902), dead versions become those that its target will have, and
-all else is for a person.
+patches, in the paths of JSON 6902, and in those of replacements and vars), dead versions become
+those that its target will have, and all else is for a person.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from webhook.core.edits import Edit
     from webhook.core.findings import Finding
+    from webhook.core.settings import Settings
     from webhook.migration.documents import Document
     from webhook.migration.results import Place, Plan, Replacement
     from webhook.migration.source import Source
@@ -57,6 +58,7 @@ _CODE = legacy_resource.CODE
 _VERSIONS = (kind_case, dead_api_version, removed_api)
 _OPERATION = re.compile(r"\bop[\"']?[ \t]*:")
 _WITH_TARGETS = ("patches", "patchesJson6902")
+_SECTION = rf"(?P<before>(?:^|.*\.)(?:{'|'.join(SECTIONS)})\.?\[?)"  # in a path of fields
 _ANNOTATIONS = "commonAnnotations"
 # What a patch does not say, the object that it patches may: its selector, labels, strategy and
 # name, and its tolerations, whose list that of a patch would take the place of.
@@ -92,6 +94,7 @@ def migrate(source: Source, plan: Plan) -> FileResult:
             if at and at[0] in kustomization.PATCHES and isinstance(value, str) and "\n" in value:
                 work.written_out(document, at)
         work.look(document)
+        work.field_paths(document)
     return work.result()
 
 
@@ -106,7 +109,39 @@ def migrate_patch(source: Source, plan: Plan) -> FileResult:
     return work.result()
 
 
+def is_replacement(data: Any) -> bool:
+    """Whether it is one replacement, a list of them, or the transformer that makes them."""
+    if as_map(data).get("kind") == "ReplacementTransformer":
+        return True
+    listed = data if isinstance(data, list) else [data]
+    return bool(listed) and all("targets" in as_map(each) for each in listed)
+
+
+def field_paths(data: Any) -> Iterator[tuple[Path, str]]:
+    """Every path into an object that replacements and vars name."""
+    for at, value in walk(data):
+        # kustomize reads the names of its own fields in any case; of old it wrote `fieldpath`.
+        inside = [str(token).lower() for token in at[-2:]]
+        if isinstance(value, str) and (
+            inside[-1:] == ["fieldpath"] or inside[:1] == ["fieldpaths"]
+        ):
+            yield at, value
+
+
+def renamed_path(text: str, settings: Settings) -> str:
+    """The path with today's name of the resource, in brackets or with its dots escaped."""
+    for legacy in settings.legacy_resources:
+        for dot in (".", "\\."):
+            name, today = (each.replace(".", dot) for each in (legacy, settings.gpu_resource))
+            found = re.search(_SECTION + re.escape(name) + r"(?=[\].]|$)", text)
+            if found is not None:
+                text = f"{found['before']}{today}{text[found.end() :]}"
+    return text
+
+
 def _is_patch(data: Any) -> bool:
+    if is_replacement(data):
+        return True
     if isinstance(data, list):
         return bool(data) and all("op" in as_map(each) and "path" in as_map(each) for each in data)
     obj = as_map(data)
@@ -147,6 +182,9 @@ class _Work:
 
     def patch(self, document: Document) -> None:
         """One patch of either kind."""
+        if is_replacement(document.data):
+            self.field_paths(document)
+            return
         if isinstance(document.data, list):
             said = _of_operations(document.data, self.plan)
         else:
@@ -166,6 +204,19 @@ class _Work:
         for each in found:
             self._say(document, each, refused)
 
+    def field_paths(self, document: Document) -> None:
+        """What replacements and vars read of an object, and write into it."""
+        for at, text in field_paths(document.data):
+            new = renamed_path(text, self.plan.settings)
+            if new != text and self.plan.asks(_CODE):
+                message = f"the path names a resource that no node offers; write {new}"
+                said = _Said(_CODE, at, message, (Set(at, new),))
+                self._say(document, said, self._refused(document, [Set(at, new)]))
+        for at, value in walk(document.data):
+            inside = at[-1:] in {("source",), ("select",)} or at[-2:-1] == ("reject",)
+            if inside and isinstance(value, dict):
+                self._target(document, at, value, "what a replacement names")
+
     def look(self, document: Document) -> None:
         """What else a kustomization names."""
         for name in as_map(as_map(document.data).get(_ANNOTATIONS)):
@@ -175,11 +226,12 @@ class _Work:
                 self._add(document, match.code, ROOT / _ANNOTATIONS / name, message)
         for section in _WITH_TARGETS:
             for position, patch in as_items(as_map(document.data).get(section)):
-                self._target(document, ROOT / section / position / "target", patch)
+                target = as_map(patch.get("target"))
+                at = ROOT / section / position / "target"
+                self._target(document, at, target, "the target of a patch")
 
-    def _target(self, document: Document, at: Path, patch: Raw) -> None:
-        """What a patch is for, by group, version and kind: it must find what that is today."""
-        target = as_map(patch.get("target"))
+    def _target(self, document: Document, at: Path, target: Raw, what: str) -> None:
+        """What is named by group, version and kind: it must be found as what it is today."""
         version = f"{target.get('group', '')}/{target.get('version', '')}"
         old = {"apiVersion": version, "kind": target.get("kind")}
         successor = workload_successor(old, self.plan.target)
@@ -189,11 +241,11 @@ class _Work:
             edits: list[Edit] = [Set(at / "group", group), Set(at / "version", today)]
             if successor.kind != target["kind"]:
                 edits.append(Set(at / "kind", successor.kind))
-            message = f"the target of a patch is {successor.kind} of {successor.api_version} today"
+            message = f"{what} is {successor.kind} of {successor.api_version} today"
             said = _Said(dead_api_version.CODE, at, f"{message}: write that", tuple(edits))
             self._say(document, said, self._refused(document, edits))
         elif match is not None and self.plan.asks(match.code):
-            self._add(document, match.code, at, f"the target of a patch: {match.message}")
+            self._add(document, match.code, at, f"{what}: {match.message}")
 
     def result(self) -> FileResult:
         new_text = apply(self.source.text, self.replacements)
