@@ -113,7 +113,7 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool
     authors = Authors(workload.obj, workload.manager)
     authors_before = Authors(workload.old or {})
     may_change = not _is_fixed(workload.obj)
-    is_by_us = record.is_by_us(workload.obj, workload.old)
+    is_by_us = bool(before) and record.is_by_us(workload.obj, workload.old)
     noted: record.Record = {}
     repaired = False
     found: list[Finding] = []

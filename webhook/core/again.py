@@ -121,8 +121,9 @@ def template(
     may not change. The rules are asked of all that is sent; only if something of it is ours, that
     comes out and they are asked again.
     """
-    noted = believed(update.noted, cx.settings, is_by_us=update.is_by_us)
-    update = replace(update, noted=noted)
+    if update.noted:
+        noted = believed(update.noted, cx.settings, is_by_us=update.is_by_us)
+        update = replace(update, noted=noted)
     obj, at, sent = draft.object, update.at, Leaves(draft.object, update.at).kept()
     if update.old is None and not update.noted:  # nothing in it is ours, so nothing comes out first
         verdict = run(rules, obj, cx, at, draft=draft)
