@@ -1440,13 +1440,42 @@ def test_a_job_keeps_what_other_settings_asked_for(tool: Any) -> None:
 @by_any_tool
 @pytest.mark.parametrize("limits", [{GPU: "1"}, {LEGACY: "1"}], ids=["of today", "legacy"])
 def test_what_somebody_else_wrote_beside_the_settings_stays(limits: Raw, tool: Any) -> None:
-    """Another mount of our volume, say: then the volume must stay, too."""
+    """Another mount of our volume, say: then the volume must stay, too. It is read-only to all."""
     author = Author(tool, WITH_BOTH)
     author.applies(pod(container(limits)))
-    mount = {"name": "gpu-webhook-driver-0", "mountPath": "/mine"}
+    mount = {"name": "gpu-webhook-driver-0", "mountPath": "/mine", "readOnly": True}
     spec = author.patches({"containers": [{"name": "c", "volumeMounts": [mount]}]})["spec"]
     assert mount in spec["containers"][0]["volumeMounts"]
     author.cx = set_to()
     spec = author.patches({})["spec"]
     assert spec["containers"][0]["volumeMounts"] == [mount]
     assert [each["name"] for each in spec["volumes"]] == [mount["name"]]
+
+
+@by_any_tool
+@pytest.mark.parametrize("limits", [{GPU: "1"}, {LEGACY: "1"}], ids=["of today", "legacy"])
+def test_who_mounts_our_volume_writable_later_gets_it_read_only(limits: Raw, tool: Any) -> None:
+    author = Author(tool, WITH_BOTH)
+    author.applies(pod(container(limits)))
+    mount = {"name": "gpu-webhook-driver-0", "mountPath": "/mine"}
+    for _ in range(2):
+        spec = author.patches({"containers": [{"name": "c", "volumeMounts": [mount]}]})["spec"]
+        mounts = [
+            each for each in spec["containers"][0]["volumeMounts"] if each["name"] == mount["name"]
+        ]
+        assert [each["mountPath"] for each in mounts if each.get("readOnly") is not True] == []
+        assert "/mine" in [each["mountPath"] for each in mounts]
+        assert [each["name"] for each in spec["volumes"]] == [mount["name"]]
+
+
+@by_any_tool
+def test_a_volume_of_ours_does_not_stay_for_a_writable_mount_without_gpus(tool: Any) -> None:
+    """Nobody would make the mount read-only then. Without its volume the API server refuses it."""
+    author = Author(tool, WITH_BOTH)
+    author.applies(pod(container({GPU: "1"})))
+    mount = {"name": "gpu-webhook-driver-0", "mountPath": "/mine"}
+    made = pod(container({"cpu": "1"}))
+    made["spec"]["containers"][0]["volumeMounts"] = [mount]
+    spec = author.applies(made)["spec"]
+    assert mount in spec["containers"][0]["volumeMounts"]
+    assert "volumes" not in spec

@@ -182,6 +182,51 @@ def test_a_volume_gets_no_name_that_a_mount_has_already(
 
 
 @pytest.mark.parametrize(
+    "kind", ["containers", "initContainers"], ids=["a container", "an init container"]
+)
+@pytest.mark.parametrize(
+    ("mounts", "written"),
+    [
+        pytest.param([{"readOnly": False}], [0], id="writable"),
+        pytest.param([{}], [0], id="nothing said"),
+        pytest.param([{"readOnly": True}], [], id="read-only"),
+        pytest.param([{"readOnly": True}, {}, {"subPath": "a"}], [1, 2], id="several"),
+        pytest.param([{"name": "own"}], [], id="another volume"),
+        pytest.param([{"name": "gpu-webhook-driver-x"}], [], id="no host path"),
+        pytest.param([{"name": "gpu-webhook-driver-7"}], [0], id="of an older profile"),
+        pytest.param([{"name": ["odd"]}], [], id="no name"),
+    ],
+)
+def test_the_volume_of_the_driver_is_read_only_to_all(
+    kind: str, mounts: list[dict[str, Any]], written: list[int]
+) -> None:
+    """A template has it since its first repair, and its author may mount it elsewhere."""
+    listed = [
+        {"name": "gpu-webhook-driver-0", "mountPath": f"/{number}", **each}
+        for number, each in enumerate(mounts)
+    ]
+    spec: dict[str, Any] = {"containers": [gpu(volumeMounts=[mounted(0, BIN)])]}
+    spec.setdefault(kind, []).append(container(name="side", volumeMounts=listed))
+    spec["volumes"] = [
+        volume(0, BIN),
+        volume(7, CUDA),
+        {"name": "gpu-webhook-driver-x", "emptyDir": {}},
+        {"name": "own", "hostPath": {"path": "/opt"}},
+    ]
+    at = SPEC / kind / (len(spec[kind]) - 1) / "volumeMounts"
+    name = [each["name"] for each in listed]
+    assert found(rule, {"metadata": {}, "spec": spec}, host_path(BIN)) == [
+        repaired(
+            at / number,
+            f"container side mounts {name[number]}, the driver's host path, which is read-only: "
+            "write readOnly: true",
+            (Set(at / number / "readOnly", value=True),),
+        )
+        for number in written
+    ]
+
+
+@pytest.mark.parametrize(
     ("volumes", "mounts", "edits"),
     [
         pytest.param(

@@ -145,7 +145,8 @@ def template(
     loose = _of_settings(sent, update.noted, update.authors) if update.may_change else {}
     if not touched and not loose:
         return replace(made.verdict, patch=draft.patch()), None
-    ours = _without_mounted({**_ours(update, sent, then, touched, cx.settings), **loose}, sent)
+    ours = {**_ours(update, sent, then, touched, cx.settings), **loose}
+    ours = _without_mounted(ours, sent, read_only=not Pod(obj, at).is_in_scope(cx.settings))
     as_sent: Raw = {}
     if ours:
         draft.undo()
@@ -295,14 +296,18 @@ def _made_anew(keys: list[Key], settings: Settings) -> set[Key]:
     return found if label in model_labels(settings) else {*found, ("spec", "nodeSelector", label)}
 
 
-def _without_mounted(ours: dict[Key, Any], sent: Leaves) -> dict[Key, Any]:
-    """What is ours but for volumes that are still mounted where nothing of ours is."""
+def _without_mounted(ours: dict[Key, Any], sent: Leaves, *, read_only: bool) -> dict[Key, Any]:
+    """What is ours but for volumes that are still mounted where nothing of ours is.
+
+    Where no rule will be asked, which makes such mounts read-only, they must be `read_only`.
+    """
     if not any(key[1] == "volumes" for key in ours):
         return ours
     used = {
         ("spec", "volumes", str(as_map(mount).get("name")))
         for key, mount in sent.values.items()
         if "volumeMounts" in key[3:4] and key not in ours
+        if not read_only or as_map(mount).get("readOnly") is True
     }
     return {key: value for key, value in ours.items() if value is not None or key not in used}
 

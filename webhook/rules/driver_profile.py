@@ -5,8 +5,9 @@ without the container toolkit need host paths, and some clusters need a runtime 
 
 Does: for `host-path` and the named layouts, mounts the configured directories read-only into
 containers with a GPU, with a `type`, so that a missing path fails loudly instead of becoming an
-empty directory; nothing where that path or that source is mounted already. For `runtime-class`,
-sets runtimeClassName where none is set and the class is known to exist. Where a pod would then be
+empty directory; nothing where that path or that source is mounted already. Any other mount of a
+volume of its own (`gpu-webhook-driver-0` and so on) becomes read-only. For `runtime-class`, sets
+runtimeClassName where none is set and the class is known to exist. Where a pod would then be
 refused this is only said: a host path in a namespace that enforces the Pod Security level baseline
 or restricted, by its label or as the cluster's default (`drivers.podSecurity`), and a runtime class
 whose nodeSelector contradicts the pod's. The same holds where the nodes that the class selects
@@ -52,12 +53,11 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if not profile.mounts and not profile.runtime_class:
         return
     gpu_containers = [each for each in pod.containers if each.gpus(cx.settings)]
-    if not gpu_containers:
-        return
-    if profile.runtime_class:
+    if gpu_containers and profile.runtime_class:
         yield from _runtime_class(pod, cx)
     volumes = _Volumes(pod, profile)
     found = [each for one in gpu_containers for each in _mounts(pod, one, profile, volumes)]
+    found += _writable(pod) if profile.mounts else ()
     level = _enforced_level(cx)
     if not found or not level:
         yield from found
@@ -179,6 +179,24 @@ def _mounts(
             "nothing to do in the manifest"
         )
         yield Finding(CODE, container.at, message, tuple(edits))
+
+
+def _writable(pod: Pod) -> Iterator[Finding]:
+    """Mounts of a volume of ours that its author wrote: to all of the pod it is read-only."""
+    ours = {
+        name
+        for _, volume in pod.volumes()
+        if (name := str(volume.get("name"))).startswith(VOLUME_PREFIX) and "hostPath" in volume
+    }
+    for container in pod.containers if ours else ():
+        for position, mount in container.volume_mounts():
+            name, at = str(mount.get("name")), container.at / "volumeMounts" / position
+            if name in ours and mount.get("readOnly") is not True:
+                message = (
+                    f"container {container.name} mounts {short(name)}, the driver's host path, "
+                    "which is read-only: write readOnly: true"
+                )
+                yield Finding(CODE, at, message, (Set(at / "readOnly", value=True),))
 
 
 def _is_mounted(container: Container, mount: DriverMount, paths: dict[str, str]) -> bool:
