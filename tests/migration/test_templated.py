@@ -523,3 +523,41 @@ def test_a_request_is_renamed_with_its_limit_or_not_at_all(resources: str) -> No
     result = migrated(text)
     assert result.new_text is None
     assert {"GPU101"} <= {e.code for e in result.located if e.status is Status.PERSON}
+
+
+TWICE = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec:
+  selector: {matchLabels: {a: b}}
+  template:
+    metadata:
+      labels: {a: b}
+    spec:
+      containers:
+      - name: c
+        image: x
+        {{ if .Values.gpu }}
+        securityContext:
+          privileged: true
+        resources:
+          limits:
+            nvidia.com/gpu: 1
+        volumeMounts:
+        - {mountPath: /dev/nvidia0, name: nvidia0}
+        {{ end }}
+        volumeMounts:
+        - {name: tf, mountPath: /var/tensorflow}
+      volumes:
+      - {name: tf, emptyDir: {}}
+      {{ if .Values.gpu }}
+      - {name: nvidia0, hostPath: {path: /dev/nvidia0}}
+      {{ end }}
+"""
+
+
+def test_what_only_a_way_with_a_name_that_stands_twice_shows_is_told() -> None:
+    found = {(each.code, each.place.line, each.status) for each in migrated(TWICE).located}
+    assert found == {("GPU109", 27, Status.PERSON), ("GPU133", 15, Status.NOTICE)}
+    assert migrated(TWICE).new_text is None

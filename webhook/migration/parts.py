@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 _MOST_ROUNDS = 20
 _LEGACY = re.compile(r"alpha\.kubernetes\.io|pod\.beta\.kubernetes\.io")
+_OF_RULES = re.compile(rf"{_LEGACY.pattern}|nvidia|privileged")
 _SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 _LOOK_FIRST = "a person must look at this file first"
 _ELSE = "it is wrong if a condition turns out else"
@@ -127,6 +128,7 @@ class _Part:
     before: str = ""  # blanks, as long as what is before the part
     views: list[_View] = field(default_factory=list)
     others: list[_View] = field(default_factory=list)  # which must stay YAML
+    doubled: list[_View] = field(default_factory=list)  # of which only findings are told
 
     def run(self) -> Outcome:
         views, why = self._views()
@@ -148,7 +150,8 @@ class _Part:
             for at in evaluation.left_alone
         }
         alone = [self.source.place(*each) for each in sorted(left)]
-        located = [each for each in self._located(made) if not any(map(each.is_in, alone))]
+        located = [*self._located(made), *self._located_in_doubled(made)]
+        located = [each for each in located if not any(map(each.is_in, alone))]
         return Outcome(self._replacements(made), located, "", hidden, alone)
 
     # -- the ways in which the template can turn out
@@ -171,7 +174,8 @@ class _Part:
                 views += [view] if view is not None else []
             clean = self._telling(views)
             self.others += [each for each in views if len({*each.case.known.values()}) <= 1]
-            best = max(best, clean, key=_readable)
+            if _readable(clean) > _readable(best):
+                best, self.doubled = clean, self._doubled(views, clean)
         self.others = [each for each in self.others if each not in best]
         return best, why
 
@@ -184,6 +188,24 @@ class _Part:
             if not any(each in telling for each in shows):
                 telling += shows
         return telling or views
+
+    def _doubled(self, views: list[_View], clean: list[_View]) -> list[_View]:
+        """Views that alone show a word, although a name stands twice in them."""
+        found: list[_View] = []
+        for word in _OF_RULES.finditer(self.template.text, self.region.start, self.region.end):
+            shows = [each for each in views if self._shows(each, *word.span())]
+            if not any(each in clean or each in found for each in shows):
+                found += shows[:1]
+        return found
+
+    def _located_in_doubled(self, made: list[_Made]) -> Iterator[Located]:
+        """What is said of text that no other view shows; nothing of it is edited."""
+        shown = {id(each.view): each.view for each in made}.values()
+        doubled = [self._make(view, each) for view in self.doubled for each in view.documents]
+        for each in self._located(doubled):
+            place = self.source.index(each.place.line, each.place.column)
+            if not any(self._shows(view, place, place + 1) for view in shown):
+                yield replace(each, status=Status.PERSON, fix=()) if each.fix else each
 
     def _shows(self, view: _View, start: int, end: int) -> bool:
         return template_actions.is_active(self.template, view.case, start, end)
