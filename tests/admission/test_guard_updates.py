@@ -58,6 +58,57 @@ def test_the_stored_spec_is_sent_if_the_guard_makes_the_same(
     assert expected or "warnings" not in answer
 
 
+def with_more(pod: dict[str, Any], *more: dict[str, Any], **spec: Any) -> Any:
+    """The pod with members of its first container changed, and further containers."""
+    first, *others = pod["spec"]["containers"]
+    containers = [first | (more[0] if more else {}), *others, *more[1:]]
+    made = {**pod, "spec": {**pod["spec"], "containers": containers, **spec}}
+    return json.loads(json.dumps(made))  # nothing stands in two places
+
+
+NEW = {"image": "example.com/i:2"}
+SIDE = {"name": "side", "image": "i"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored", "expected"),
+    [
+        pytest.param(
+            with_more(pod(ALL), NEW), pod(VOID), with_more(pod(VOID), NEW), id="another image"
+        ),
+        pytest.param(with_more(pod(), NEW), pod(VOID), with_more(pod(VOID), NEW), id="no variable"),
+        pytest.param(
+            with_more(pod(ALL), activeDeadlineSeconds=9),
+            pod(VOID),
+            with_more(pod(VOID), activeDeadlineSeconds=9),
+            id="a deadline",
+        ),
+        pytest.param(
+            with_more(pod(ALL), NEW, SIDE | {"env": [ALL, HOME]}),
+            with_more(pod(VOID), {}, SIDE | {"env": [VOID, HOME]}),
+            with_more(pod(VOID), NEW, SIDE | {"env": [VOID, HOME]}),
+            id="the image of one of two containers",
+        ),
+        pytest.param(
+            with_more(pod(ALL), NEW, SIDE | {"env": [ALL]}),
+            with_more(pod(VOID), {}, SIDE | {"env": [VOID, HOME]}),
+            with_more(pod(VOID), NEW, SIDE | {"env": [ALL]}),
+            id="another variable of the other one: the API server says so",
+        ),
+        pytest.param(
+            with_more(pod(ALL), initContainers=[SIDE | NEW | {"env": [ALL]}]),
+            with_more(pod(VOID), initContainers=[SIDE | {"env": [VOID]}]),
+            with_more(pod(VOID), initContainers=[SIDE | NEW | {"env": [VOID]}]),
+            id="the image of an init container",
+        ),
+    ],
+)
+def test_only_the_variable_is_as_it_is_stored(sent: Any, stored: Any, expected: Any) -> None:
+    answer, after = update(sent, stored)
+    assert answer["allowed"] is True
+    assert after["spec"] == expected["spec"]
+
+
 def test_an_update_that_is_too_large_is_never_refused() -> None:
     large = pod(ALL, *({"name": f"V{number}", "value": "x" * 900} for number in range(2500)))
     answer, after = update(large, pod(VOID))

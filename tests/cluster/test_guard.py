@@ -663,6 +663,14 @@ def test_the_same_pod_can_be_applied_again(
     assert (differs.returncode, differs.stdout) == (0, ""), differs.stdout + differs.stderr
     assert envs(cluster.client.get("Pod", "web", namespace)) == [[HOME, VOID]]
 
+    # A new image comes in, as in any Pod.
+    newer = named(pod(container(env=[HOME, ALL], image="example.com/image:2")), "web")
+    applied = kubectl("apply", newer, *way)
+    assert applied.returncode == 0, applied.stderr
+    stored = cluster.client.get("Pod", "web", namespace)
+    assert envs(stored) == [[HOME, VOID]]
+    assert stored["spec"]["containers"][0]["image"] == "example.com/image:2"
+
     # What changes besides is the API server's to refuse, and other updates never come to us.
     other = named(pod(container(env=[{"name": "HOME", "value": "/"}, ALL])), "web")
     refused = kubectl("apply", other, *way)

@@ -16,11 +16,12 @@ from webhook.admission.review import dump, is_heavy
 from webhook.admission.verify import flaw
 from webhook.core import again
 from webhook.core.budget import MOST_TEMPLATES, excess
+from webhook.core.draft import Draft, copied
 from webhook.core.engine import run
 from webhook.core.evaluate import has_label
 from webhook.core.findings import Severity, is_legacy
 from webhook.core.modes import Mode, is_opted_out, modes_for
-from webhook.core.pod import Pod, as_map
+from webhook.core.pod import Pod, as_items, as_map
 from webhook.core.repaired import annotate, is_noted
 from webhook.core.rule import Context
 from webhook.core.workloads import is_known_kind
@@ -163,18 +164,28 @@ class Decider:
         return self._answer(REFUSE, review, pod, began, self._outcome(review, found))
 
     def _sent_again(self, review: Review, pod: dict[str, Any], stored: dict[str, Any]) -> bytes:
-        """Send the spec that is stored, if that is what the guard makes of an update.
+        """Send the variable that is stored, where that is what the guard makes of an update.
 
-        So the same pod can be applied again. Else the API server says itself what cannot change.
+        So the same pod can be applied again, with a new image too. Of the rest the API server says
+        itself what cannot change.
         """
         began = perf_counter()
         cx = self._context(review.request["namespace"])
         if is_opted_out(cx.namespace_labels) or _excess(review, pod):
             return self._passed(GUARD, review, began)
         cx = replace(cx, today=_today(), fresh=self.fresh)
-        verdict = run(self.guards, pod, cx, every_pod=True)
-        if not verdict.patch or pod["spec"] != stored.get("spec"):
+        guarded = copied(pod)
+        verdict = run(self.guards, guarded, cx, every_pod=True)
+        found = tuple(
+            each
+            for each in verdict.findings
+            if each.action == "repaired" and _has_env_of(stored, guarded, each)
+        )
+        if not found:
             return self._passed(GUARD, review, began)
+        draft = Draft(pod)
+        draft.apply(edit for each in found for edit in each.edits)
+        verdict = replace(verdict, findings=found, object=pod, patch=draft.patch(), draft=draft)
         outcome = self._repaired(review, pod, began, verdict, of_any_size=True)
         return self._answer(GUARD, review, pod, began, outcome)
 
@@ -409,6 +420,15 @@ class Decider:
 
 def _today() -> Any:
     return datetime.now(UTC).date()
+
+
+def _has_env_of(stored: dict[str, Any], guarded: dict[str, Any], found: Finding) -> bool:
+    """Whether the container that a finding is about has the variables that are stored."""
+    _, kind, position, *_ = found.at
+    now, then = (
+        dict(as_items(as_map(each.get("spec")).get(str(kind)))) for each in (guarded, stored)
+    )
+    return position in then and now[position].get("env") == then[position].get("env")
 
 
 def _name(review: Review, metadata: dict[str, Any]) -> str:

@@ -80,9 +80,11 @@ def run(  # noqa: PLR0913  # each says something else about the run
 def _as_it_came(pod: Pod, cx: Context, rules: Sequence[Rule]) -> Context:
     """The context with what the rules will no longer find in the pod."""
     if not cx.was_stuck and not pod.asks_under_legacy_name(cx.settings):
-        if not cx.stuck:
-            return cx
-        return replace(cx, stuck=False, legacy=frozenset(), repairing=frozenset(), written=None)
+        return (
+            replace(cx, stuck=False, legacy=frozenset(), repairing=frozenset(), written=None)
+            if cx.stuck
+            else cx
+        )
     legacy = frozenset(container.at for container, _ in counted(pod, cx.settings))
     written = placement_of(pod) if cx.makes_daemons else None
     enforced = frozenset([each.CODE for each in rules if cx.modes.of(each.CODE) is Mode.ENFORCE])
