@@ -19,6 +19,7 @@ from webhook.core.workloads import (
     has_controller,
     is_built_in,
     is_known_kind,
+    makes_pods,
     objects,
     replicas_of,
     template_at,
@@ -589,3 +590,22 @@ def test_kinds_that_are_known_to_make_pods() -> None:
     settings = Settings(workloads=Workloads(kinds=(CustomKind("Shards", templates=("/spec",)),)))
     kinds = ("Pod", "ReplicaSet", "PyTorchJob", "Shards", "Odd", "")
     assert [is_known_kind(each, settings) for each in kinds] == [True] * 4 + [False] * 2
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "expected"),
+    [
+        ("apps/v1", "ReplicaSet", True),
+        ("extensions/v1beta1", "ReplicaSet", False),
+        ("v1", "ReplicationController", True),
+        ("kubeflow.org/v1", "PyTorchJob", True),
+        ("any.example/v1", "Shards", True),
+        ("apps/v1", "Deployment", False),
+        ("batch/v1", "CronJob", False),
+        ("v1", "Node", False),
+        ("", "", False),
+    ],
+)
+def test_what_makes_pods_itself(api_version: str, kind: str, *, expected: bool) -> None:
+    settings = Settings(workloads=Workloads(kinds=(CustomKind("Shards", templates=("/spec",)),)))
+    assert makes_pods({"apiVersion": api_version, "kind": kind}, settings) is expected
