@@ -88,14 +88,15 @@ def judge(
     mended = repair(replace(workload, old=None), rules, cx, kept=False)
     found, failed = list(mended.findings), list(mended.failed)
     inside = around(cx, workload.obj)
+    repaired = replace(inside, was_stuck=True)
     for at in workload.templates:
-        verdict = run(policy, workload.obj, replace(inside, was_stuck=at in stuck), at)
+        verdict = run(policy, workload.obj, repaired if at in stuck else inside, at, patched=False)
         found += verdict.findings
         failed += verdict.failed
-    told: Iterable[Finding] = (as_warning(each, workload.namespace) for each in found)
+    told: Iterable[Finding] = (as_warning(each, workload.namespace) for each in _once(found))
     if inside.makes_daemons:
         told = _of_daemons(list(told), workload.templates[0])
-    return Verdict(_once(told), workload.obj, [], tuple(failed))
+    return Verdict(tuple(told), workload.obj, [], tuple(failed))
 
 
 def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool = True) -> Verdict:
@@ -106,7 +107,7 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool
     nothing of it is `kept`, the findings are all that is worked out, unless an earlier repair is
     noted there. Where no template is repaired nobody but a tenant wrote that.
     """
-    inside = around(cx, workload.obj)
+    inside = replace(cx, template=True, workload=workload.obj)  # no repair counts its GPUs
     is_kept = kept or cx.settings.workloads.repair
     before = record.latest(workload.obj, workload.old) if is_kept else {}
     stored = frozenset(templates_of(workload.old, cx.settings) if workload.old else ())

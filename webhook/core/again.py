@@ -61,7 +61,7 @@ def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
     at_work = _at_work(rules, old, as_then)
     sent, trial = Leaves(obj).kept(), copied(obj)
     made = _made(draft, sent, at_work, cx, cx)
-    touched = {_unit(key) for key in made.changes()}
+    touched = {_unit(key) for key in changes(made.author, Leaves(obj).values)}
     found = _unwritten(sent, then, touched, Authors(obj), cx.settings)
     ours = _without_defaults(found, stored, cx.settings)
     if ours:
@@ -73,9 +73,8 @@ def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
     if ours:
         _keep_fields(Draft(trial), ours)
         _keep_fields(draft, ours)
-        made = made._replace(now=Leaves(obj))
-    now, tried = made.now, Leaves(trial)
-    changed = {**made.changes(), **changes(made.author, tried.values), **ours}
+    now, tried = Leaves(obj), Leaves(trial)
+    changed = {**changes(made.author, now.values), **changes(made.author, tried.values), **ours}
     zeros = (key for key in now.values if key[-1] in cx.settings.legacy_resources)
     keys = [key for key in (*changed, *zeros, _TOLERATIONS) if key[0] == "spec"]
     if agrees(Pod(trial), stored, keys, (tried, then), as_then):
@@ -105,10 +104,6 @@ class _Made(NamedTuple):
     author: Mapping[Key, Any]  # its leaves before
     trial: Raw  # a copy of it before; empty if what is stored speaks of no other cluster
     verdict: Verdict
-    now: Leaves
-
-    def changes(self) -> dict[Key, Change]:
-        return changes(self.author, self.now.values)
 
 
 def template(
@@ -141,7 +136,9 @@ def template(
         cx = replace(cx, was_stuck=_was_stuck(sent, update, cx.settings))
     as_then = cx if update.old is None else as_it_was(cx, Pod(update.old, at))
     made = _made(draft, sent, rules, cx, as_then)
-    touched = {_unit(key) for key in made.changes()} | _worded(update, sent, then)
+    now = Leaves(obj, at)
+    touched = {_unit(key) for key in changes(sent.values, now.values)}
+    touched |= _worded(update, sent, then)
     loose = _of_settings(sent, update.noted, update.authors) if update.may_change else {}
     if not touched and not loose:
         return replace(made.verdict, patch=draft.patch()), None
@@ -155,14 +152,16 @@ def template(
         _apply(draft, sent.edits_to(ours))
         made = _made(draft, Leaves(obj, at).kept(), rules, cx, as_then)
         _keep_asked(draft, at, loose, sent, cx.settings)
-        if as_sent:
-            _apply(draft, Leaves(obj, at).ordered_as(Leaves(as_sent)))
-        made = made._replace(now=Leaves(obj, at))
-    now = made.now
+        now = Leaves(obj, at)
+        if as_sent and (order := now.ordered_as(Leaves(as_sent))):
+            _apply(draft, order)
+            now = Leaves(obj, at)
     if touched and update.old is not None:
         noted = {key: change for key, change in update.noted.items() if _unit(key) in touched}
-        keys = [key for key in {**noted, **made.changes(), **ours} if key not in loose]
-        now = _kept(draft, replace(update, noted=noted), keys, made, then, (cx, as_then), rules)
+        changed = changes(made.author, now.values)
+        keys = [key for key in {**noted, **changed, **ours} if key not in loose]
+        of_these = replace(update, noted=noted)
+        now = _kept(draft, of_these, keys, made, (now, then), (cx, as_then), rules)
     kept = {
         key: change
         for key, change in {**update.noted, **beside}.items()
@@ -179,7 +178,7 @@ def _made(
     obj, at = draft.object, sent.at
     trial = copied(Pod(obj, at).raw) if as_then is not cx else {}
     verdict = run(rules, obj, cx, at, draft=draft, patched=False)
-    return _Made(sent.values, trial, verdict, Leaves(obj, at))
+    return _Made(sent.values, trial, verdict)
 
 
 def _worded(update: Update, sent: Leaves, then: Leaves) -> set[Key]:
@@ -210,7 +209,7 @@ def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
     update: Update,
     keys: list[Key],
     made: _Made,
-    then: Leaves,
+    leaves: tuple[Leaves, Leaves],
     contexts: tuple[Context, Context],
     rules: Sequence[Rule],
 ) -> Leaves:
@@ -218,7 +217,7 @@ def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
 
     Gives the leaves of the template in the end.
     """
-    obj, at, noted, now = draft.object, update.at, update.noted, made.now
+    obj, at, noted, (now, then) = draft.object, update.at, update.noted, leaves
     (cx, as_then), stored = contexts, Pod(update.old or {}, at)
     if update.may_change:
         anew = _made_anew(keys, cx.settings)
@@ -226,11 +225,11 @@ def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
     if noted:
         same = _are_the_words_of(then, noted, made.author, keys)
     else:
-        tried, leaves = Pod(obj, at), now
+        tried, its = Pod(obj, at), now
         if made.trial:
             run(rules, made.trial, as_then, patched=False)
-            tried, leaves = Pod(made.trial), Leaves(made.trial)
-        same = agrees(tried, stored, keys, (leaves, then), as_then)
+            tried, its = Pod(made.trial), Leaves(made.trial)
+        same = agrees(tried, stored, keys, (its, then), as_then)
         keys = [*keys, *_placement(now), *_placement(then)]
     absent = [key for key in keys if key in then.values and key not in now.values]
     moved = any(

@@ -188,7 +188,8 @@ class Draft:
                 case Append():
                     self._append(edit.to, edit.value)
                 case Rename():
-                    holder = self._touch(edit.at.parent)
+                    above = edit.at.parent
+                    holder = self._touch(above, value_at(self.object, above))
                     holder[edit.name] = holder.pop(edit.at[-1])
                     known = self._touched[id(holder)]
                     if known is not None:
@@ -266,18 +267,18 @@ class Draft:
         return bool(was == now)
 
     def _set(self, at: Path, value: Any) -> None:
-        self._make_maps(at.parent)
-        _put(self._touch(at.parent), at[-1], copied(value))
+        above = at.parent
+        _put(self._touch(above, self._made_maps(above)), at[-1], copied(value))
 
     def _append(self, to: Path, value: Any) -> None:
-        self._make_maps(to.parent)
-        holder = value_at(self.object, to.parent)
+        above = to.parent
+        holder = self._made_maps(above)
         if isinstance(holder, dict) and holder.get(to[-1]) is None:
             items = [copied(value)]
             self._touched[id(items)] = None
-            _put(self._touch(to.parent), to[-1], items)
+            _put(self._touch(above, holder), to[-1], items)
             return
-        items = self._touch(to)
+        items = self._touch(to, holder[to[-1]])
         items.append(copied(value))
         known = self._touched[id(items)]
         if known is not None and known.origins is not None:
@@ -285,7 +286,7 @@ class Draft:
 
     def _take_out(self, at: Path, leaving: set[Token]) -> None:
         """Take these members or items out of what is at `at`."""
-        holder = self._touch(at)
+        holder = self._touch(at, value_at(self.object, at))
         known = self._touched[id(holder)]
         if isinstance(holder, dict):
             for name in leaving:
@@ -308,16 +309,17 @@ class Draft:
         if at and isinstance(here, dict) and here.get(at[-1]) in ({}, []):
             self._take_out(at.parent, {at[-1]})
 
-    def _make_maps(self, at: Path) -> None:
+    def _made_maps(self, at: Path) -> Any:
+        """What is at `at`, with maps where nothing is on the way."""
         here: Any = self.object
         for depth, token in enumerate(at):
             if isinstance(here, dict) and here.get(token) is None:
-                _put(self._touch(Path(at[:depth])), token, {})
+                _put(self._touch(Path(at[:depth]), here), token, {})
             here = here[token]
+        return here
 
-    def _touch(self, at: Path) -> Any:
-        """The map or list at `at`, with a copy kept if this is its first edit."""
-        here: Any = value_at(self.object, at)
+    def _touch(self, at: Path, here: Any) -> Any:
+        """The map or list at `at`, which is `here`; a copy is kept if this is its first edit."""
         if id(here) not in self._touched:
             was = self._origin(at)
             self._touched[id(here)] = None if was is None else _touched(was, here)

@@ -59,7 +59,10 @@ def run(  # noqa: PLR0913  # each says something else about the run
         if mode is Mode.OFF:
             continue
         try:
-            found = _allowed(rule.check(pod, cx), cx, hear)
+            found = tuple(rule.check(pod, cx))
+            if not found:
+                continue
+            found = _allowed(found, cx, hear)
             if mode is not Mode.ENFORCE:
                 found = tuple(replace(each, mode=mode) for each in found)
             if found and rule.CODE.startswith(_POLICY):

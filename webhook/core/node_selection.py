@@ -146,8 +146,15 @@ def _tolerated(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
 
 def kept_away(
     pod: Pod, index: NodeIndex, capacity: Capacity
-) -> Iterator[tuple[tuple[str, str, int], NodeSet]]:
+) -> list[tuple[tuple[str, str, int], NodeSet]]:
     """Keys of index.tainted, with the nodes from which these taints keep the pod away for good."""
+    return pod.once(_kept_away, index, capacity)
+
+
+def _kept_away(
+    pod: Pod, index: NodeIndex, capacity: Capacity
+) -> list[tuple[tuple[str, str, int], NodeSet]]:
+    found = []
     values = _tolerated_values(pod)
     for at, tainted in index.tainted.items():
         key, effect, _ = at
@@ -159,7 +166,8 @@ def kept_away(
             nodes = tainted.present
             for each in filter(None, known):
                 nodes &= ~tainted.having_any(each)
-            yield at, nodes
+            found.append((at, nodes))
+    return found
 
 
 _NO_VALUE: set[str] = set()

@@ -42,6 +42,10 @@ def as_admitted(pod: Pod, cx: Context, otherwise: str = "") -> Pod:
     """
     if cx.final or cx.inventory is None:
         return pod
+    return pod.once(_as_admitted, cx, otherwise)
+
+
+def _as_admitted(pod: Pod, cx: Context, otherwise: str) -> Pod:
     name = pod.spec.get("runtimeClassName") or otherwise
     name = name if isinstance(name, str) else ""
     if cx.makes_daemons:

@@ -313,6 +313,8 @@ class _Reason:
         counts = Counter[str]()
         kept_away = node_selection.kept_away(self.pod, self.index, self.settings.capacity)
         for at, away in kept_away:
+            if not away & nodes:
+                continue
             (key, effect, _), tainted = at, self.index.tainted[at]
             values = _few(tainted)
             for value in values:

@@ -145,8 +145,9 @@ def _untolerated(pod: Pod, cx: Context, there: Tolerations) -> str:
     lasting = cx.inventory.lasting_gpu_taints if cx.inventory is not None else ()
     drivers = cx.settings.drivers
     name = drivers.runtime_class if drivers.active.runtime_class else ""
-    later = Tolerations(as_admitted(pod, cx, name).tolerations())
-    others = [each for each in lasting if not there.tolerate(each) and not later.tolerate(each)]
+    for each in as_admitted(pod, cx, name).tolerations():
+        there.add(each)
+    others = [taint for taint in lasting if not there.tolerate(taint)]
     if not others:
         return ""
     more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
