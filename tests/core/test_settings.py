@@ -210,8 +210,8 @@ STARTUP = (
     ],
 )
 def test_taints_that_say_not_now(key: str, *, by_default: bool, listed: bool) -> None:
-    assert Capacity().passes_by(Taint(key)) is by_default
-    assert CAPACITY.passes_by(Taint(key)) is listed
+    assert Capacity().passes_by(key) is by_default
+    assert CAPACITY.passes_by(key) is listed
 
 
 @pytest.mark.parametrize(

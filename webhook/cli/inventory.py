@@ -175,7 +175,7 @@ def _class(row: Row, settings: Settings) -> dict[str, Any]:
                 "key": taint.key,
                 "value": taint.value,
                 "effect": taint.effect,
-                "notNow": settings.capacity.passes_by(taint),
+                "notNow": settings.capacity.passes_by(taint.key),
             }
             for taint in row.taints
         ],

@@ -157,7 +157,7 @@ def _unhealthy(row: Row) -> int:
 def _taints(row: Row, census: Census, layout: _Layout) -> Text:
     """The taints; those that only say `not now` are dim, in parentheses, and in words."""
     words = {
-        _in_words(taint, layout): "dim" if census.settings.capacity.passes_by(taint) else ""
+        _in_words(taint, layout): "dim" if census.settings.capacity.passes_by(taint.key) else ""
         for taint in row.taints
     }
     lines = (Text(f"({text})" if style else text, style) for text, style in words.items())
@@ -253,7 +253,7 @@ def _notes(census: Census, unknown: str, shown: list[Row]) -> Iterator[Text]:
         )
     if any(name.endswith(".shared") or "/mig-" in name for name in resources):
         yield Text("mig-* counts slices of GPUs, *.shared turns on GPUs: neither is a whole one.")
-    if any(census.settings.capacity.passes_by(taint) for row in shown for taint in row.taints):
+    if any(census.settings.capacity.passes_by(taint.key) for row in shown for taint in row.taints):
         yield Text("Taints in parentheses say `not now`: they do not count against a pod.")
     if any(row.pool for row in shown):
         yield Text("Declared pools count as if their nodes were there; they are not in the sums.")

@@ -23,6 +23,7 @@ from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATIO
 from webhook.core.limit_ranger import Origins
 from webhook.core.ours import Ours
 from webhook.core.pod import KINDS, Pod, as_items, as_map
+from webhook.core.pointer import value_at
 from webhook.core.stored import PLACEMENT, agrees, as_it_was, is_still_right, model_labels
 
 if TYPE_CHECKING:
@@ -148,14 +149,13 @@ def template(
     if ours:
         draft.undo()
         _apply(draft, back)
-        as_sent = copied(Pod(obj, at).raw) if loose or _VOLUMES in touched else {}
+        as_sent = copied(value_at(obj, at)) if loose or _VOLUMES in touched else {}
         _apply(draft, sent.edits_to(ours))
         made = _made(draft, Leaves(obj, at).kept(), rules, cx, as_then)
         _keep_asked(draft, at, loose, sent, cx.settings)
+        if as_sent:
+            _apply(draft, Leaves(obj, at).ordered_as(Leaves(as_sent)))
         now = Leaves(obj, at)
-        if as_sent and (order := now.ordered_as(Leaves(as_sent))):
-            _apply(draft, order)
-            now = Leaves(obj, at)
     if touched and update.old is not None:
         noted = {key: change for key, change in update.noted.items() if _unit(key) in touched}
         changed = changes(made.author, now.values)
@@ -167,7 +167,7 @@ def template(
         for key, change in {**update.noted, **beside}.items()
         if _unit(key) not in touched and key not in loose
     }
-    patch = draft.patch() if Pod(obj, at).raw != as_sent else []  # what came out may be in again
+    patch = draft.patch() if value_at(obj, at) != as_sent else []  # what came out may be in again
     return replace(made.verdict, patch=patch), {**kept, **_notes(made.author, now.values)}
 
 
@@ -176,7 +176,7 @@ def _made(
 ) -> _Made:
     """What the rules make of the template of which these are the leaves."""
     obj, at = draft.object, sent.at
-    trial = copied(Pod(obj, at).raw) if as_then is not cx else {}
+    trial = copied(value_at(obj, at)) if as_then is not cx else {}
     verdict = run(rules, obj, cx, at, draft=draft, patched=False)
     return _Made(sent.values, trial, verdict)
 
@@ -222,6 +222,16 @@ def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
     if update.may_change:
         anew = _made_anew(keys, cx.settings)
         keys = [key for key in keys if key not in anew]
+    all_keys = keys if noted else [*keys, *_placement(now), *_placement(then)]
+    absent = [key for key in all_keys if key in then.values and key not in now.values]
+    moved = any(
+        # words that came while nobody repaired them, and what the author takes out
+        (noted and made.author.get(key) is not None)
+        or update.authors.dropped(at, key, update.before)
+        for key in absent
+    )
+    if update.may_change and (moved or not is_still_right(Pod(obj, at), stored, cx)):
+        return now
     if noted:
         same = _are_the_words_of(then, noted, made.author, keys)
     else:
@@ -230,18 +240,7 @@ def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
             run(rules, made.trial, as_then, patched=False)
             tried, its = Pod(made.trial), Leaves(made.trial)
         same = agrees(tried, stored, keys, (its, then), as_then)
-        keys = [*keys, *_placement(now), *_placement(then)]
-    absent = [key for key in keys if key in then.values and key not in now.values]
-    moved = any(
-        # words that came while nobody repaired them, and what the author takes out
-        (noted and made.author.get(key) is not None)
-        or update.authors.dropped(at, key, update.before)
-        for key in absent
-    )
-    is_right = not moved and is_still_right(Pod(obj, at), stored, cx)
-    if same and (is_right or not update.may_change):
-        return _restore(draft, now, then, keys)
-    return now
+    return _restore(draft, now, then, all_keys) if same else now
 
 
 def _put_back(update: Update, sent: Leaves, then: Leaves, settings: Settings) -> list[Edit]:

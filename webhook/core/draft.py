@@ -320,14 +320,15 @@ class Draft:
 
     def _touch(self, at: Path, here: Any) -> Any:
         """The map or list at `at`, which is `here`; a copy is kept if this is its first edit."""
-        if id(here) not in self._touched:
+        its = id(here)
+        if its not in self._touched:
             was = self._origin(at)
-            self._touched[id(here)] = None if was is None else _touched(was, here)
-        if id(here) not in self._saved:
-            known = self._touched[id(here)]
+            self._touched[its] = None if was is None else _touched(was, here)
+        if its not in self._saved:
+            known = self._touched[its]
             origins = known.origins[:] if known is not None and known.origins is not None else None
             renamed = known.renamed.copy() if known is not None else {}
-            self._saved[id(here)] = _Saved(here, here.copy(), origins, renamed)
+            self._saved[its] = _Saved(here, here.copy(), origins, renamed)
         return here
 
     def _origin(self, at: Path) -> Path | None:

@@ -59,12 +59,7 @@ def run(  # noqa: PLR0913  # each says something else about the run
         if mode is Mode.OFF:
             continue
         try:
-            found = tuple(rule.check(pod, cx))
-            if not found:
-                continue
-            found = _allowed(found, cx, hear)
-            if mode is not Mode.ENFORCE:
-                found = tuple(replace(each, mode=mode) for each in found)
+            found = _allowed(rule.check(pod, cx), mode, cx, hear)
             if found and rule.CODE.startswith(_POLICY):
                 found = _excepted(found, pod, cx)
             edits = [e for f in found if f.action == "repaired" for e in f.edits]
@@ -88,7 +83,7 @@ def _as_it_came(pod: Pod, cx: Context, rules: Sequence[Rule]) -> Context:
             if cx.stuck
             else cx
         )
-    legacy = frozenset(container.at for container, _ in counted(pod, cx.settings))
+    legacy = frozenset([container.at for container, _ in counted(pod, cx.settings)])
     written = placement_of(pod) if cx.makes_daemons else None
     enforced = frozenset([each.CODE for each in rules if cx.modes.of(each.CODE) is Mode.ENFORCE])
     return replace(cx, stuck=True, legacy=legacy, repairing=enforced, written=written)
@@ -110,8 +105,7 @@ def run_on_object(
         if mode is Mode.OFF:
             continue
         try:
-            found = _allowed(rule.check(obj, cx), cx, hear)
-            found = tuple(replace(each, mode=mode) for each in found)
+            found = _allowed(rule.check(obj, cx), mode, cx, hear)
             edits = [e for f in found if f.action == "repaired" for e in f.edits]
             if edits:
                 draft.apply(edits)
@@ -122,10 +116,17 @@ def run_on_object(
     return Verdict(tuple(findings), obj, draft.patch(), tuple(failed), draft)
 
 
-def _allowed(found: Iterable[Finding], cx: Context, hear: Hear | None) -> tuple[Finding, ...]:
+def _allowed(
+    found: Iterable[Finding], mode: Mode, cx: Context, hear: Hear | None
+) -> tuple[Finding, ...]:
     """The findings; edits that are not safe are as good as safe ones to whoever asked for them."""
+    found = tuple(found)
+    if not found:  # as nearly always
+        return found
     if hear is not None:
-        found = [each for each in map(hear, found) if each is not None]
+        found = tuple([each for each in map(hear, found) if each is not None])
+    if mode is not Mode.ENFORCE:
+        found = tuple([replace(each, mode=mode) for each in found])
     return tuple(
         [
             replace(each, safety=Safety.SAFE)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.labels import is_key, is_value
 from webhook.core.nodesets import as_int64
 from webhook.core.pod import REQUIRED, as_items, as_map
-from webhook.core.settings import Taint
 from webhook.core.whole_gpus import excluded_by
 
 if TYPE_CHECKING:
@@ -156,9 +155,13 @@ def _kept_away(
 ) -> list[tuple[tuple[str, str, int], NodeSet]]:
     found = []
     values = _tolerated_values(pod)
+    keys = {key for key, _ in values}
     for at, tainted in index.tainted.items():
         key, effect, _ = at
-        if effect not in _HARD or capacity.passes_by(Taint(key, effect=effect)):
+        if effect not in _HARD or capacity.passes_by(key):
+            continue
+        if keys.isdisjoint((key, "")):
+            found.append((at, tainted.present))
             continue
         # A toleration need name neither the key nor the effect.
         known = [values.get((k, e), _NO_VALUE) for k in (key, "") for e in (effect, "")]

@@ -214,6 +214,14 @@ class Inventory:
         return tuple(sorted(found, key=str))
 
     @cached_property
+    def gpu_taints_by_key(self) -> Mapping[tuple[str, str], list[Taint]]:
+        """The same by key and effect."""
+        found: dict[tuple[str, str], list[Taint]] = {}
+        for each in self.gpu_taints:
+            found.setdefault((each.key, each.effect), []).append(each)
+        return found
+
+    @cached_property
     def lasting_gpu_taints(self) -> tuple[Taint, ...]:
         """Those of them that keep a pod away and do not go away by themselves."""
         return tuple(

@@ -53,8 +53,8 @@ def controller_of(metadata: Mapping[str, Any]) -> Raw:
 def is_for_windows(spec: Mapping[str, Any]) -> bool:
     """Whether this pod spec is for a Windows node, where GPUs have other names."""
     selector = as_map(spec.get("nodeSelector"))
-    return as_map(spec.get("os")).get("name") == "windows" or any(
-        selector.get(label) == "windows" for label in _OS_LABELS
+    return as_map(spec.get("os")).get("name") == "windows" or "windows" in map(
+        selector.get, _OS_LABELS
     )
 
 
@@ -124,15 +124,16 @@ class Pod:
         self.at = at
         self.metadata = as_map(self.raw.get("metadata"))
         self.spec = as_map(self.raw.get("spec"))
-        self.containers = tuple(self._containers())
+        self.containers = tuple(
+            [
+                Container(kind, Path((*at, "spec", kind, position)), raw)
+                for kind in KINDS
+                if kind in self.spec
+                for position, raw in as_items(self.spec[kind])
+            ]
+        )
         self._answers: dict[object, tuple[tuple[object, ...], Any]] = {}
         self._named: dict[str, Container] | None = None
-
-    def _containers(self) -> Iterator[Container]:
-        for kind in KINDS:
-            if kind in self.spec:
-                for position, raw in as_items(self.spec[kind]):
-                    yield Container(kind, Path((*self.at, "spec", kind, position)), raw)
 
     def container(self, name: str) -> Container | None:
         """The first container of this name."""

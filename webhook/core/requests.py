@@ -8,7 +8,6 @@ Always`) goes on running: it counts with the containers, and with each init cont
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from webhook.core import overflow, quantity
@@ -42,8 +41,8 @@ def gpu_requests(pod: Pod, settings: Settings) -> dict[str, int]:
 
 
 def _gpu_requests(pod: Pod, settings: Settings) -> dict[str, int]:
-    needed = _Sum(settings, quantity.parse, Fraction(0)).of(pod)
-    return {name: quantity.whole(amount) for name, amount in needed.items() if amount.numerator > 0}
+    needed = _Sum(settings, quantity.nanos, 0).of(pod)
+    return {name: quantity.whole_of(nanos) for name, nanos in needed.items() if nanos > 0}
 
 
 def as_scheduled(pod: Pod, settings: Settings) -> dict[str, int]:

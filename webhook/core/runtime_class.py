@@ -40,12 +40,12 @@ def as_admitted(pod: Pod, cx: Context, otherwise: str = "") -> Pod:
     this already. The controller of a DaemonSet chooses nodes by the template, and looks at no
     class; but its pods are as large as the class makes them.
     """
-    if cx.final or cx.inventory is None:
-        return pod
-    return pod.once(_as_admitted, cx, otherwise)
+    return pod if cx.final else pod.once(_as_admitted, cx, otherwise)
 
 
 def _as_admitted(pod: Pod, cx: Context, otherwise: str) -> Pod:
+    if cx.inventory is None:
+        return pod
     name = pod.spec.get("runtimeClassName") or otherwise
     name = name if isinstance(name, str) else ""
     if cx.makes_daemons:

@@ -299,9 +299,9 @@ class Capacity:
     remembered_hours: int = 24
     limits: tuple[Limit, ...] = ()
 
-    def passes_by(self, taint: Taint) -> bool:
-        """True for a taint that says `not now`, never `not here`."""
-        return _passes_by(taint.key, self.startup_taints)
+    def passes_by(self, key: str) -> bool:
+        """True for the key of a taint that says `not now`, never `not here`."""
+        return _passes_by(key, self.startup_taints)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,13 +89,10 @@ def _missing_exists(names: Iterable[str], there: Tolerations, cx: Context) -> It
     keys = set(names)
     if cx.inventory is not None and any(_is_behind(name, cx.inventory) for name in names):
         keys.add(_OF_ALL_GPU_NODES)
-    taints: dict[str, list[Taint]] = {}
-    for taint in _gpu_taints(cx):
-        if taint.effect == _EFFECT:
-            taints.setdefault(taint.key, []).append(taint)
+    carried = cx.inventory.gpu_taints_by_key if cx.inventory is not None else {}
     for key in sorted(keys):
         toleration = {"key": key, "operator": "Exists", "effect": _EFFECT}
-        if _is_missing(toleration, taints.get(key, ()), there, cx):
+        if _is_missing(toleration, carried.get((key, _EFFECT), ()), there, cx):
             yield toleration
 
 
@@ -134,10 +131,6 @@ def _listed(tolerations: Iterable[Raw]) -> str:
     return ", ".join(
         str(Taint(each["key"], each.get("value", ""), each["effect"])) for each in tolerations
     )
-
-
-def _gpu_taints(cx: Context) -> tuple[Taint, ...]:
-    return cx.inventory.gpu_taints if cx.inventory is not None else ()
 
 
 def _untolerated(pod: Pod, cx: Context, there: Tolerations) -> str:

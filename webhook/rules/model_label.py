@@ -89,6 +89,14 @@ _WHAT_ADDS_IT = (
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
+    if pod.node_selector or pod.affinity:
+        yield from _labels(pod, cx)
+    if cx.may_constrain:
+        yield from _parts(pod, cx)
+
+
+def _labels(pod: Pod, cx: Context) -> Iterator[Finding]:
+    """What becomes of the labels that the pod names."""
     at = pod.spec_at / "affinity" / "nodeAffinity"
     node_affinity = as_map(pod.affinity.get("nodeAffinity"))
     whole = chosen(pod, cx)
@@ -113,7 +121,6 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         edits = (Remove(place.parent),) if goes else (*_requirement_edits(place, made), *further)
         message = _DROPPED.format(cx.settings.models.legacy_label) if goes else _message(made, cx)
         yield from _findings(place, message, edits, made)
-    yield from _parts(pod, cx)
 
 
 def _of_today(
@@ -123,6 +130,9 @@ def _of_today(
 
     In its nodeSelector may stand what others than its author added (core/legacy_selector.py).
     """
+    others = list(_other_selectors(pod, cx))
+    if finding is None and not changes and not others:  # as nearly always
+        return
     some = len(join) > 1 or any(_is_of_some(made) for made in changes)
     in_pods = is_translated(pod, cx)
     here = in_pods and not cx.template
@@ -135,7 +145,7 @@ def _of_today(
         in_pods = in_pods and finding is not None and not some
         message = _left(pod, cx, some=some, in_pods=in_pods)
         yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
-    for other in _other_selectors(pod, cx):
+    for other in others:
         if _is_said(pod, other, []):
             yield _came_back(other, node_labels.today_of(str(other.at[-1]), (), None))
         elif here:
