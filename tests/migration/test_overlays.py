@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from webhook.cli.judging import judge
+from webhook.cli.main import main
 from webhook.migration.results import Plan, Status
 
 if TYPE_CHECKING:
@@ -157,3 +158,65 @@ def test_without_a_repository_an_overlay_beside_the_base_counts(tmp_path: Path) 
     folder = written(tmp_path / "it", {**files, "over/p.yaml": MOUNTS})
     (folder / ".git").rmdir()
     assert looked_at(folder).new_text is None
+
+
+OLD, LABEL = "alpha.kubernetes.io/nvidia-gpu", "alpha.kubernetes.io/nvidia-gpu-name"
+GPU = BASE.partition("    env:")[0].rstrip(" ") + (f"        resources: {{limits: {{{OLD}: 1}}}}\n")
+FIELD = f"spec.template.spec.containers.0.resources.limits.[{OLD}]"
+POINTER = "resources/limits/alpha.kubernetes.io~1nvidia-gpu"
+BINDING = {
+    "a replacement": overlay(
+        f"replacements:\n- source: {{kind: Deployment, fieldPath: '{FIELD}'}}\n"
+        "  targets: [{select: {kind: Deployment}, fieldPaths: [metadata.annotations.gpus]}]"
+    ),
+    "a replacement in a file": overlay(
+        "replacements: [{path: r.yaml}]",
+        r=f"source: {{kind: Deployment, fieldPath: spec.replicas}}\n"
+        f"targets: [{{select: {{kind: Deployment}}, fieldPaths: ['{FIELD}']}}]\n",
+    ),
+    "a variable": overlay(
+        "vars: [{name: G, objref: {kind: Deployment, name: d, apiVersion: apps/v1}, "
+        f"fieldref: {{fieldpath: '{FIELD}'}}}}]"
+    ),
+    "an operation": overlay(
+        "patches: [{path: p.yaml, target: {kind: Deployment}}]",
+        p=f"- {{op: replace, path: {AT}/containers/0/{POINTER}, value: 2}}\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("files", BINDING.values(), ids=BINDING)
+def test_an_amount_and_what_finds_it_by_its_name_are_renamed_in_one_run(
+    files: dict[str, str], tmp_path: Path
+) -> None:
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": GPU, **files})
+    for alone in (["-f", "base/d.yaml"], ["-k", "base"], ["-R", "overlays"]):
+        assert main(["migrate", "-w", alone[0], str(folder / alone[1])]) == 3
+        assert (folder / "base/d.yaml").read_text() == GPU
+    assert main(["migrate", "-w", "-k", str(folder / "overlays/a")]) == 0
+    for file in folder.rglob("*.yaml"):
+        assert OLD not in file.read_text()
+        assert "alpha.kubernetes.io~1nvidia-gpu" not in file.read_text()
+
+
+GIVES = MOUNTS.partition("      containers:")[0] + f"      nodeSelector: {{{LABEL}: Tesla-K80}}\n"
+CONTAINERS = "      containers:\n      - {name: c, env: []}\n"
+WAYS = [["-k", "overlays/a"], ["-R", "."], ["-f", "base/d.yaml"]]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_amounts_wait_for_the_model_that_a_patch_gives(way: list[str], tmp_path: Path) -> None:
+    files = overlay("patches: [{path: p.yaml}]", p=GIVES + CONTAINERS)
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": GPU, **files})
+    assert main(["migrate", "-w", way[0], str(folder / way[1])]) == 3
+    assert (folder / "base/d.yaml").read_text() == GPU
+
+
+@pytest.mark.parametrize("way", WAYS[:2])
+def test_amounts_are_renamed_where_the_run_changes_the_model_too(
+    way: list[str], tmp_path: Path
+) -> None:
+    files = overlay("patches: [{path: p.yaml}]", p=GIVES)
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": GPU, **files})
+    assert main(["migrate", "-w", way[0], str(folder / way[1])]) == 0
+    assert OLD not in (folder / "base/d.yaml").read_text()

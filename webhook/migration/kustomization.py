@@ -30,6 +30,8 @@ _WITH_PATH = ("patches", "patchesJson6902", "replacements")
 _REMOTE = re.compile(
     r"[a-z][a-z0-9+.-]*:(//|:)|[^/@]+@[^/:]+:|github\.com[/:]|.*[?&]ref=", re.IGNORECASE
 )
+_MOST_FOLDERS = 20_000  # that are looked into for kustomizations
+_NOT_ENTERED = (".git", "node_modules")
 _LARGEST = 4 << 20  # bytes
 
 
@@ -50,6 +52,19 @@ def parts(folder: str) -> Parts:
     _visit(folder, found, set())
     found.files = list(dict.fromkeys(found.files))
     return found
+
+
+@lru_cache(maxsize=4)
+def folders(root: str) -> tuple[str, ...]:
+    """The folders below this one in which there is a kustomization."""
+    found = []
+    for number, (folder, inner, files) in enumerate(os.walk(root)):
+        if number >= _MOST_FOLDERS:
+            break
+        inner[:] = sorted(each for each in inner if each not in _NOT_ENTERED)
+        if not set(files).isdisjoint(NAMES):
+            found.append(folder)
+    return tuple(found)
 
 
 def known_of(file: str) -> tuple[OptedOut, bool]:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.errors import InputError
 from webhook.core.pod import as_items
 from webhook.core.workloads import tokens
-from webhook.migration import documents, kustomization
+from webhook.migration import bonds, documents, kustomization, together
+from webhook.migration.at_rest import AMOUNTS
 from webhook.migration.chart import migrated as migrate_in_chart
 from webhook.migration.migrate import migrate_text
 from webhook.migration.reading import UnreadableError, read_regular
@@ -28,18 +29,38 @@ from webhook.rules import driver_paths
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.migration.results import FileResult, Plan
+    from webhook.migration.results import FileResult, Located, Plan
     from webhook.migration.source import Source
 
 _ANY = "*"  # no name of a volume
-_MOST_FOLDERS = 20_000  # that are looked into for kustomizations
-_NOT_ENTERED = (".git", "node_modules")
 _PATCHES = (*kustomization.PATCHES, "transformers")
 _BY_POSITION = {"volumes", "volumeMounts", "env"}
 
 
 def migrated(path: str, source: Source, plan: Plan) -> FileResult:
-    """What is made of a file, whose driver volumes stay where a patch names one of them."""
+    """What is made of a file; what the rest of its kustomizations needs stays as it is."""
+    result = _with_volumes(path, source, plan)
+    why = bonds.why_held(path, _root(path), plan) if together.does_amounts(result) else ""
+    if not why:
+        return result
+    again = _with_volumes(path, source, replace(plan, ignored=(*plan.ignored, *sorted(AMOUNTS))))
+    held = [
+        undone(each, f"{why})") if each.status is Status.FIXABLE else each
+        for each in result.located
+        if each.code in AMOUNTS
+    ]
+    return _joined(again, held)
+
+
+def _joined(result: FileResult, held: list[Located]) -> FileResult:
+    located = sorted(
+        (*result.located, *held), key=lambda each: (each.place.line, each.place.column, each.code)
+    )
+    return replace(result, located=tuple(located))
+
+
+def _with_volumes(path: str, source: Source, plan: Plan) -> FileResult:
+    """The same, whose driver volumes stay where a patch names one of them."""
     result = migrate_in_chart(path, source, plan)
     code = driver_paths.CODE
     done = any(each.code == code and each.status is Status.FIXABLE for each in result.located)
@@ -59,10 +80,7 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
         for each in result.located
         if each.code == code
     ]
-    located = sorted(
-        (*again.located, *held), key=lambda each: (each.place.line, each.place.column, each.code)
-    )
-    return replace(again, located=tuple(located))
+    return _joined(again, held)
 
 
 def _volumes(text: str) -> Iterator[str]:
@@ -87,25 +105,25 @@ def _named(data: Any, *, mounts: bool = True) -> Iterator[str]:
 
 def _patches_of(path: str) -> dict[str, str]:
     """The patches of all kustomizations that the file is a part of, by the volumes they name."""
-    place = os.path.realpath(path)
-    above = Path(place).parents
+    return _index(_root(path)).get(os.path.realpath(path), {})
+
+
+def _root(path: str) -> str:
+    """The folder below which kustomizations may be that the file is a part of."""
+    above = Path(os.path.realpath(path)).parents
     root = next((each for each in above if os.path.lexists(each / ".git")), None)
     if root is None:  # no repository: overlays mostly lie beside the folder of their base
         here = Path(os.path.realpath(os.curdir))
         root = here if here in above else above[min(1, len(above) - 1)]
-    return _index(str(root)).get(place, {})
+    return str(root)
 
 
 @lru_cache(maxsize=4)
 def _index(root: str) -> dict[str, dict[str, str]]:
     index: dict[str, dict[str, str]] = {}
-    for number, (folder, inner, files) in enumerate(os.walk(root)):
-        if number >= _MOST_FOLDERS:
-            break
-        inner[:] = sorted(each for each in inner if each not in _NOT_ENTERED)
-        if not set(files).isdisjoint(kustomization.NAMES):
-            with suppress(InputError):  # it is said where the kustomization itself is looked at
-                _note(folder, index)
+    for folder in kustomization.folders(root):
+        with suppress(InputError):  # it is said where the kustomization itself is looked at
+            _note(folder, index)
     return index
 
 

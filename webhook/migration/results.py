@@ -132,6 +132,9 @@ class Plan:
     unsafe: bool = False
     target: tuple[int, int] = (1, 36)  # the Kubernetes that the manifests are for
     opted_out: OptedOut = OptedOut()
+    # The files and folders of this run, and whether what is below the folders is, too.
+    named: tuple[str, ...] = ()
+    below: bool = False
     # By code: where something is left for manual work that may be about pods in this file.
     left: Mapping[str, str] = field(default_factory=dict)
 
