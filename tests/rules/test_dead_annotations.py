@@ -389,3 +389,18 @@ def test_alpha_and_beta_of_an_exported_pod_are_both_reported() -> None:
 )
 def test_which_annotations_are_dead(key: str, expected: bool) -> None:  # noqa: FBT001
     assert rule.is_dead(key) is expected
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        pytest.param(SCHEDULER, True, id="a scheduler: spec.schedulerName"),
+        pytest.param(SYSCTLS, True, id="sysctls: of the security context"),
+        pytest.param(f"{SECCOMP_OF}web", True, id="seccomp of a container"),
+        pytest.param("pod.beta.kubernetes.io/hostname", True, id="a host name"),
+        pytest.param(HINT, False, id="a hint that no scheduler reads has no field"),
+        pytest.param("example.com/x", False, id="an annotation that lives"),
+    ],
+)
+def test_which_annotations_a_field_takes_over(key: str, expected: bool) -> None:  # noqa: FBT001
+    assert rule.becomes_field(key) is expected
