@@ -99,12 +99,7 @@ class Decider:
             return self._passed(MUTATE, review, began)
         if over := _excess(review, pod) or _stored_excess(review):
             return self._unfinished(MUTATE, review, began, over)
-        if update is None:
-            was_stuck = Pod(pod).asks_under_legacy_name(self.settings)
-            verdict = run(self.rules, pod, cx)
-            verdict = self._in_the_end(pod, verdict, replace(cx, was_stuck=was_stuck))
-        else:
-            verdict = again.pod(*update, self.rules, cx)
+        verdict = self._made(pod, cx) if update is None else again.pod(*update, self.rules, cx)
         outcome = self._repaired(review, pod, began, verdict)
         return self._answer(MUTATE, review, pod, began, outcome)
 
@@ -230,12 +225,14 @@ class Decider:
         outcome = self._repaired(review, found.obj, began, verdict)
         return self._answer(path, review, found.obj, began, outcome)
 
-    def _in_the_end(self, pod: dict[str, Any], verdict: Verdict, cx: Context) -> Verdict:
-        """The verdict on a pod that is changed; one that /validate will refuse is not repaired."""
+    def _made(self, pod: dict[str, Any], cx: Context) -> Verdict:
+        """The verdict on a pod that is made; one that /validate will refuse is not repaired."""
         enforced = [rule for rule in self.policy if cx.modes.of(rule.CODE) is Mode.ENFORCE]
+        was_stuck = bool(enforced) and Pod(pod).asks_under_legacy_name(self.settings)
+        verdict = run(self.rules, pod, cx)
         if not verdict.patch or not enforced:
             return verdict
-        cx = replace(cx, today=_today(), fresh=self.fresh)
+        cx = replace(cx, was_stuck=was_stuck, today=_today(), fresh=self.fresh)
         refused = workloads.refusal(run(enforced, pod, cx, patched=False).findings)
         if not refused:
             return verdict
