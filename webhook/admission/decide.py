@@ -21,7 +21,8 @@ from webhook.core.engine import run
 from webhook.core.evaluate import has_label
 from webhook.core.findings import Severity, is_legacy
 from webhook.core.modes import Mode, is_opted_out, modes_for
-from webhook.core.pod import Pod, as_items, as_map
+from webhook.core.pod import Pod, as_map
+from webhook.core.pointer import Path
 from webhook.core.repaired import annotate, is_noted
 from webhook.core.rule import Context
 from webhook.core.workloads import is_known_kind
@@ -50,6 +51,7 @@ OUTCOMES = (
     "refused",
     "unfinished",
 )
+_OF_CONTAINER = 3  # tokens of the place of a container: spec, kind and position
 _MOST_NAMESPACES = 4096  # whose modes are remembered
 
 
@@ -171,10 +173,15 @@ class Decider:
         cx = replace(cx, today=_today(), fresh=self.fresh)
         guarded = copied(pod)
         verdict = run(self.guards, guarded, cx, every_pod=True)
+        now, then = (
+            {each.at: each.raw.get("env") for each in Pod(one).containers}
+            for one in (guarded, stored)
+        )
         found = tuple(
             each
             for each in verdict.findings
-            if each.action == "repaired" and _has_env_of(stored, guarded, each)
+            if each.action == "repaired" and (at := Path(each.at[:_OF_CONTAINER])) in then
+            if now[at] == then[at]
         )
         if not found:
             return self._passed(GUARD, review, began)
@@ -417,15 +424,6 @@ class Decider:
 
 def _today() -> Any:
     return datetime.now(UTC).date()
-
-
-def _has_env_of(stored: dict[str, Any], guarded: dict[str, Any], found: Finding) -> bool:
-    """Whether the container that a finding is about has the variables that are stored."""
-    _, kind, position, *_ = found.at
-    now, then = (
-        dict(as_items(as_map(each.get("spec")).get(str(kind)))) for each in (guarded, stored)
-    )
-    return position in then and now[position].get("env") == then[position].get("env")
 
 
 def _name(review: Review, metadata: dict[str, Any]) -> str:
