@@ -9,6 +9,10 @@ from typing import Any
 
 from webhook.telemetry.logs import Log
 
+# A busy machine may let the log's thread wait. Were its pipe closed before, the next test's pipe
+# could get the same number, and these lines.
+_PATIENCE = 60.0
+
 
 class KeptLines:
     """The lines that are written to `log`; a pipe that is closed though nobody reads it."""
@@ -22,13 +26,13 @@ class KeptLines:
     def lines(self) -> list[dict[str, Any]]:
         """All lines; nothing can be written after that."""
         self._end.detach()
-        self.log.close()
+        self.log.close(_PATIENCE)
         os.close(self._write)
         with os.fdopen(self._read) as lines:
             return [json.loads(line) for line in lines]
 
 
 def _close(log: Log, *ends: int) -> None:
-    log.close()
+    log.close(_PATIENCE)
     for end in ends:
         os.close(end)
