@@ -54,22 +54,36 @@ _DEFAULTS = Settings()
 
 @dataclass(frozen=True)
 class Judged:
-    """One pod, and what each of the two judges said: None is yes, anything else the reason."""
+    """One pod, and what each of the two judges said: None is yes, anything else the reason.
+
+    `node` is where the scheduler placed it, `shown` are the nodes that GPU301 knew.
+    """
 
     drawn: Drawn
     ours: Finding | None
     scheduler: str | None
+    node: str
+    shown: frozenset[str]
 
     @property
     def denied(self) -> bool:
         return self.ours is not None and self.ours.severity is Severity.DENY
+
+    @property
+    def is_false(self) -> bool:
+        """Whether it was called impossible, and is placed on a node that was known.
+
+        An amount that overflows no longer binds a pod to its own nodes, so the scheduler may place
+        it on one of another pod that was not shown.
+        """
+        return self.denied and self.node in self.shown
 
     def __str__(self) -> str:
         ours = self.ours.message if self.ours else "it may run"
         nodes = [{k: n[k] for k in ("metadata", "spec", "status")} for n in self.drawn.nodes]
         return (
             f"{self.drawn.kind}: {self.drawn.seen[-1]}{self.drawn.pools}\n"
-            f"we:        {ours}\nscheduler: {self.scheduler or 'placed it'}\n"
+            f"we:        {ours}\nscheduler: {self.scheduler or f'placed it on {self.node}'}\n"
             f"  {self.drawn.pod['spec']}\n  on {nodes}"
         )
 
@@ -87,7 +101,8 @@ def test_no_pod_that_the_scheduler_places_is_called_impossible(
             for number in range(first, min(first + _BATCH, PODS))
         ]
         judged += _judge(cluster.client, namespace, drawn, f"{SEED}-{first}")
-    false = [each for each in judged if each.denied and not each.scheduler]
+    false = [each for each in judged if each.is_false]
+    elsewhere = sum(each.denied and not each.scheduler for each in judged) - len(false)
     refused = [each for each in judged if each.scheduler and not each.drawn.passing]
     sure = [each for each in refused if not each.drawn.unsure]
     missed = [each for each in sure if not each.denied]
@@ -97,7 +112,8 @@ def test_no_pod_that_the_scheduler_places_is_called_impossible(
             f"\nGPU301 and kube-scheduler on {len(judged)} pods (seed {SEED}): {len(refused)} "
             f"unschedulable; of {len(sure)} that could be known {len(missed)} missed, of "
             f"{len(unsure)} others {sum(not each.denied for each in unsure)}; {len(false)} false "
-            f"denials, {time.monotonic() - start:.0f} s; {Counter(e.drawn.kind for e in judged)}"
+            f"denials, {elsewhere} placed on nodes that were not shown, "
+            f"{time.monotonic() - start:.0f} s; {Counter(e.drawn.kind for e in judged)}"
         )
     assert not false, "called impossible, but placed:\n" + "\n".join(map(str, false[:5]))
     assert len(missed) <= (1 - _CAUGHT) * len(sure), "\n".join(map(str, missed[:5]))
@@ -140,7 +156,7 @@ def _judge(client: Client, namespace: str, drawn: list[Drawn], batch: str) -> li
         ]
         theirs = _verdicts(client, namespace, len(made))
         return [
-            Judged(each, our, theirs[each.pod["metadata"]["name"]])
+            Judged(each, our, *theirs[each.pod["metadata"]["name"]], _names(_shown(each, drawn)))
             for each, our in zip(drawn, ours, strict=True)
         ]
     finally:
@@ -149,17 +165,26 @@ def _judge(client: Client, namespace: str, drawn: list[Drawn], batch: str) -> li
         client.demand("DELETE", "api/v1/nodes", query=query)
 
 
-def _contexts(drawn: list[Drawn]) -> Iterator[Context]:
-    """What is known when each pod comes: of all nodes, or of its own and a few others.
+def _shown(asked: Drawn, drawn: list[Drawn]) -> list[Drawn]:
+    """Those whose nodes are known when this pod comes: all that are sure, or its own and a few.
 
     A node that joins may be what any pod asks for, so those of one pod are not shown to another.
     """
     sure = [each for each in drawn if not each.unsure]
-    known = Context(inventory=_inventory(sure))
+    return [asked, *sure[:4]] if asked.unsure else sure
+
+
+def _names(drawn: list[Drawn]) -> frozenset[str]:
+    return frozenset(node["metadata"]["name"] for each in drawn for node in each.nodes)
+
+
+def _contexts(drawn: list[Drawn]) -> Iterator[Context]:
+    """What is known when each pod comes."""
+    known = Context(inventory=_inventory([each for each in drawn if not each.unsure]))
     for each in drawn:
         if each.unsure:
             settings = Settings(capacity=Capacity(pools=each.pools))
-            inventory = _inventory([each, *sure[:4]], settings)
+            inventory = _inventory(_shown(each, drawn), settings)
             yield Context(inventory=inventory, settings=settings)
         else:
             yield known
@@ -197,8 +222,8 @@ def _wait_for_the_scheduler_to_know(client: Client, namespace: str, batch: str) 
     client.delete("Pod", f"last-{batch}", namespace)
 
 
-def _verdicts(client: Client, namespace: str, count: int) -> dict[str, str | None]:
-    """By the pod's name: why the scheduler found no node for it, or None if it did."""
+def _verdicts(client: Client, namespace: str, count: int) -> dict[str, tuple[str | None, str]]:
+    """By the pod's name: why the scheduler found no node for it, or None; and the node."""
 
     def all_judged() -> list[Json] | None:
         pods = client.list("Pod", namespace)
@@ -207,6 +232,7 @@ def _verdicts(client: Client, namespace: str, count: int) -> dict[str, str | Non
 
     pods = until(all_judged, "the scheduler's verdicts", 120)
     return {
-        each["metadata"]["name"]: None if each["spec"].get("nodeName") else refusal(each)
+        each["metadata"]["name"]: (None, node) if node else (refusal(each), "")
         for each in pods
+        for node in [each["spec"].get("nodeName", "")]
     }
