@@ -90,6 +90,35 @@ def on_a_full_disk(words: str, folder: Path) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+def test_an_output_that_is_closed_is_no_fault_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(LEGACY)
+    command = f"{Path(sys.executable).with_name('gpu-webhook')} scan pod.yaml >&-"
+    done = subprocess.run(
+        ["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path
+    )
+    said = "gpu-webhook: the output cannot be written: it is closed\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["migrate", "-w", ""], ["migrate", "-w", "-R", "-f", ""], ["migrate", "-w", "-k", ""]),
+        *(["review", "-f", ""], ["scan", "pod.yaml", "--config", ""]),
+    ],
+    ids=" ".join,
+)
+def test_an_empty_name_is_not_the_folder_that_one_is_in(
+    words: list[str], gpu_webhook: Command, tmp_path: Path
+) -> None:
+    """A variable of the shell that is not set: every file here would be rewritten."""
+    (tmp_path / "pod.yaml").write_text(LEGACY)
+    done = gpu_webhook(*words)
+    assert (done.code, done.out) == (1, "")
+    assert "The name is empty; is a variable of your shell not set?" in done.err
+    assert (tmp_path / "pod.yaml").read_text() == LEGACY
+
+
 @pytest.mark.parametrize("word", ["--version", "version"])
 def test_version(word: str, gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPU_WEBHOOK_VERSION", "1.2.3")  # as an install script may set it

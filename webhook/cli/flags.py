@@ -14,8 +14,19 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "wide", "json", "yaml", "markdown", "html", "sarif", "junit", "github")
 _VERSION = re.compile(r"v?1\.(\d{1,3})(\.\d{1,5})?")
-FILE = click.Path(readable=False)  # whether it can be read is seen when it is read
-_TYPES = {"FILE": FILE, "PATH": FILE, "DIR": click.Path(file_okay=False, readable=False)}
+
+
+class _Path(click.Path):
+    """A file or a folder that is named: an empty name would be the folder that one is in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("The name is empty; is a variable of your shell not set?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = _Path(readable=False)  # whether it can be read is seen when it is read
+_TYPES = {"FILE": FILE, "PATH": FILE, "DIR": _Path(file_okay=False, readable=False)}
 
 
 class Origin(StrEnum):

@@ -34,6 +34,9 @@ def kubectl_plugin() -> int:
 def main(words: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Run the command; the exit code is the epilog's."""
     given = list(sys.argv[1:] if words is None else words)
+    if sys.stdout is None:  # closed by the shell, as in `scan >&-`
+        print("gpu-webhook: the output cannot be written: it is closed", file=sys.stderr)  # noqa: T201
+        return ERROR
     try:
         code = _run(given, program)
         sys.stdout.flush()
