@@ -331,64 +331,6 @@ def test_a_repair_is_one_patch_for_all_templates() -> None:
     assert {each.action for each in verdict.findings} == {"repaired"}
 
 
-def stored(*, controller: bool = False, by: str = "ada", **metadata: Any) -> dict[str, Any]:
-    """Give a Deployment that is repaired, with a record that says that its class is ours."""
-    noted = {"/spec/runtimeClassName": [None, "gvisor"], "/spec/priority": [None, 1]}
-    owner = {"apiVersion": "v1", "kind": "x", "name": "y", "controller": controller}
-    text = json.dumps({"/spec/template": noted})
-    fields: Any = {"f:metadata": {"f:annotations": {f"f:{record.ANNOTATION}": {}}}}
-    entries = [{"manager": "ada"}, {"manager": by, "fieldsV1": fields if by == "eve" else {}}]
-    obj = deployment(
-        annotations={record.ANNOTATION: text}, managedFields=entries, ownerReferences=[owner]
-    )
-    obj["metadata"] |= metadata
-    obj["spec"]["template"] = template(name=GPU, runtimeClassName="gvisor")
-    return obj
-
-
-def changed(obj: dict[str, Any], **of_template: Any) -> dict[str, Any]:
-    made = copy.deepcopy(obj)
-    made["spec"]["template"]["metadata"]["labels"] |= of_template.pop("labels", {})
-    made["spec"]["template"]["spec"] |= of_template
-    return made
-
-
-@pytest.mark.parametrize(
-    ("old", "is_believed"),
-    [
-        pytest.param(stored(), True, id="nobody else wrote it"),
-        pytest.param(stored(by="eve"), False, id="a user wrote it"),
-        pytest.param(stored(managedFields=[]), False, id="nobody knows who wrote it"),
-        pytest.param(stored(controller=True), False, id="what has a controller comes not to us"),
-        pytest.param(
-            changed(stored(), nodeSelector={"kubernetes.io/os": "windows"}),
-            False,
-            id="nor what is for Windows",
-        ),
-        pytest.param(
-            changed(stored(), labels={"gpu-webhook.dev/ignore": "true"}),
-            False,
-            id="nor pods that opt out",
-        ),
-        pytest.param(
-            changed(stored(), containers=[{"name": "cuda"}]), False, id="nor pods without a GPU"
-        ),
-        pytest.param({**stored(), "spec": {}}, False, id="nor a template that was not there"),
-    ],
-)
-def test_what_a_record_says_of_other_settings_is_believed_if_nobody_could_forge_it(
-    old: dict[str, Any], *, is_believed: bool
-) -> None:
-    """And what is not believed once is not there to be believed the next time."""
-    obj = changed(stored(), priorityClassName="low")
-    asked = request(obj, operation="UPDATE", oldObject=old)
-    workload = workload_of(asked, DEFAULTS)
-    assert workload is not None
-    repair(workload, RULES, Context())
-    assert ("runtimeClassName" in obj["spec"]["template"]["spec"]) is not is_believed
-    assert record.ANNOTATION not in obj["metadata"].get("annotations", {})
-
-
 HOSTILE: list[Any] = [None, 7, "x", [], {}, [7], {"x": 7}, True, 10**30]
 
 

@@ -65,9 +65,21 @@ class Forger:
         obj["metadata"]["managedFields"] = [{}]
         self.puts(obj)
 
-    def hides(self) -> None:
+    def annotates_unseen(self) -> None:
+        """The review is over the budget, so the webhook lets it through as it is."""
+        obj = self.live()
+        obj["metadata"].setdefault("annotations", {})[ANNOTATION] = FORGED
+        obj["status"]["conditions"] = [{}] * 33_000  # dropped by the API server
+        self.puts(obj)
+
+    def hides_unseen(self) -> None:
+        self.hides(unseen=True)
+
+    def hides(self, *, unseen: bool = False) -> None:
         """Send managedFields that name somebody, but nobody for the record."""
         obj = self.live()
+        if unseen:
+            obj["status"]["conditions"] = [{}] * 33_000
         fields: Json = {"f:spec": {"f:replicas": {}}}
         entry = {"manager": "x", "operation": "Update", "apiVersion": "apps/v1"}
         obj["metadata"]["managedFields"] = [{**entry, "fieldsType": "FieldsV1", "fieldsV1": fields}]
@@ -103,6 +115,11 @@ WITH_IT: Json = {"annotations": {ANNOTATION: FORGED}}
             [Forger.annotates_and_resets_managers, Forger.hides],
             id="nobody is named, and then somebody else is",
         ),
+        pytest.param(
+            {},
+            [Forger.annotates_unseen, Forger.hides_unseen],
+            id="both in requests that are too large for the webhook",
+        ),
         pytest.param(WITH_IT, [Forger.hides], id="it is made with it"),
         pytest.param(
             {**WITH_IT, "owned": True},
@@ -129,7 +146,6 @@ def test_what_a_policy_sets_stays(
         for step in (*steps, Forger.restarts, Forger.restarts):
             step(forger)
             assert class_of(forger.live()) == "gvisor"
-    assert "gvisor" not in forger.live()["metadata"].get("annotations", {}).get(ANNOTATION, "")
     assert repairing.calls(namespace, path="/mutate")
 
 

@@ -418,35 +418,6 @@ def test_a_record_that_somebody_forged_does_no_harm(tenant: Tenant) -> None:
         assert tenant.apply(what)["spec"]["template"] == first["spec"]["template"]
 
 
-@sides
-def test_a_runtime_class_follows_the_settings_whatever_its_name(
-    tenant: Tenant, tmp_path: Path
-) -> None:
-    """None of the classes is in the cluster: the API server looks at that for pods alone."""
-    what = made_by("Deployment", pod(alpha()), 0)
-    other = made_by("Deployment", pod(alpha()), 0)
-    other["metadata"]["name"] = "restarted"
-    for name in ("gpu-rc", "nvidia", "other", ""):
-        with driven(tenant, tmp_path, name):
-            applied = tenant.apply(what)
-            tenant.apply(other)
-            tenant.run("rollout", "restart", "deployment/restarted")
-            restarted = tenant.live(other)
-        for live in (applied, restarted):
-            assert of(live, "spec").get("runtimeClassName", "") == name
-            assert ("runtimeClassName" in live["metadata"]["annotations"][RECORD]) is bool(name)
-        what = changed(what, "metadata", "labels", f"after-{name or 'all'}", to="yes")
-
-
-@contextmanager
-def driven(tenant: Tenant, folder: Path, name: str) -> Iterator[None]:
-    """Another server answers, whose settings name this runtime class, or none."""
-    classes = {"profile": "runtime-class", "runtimeClass": name, "assumeRuntimeClass": True}
-    given = {"workloads": {"repair": True}, **({"drivers": classes} if name else {})}
-    with another_server(tenant, folder, ROOT / "examples" / "inventory.yaml", given):
-        yield
-
-
 def test_kubectl_diff_is_not_told_of_all_that_apply_is(tenant: Tenant) -> None:
     """As docs/gitops.md says. What both are told of is the other label alone."""
     selector = {MODEL: "Tesla K80", "kubernetes.io/os": "linux"}

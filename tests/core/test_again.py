@@ -605,7 +605,6 @@ class Author:
             Authors(update, manager),
             Authors(self.live or {}),
             self.may_change,
-            is_by_us=True,
         )
         verdict, made = again.template(Draft(update), sent, RULES, self.cx)
         assert verdict.failed == ()
@@ -1213,15 +1212,12 @@ def set_to(cx: Context = K80, **settings: Any) -> Context:
 
 
 CLASSES = replace(
-    K80,
-    inventory=replace(K80.inventory or Inventory(), runtime_classes={"nvidia": {}, "gpu-rc": {}}),
+    K80, inventory=replace(K80.inventory or Inventory(), runtime_classes={"nvidia": {}})
 )
 WITH_MOUNTS = set_to(drivers=with_mounts())
 WITH_LABEL = set_to(placement=Placement(enabled=True))
 WITH_CLASS = set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="nvidia"))
 WITH_BOTH = set_to(drivers=with_mounts(), placement=Placement(enabled=True))
-OTHER_CLASS = set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="gpu-rc"))
-OTHER_LABEL = set_to(placement=Placement(True, "a.io/b", "yes"))
 SCHEDULER = "scheduler.alpha.kubernetes.io/name"
 NO_GPU: Raw = {"memory": "1Gi"}
 TODAY = {GPU: "1"}
@@ -1318,15 +1314,6 @@ def settled(template: Raw) -> Raw:
         pytest.param(WITH_LABEL, set_to(placement=Placement(True, "a", "b")), id="another label"),
         pytest.param(WITH_CLASS, set_to(CLASSES), id="no runtime class"),
         pytest.param(WITH_CLASS, WITH_BOTH, id="host paths in the place of a runtime class"),
-        pytest.param(OTHER_CLASS, set_to(CLASSES), id="no runtime class of another name"),
-        pytest.param(OTHER_CLASS, WITH_CLASS, id="another runtime class"),
-        pytest.param(WITH_CLASS, OTHER_CLASS, id="a runtime class of another name"),
-        pytest.param(OTHER_CLASS, set_to(), id="a runtime class that was deleted"),
-        pytest.param(OTHER_LABEL, set_to(), id="no label of another name"),
-        pytest.param(OTHER_LABEL, WITH_LABEL, id="the label of the defaults again"),
-        pytest.param(
-            OTHER_LABEL, set_to(placement=Placement(True, "a.io/b", "no")), id="another value"
-        ),
     ],
 )
 @pytest.mark.parametrize("restarted", [True, False], ids=["restarted", "applied"])
@@ -1340,78 +1327,6 @@ def test_what_other_settings_asked_for_comes_out_again(
     made = author.patches({}) if restarted else author.applies(manifest)
     assert settled(made) == settled(alone.applies(manifest))
     assert author.applies(manifest)["spec"] == made["spec"]
-
-
-OF_OTHER_NODES = set_to(
-    nodes("Tesla-K80", taints=(Taint("dedicated", "ml", "NoSchedule"),)),
-    taints=(Taint("dedicated", "ml", "NoSchedule"),),
-)
-
-
-def named_by(label: str) -> Context:
-    """Give nodes that carry their model under this label."""
-    product = NodeClass({label: "Tesla-K80"}, (), {GPU: 4})
-    inventory = Inventory(classes=(product,))
-    return replace(K80, inventory=inventory, settings=Settings(models=Models(label=label)))
-
-
-@by_any_tool
-@pytest.mark.parametrize(
-    ("then", "now", "first", "second"),
-    [
-        pytest.param(
-            named_by("a.io/model"),
-            K80,
-            pod(nodeSelector={MODEL: "Tesla K80"}),
-            pod(nodeSelector={MODEL: "Tesla K80"}),
-            id="the label of models",
-        ),
-        pytest.param(
-            named_by("a.io/model"),
-            named_by("b.io/model"),
-            pod(affinity=model("Tesla K80")),
-            pod(affinity=model("Tesla K80")),
-            id="the label of models in the affinity",
-        ),
-        pytest.param(
-            set_to(gpu_resource="a.io/gpu", gpu_resources=("a.io/gpu",)),
-            K80,
-            pod(),
-            pod(),
-            id="the name of GPUs",
-        ),
-        pytest.param(
-            set_to(),
-            replace(K80, settings=Settings(schedulers=("kai",))),
-            scheduled("volcano"),
-            scheduled("kai"),
-            id="the schedulers",
-        ),
-        pytest.param(
-            set_to(),
-            K80,
-            scheduled("volcano"),
-            pod(schedulerName="kai"),
-            id="no schedulers",
-        ),
-        pytest.param(
-            OF_OTHER_NODES,
-            K80,
-            pod(annotations={TOLERATIONS: '[{"key":"team","operator":"Exists"}]'}),
-            pod(annotations={TOLERATIONS: '[{"key":"night","operator":"Exists"}]'}),
-            id="the taints",
-        ),
-    ],
-)
-def test_words_that_were_translated_by_other_settings_are_translated_anew(
-    then: Context, now: Context, first: Raw, second: Raw, tool: Any
-) -> None:
-    author, alone = Author(tool, then), Author(tool, now)
-    author.applies(first)
-    author.cx = now
-    made, wanted = author.applies(second), alone.applies(second)
-    assert made["spec"] == wanted["spec"]
-    assert author.applies(second) == made
 
 
 @by_any_tool

@@ -317,40 +317,6 @@ def test_what_no_repair_has_written(key: Any, before: Any, after: Any, words: An
     assert not Ours(words, SETTINGS).may_be(key, before, after)
 
 
-@pytest.mark.parametrize(
-    ("key", "before", "after"),
-    [
-        pytest.param(("spec", "runtimeClassName"), None, "gpu-rc", id="a runtime class"),
-        pytest.param(("spec", "nodeSelector", "a.io/b"), None, "c", id="a label of placement"),
-        pytest.param(("spec", "nodeSelector", "a.io/model"), "K80", None, id="a legacy label"),
-        pytest.param(TERMS, None, [term(requirement("a.io/b", "K80"))], id="a label of models"),
-        pytest.param(("spec", "tolerations"), None, [OTHER], id="a toleration of a taint"),
-        pytest.param((*C, "resources", "limits", "a.io/gpu"), None, "1", id="a name of GPUs"),
-        pytest.param(("spec", "schedulerName"), None, "theirs", id="a scheduler"),
-    ],
-)
-def test_what_other_settings_named_counts_if_the_record_is_by_us(
-    key: Any, before: Any, after: Any
-) -> None:
-    words = {noted((SCHEDULER,)): "theirs"}
-    assert Ours(words, SETTINGS, is_by_us=True).may_be(key, before, after)
-    assert not Ours(words, SETTINGS).may_be(key, before, after)
-
-
-@pytest.mark.parametrize(
-    ("key", "before", "after"),
-    [
-        pytest.param((*C, "resources", "limits", "cpu"), None, "2", id="an amount of CPU"),
-        pytest.param(("spec", "securityContext", "runAsNonRoot"), None, True, id="no root"),
-        pytest.param(("spec", "volumes", "v"), None, {"name": "v"}, id="a volume"),
-        pytest.param(("spec", "schedulerName"), None, "mine", id="a scheduler without a word"),
-        pytest.param(("spec", "runtimeClassName"), "own", "gpu-rc", id="in a class's place"),
-    ],
-)
-def test_what_no_settings_name_does_not_count_even_then(key: Any, before: Any, after: Any) -> None:
-    assert not Ours({}, SETTINGS, is_by_us=True).may_be(key, before, after)
-
-
 def test_the_type_of_nodes_is_a_label_of_models_where_the_settings_say_so() -> None:
     of_aks = Settings(models=Models(profile="aks"))
     key = ("spec", "nodeSelector", "node.kubernetes.io/instance-type")

@@ -64,34 +64,6 @@ def test_the_latest_record_is_read(sent: str | None, by: str | None, expected: s
     assert record.latest(noted("new"), None) == {"/a": {LEGACY: ("new", None)}}
 
 
-def by(name: str, *annotations: str) -> dict[str, Any]:
-    named: Any = {"f:metadata": {"f:annotations": {f"f:{each}": {} for each in annotations}}}
-    return {"manager": name, "operation": "Update", "fieldsV1": named}
-
-
-MINE = {"metadata": {"managedFields": [by("helm", "a"), by("kubectl-edit")]}}
-THEIRS = {"metadata": {"managedFields": [by("helm", "a"), by("kubectl-edit", record.ANNOTATION)]}}
-
-
-@pytest.mark.parametrize(
-    ("obj", "old", "expected"),
-    [
-        pytest.param(MINE, MINE, True, id="nobody is named for it"),
-        pytest.param(THEIRS, MINE, False, id="a user wrote it in this request"),
-        pytest.param(MINE, THEIRS, False, id="a user hides in this request who wrote it"),
-        pytest.param({"metadata": {"managedFields": [{}]}}, MINE, False, id="an empty entry"),
-        pytest.param({"metadata": {"managedFields": []}}, MINE, False, id="no managedFields"),
-        pytest.param(MINE, {"metadata": {}}, False, id="no managedFields before"),
-        pytest.param({"metadata": 7}, MINE, False, id="no metadata"),
-        pytest.param(MINE, None, False, id="nothing is stored"),
-    ],
-)
-def test_a_record_is_by_us_where_managed_fields_name_nobody_for_it(
-    obj: Any, old: Any, *, expected: bool
-) -> None:
-    assert record.is_by_us(obj, old) is expected
-
-
 def test_of_a_record_only_pairs_are_read() -> None:
     pairs = {"/spec/x": [1, 2], "/spec/y": [1], "/spec/z": 7, "w": [3, 4], "/w": [5, 6]}
     text = json.dumps({"/a": pairs, "/b": 7})

@@ -114,7 +114,6 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool
     authors = Authors(workload.obj, workload.manager)
     authors_before = Authors(workload.old or {})
     may_change = not _is_fixed(workload.obj)
-    is_by_us = bool(before) and record.is_by_us(workload.obj, workload.old)
     noted: record.Record = {}
     repaired = False
     found: list[Finding] = []
@@ -133,12 +132,8 @@ def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool
                 authors,
                 authors_before,
                 may_change,
-                is_by_us and at in stored and _was_ours(workload.old or {}, at, cx.settings),
             )
             verdict, changed = again.template(Draft(workload.obj), update, rules, inside)
-            if changed is None:  # what is not believed now must not come to be believed later
-                true = again.believed(update.noted, cx.settings, is_by_us=update.is_by_us)
-                changed = true if true != update.noted else None
         found += verdict.findings
         failed += verdict.failed
         patch += verdict.patch
@@ -161,18 +156,6 @@ def _note(obj: dict[str, Any], noted: record.Record) -> list[dict[str, Any]]:
         elif record.ANNOTATION in annotations:
             draft.apply([Remove(at)])
     return draft.patch()
-
-
-def _was_ours(old: dict[str, Any], at: Path, settings: Settings) -> bool:
-    """Whether what is stored here came to us: else anybody may have written its record."""
-    template = _template(old, at)
-    asked = (name for each in Pod(template).containers for name in (*each.limits, *each.requests))
-    return (
-        not has_controller(old)
-        and not has_label(template)
-        and not _is_for_windows(old, at)
-        and any(map(settings.may_bring_gpus, asked))
-    )
 
 
 def _is_fixed(obj: dict[str, Any]) -> bool:

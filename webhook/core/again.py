@@ -93,7 +93,6 @@ class Update:
     authors: Authors  # of the object that is sent
     before: Authors  # of the one that is stored
     may_change: bool
-    is_by_us: bool = False  # whether nobody but us can have written what is noted (core/record.py)
 
     def stored(self) -> Leaves:
         return Leaves(self.old, self.at) if self.old else Leaves({})
@@ -117,9 +116,7 @@ def template(
     may not change. The rules are asked of all that is sent; only if something of it is ours, that
     comes out and they are asked again.
     """
-    if update.noted:
-        noted = believed(update.noted, cx.settings, is_by_us=update.is_by_us)
-        update = replace(update, noted=noted)
+    update = _without_forged(update, cx.settings)
     obj, at, sent = draft.object, update.at, Leaves(draft.object, update.at).kept()
     if update.old is None and not update.noted:  # nothing in it is ours, so nothing comes out first
         verdict = run(rules, obj, cx, at, draft=draft)
@@ -344,13 +341,13 @@ def _notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Chang
     return found
 
 
-def believed(
-    noted: Mapping[Key, Change], settings: Settings, *, is_by_us: bool
-) -> dict[Key, Change]:
-    """What is noted, but for what no repair writes: whoever may write a record may forge it."""
-    words = {key: before for key, (before, _) in noted.items()}
-    forms = Ours(words, settings, is_by_us=is_by_us)
-    return {key: change for key, change in noted.items() if forms.may_be(key, *change)}
+def _without_forged(update: Update, settings: Settings) -> Update:
+    """The same, but for what is noted and no repair writes: whoever may write it may forge it."""
+    if not update.noted:
+        return update
+    forms = Ours({key: before for key, (before, _) in update.noted.items()}, settings)
+    noted = {key: change for key, change in update.noted.items() if forms.may_be(key, *change)}
+    return replace(update, noted=noted)
 
 
 def _apply(draft: Draft, edits: Iterable[Edit]) -> None:

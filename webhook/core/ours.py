@@ -2,10 +2,6 @@
 
 A record of a repair (core/record.py) may be forged by whoever writes the workload. So it takes out
 nothing that repairs would not have written: what a policy of the cluster has set there stays.
-
-The settings may have been others when it was written, and what they named then has no form that
-could be known today. So of a record that nobody but us has written (`is_by_us`) any value counts
-where a repair writes what the settings name, and of every other record only what they name now.
 """
 
 from __future__ import annotations
@@ -54,12 +50,9 @@ _SECCOMP_OF = "container.seccomp.security.alpha.kubernetes.io/"
 class Ours:
     """What repairs may have made of an author's words."""
 
-    def __init__(
-        self, words: Mapping[Key, Any], settings: Settings, *, is_by_us: bool = False
-    ) -> None:
+    def __init__(self, words: Mapping[Key, Any], settings: Settings) -> None:
         """`words` are leaves as the author wrote them: more than the words do no harm."""
         self._words = words
-        self._is_by_us = is_by_us
         self._settings = settings
         shipped = (each for each in model_labels(settings) if not each.startswith(_OF_ANY_NODE))
         self._models = {*shipped, settings.models.key, settings.models.legacy_label}
@@ -70,8 +63,6 @@ class Ours:
         match key:
             case ("metadata", "annotations", _):
                 return after is None
-            case ("spec", "nodeSelector" | "affinity" | "tolerations", *_) if self._is_by_us:
-                return True
             case ("spec", "nodeSelector", label):
                 return before == after or self._is_label(label, after)
             case ("spec", "affinity", *_):
@@ -91,8 +82,7 @@ class Ours:
         match where:
             case ("resources", section, name):
                 of_gpus = name in self._settings.legacy_resources or self._settings.is_gpu(name)
-                then = self._is_by_us and self._settings.may_bring_gpus(name)
-                return section in SECTIONS and (of_gpus or then)
+                return section in SECTIONS and of_gpus
             case ("env", name) if name in _SEARCH_PATHS:
                 return before is not None or name == _SEARCH_PATHS[0]
             case _:
@@ -110,9 +100,8 @@ class Ours:
         match where:
             case ["runtimeClassName"]:
                 is_of_nvidia = str(value).startswith("nvidia")  # as those of the GPU operator are
-                is_named = value == self._settings.drivers.runtime_class
-                return bool(is_of_nvidia or is_named or self._is_by_us)
-            case ["schedulerName"] if value not in self._settings.schedulers and not self._is_by_us:
+                return is_of_nvidia or bool(value == self._settings.drivers.runtime_class)
+            case ["schedulerName"] if value not in self._settings.schedulers:
                 return False
             case ["securityContext", "seccompProfile", "type"]:
                 return value == "RuntimeDefault" and self._annotation(_SECCOMP) is not None

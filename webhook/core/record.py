@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
 from webhook.core.leaves import is_of_settings
-from webhook.core.managed_fields import entries, has_annotation
+from webhook.core.managed_fields import has_annotation
 from webhook.core.pod import as_map
 from webhook.core.pointer import Path
 
@@ -40,17 +40,6 @@ def latest(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Record:
     if old is None or (sent and not has_annotation(obj, ANNOTATION)):
         return sent
     return read(as_map(old.get("metadata")))
-
-
-def is_by_us(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> bool:
-    """Whether managedFields say of the object, and of what is stored, that no user wrote a record.
-
-    The API server names whoever changes an annotation, even one who sends managedFields of his own,
-    unless it has none of this object: so the next request is the first that could hide it.
-    """
-    return old is not None and all(
-        any(entries(each)) and not has_annotation(each, ANNOTATION) for each in (obj, old)
-    )
 
 
 def read(metadata: Mapping[str, Any]) -> Record:
