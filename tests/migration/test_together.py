@@ -39,6 +39,7 @@ MADE = "{{- toYaml .Values.resources | nindent 10 }}"
 MADE_SELECTOR = "nodeSelector:\n  {{- toYaml .Values.nodeSelector | nindent 8 }}"
 MADE_ANNOTATIONS = "{{- toYaml .Values.podAnnotations | nindent 8 }}"
 SELECTOR = f"nodeSelector:\n  {LABEL}: Tesla-K80"
+WAITED_FOR = ("GPU105", "GPU106", "GPU107", "GPU108", "GPU109")
 VALUES = f"resources:\n  limits:\n    {OLD}: 1\n"
 LABELLED = f"nodeSelector:\n  {LABEL}: Tesla-K80\n"
 ANNOTATED = f"podAnnotations:\n  {AFFINITY}: >\n    {TERMS}\n"
@@ -56,6 +57,17 @@ def pod(resources: str = LITERAL, spec: str = "", annotations: str = "") -> str:
     made += "    spec:\n      containers:\n      - name: a\n        image: x\n        resources:\n"
     made += textwrap.indent(resources, " " * 10) + "\n"
     return made + (textwrap.indent(spec, " " * 6) + "\n" if spec else "")
+
+
+def defined(name: str, text: str) -> str:
+    return f'{{{{- define "{name}" -}}}}\n{text}\n{{{{- end -}}}}\n'
+
+
+PLACE = defined("c.place", f"nodeSelector:\n  {LABEL}: {{{{ .Values.model | quote }}}}")
+GPUS = defined("c.gpus", f"limits:\n  {OLD}: {{{{ .Values.gpus }}}}")
+FROM_HELPERS = pod(
+    '{{- include "c.gpus" . | nindent 10 }}', '{{- include "c.place" . | nindent 6 }}'
+)
 
 
 @dataclass(frozen=True)
@@ -144,6 +156,47 @@ HELD = {
         },
         ("templates/_helpers.tpl",),
     ),
+    "label and amount in one file of helpers": Chart(
+        {"templates/d.yaml": FROM_HELPERS, "templates/_helpers.tpl": PLACE + GPUS},
+        ("templates/_helpers.tpl",),
+    ),
+    "amount and label in one file of helpers": Chart(
+        {"templates/d.yaml": FROM_HELPERS, "templates/_helpers.tpl": GPUS + PLACE},
+        ("templates/_helpers.tpl",),
+    ),
+    "the label on the first line of the helpers": Chart(
+        {
+            "templates/d.yaml": FROM_HELPERS,
+            "templates/_helpers.tpl": defined("c.place", f"nodeSelector: {{{LABEL}: Tesla-K80}}")
+            + GPUS,
+        },
+        ("templates/_helpers.tpl",),
+    ),
+    "the affinity and the amount in one file of helpers": Chart(
+        {
+            "templates/d.yaml": FROM_HELPERS,
+            "templates/_helpers.tpl": defined(
+                "c.place", f"affinity:\n  terms:\n  - key: {LABEL}\n    operator: Exists"
+            )
+            + GPUS,
+        },
+        ("templates/_helpers.tpl",),
+    ),
+    "an annotation and the amount in one file of helpers": Chart(
+        {
+            "templates/d.yaml": FROM_HELPERS,
+            "templates/_helpers.tpl": defined("c.ann", f"{AFFINITY}: '{TERMS}'") + GPUS,
+        },
+        ("templates/_helpers.tpl",),
+    ),
+    "the driver and the amount in one file of helpers": Chart(
+        {
+            "templates/d.yaml": FROM_HELPERS,
+            "templates/_helpers.tpl": GPUS
+            + defined("c.place", "volumes:\n- name: lib\n  hostPath: {path: /usr/lib/nvidia-375}"),
+        },
+        ("templates/_helpers.tpl",),
+    ),
     "the whole pod in a helper": Chart(
         {
             "templates/d.yaml": pod(spec='{{- include "c.spec" . | nindent 6 }}'),
@@ -216,6 +269,11 @@ def test_in_a_chart_amounts_wait_for_what_is_left_of_placement(
     files = written(tmp_path, chart.files)
     for name in chart.held:
         assert_amounts_wait(asked_of(files[name]))
+        assert any(
+            each.status is Status.PERSON and each.code in WAITED_FOR
+            for file in files.values()
+            for each in asked_of(file).located
+        )
     for name in chart.done:
         new = asked_of(files[name]).new_text
         assert new is not None

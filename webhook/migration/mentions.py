@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING
 from webhook.core import text_patterns
 from webhook.migration import template_actions
 from webhook.migration.results import Located, Status
+from webhook.rules import (
+    affinity_annotation,
+    dead_annotations,
+    init_containers_annotation,
+    legacy_name_elsewhere,
+    tolerations_annotation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,6 +47,14 @@ _CLUSTER = re.compile(
 )
 _VARIABLE = re.compile(r"\$\w+")
 _OF_TODAY = re.compile(r"\b[a-z][\w.]*/v[1-9][0-9]*(?![\w.])")
+# What is said of an annotation, or of a text, is said of all that it names.
+_OF_TEXTS = frozenset(
+    rule.CODE
+    for rule in (
+        *(affinity_annotation, tolerations_annotation, dead_annotations),
+        *(init_containers_annotation, legacy_name_elsewhere),
+    )
+)
 _VERSIONS = frozenset({"dead-api-version", "dead-batch-version", "removed-api"})
 
 
@@ -57,14 +72,15 @@ def mentions(
     what is left alone.
     """
     said = set(_lines_said(source, known))
-    for each in left_alone:
-        said.update(range(each.line, each.end_line + 1))
+    alone = {line for each in left_alone for line in range(each.line, each.end_line + 1)}
     comments = [found.span() for found in _TEMPLATE_COMMENT.finditer(source.text)]
     comments += [found.span() for found in _HTML_COMMENT.finditer(source.text)]
     records = [found.span() for found in _RECORD.finditer(source.text)]
     for match in text_patterns.find(source.text, plan.settings):
         place = source.place(match.start, match.end)
-        if place.line in said or not plan.asks(match.code):
+        if place.line in alone or not plan.asks(match.code):
+            continue
+        if not said.isdisjoint({(place.line, ""), (place.line, match.code)}):
             continue
         if any(start <= match.start < end for start, end in records):
             continue
@@ -88,11 +104,18 @@ def holds_configuration(source: Source, plan: Plan) -> bool:
     )
 
 
-def _lines_said(source: Source, known: Iterable[Located]) -> Iterator[int]:
+def _lines_said(source: Source, known: Iterable[Located]) -> Iterator[tuple[int, str]]:
+    """The lines of which all is said, or all with one code.
+
+    What is said of a whole pod says nothing of the words in it; of a text, all.
+    """
     for each in known:
-        places = [each.place, *(source.place(fix.start, fix.end) for fix in each.fix)]
-        for place in places:
-            yield from range(place.line, place.end_line + 1)
+        place = each.place
+        is_whole = place.line == place.end_line or each.code in _OF_TEXTS
+        code = "" if is_whole else each.code
+        yield from ((line, code) for line in range(place.line, place.end_line + 1))
+        for fixed in (source.place(fix.start, fix.end) for fix in each.fix):
+            yield from ((line, "") for line in range(fixed.line, fixed.end_line + 1))
 
 
 def _sign_of(source: Source) -> re.Pattern[str]:

@@ -211,7 +211,7 @@ def _spoken_of(source: Source, works: list[_Work]) -> Iterator[Located]:
             node = work.document.find(found.origin)
             if isinstance(node, Scalar):
                 place = source.place(node.start, node.end)
-                yield Located(found.code, "", Status.NOTICE, place)
+                yield Located("", "", Status.NOTICE, place)
 
 
 def _work(document: Document, plan: Plan) -> _Work:
