@@ -70,6 +70,10 @@ FROM_HELPERS = pod(
 )
 
 
+def driver(path: str) -> str:
+    return f'volumes:\n- name: lib\n  hostPath: {{path: "{path}"}}\n'
+
+
 @dataclass(frozen=True)
 class Chart:
     """The files of a chart, besides its Chart.yaml; `held` are those whose amounts wait."""
@@ -197,6 +201,17 @@ HELD = {
         },
         ("templates/_helpers.tpl",),
     ),
+    "a driver of a version of the values in one file of helpers": Chart(
+        {
+            "templates/d.yaml": FROM_HELPERS,
+            "templates/_helpers.tpl": GPUS
+            + defined(
+                "c.place",
+                'volumes:\n- name: lib\n  hostPath: {path: "/usr/lib/nvidia-{{ .Values.v }}"}',
+            ),
+        },
+        ("templates/_helpers.tpl",),
+    ),
     "the whole pod in a helper": Chart(
         {
             "templates/d.yaml": pod(spec='{{- include "c.spec" . | nindent 6 }}'),
@@ -294,7 +309,7 @@ def test_once_placement_is_changed_the_amounts_are(chart: Chart, tmp_path: Path)
     done = {
         name: text.replace(LABEL, "nvidia.com/gpu.product")
         .replace(AFFINITY, "example.com/affinity")
-        .replace("/usr/lib/nvidia-375", "/data")
+        .replace("/usr/lib/nvidia-", "/data/")
         for name, text in chart.files.items()
     }
     files = written(tmp_path, done)
@@ -331,6 +346,19 @@ TEMPLATES = {
     "a driver that the template may mount": pod(
         spec="volumes:\n- name: lib\n  hostPath: {path: /usr/lib/nvidia-375}\n"
     ).replace("        image: x\n", "        image: x\n        volumeMounts: {{ mounts }}\n"),
+    "a driver of a version of the values": pod(spec=driver("/usr/lib/nvidia-{{ version }}")),
+    "a driver of a version of the values, under a condition": pod(
+        spec="volumes:\n- name: data\n  emptyDir: {}\n{{ if .Values.gpu }}\n"
+        + driver("/usr/lib64/nvidia-{{ .Values.v }}/bin").removeprefix("volumes:\n")
+        + "{{ end }}"
+    ),
+    "a driver of a half version of the values": pod(spec=driver("/usr/lib/nvidia-3{{ version }}")),
+    "a driver's volume of a name of the values": pod(
+        spec=driver("/var/lib/nvidia-docker/{{ name }}")
+    ),
+    "a profile for a container of a made name": pod(
+        annotations="container.seccomp.security.alpha.kubernetes.io/{{ name }}: docker/default"
+    ),
     "what is no YAML": pod(spec=f"{SELECTOR}\n  broken: ["),
 }
 
@@ -375,6 +403,17 @@ DONE = {
     "annotations are made, and the label in the values is none": {
         "templates/d.yaml": pod(annotations=MADE_ANNOTATIONS),
         "values.yaml": LABELLED,
+    },
+    "a host path that is no driver's": {
+        "templates/d.yaml": pod(spec=driver("/data/{{ .Values.v }}")),
+    },
+    "a device of the node": {
+        "templates/d.yaml": pod(spec=driver("/dev/nvidia{{ .Values.n }}")),
+    },
+    "the driver is for a person, and nothing of it is made": {
+        "templates/d.yaml": pod(spec=driver("/usr/lib/nvidia-current")).replace(
+            "image: x", "image: {{ .Values.image }}"
+        ),
     },
     "an annotation that no rule takes over": {
         "templates/d.yaml": pod(annotations="scheduler.alpha.kubernetes.io/nvidiaGPU: '{{ x }}'"),

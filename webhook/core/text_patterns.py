@@ -221,7 +221,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "driver-path",
         "GPU109",
-        r"/usr/lib\w*/nvidia-[0-9]{3}\b[\w./-]*|/var/lib/nvidia-docker/volumes/nvidia_driver[\w./-]*",
+        r"/usr/lib\w*/nvidia-(?:[0-9]{3}\b|\{\{)[\w./-]*|/var/lib/nvidia-docker/volumes/nvidia_driver[\w./-]*",
         "the driver of an old node",
         "leave it out: the container toolkit brings the driver",
     ),

@@ -374,7 +374,8 @@ class _Part:
         held = {
             together.pod_of(found.origin): (found.code, found.origin)
             for found in reversed(made.findings)
-            if found.held and together.is_lost(found)
+            if (found.held and together.is_lost(found))
+            or together.may_be_lost(found, made.document.data)
         }
         for at in made.hidden:
             if code := together.code_of(str(at[-1])):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from webhook.core import text_patterns
 from webhook.core.edits import Remove
-from webhook.core.findings import Safety
+from webhook.core.findings import Safety, Severity
+from webhook.core.host_paths import is_device
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
 from webhook.core.pod import as_map
 from webhook.core.pointer import Path, value_at
@@ -64,6 +65,20 @@ def is_lost(found: Finding) -> bool:
     if found.code in _ANNOTATIONS:
         return not all(isinstance(edit, Remove) for edit in found.touched)
     return found.code in _CODES
+
+
+def may_be_lost(found: Finding, data: object) -> bool:
+    """Whether only a report is made here, since the template makes a part of what it is about.
+
+    Of the rendered pod the webhook may repair it.
+    """
+    if found.code not in _CODES or found.safety is Safety.UNSAFE or not found.origin:
+        return False
+    value = value_at(data, found.origin)
+    looked_at = as_map(as_map(value).get("hostPath")).get("path", value)
+    if found.severity is not Severity.PERSON or found.touched or is_device(str(looked_at)):
+        return False
+    return any(map(stands_for_action, (found.origin[-1], looked_at)))
 
 
 def code_of(annotation: str) -> str:
