@@ -176,6 +176,35 @@ def test_pods_that_come_and_go(
     client.delete_all("Pod", NAMESPACE)
 
 
+def test_a_pod_whose_managed_fields_are_nested_deeply_hides_no_other(
+    direct: WatcherProcess, cluster: OwnPlane, tmp_path: Path
+) -> None:
+    """Any tenant may make one, and the API server takes it; by a watch, and by a list."""
+    client = cluster.client
+    nodes.add(client, [nodes.gpu_node("beside", 8)])
+    direct.until_equal(client, tmp_path)
+    levels, folder = 1_100, tmp_path / "new"
+    folder.mkdir()
+    fields = orjson.Fragment('{"f:a":' * levels + "{}" + "}" * levels)
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
+    deep = gpu_pod("deep", 1, nodeName="beside")
+    deep["metadata"]["managedFields"] = [{**entry, "fieldsV1": fields}]
+    path = f"api/v1/namespaces/{NAMESPACE}/pods"
+    try:
+        assert client.request("POST", path, deep).status == http.HTTPStatus.CREATED
+        client.create(gpu_pod("plain", 3, nodeName="beside"), NAMESPACE)
+        until(lambda: in_use(direct) == 4, "both pods")
+        with WatcherProcess(folder, cluster.kubeconfig) as another:
+            until(lambda: in_use(another) == 4, "both pods in a list")
+    finally:
+        client.delete_all("Pod", NAMESPACE)
+
+
+def in_use(watcher: WatcherProcess) -> int:
+    totals = watcher.facts()
+    return totals["totals"]["nvidia.com/gpu"][3] if totals else 0
+
+
 def test_f1_away_at_start_f2_killed_in_flight(
     cluster: OwnPlane, tmp_path: Path, record_property: Any
 ) -> None:

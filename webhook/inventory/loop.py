@@ -19,10 +19,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from webhook.core.pod import as_items, as_map
-from webhook.inventory import autoscalers, project
+from webhook.inventory import answers, autoscalers, project
 from webhook.inventory.client import Fault, Refused
 from webhook.inventory.pages import pages
 
@@ -383,10 +381,7 @@ def _about(seconds: float) -> float:
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise Fault(f"the answer is no JSON: {error}") from error
+    value = answers.read(text)
     if not isinstance(value, dict):
         raise Fault("the answer is no object")
     return value

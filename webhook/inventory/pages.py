@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from webhook.core.pod import as_map
+from webhook.inventory import answers
 from webhook.inventory import client as bounds
 from webhook.inventory.client import Fault, TooLarge
 
@@ -48,10 +47,7 @@ def pages(client: Client, path: str, query: Mapping[str, str]) -> Iterator[dict[
 
 
 def _read(text: bytes) -> dict[str, Any]:
-    try:
-        page = as_map(orjson.loads(text))
-    except orjson.JSONDecodeError as error:
-        raise Fault(f"the answer is no JSON: {error}") from error
+    page = as_map(answers.read(text))
     items = page.get("items")
     if not page or not isinstance(items, list | None):
         raise Fault("the answer is no list")
