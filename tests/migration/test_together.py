@@ -65,9 +65,19 @@ def defined(name: str, text: str) -> str:
 
 PLACE = defined("c.place", f"nodeSelector:\n  {LABEL}: {{{{ .Values.model | quote }}}}")
 GPUS = defined("c.gpus", f"limits:\n  {OLD}: {{{{ .Values.gpus }}}}")
+USES_PLACE = pod(spec='{{- include "c.place" . | nindent 6 }}')
 FROM_HELPERS = pod(
     '{{- include "c.gpus" . | nindent 10 }}', '{{- include "c.place" . | nindent 6 }}'
 )
+
+
+def named(name: str, *beside: str) -> str:
+    """A Chart.yaml, with charts in folders beside it that it depends on."""
+    made = f"apiVersion: v2\nname: {name}\nversion: 0.1.0\n"
+    made += "dependencies:\n" if beside else ""
+    for each in beside:
+        made += f'- {{name: {each}, version: 0.1.0, repository: "file://../{each}"}}\n'
+    return made
 
 
 def driver(path: str) -> str:
@@ -211,6 +221,83 @@ HELD = {
             ),
         },
         ("templates/_helpers.tpl",),
+    ),
+    "the label in a chart beside it that Chart.yaml names": Chart(
+        {
+            "app/Chart.yaml": named("app", "common"),
+            "app/templates/d.yaml": USES_PLACE,
+            "common/Chart.yaml": named("common"),
+            "common/templates/_p.tpl": PLACE,
+        },
+        ("app/templates/d.yaml",),
+    ),
+    "the label in a chart beside it that requirements.yaml names": Chart(
+        {
+            "app/Chart.yaml": named("app"),
+            "app/requirements.yaml": "dependencies:\n- name: common\n  version: 0.1.0\n"
+            "  repository: file://../common/\n",
+            "app/templates/d.yaml": USES_PLACE,
+            "common/Chart.yaml": named("common"),
+            "common/templates/_p.tpl": PLACE,
+        },
+        ("app/templates/d.yaml",),
+    ),
+    "the label in a chart that is named by one that is named": Chart(
+        {
+            "app/Chart.yaml": named("app", "more"),
+            "app/templates/d.yaml": USES_PLACE,
+            "more/Chart.yaml": named("more", "common"),
+            "common/Chart.yaml": named("common"),
+            "common/templates/_p.tpl": PLACE,
+        },
+        ("app/templates/d.yaml",),
+    ),
+    "the amount in a chart beside it, the label in the values": Chart(
+        {
+            "app/Chart.yaml": named("app", "common"),
+            "app/templates/d.yaml": pod('{{- include "c.gpus" . | nindent 10 }}', MADE_SELECTOR),
+            "app/values.yaml": LABELLED,
+            "common/Chart.yaml": named("common"),
+            "common/templates/_g.tpl": GPUS,
+        },
+        ("common/templates/_g.tpl",),
+    ),
+    "a helper of a chart inside another one beside it": Chart(
+        {
+            "charts/a/Chart.yaml": named("a"),
+            "charts/a/templates/d.yaml": USES_PLACE,
+            "charts/b/Chart.yaml": named("b"),
+            "charts/b/templates/_p.tpl": PLACE,
+        },
+        ("charts/a/templates/d.yaml",),
+    ),
+    "the amount in the values for a chart inside it, which has the label": Chart(
+        {
+            "charts/a/Chart.yaml": named("a"),
+            "charts/a/templates/d.yaml": pod(MADE, MADE_SELECTOR),
+            "charts/a/values.yaml": LABELLED,
+            "values.yaml": textwrap.indent(VALUES, "  ").join(["a:\n", ""]),
+        },
+        ("values.yaml",),
+    ),
+    "the values for a chart in a folder of another name": Chart(
+        {
+            "app/Chart.yaml": named("app").replace(
+                "app\n",
+                "app\ndependencies:\n- {name: s, version: 0.1.0, repository: 'file://parts/s'}\n",
+            ),
+            "app/values.yaml": textwrap.indent(LABELLED, "  ").join(["s:\n", ""]),
+            "app/parts/s/Chart.yaml": named("s"),
+            "app/parts/s/templates/d.yaml": pod(spec=MADE_SELECTOR),
+        },
+        ("app/parts/s/templates/d.yaml",),
+    ),
+    "a text that a template reads": Chart(
+        {
+            "templates/d.yaml": pod(spec='{{ .Files.Get "files/place.txt" | nindent 6 }}'),
+            "files/place.txt": LABELLED,
+        },
+        ("templates/d.yaml",),
     ),
     "the whole pod in a helper": Chart(
         {
@@ -407,6 +494,30 @@ DONE = {
     "a host path that is no driver's": {
         "templates/d.yaml": pod(spec=driver("/data/{{ .Values.v }}")),
     },
+    "the label is in prose": {
+        "templates/d.yaml": pod(spec=MADE_SELECTOR),
+        "CHANGES.txt": f"Use {LABEL}: Tesla K80 in old clusters\n",
+    },
+    "the label is in the values of another chart inside the same": {
+        "charts/a/Chart.yaml": named("a"),
+        "charts/a/values.yaml": LABELLED,
+        "charts/b/Chart.yaml": named("b"),
+        "templates/d.yaml": pod(),
+        "charts/b/templates/d.yaml": pod(spec=MADE_SELECTOR),
+    },
+    "the label is in a chart beside it that it does not use": {
+        "app/Chart.yaml": named("app"),
+        "app/templates/d.yaml": USES_PLACE,
+        "common/Chart.yaml": named("common"),
+        "common/templates/_p.tpl": PLACE,
+    },
+    "the label is in the values of another that uses the same": {
+        "app/Chart.yaml": named("app", "common"),
+        "app/templates/d.yaml": pod(spec=MADE_SELECTOR),
+        "common/Chart.yaml": named("common"),
+        "other/Chart.yaml": named("other", "common"),
+        "other/values.yaml": LABELLED,
+    },
     "a device of the node": {
         "templates/d.yaml": pod(spec=driver("/dev/nvidia{{ .Values.n }}")),
     },
@@ -429,7 +540,8 @@ DONE = {
 
 @pytest.mark.parametrize("files", DONE.values(), ids=DONE)
 def test_amounts_are_renamed_as_before_where(files: dict[str, str], tmp_path: Path) -> None:
-    file = written(tmp_path, files)["templates/d.yaml"]
-    new = asked_of(file).new_text
-    assert new is not None
-    assert f"{OLD}:" not in new
+    for name, file in written(tmp_path, files).items():
+        if name.endswith("templates/d.yaml"):
+            new = asked_of(file).new_text
+            assert new is not None
+            assert f"{OLD}:" not in new
