@@ -220,3 +220,169 @@ def test_amounts_are_renamed_where_the_run_changes_the_model_too(
     folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": GPU, **files})
     assert main(["migrate", "-w", way[0], str(folder / way[1])]) == 0
     assert OLD not in (folder / "base/d.yaml").read_text()
+
+
+MODEL = GPU.replace(
+    "      containers:", f"      nodeSelector: {{{LABEL}: Tesla M60}}\n      containers:"
+)
+AFFINITY = "scheduler.alpha.kubernetes.io/affinity"
+TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
+LEGACY_AFFINITY = (
+    '{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":'
+    f'[{{"matchExpressions":[{{"key":"{LABEL}","operator":"In","values":["Tesla K80"]}}]}}]}}}}}}'
+)
+ANNOTATED = GPU.replace(
+    "metadata: {labels: {app: d}}",
+    f"metadata: {{labels: {{app: d}}, annotations: {{{AFFINITY}: '{LEGACY_AFFINITY}'}}}}",
+)
+HEAD = MOUNTS.partition("    spec:\n      cont")[0]
+POD = HEAD + "    spec:\n"
+SELECTOR = "/spec/template/spec/nodeSelector/alpha.kubernetes.io~1nvidia-gpu-name"
+ANNOTATIONS = "/spec/template/metadata/annotations"
+AMOUNT = f"{AT}/containers/0/{POINTER}"
+SIGNED = AMOUNT.replace("nvidia", "nvidi\\x61")
+INLINE = "patches:\n- target: {kind: Deployment}\n  patch: "
+
+
+def operation(text: str) -> dict[str, str]:
+    return overlay("patches: [{path: p.yaml, target: {kind: Deployment}}]", p=f"- {{{text}}}\n")
+
+
+def strategic(text: str) -> dict[str, str]:
+    return overlay("patches: [{path: p.yaml}]", p=text)
+
+
+HELD = {
+    "a patch on one line": (
+        GPU,
+        overlay(f'{INLINE}\'[{{"op": "remove", "path": "{AMOUNT}"}}]\''),
+    ),
+    "a patch in a block of one line": (
+        GPU,
+        overlay(f'{INLINE}|-\n    [{{"op": "remove", "path": "{AMOUNT}"}}]\n')
+        | {
+            "overlays/b/kustomization.yaml": overlay(f"{INLINE}'[{{op: test, path: {AMOUNT}}}]'")[
+                "overlays/a/kustomization.yaml"
+            ]
+        },
+    ),
+    "a folded patch": (GPU, overlay(f"{INLINE}>-\n    [{{op: remove, path: {AMOUNT}}}]\n")),
+    "a patch in quotes with signs": (
+        GPU,
+        overlay(f'{INLINE}"- op: remove\\n  path: {SIGNED}\\n"'),
+    ),
+    "a one-line patch that takes the amount away": (
+        GPU,
+        overlay(
+            "patches:\n- patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec:"
+            f" {{template: {{spec: {{containers: [{{name: c, resources: {{limits: {{{OLD}: null}}}}"
+            "}]}}}}'"
+        ),
+    ),
+    "null takes the model away": (
+        MODEL,
+        strategic(POD + f"      nodeSelector: {{{LABEL}: null}}\n"),
+    ),
+    "null takes the annotation away": (
+        ANNOTATED,
+        strategic(HEAD + f"    metadata: {{annotations: {{{AFFINITY}: null}}}}\n"),
+    ),
+    "an operation replaces the model": (
+        MODEL,
+        operation(f"op: replace, path: {SELECTOR}, value: Tesla K80"),
+    ),
+    "an operation removes the model": (MODEL, operation(f"op: remove, path: {SELECTOR}")),
+    "an operation removes the annotation": (
+        ANNOTATED,
+        operation(f"op: remove, path: {ANNOTATIONS}/{AFFINITY.replace('/', '~1')}"),
+    ),
+    "a replacement writes the model": (
+        MODEL,
+        overlay(
+            "replacements:\n- source: {kind: Deployment, fieldPath: metadata.name}\n  targets:\n"
+            f"  - {{select: {{kind: Deployment}}, fieldPaths: ['spec.template.spec.nodeSelector."
+            f"[{LABEL}]']}}"
+        ),
+    ),
+    "a patch brings tolerations in the annotation": (
+        GPU,
+        strategic(
+            HEAD
+            + "    metadata:\n      annotations:\n"
+            + f'        {TOLERATIONS}: \'[{{"key": "a", "operator": "Exists"}}]\'\n'
+        ),
+    ),
+    "a patch brings a volume of the driver": (
+        GPU,
+        strategic(
+            POD + "      volumes: [{name: n, hostPath: {path: "
+            "/var/lib/nvidia-docker/volumes/nvidia_driver/3}}]\n"
+            + "      containers: [{name: c, volumeMounts: [{name: n, mountPath: /usr/local/n}]}]\n"
+        ),
+    ),
+    "a patch gives a model of several names, which is a list": (
+        MODEL,
+        strategic(POD + f"      nodeSelector: {{{LABEL}: Tesla P100}}\n"),
+    ),
+    "the base's model becomes a list, and a patch has one": (
+        MODEL.replace("M60", "P100"),
+        strategic(POD + "      affinity: {nodeAffinity: {}}\n"),
+    ),
+    "the base's model becomes a list, and a patch gives another model": (
+        MODEL.replace("M60", "P100"),
+        strategic(POD + f"      nodeSelector: {{{LABEL}: Tesla M60}}\n"),
+    ),
+    "what stays in one overlay keeps the base of another": (
+        GPU,
+        operation(f"op: test, path: {AMOUNT}, value: 1")
+        | {
+            "overlays/b/kustomization.yaml": overlay(f"{INLINE}'[{{op: remove, path: {AMOUNT}}}]'")[
+                "overlays/a/kustomization.yaml"
+            ]
+        },
+    ),
+    "a patch that the repository ignores": (
+        GPU,
+        operation(f"op: test, path: {AMOUNT}, value: 1") | {".gitignore": "p.yaml\n"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("base", "files"), HELD.values(), ids=HELD)
+def test_pods_stay_as_they_are_while_a_patch_of_them_does(
+    base: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": base, **files})
+    before = {each: each.read_text() for each in folder.rglob("*.yaml")}
+    assert main(["migrate", "-w", "-R", str(folder)]) == 3
+    assert {each: each.read_text() for each in folder.rglob("*.yaml")} == before
+
+
+def test_a_patch_that_is_excluded_is_not_among_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = operation(f"op: test, path: {AMOUNT}, value: 1")
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": GPU, **files})
+    monkeypatch.chdir(folder)
+    assert main(["migrate", "-w", "-R", ".", "--exclude", "p.yaml"]) == 3
+    assert (folder / "base/d.yaml").read_text() == GPU
+    assert "overlays/a/p.yaml is not among the files of this run" in capsys.readouterr().out
+
+
+def test_globs_name_the_files_that_they_stand_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = operation(f"op: test, path: {AMOUNT}, value: 1")
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": GPU, **files})
+    monkeypatch.chdir(folder)
+    assert main(["migrate", "-w", "-f", "base/*.yaml", "-f", "overlays/*/*.yaml"]) == 0
+    assert OLD not in (folder / "base/d.yaml").read_text()
+    assert "nvidia.com~1gpu" in (folder / "overlays/a/p.yaml").read_text()
+
+
+def test_a_model_of_one_name_is_renamed_in_the_base_and_in_its_patch(tmp_path: Path) -> None:
+    files = strategic(POD + f"      nodeSelector: {{{LABEL}: Tesla K80}}\n")
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": MODEL, **files})
+    assert main(["migrate", "-w", "-R", str(folder)]) == 0
+    for file in ("base/d.yaml", "overlays/a/p.yaml"):
+        assert "nvidia.com/gpu.product: Tesla-" in (folder / file).read_text()

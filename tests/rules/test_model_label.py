@@ -427,6 +427,11 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
             ],
             id="nodeSelector joined to a term that names a model too",
         ),
+        pytest.param(
+            {"nodeSelector": {LABEL: None, "beta.kubernetes.io/arch": None}},
+            [],
+            id="null in nodeSelector is no model and no other value",
+        ),
     ],
 )
 def test_model_label(spec: Any, expected: list[Finding]) -> None:

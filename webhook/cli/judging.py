@@ -66,30 +66,11 @@ def judge(path: str, asked: Plan) -> Judged:
     except InputError as error:
         return Judged(FileResult(name, error=str(error).removeprefix(f"{name}: ")))
     try:
-        if stdin:
-            result = migrate_text(source, asked)
-        else:
-            result = overlays.migrated(path, source, _with_kustomization(path, asked))
+        result = migrate_text(source, asked) if stdin else overlays.migrated(path, source, asked)
         return Judged(_whole(result, source), source)
     except Exception as error:  # noqa: BLE001  # one file that we fail on must not stop the others
         what = f"{type(error).__name__}: {error}"
         return Judged(FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})"))
-
-
-def _with_kustomization(path: str, asked: Plan) -> Plan:
-    """The plan with what the file's kustomization says of it; with -k, another one opts out."""
-    from webhook.migration import kustomization
-    from webhook.migration.results import OptedOut
-
-    opted_out, is_patch = kustomization.known_of(path)
-    if asked.opted_out != OptedOut():
-        opted_out = asked.opted_out
-    ignored = tuple(asked.ignored)
-    if is_patch:
-        from webhook.migration.kustomize import OF_WHOLE_OBJECTS
-
-        ignored += OF_WHOLE_OBJECTS
-    return replace(asked, opted_out=opted_out, ignored=ignored)
 
 
 def _whole(result: FileResult, source: Source) -> FileResult:

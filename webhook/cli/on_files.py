@@ -83,7 +83,7 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
     from webhook.migration import files, needles
 
     named, vain = arguments(args)
-    asked = replace(asked, named=tuple(named), below=args.recursive)
+    asked = replace(asked, named=tuple(named), below=args.recursive, excluded=tuple(args.exclude))
     wanted = files.Wanted(named, args.recursive, args.exclude)
 
     def tell(number: int, _: int) -> None:

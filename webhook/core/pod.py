@@ -207,7 +207,7 @@ class Pod:
 
     def names_legacy_label(self, label: str) -> bool:
         """Whether the pod, or its affinity annotation, names this label for models."""
-        if label in self.node_selector:
+        if self.node_selector.get(label) is not None:
             return True
         text = self.annotations.get("scheduler.alpha.kubernetes.io/affinity")
         if isinstance(text, str) and label in text:

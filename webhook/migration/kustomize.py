@@ -10,7 +10,7 @@ those that its target will have, and all else is for a person.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.api_versions import workload_successor
@@ -28,7 +28,7 @@ from webhook.migration.at_rest import LEFT_ALONE, context, is_left_alone, shapes
 from webhook.migration.mentions import mentions
 from webhook.migration.nodes import Scalar
 from webhook.migration.regions import Region
-from webhook.migration.results import FileResult, Located, Skipped, Status
+from webhook.migration.results import FileResult, Located, OptedOut, Skipped, Status
 from webhook.migration.splice import RefusedError, apply, splice
 from webhook.migration.yaml_words import is_same
 from webhook.rules import (
@@ -145,6 +145,15 @@ def names_legacy(name: str, settings: Settings) -> bool:
     return renamed_path(name, settings) != name or any(
         section in SECTIONS and token in settings.legacy_resources for section, token in ways
     )
+
+
+def planned(path: str, asked: Plan) -> Plan:
+    """The plan with what the file's kustomization says of it; with -k, another one opts out."""
+    opted_out, patch = kustomization.known_of(path)
+    if asked.opted_out != OptedOut():
+        opted_out = asked.opted_out
+    ignored = (*asked.ignored, *(OF_WHOLE_OBJECTS if patch else ()))
+    return replace(asked, opted_out=opted_out, ignored=ignored)
 
 
 def _is_patch(data: Any) -> bool:

@@ -111,6 +111,11 @@ def leads_out(path: str, wanted: Wanted) -> str:
     return "" if is_given else shown(target)
 
 
+def is_met(file: str, wanted: Wanted) -> bool:
+    """Whether this file, which is no link, is met: by its name, or in a folder that is named."""
+    return _Walk(wanted).meets(file)
+
+
 def is_of_interest(name: str) -> bool:
     """Whether a file of this name may hold manifests, or text or programs that speak of them."""
     if name.startswith("._"):  # macOS keeps attributes of the file x in ._x
@@ -143,6 +148,15 @@ class _Walk:
                 yield STDIN
             else:
                 yield from self._argument(argument)
+
+    def meets(self, file: str) -> bool:
+        if file in self._arguments:
+            return not self._is_excluded(self._arguments[file], folder=False)
+        return any(
+            self._comes_to(root, _as_prefix(root) + file.removeprefix(_as_prefix(place)))
+            for place, root in self._arguments.items()
+            if _is_in(file, place) and not self._is_excluded(root, folder=True)
+        )
 
     def _argument(self, path: str) -> Iterator[Found]:
         try:

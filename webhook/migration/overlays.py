@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.errors import InputError
 from webhook.core.pod import as_items
 from webhook.core.workloads import tokens
-from webhook.migration import bonds, documents, kustomization, together
-from webhook.migration.at_rest import AMOUNTS
+from webhook.migration import bonds, documents, kustomization, kustomize, together
 from webhook.migration.chart import migrated as migrate_in_chart
 from webhook.migration.migrate import migrate_text
 from webhook.migration.reading import UnreadableError, read_regular
@@ -34,20 +33,23 @@ if TYPE_CHECKING:
 
 _ANY = "*"  # no name of a volume
 _PATCHES = (*kustomization.PATCHES, "transformers")
+HELD = together.OF_PODS  # what is changed in all files of a kustomization, or in none
 _BY_POSITION = {"volumes", "volumeMounts", "env"}
 
 
 def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     """What is made of a file; what the rest of its kustomizations needs stays as it is."""
+    asked, plan = plan, kustomize.planned(path, plan)
     result = _with_volumes(path, source, plan)
-    why = bonds.why_held(path, _root(path), plan) if together.does_amounts(result) else ""
+    done = any(each.code in HELD and each.status is Status.FIXABLE for each in result.located)
+    why = bonds.why_held(path, _root(path), asked, _with_volumes) if done else ""
     if not why:
         return result
-    again = _with_volumes(path, source, replace(plan, ignored=(*plan.ignored, *sorted(AMOUNTS))))
+    again = _with_volumes(path, source, replace(plan, ignored=(*plan.ignored, *sorted(HELD))))
     held = [
         undone(each, f"{why})") if each.status is Status.FIXABLE else each
         for each in result.located
-        if each.code in AMOUNTS
+        if each.code in HELD
     ]
     return _joined(again, held)
 

@@ -135,6 +135,7 @@ class Plan:
     # The files and folders of this run, and whether what is below the folders is, too.
     named: tuple[str, ...] = ()
     below: bool = False
+    excluded: tuple[str, ...] = ()  # patterns of files that are left out
     # By code: where something is left for manual work that may be about pods in this file.
     left: Mapping[str, str] = field(default_factory=dict)
 

@@ -43,6 +43,8 @@ _ANNOTATIONS = frozenset(
     rule.CODE for rule in (affinity_annotation, tolerations_annotation, dead_annotations)
 )
 _CODES = _ANNOTATIONS | {model_label.CODE, driver_paths.CODE}
+# What is said of a pod as a whole: driver volumes are looked at by what mounts them.
+OF_PODS = AMOUNTS | _ANNOTATIONS | {model_label.CODE}
 # Words of these in a text that no rule can look at. What nothing replaces is not among them.
 _WORDS = (
     *("model-label", "affinity-annotation", "tolerations-annotation", "scheduler-name"),

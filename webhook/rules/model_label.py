@@ -215,6 +215,8 @@ def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
     """Zone, region and such in nodeSelector."""
     at = pod.spec_at / "nodeSelector"
     for key, value in pod.node_selector.items():
+        if value is None:
+            continue
         today = node_labels.gone(key, (str(value),), cx.inventory)
         other = pod.node_selector.get(today)
         if today and other in (None, value):
@@ -236,7 +238,7 @@ def _node_selector(
     The texts are what else is to be said.
     """
     legacy, key = cx.settings.models.legacy_label, cx.settings.models.key
-    if legacy not in pod.node_selector:
+    if pod.node_selector.get(legacy) is None:  # null is no model: it takes a label away
         return None, [], []
     at = pod.spec_at / "nodeSelector"
     value = str(pod.node_selector[legacy])
