@@ -545,3 +545,16 @@ def test_amounts_are_renamed_as_before_where(files: dict[str, str], tmp_path: Pa
             new = asked_of(file).new_text
             assert new is not None
             assert f"{OLD}:" not in new
+
+
+def test_what_is_no_part_of_the_pod_is_written_behind_a_condition_while_its_amounts_wait() -> None:
+    volumes = "volumes:\n- name: data\n  emptyDir: {}\n{{ if .Values.gpu }}\n"
+    volumes += driver("/usr/lib/nvidia-{{ .Values.v }}").removeprefix("volumes:\n") + "{{ end }}"
+    old = pod(spec=volumes).replace("apps/v1", "extensions/v1beta1")
+    old = old.replace("  selector: {matchLabels: {app: d}}\n", "")
+    result = migrate_text(Source.of_text("templates/d.yaml", old), Plan())
+    assert_amounts_wait(result)
+    new = result.new_text or ""
+    assert "apiVersion: apps/v1\n" in new
+    assert new.index("{{ end }}") < new.index("  selector:\n    matchLabels:")
+    assert new.index("{{ end }}") < new.index("  strategy:\n    rollingUpdate:")

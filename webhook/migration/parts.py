@@ -25,7 +25,7 @@ from webhook.migration.made_annotations import made_annotations
 from webhook.migration.masks import Masks, TooManyError
 from webhook.migration.open_places import OpenPlaces
 from webhook.migration.results import Located, Replacement, Status
-from webhook.migration.spans import adds_lines, written
+from webhook.migration.spans import adds_lines, follows, written
 from webhook.migration.splice import apply
 from webhook.migration.template_actions import Case, Kind, Rest
 from webhook.rules import (
@@ -645,10 +645,7 @@ def _is_torn(template: Template, added: Replacement) -> bool:
     said = following.strip()
     if said and not said.strip("@") and _is_open(before):  # an action, at whatever indent
         return True
-    indent = len(lines) - len(lines.lstrip(" "))
-    follows = len(following) - len(following.lstrip(" "))
-    is_item = said.startswith("- ") and not lines.lstrip().startswith("- ")
-    return follows > indent or (follows == indent and is_item)
+    return follows(following, lines)
 
 
 def _says_something(line: str) -> bool:

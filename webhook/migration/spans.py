@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.core.pointer import Path
     from webhook.migration.documents import Document
     from webhook.migration.open_places import OpenPlaces
-    from webhook.migration.template_actions import Arm, Template
+    from webhook.migration.template_actions import Arm, Block, Template
 
 _LINE_ENDS = ("\n", "\r\n")
 
@@ -145,8 +145,33 @@ def _out(
             break
         end = habits.line_end(text, block.end)
         at = end if behind else habits.next_line(text, end)
+    while block := _going_on(template, at, added):
+        end = habits.line_end(text, block.end)
+        at = end if behind else habits.next_line(text, end)
     made.moves[added.start] = at
     return _moved(text, added, at)
+
+
+def _going_on(template: Template, at: int, added: Replacement) -> Block | None:
+    """The block right behind this place, if all its lines belong to what is before the place."""
+    arms = template.arms_around(at, at)
+    blocks = arms[-1].inner if arms else template.blocks
+    block = next((each for each in blocks if each.start >= at), None)
+    if block is None or template.text[at : block.start].strip():
+        return None
+    shown = template.shown[block.start : habits.line_end(template.text, block.end)]
+    lines = [each for each in shown.split("\n") if each.strip() and each.strip()[0] != "#"]
+    first = added.text.strip("\r\n")
+    is_whole = not template.text[block.end : habits.line_end(template.text, block.end)].strip()
+    goes_on = all(each.strip("@ \t\r") and follows(each, first) for each in lines)
+    return block if is_whole and lines and goes_on else None
+
+
+def follows(line: str, added: str) -> bool:
+    """Whether a line that follows those added, by its indent, belongs to what is before them."""
+    indent, deep = (len(each) - len(each.lstrip(" ")) for each in (added, line))
+    is_item = line.lstrip().startswith("- ") and not added.lstrip().startswith("- ")
+    return deep > indent or (deep == indent and is_item)
 
 
 def _moved(text: str, added: Replacement, at: int) -> Replacement:
