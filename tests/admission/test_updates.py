@@ -15,8 +15,10 @@ from tests.hostile.wire import gpu_pod, review
 from webhook.admission.decide import Decider
 from webhook.admission.review import dump, parse
 from webhook.core import record
+from webhook.core.modes import Mode
+from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.repaired import REPAIRED
-from webhook.core.settings import Settings, Workloads
+from webhook.core.settings import Policy, Settings, Taint, Workloads
 from webhook.core.walk import walk
 from webhook.rules import RULES
 from webhook.telemetry.logs import Log
@@ -124,8 +126,13 @@ def deployment(amount: object) -> dict[str, Any]:
     }
 
 
-def applied(obj: dict[str, Any], stored: Any = None) -> Any:
-    settings = Settings(workloads=Workloads(repair=True))
+def applied(
+    obj: dict[str, Any],
+    stored: Any = None,
+    rules: Policy | None = None,
+    inventory: Inventory | None = None,
+) -> Any:
+    settings = Settings(workloads=Workloads(repair=True), policy=rules or Policy())
     group, version = obj["apiVersion"].split("/")
     request = {
         "kind": {"group": group, "version": version, "kind": obj["kind"]},
@@ -133,7 +140,7 @@ def applied(obj: dict[str, Any], stored: Any = None) -> Any:
         "oldObject": stored,
     }
     asked = parse(dump(review(copy.deepcopy(obj), **request)))
-    decider = Decider(RULES, settings, None, Log(1))
+    decider = Decider(RULES, settings, inventory, Log(1))
     return answered(obj, json.loads(decider.mutate(asked))["response"])
 
 
@@ -158,6 +165,36 @@ def test_a_job_gets_the_template_that_is_stored() -> None:
     assert applied(job, old)["spec"] == first["spec"]
     limits[GPU] = "7"  # whoever else changed it: it is stored
     assert applied(job, old)["spec"]["template"]["spec"]["containers"] != old
+
+
+def fixed(kind: str) -> dict[str, Any]:
+    """Give an object whose template never changes: the API server, or a webhook of its kind."""
+    made = deployment("1")
+    template = made["spec"]["template"]
+    match kind:
+        case "batch/v1 Job":
+            spec = {"template": template}
+        case "batch.volcano.sh/v1alpha1 Job":
+            spec = {"tasks": [{"name": "t", "template": template}]}
+        case _:
+            inside = {"spec": {"template": template}}
+            spec = {"replicatedJobs": [{"name": "j", "template": inside}]}
+    version, kind = kind.split()
+    return made | {"apiVersion": version, "kind": kind, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    "kind", ["batch/v1 Job", "batch.volcano.sh/v1alpha1 Job", "jobset.x-k8s.io/v1alpha2 JobSet"]
+)
+def test_a_fixed_template_stays_where_only_metadata_change(kind: str) -> None:
+    tainted = Inventory((NodeClass({}, (Taint(GPU, "", "NoSchedule"),), {GPU: 8}),))
+    made = fixed(kind)
+    first = applied(made, rules=Policy(rules={"GPU201": Mode.OFF}), inventory=tainted)
+    assert GPU in json.dumps(first["spec"])
+    now = copy.deepcopy(first)
+    now["metadata"] |= {"labels": {"a": "b"}}
+    assert applied(now, first, inventory=tainted) == now
+    assert applied(made, first, inventory=tainted)["spec"] == first["spec"]
 
 
 def test_a_note_without_room_goes() -> None:

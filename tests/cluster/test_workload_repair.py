@@ -395,6 +395,20 @@ def test_a_job_is_refused_only_where_its_words_change(tenant: Tenant) -> None:
     assert "field is immutable" in refused.stderr
 
 
+@sides
+def test_of_a_job_labels_and_finalizers_change_after_other_nodes_came(
+    tenant: Tenant, tmp_path: Path
+) -> None:
+    """And the API server, which never lets its template change, allows it."""
+    what = made_by("Job", pod(alpha(), nodeSelector={MODEL: "Tesla K80"}), 1)
+    first = tenant.apply(what)
+    with other_inventory(tenant, tmp_path, joining=False):
+        again = tenant.apply(changed(what, "metadata", "labels", to={"a": "b"}))
+
+    assert again["metadata"]["labels"]["a"] == "b"
+    assert again["spec"]["template"] == first["spec"]["template"]
+
+
 def test_a_cron_job_has_its_template_deeper(tenant: Tenant) -> None:
     what = made_by("CronJob", EVERYTHING, 1)
     first = tenant.apply(what)

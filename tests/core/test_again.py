@@ -1344,6 +1344,20 @@ def test_what_the_settings_ask_for_stays_where_only_the_inventory_changes(
 
 
 @tools
+@pytest.mark.parametrize("limits", [{GPU: "1"}, {LEGACY: "1"}], ids=["of today", "legacy"])
+def test_of_a_job_only_what_is_new_is_repaired(limits: Raw, tool: Any) -> None:
+    """While it is suspended its choice of nodes may change, and never an amount."""
+    author = Author(tool, replace(K80, modes=Modes(Mode.OFF)), may_change=False)
+    first = author.applies(pod(container(limits)))
+    author.cx = K80
+    made = author.patches({"nodeSelector": {"disk": "ssd"}})
+    assert made["spec"] == {**first["spec"], "nodeSelector": {"disk": "ssd"}}
+    made = author.patches({"nodeSelector": {MODEL: "Tesla K80"}})
+    word = {PRODUCT: "Tesla-K80"} if LEGACY in limits else {MODEL: "Tesla K80"}
+    assert made["spec"] == {**first["spec"], "nodeSelector": {"disk": "ssd", **word}}
+
+
+@tools
 def test_a_job_keeps_what_other_settings_asked_for(tool: Any) -> None:
     author = Author(tool, WITH_BOTH, may_change=False)
     made = author.applies(pod())

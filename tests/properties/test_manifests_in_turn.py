@@ -36,8 +36,10 @@ from tests.core.test_again import (
     without,
 )
 from webhook.core.leaves import Leaves
+from webhook.core.modes import Mode, Modes
 from webhook.core.nodes import Inventory
-from webhook.core.settings import Drivers, Placement, Taint
+from webhook.core.settings import Drivers, Models, Placement, Settings, Taint
+from webhook.rules import RULES
 
 if TYPE_CHECKING:
     from webhook.core.rule import Context
@@ -231,3 +233,76 @@ def test_so_it_does_where_we_were_away_meanwhile(
     alone, _ = applied_in_turn(tool, turn[-1:])
     assert settled(last) == settled(alone)
     assert last == again
+
+
+# What may be another one between two updates of an object whose template cannot change.
+WORLDS: list[Context] = [
+    *SETTINGS.values(),
+    nodes(),
+    nodes("Tesla-T4", "Tesla-P100-PCIE-16GB", taints=(Taint("own", "x", "NoExecute"),)),
+    replace(CLUSTER, inventory=None),
+    *(
+        replace(CLUSTER, settings=replace(Settings(), **changed))
+        for changed in (
+            {"models": Models(profile="aks")},
+            {"models": Models(profile="gke")},
+            {"models": Models(shared=True)},
+            {"models": Models(values=(("Tesla-K80", ("NVIDIA-K80",)),))},
+            {"models": Models(legacy_label="example.com/x")},
+            {"gpu_resource": "nvidia.com/gpu.shared"},
+            {"legacy_resources": ("example.com/gpu",)},
+        )
+    ),
+]
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> Context:
+    codes = sorted(rule.CODE for rule in RULES)
+    modes = draw(st.dictionaries(st.sampled_from(codes), st.sampled_from(Mode), max_size=4))
+    default = draw(st.sampled_from([None, *Mode]))
+    return replace(draw(st.sampled_from(WORLDS)), modes=Modes(default, modes))
+
+
+@pytest.mark.parametrize("tool", [client_side, server_side])
+@given(manifest=manifest_of(), then=worlds(), now=worlds(), is_noted=st.booleans())
+def test_a_fixed_template_is_stored_as_it_is_where_only_metadata_change(
+    manifest: Raw, then: Context, now: Context, tool: Any, *, is_noted: bool
+) -> None:
+    author = Author(tool, then, may_change=False)
+    first = author.applies(manifest)
+    if not is_noted:
+        author.forgets()
+    author.cx = now
+    update = copy.deepcopy(author.live or {})
+    update["metadata"] |= {"labels": {"a": "b"}, "finalizers": ["example.com/f"]}
+    assert author.sends(update) == first
+
+
+@pytest.mark.parametrize("tool", [client_side, server_side])
+@given(manifest=manifest_of(), then=worlds(), now=worlds(), is_noted=st.booleans())
+def test_so_it_is_where_the_same_words_come_back(
+    manifest: Raw, then: Context, now: Context, tool: Any, *, is_noted: bool
+) -> None:
+    """The record tells which these are; or the manifest, which kubectl keeps."""
+    author = Author(tool, then, may_change=False)
+    first = author.applies(manifest)
+    if not is_noted and tool is client_side:
+        author.forgets()
+    author.cx = now
+    assert settled(author.applies(manifest)) == settled(first)
+
+
+@pytest.mark.parametrize("tool", [client_side, server_side])
+@given(manifest=manifest_of(), then=worlds(), now=worlds())
+def test_a_part_that_nobody_changes_stays_where_another_may_change(
+    manifest: Raw, then: Context, now: Context, tool: Any
+) -> None:
+    """Kueue chooses nodes for a Job that is suspended; the amounts in it cannot change."""
+    author = Author(tool, then, may_change=False)
+    first = author.applies(manifest)
+    author.cx = now
+    made = author.patches({"nodeSelector": {"pool": "a"}})
+    assert made["spec"]["containers"] == first["spec"]["containers"]
+    assert made["spec"].get("tolerations") == first["spec"].get("tolerations")
+    assert made["spec"]["nodeSelector"]["pool"] == "a"

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from webhook.core.rule import Context, Rule
     from webhook.core.settings import Settings
 
+# The API server refuses it, or the validating webhook of whoever brings the kind.
+_FIXED = {("batch", "Job"), ("batch.volcano.sh", "Job"), ("jobset.x-k8s.io", "JobSet")}
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
@@ -159,8 +162,8 @@ def _note(obj: dict[str, Any], noted: record.Record) -> list[dict[str, Any]]:
 
 
 def _is_fixed(obj: dict[str, Any]) -> bool:
-    """Whether the API server refuses every change of this object's template."""
-    return obj.get("kind") == "Job" and group_of(obj) == "batch"
+    """Whether a template of this object cannot change, but for some of it while it is suspended."""
+    return (group_of(obj), obj.get("kind")) in _FIXED
 
 
 def _is_news(request: dict[str, Any], settings: Settings) -> bool:

@@ -116,6 +116,68 @@ def template(
     may not change. The rules are asked of all that is sent; only if something of it is ours, that
     comes out and they are asked again.
     """
+    if update.old is not None and not update.may_change:
+        return _fixed(draft, update, rules, cx)
+    return _repaired(draft, update, rules, cx)
+
+
+def _fixed(
+    draft: Draft, update: Update, rules: Sequence[Rule], cx: Context
+) -> tuple[Verdict, dict[Key, Change] | None]:
+    """Send what is stored wherever the author writes what was written then, or nothing new.
+
+    Whatever settings, inventory and rules have become: the API server would refuse the update, be
+    it of a label of the object alone. Only what is new is repaired; of a Job that is suspended the
+    choice of nodes may change (KEP-2926).
+    """
+    sent, then = Leaves(draft.object, update.at).kept(), update.stored()
+    differ = changes(then.values, sent.values)
+    said = update.before.in_manifest(update.at)
+    new = {
+        _unit(key)
+        for key, change in differ.items()
+        if update.noted.get(key) != change[::-1] and not _is_said(key, *change, said)
+    }
+    if not differ:
+        return Verdict((), draft.object, []), None
+    verdict, changed = _repaired(draft, update, rules, cx)
+    if not new:
+        draft.undo()
+    now = Leaves(draft.object, update.at)
+    _restore(draft, now, then, [k for k in {**now.values, **then.values} if _unit(k) not in new])
+    if changed is not None:
+        changed = {key: change for key, change in changed.items() if _unit(key) in new}
+        changed |= {key: each for key, each in update.noted.items() if _unit(key) not in new}
+    return replace(verdict, patch=draft.patch()), changed if new else None
+
+
+def _is_said(key: Key, then: Any, now: Any, said: Mapping[Key, Any]) -> bool:
+    """Whether this comes back of the manifest that kubectl applied the last time.
+
+    The API server has written it in its own way: an amount as a text, and requests where there are
+    only limits; a member of a volume that was left out; tolerations of every pod.
+    """
+    is_amount = key[3:4] == ("resources",)
+    limit = said.get((*key[:4], "limits", *key[5:])) if is_amount else None
+    word = said.get(key, limit)
+    if now is None or word is None:
+        return False
+    if is_amount:
+        return quantity.parse(now) == quantity.parse(str(word))
+    if key == _TOLERATIONS:
+        return _items(word) <= _items(now) <= _items(word) | _items(then)
+    if isinstance(now, dict) and isinstance(word, dict):
+        inside = {
+            name: as_map(now.get(name)) for name, each in word.items() if each != now.get(name)
+        }
+        word = word | {name: {**there, **as_map(word[name])} for name, there in inside.items()}
+        return bool({**now, **word} == now)
+    return bool(now == word)
+
+
+def _repaired(
+    draft: Draft, update: Update, rules: Sequence[Rule], cx: Context
+) -> tuple[Verdict, dict[Key, Change] | None]:
     update = _without_forged(update, cx.settings)
     obj, at, sent = draft.object, update.at, Leaves(draft.object, update.at).kept()
     if update.old is None and not update.noted:  # nothing in it is ours, so nothing comes out first

@@ -42,7 +42,7 @@ class Authors:
     def __init__(self, obj: Raw, manager: str = "") -> None:
         self._obj = obj
         self._manager = manager  # the field manager that the request names; empty if it names none
-        self._declared: dict[Path, frozenset[Key]] = {}
+        self._declared: dict[Path, dict[Key, Any]] = {}  # by the manifest, in each template
         self._rewritten: dict[Path, bool] = {}  # whether its nodeSelector is, of each template
 
     @cached_property
@@ -145,13 +145,17 @@ class Authors:
         is_part = manager.startswith("kubectl-") and manager != "kubectl-replace"
         return manager == self._manager and not is_part and not self._manifest
 
-    def _is_in_manifest(self, at: Path, key: Key) -> bool:
+    def in_manifest(self, at: Path) -> dict[Key, Any]:
+        """The leaves of the pod, or template, at `at` in the manifest that kubectl applied."""
         if at not in self._declared:
             try:
-                self._declared[at] = frozenset(Leaves(self._manifest, at).values)
+                self._declared[at] = Leaves(self._manifest, at).values
             except (LookupError, TypeError):
-                self._declared[at] = frozenset()
-        return key in self._declared[at]
+                self._declared[at] = {}
+        return self._declared[at]
+
+    def _is_in_manifest(self, at: Path, key: Key) -> bool:
+        return key in self.in_manifest(at)
 
 
 def _selector(leaves: Leaves) -> Raw:
