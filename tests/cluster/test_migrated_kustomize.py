@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from tests.migration.test_overlays import BASE_OF, HELD
 from tests.migration.trees import tree
 from webhook.cli.main import main
 from webhook.migration.migrate import migrate_text
@@ -100,6 +101,16 @@ def test_what_kustomize_builds_of_it_is_what_it_built_before_migrated(
     wanted = migrate_text(Source.of_text("built.yaml", built), Plan()).new_text
     assert main(["migrate", "--write", "--kustomize", str(tmp_path / "over")]) == 0
     assert objects(cluster.kubectl("kustomize", str(tmp_path / "over"))) == objects(wanted or "")
+
+
+@pytest.mark.parametrize(("base", "files"), HELD.values(), ids=HELD)
+def test_what_is_held_builds_as_before(
+    cluster: ControlPlane, base: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    tree(tmp_path, {**BASE_OF, "base/d.yaml": base, **files})
+    built = cluster.kubectl("kustomize", str(tmp_path / "overlays/a"))
+    assert main(["migrate", "--write", "--recursive", str(tmp_path)]) == 3
+    assert cluster.kubectl("kustomize", str(tmp_path / "overlays/a")) == built
 
 
 def test_patches_of_a_dead_version_find_their_target_in_that_of_today(

@@ -261,12 +261,12 @@ HELD = {
         GPU,
         overlay(f'{INLINE}|-\n    [{{"op": "remove", "path": "{AMOUNT}"}}]\n')
         | {
-            "overlays/b/kustomization.yaml": overlay(f"{INLINE}'[{{op: test, path: {AMOUNT}}}]'")[
-                "overlays/a/kustomization.yaml"
-            ]
+            "overlays/b/kustomization.yaml": overlay(
+                f'{INLINE}\'[{{"op": "test", "path": "{AMOUNT}", "value": 1}}]\''
+            )["overlays/a/kustomization.yaml"]
         },
     ),
-    "a folded patch": (GPU, overlay(f"{INLINE}>-\n    [{{op: remove, path: {AMOUNT}}}]\n")),
+    "a folded patch": (GPU, overlay(f'{INLINE}>-\n    [{{"op": "remove", "path": "{AMOUNT}"}}]\n')),
     "a patch in quotes with signs": (
         GPU,
         overlay(f'{INLINE}"- op: remove\\n  path: {SIGNED}\\n"'),
@@ -282,6 +282,13 @@ HELD = {
     "null takes the model away": (
         MODEL,
         strategic(POD + f"      nodeSelector: {{{LABEL}: null}}\n"),
+    ),
+    "null takes the amount away in a patch with an image": (
+        GPU,
+        strategic(
+            POD + "      containers:\n      - name: c\n        image: y\n"
+            f"        resources: {{limits: {{{OLD}: null}}}}\n"
+        ),
     ),
     "null takes the annotation away": (
         ANNOTATED,
@@ -336,9 +343,9 @@ HELD = {
         GPU,
         operation(f"op: test, path: {AMOUNT}, value: 1")
         | {
-            "overlays/b/kustomization.yaml": overlay(f"{INLINE}'[{{op: remove, path: {AMOUNT}}}]'")[
-                "overlays/a/kustomization.yaml"
-            ]
+            "overlays/b/kustomization.yaml": overlay(
+                f'{INLINE}\'[{{"op": "remove", "path": "{AMOUNT}"}}]\''
+            )["overlays/a/kustomization.yaml"]
         },
     ),
     "a patch that the repository ignores": (

@@ -20,11 +20,11 @@ from webhook.core.errors import InputError
 from webhook.core.pod import SECTIONS
 from webhook.core.walk import walk
 from webhook.migration import documents, kustomization, kustomize, needles, together
-from webhook.migration.listing import Wanted, is_met
+from webhook.migration.listing import Wanted, which_is_met
 from webhook.migration.reading import UnreadableError, read_regular
 from webhook.migration.results import FileResult, Status
 from webhook.migration.source import Source
-from webhook.rules import affinity_annotation, model_label, tolerations_annotation
+from webhook.rules import affinity_annotation, legacy_resource, model_label, tolerations_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +72,9 @@ def why_held(path: str, root: str, plan: Plan, road: Road) -> str:
 @lru_cache(maxsize=256)
 def _why(asked: _Asked) -> str:
     bond, plan = asked.bond, asked.plan
-    looks = [_Look.of(file, bond, plan, asked.road) for file in sorted(bond.files)]
+    is_met = which_is_met(Wanted(plan.named, plan.below, plan.excluded))
+    given = {file for file in bond.files if not plan.named or is_met(file)}
+    looks = [_Look.of(file, bond, asked, file in given) for file in sorted(bond.files)]
     for look in (each for each in looks if each.file in bond.naming):
         if code := next(look.left(plan), ""):
             return together.elsewhere(code, f"the patch {os.path.relpath(look.file)}")
@@ -112,14 +114,13 @@ class _Look:
     is_patch: bool
 
     @classmethod
-    def of(cls, file: str, bond: _Bond, plan: Plan, road: Road) -> _Look:
+    def of(cls, file: str, bond: _Bond, asked: _Asked, is_given: bool) -> _Look:  # noqa: FBT001
         text = _text(file)
-        wanted = Wanted(plan.named, plan.below, plan.excluded)
-        is_given = not plan.named or is_met(file, wanted)
         made = FileResult(file)
         if is_given:
             name = os.path.relpath(file)
-            made = road(name, Source.of_text(name, text), kustomize.planned(name, plan))
+            plan = kustomize.planned(name, asked.plan)
+            made = asked.road(name, Source.of_text(name, text), plan)
         done = {each.code for each in made.located if each.status is Status.FIXABLE}
         after = text if made.new_text is None else made.new_text
         is_patch = file in bond.naming and Path(file).name not in kustomization.NAMES
@@ -131,6 +132,8 @@ class _Look:
             yield from (code for code, _, _ in together.words(text, plan))
         if self.is_patch:
             yield from (code for code in _OF_LISTS if code in self.done)
+            if _how_many(self.after, plan) < _how_many(self.before, plan):
+                yield legacy_resource.CODE  # 0 or null takes the base's away
             if "affinity" in self.changed_lists() and model_label.CODE in self.done:
                 yield model_label.CODE
 
@@ -169,6 +172,12 @@ def _amounts(data: Any, plan: Plan) -> Iterator[str]:
             yield str(at[-1])
         if isinstance(value, str) and kustomize.names_legacy(value, plan.settings):
             yield value
+
+
+def _how_many(data: Any, plan: Plan) -> int:
+    """How many amounts of GPUs there are, under any name, 0 and null among them."""
+    names = {*plan.settings.legacy_resources, plan.settings.gpu_resource}
+    return sum(at[-2] in SECTIONS and at[-1] in names for at, _ in walk(data) if len(at) > 1)
 
 
 def _texts(data: Any) -> Iterator[str]:

@@ -111,9 +111,9 @@ def leads_out(path: str, wanted: Wanted) -> str:
     return "" if is_given else shown(target)
 
 
-def is_met(file: str, wanted: Wanted) -> bool:
-    """Whether this file, which is no link, is met: by its name, or in a folder that is named."""
-    return _Walk(wanted).meets(file)
+def which_is_met(wanted: Wanted) -> Callable[[str], bool]:
+    """Tell which files, that are no links, are met: by name, or in a folder that is named."""
+    return _Walk(wanted).meets
 
 
 def is_of_interest(name: str) -> bool:
