@@ -343,8 +343,9 @@ HELD = {
 
 
 def written(folder: Path, files: dict[str, str]) -> dict[str, Path]:
-    named = {"Chart.yaml": "apiVersion: v2\nname: c\nversion: 0.1.0\n", **files}
-    for name, text in named.items():
+    # Charts side by side are in no chart.
+    whole = files if "app/Chart.yaml" in files else {"Chart.yaml": named("c"), **files}
+    for name, text in whole.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return {name: folder / name for name in files}
