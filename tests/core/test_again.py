@@ -271,6 +271,28 @@ def test_so_it_does_where_cluster_or_settings_are_others(
     assert sent_again(manifest, live, now, tool)["spec"] == live["spec"]
 
 
+@pytest.mark.parametrize(
+    "now",
+    [
+        replace(K80, settings=Settings(models=Models(profile="aks"))),
+        replace(K80, settings=Settings(models=Models(legacy_label="example.com/x"))),
+        replace(K80, modes=Modes(Mode.AUDIT)),
+    ],
+    ids=["a profile that has no such model", "another legacy label", "a lower mode"],
+)
+def test_the_words_of_the_last_manifest_come_to_what_is_stored_and_no_others(now: Context) -> None:
+    manifest = pod(nodeSelector={MODEL: "Tesla K80"})
+    live = stored(manifest, K80)
+    live["metadata"]["annotations"]["gpu-webhook.dev/repaired"] = "GPU101,GPU105"
+    assert sent_again(manifest, live, now)["spec"] == live["spec"]
+    for other in (
+        pod(nodeSelector={MODEL: "Tesla T4"}),
+        pod(container({LEGACY: "2"}), nodeSelector={MODEL: "Tesla K80"}),
+        pod(nodeSelector={MODEL: "Tesla K80"}, tolerations=[{"key": "new"}]),
+    ):
+        assert sent_again(other, live, now)["spec"] != live["spec"]
+
+
 MIXED = nodes("Tesla-K80", "Tesla-T4", old=("Tesla-K80", "Tesla-M40"))
 
 

@@ -29,8 +29,10 @@ from tests.core.test_again import (
     model,
     nodes,
     pod,
+    sent_again,
     server_side,
     set_to,
+    stored,
     terms,
     with_mounts,
     without,
@@ -38,6 +40,7 @@ from tests.core.test_again import (
 from webhook.core.leaves import Leaves
 from webhook.core.modes import Mode, Modes
 from webhook.core.nodes import Inventory
+from webhook.core.repaired import REPAIRED
 from webhook.core.settings import Drivers, Models, Placement, Settings, Taint
 from webhook.rules import RULES
 
@@ -306,3 +309,12 @@ def test_a_part_that_nobody_changes_stays_where_another_may_change(
     assert made["spec"]["containers"] == first["spec"]["containers"]
     assert made["spec"].get("tolerations") == first["spec"].get("tolerations")
     assert made["spec"]["nodeSelector"]["pool"] == "a"
+
+
+@given(manifest=manifest_of(), now=worlds())
+def test_a_bare_pod_that_kubectl_applies_again_is_as_it_is_stored(
+    manifest: Raw, now: Context
+) -> None:
+    live = stored(manifest, CLUSTER)
+    live["metadata"]["annotations"][REPAIRED] = "GPU101"
+    assert sent_again(manifest, live, now)["spec"] == live["spec"]

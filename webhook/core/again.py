@@ -24,6 +24,7 @@ from webhook.core.limit_ranger import Origins
 from webhook.core.ours import Ours
 from webhook.core.pod import KINDS, Pod, as_items, as_map
 from webhook.core.pointer import value_at
+from webhook.core.repaired import is_noted
 from webhook.core.stored import PLACEMENT, agrees, as_it_was, is_still_right, model_labels
 
 if TYPE_CHECKING:
@@ -78,9 +79,30 @@ def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
     changed = {**changes(made.author, now.values), **changes(made.author, tried.values), **ours}
     zeros = (key for key in now.values if key[-1] in cx.settings.legacy_resources)
     keys = [key for key in (*changed, *zeros, _TOLERATIONS) if key[0] == "spec"]
-    if agrees(Pod(trial), stored, keys, (tried, then), as_then):
+    if _is_the_same_manifest(old, sent, now, then):
+        _restore(
+            draft, now, then, [key for key in {**now.values, **then.values} if key[0] == "spec"]
+        )
+    elif agrees(Pod(trial), stored, keys, (tried, then), as_then):
         _restore(draft, now, then, [*keys, *_placement(now), *_placement(then)])
     return replace(made.verdict, patch=draft.patch())
+
+
+def _is_the_same_manifest(old: Raw, sent: Leaves, now: Leaves, then: Leaves) -> bool:
+    """Whether all that comes back to a repaired pod stood in the manifest that kubectl applied.
+
+    Then it was what the pod was made of, whatever the settings make of it today. An annotation is
+    such a word if it is translated now.
+    """
+    if not is_noted(old):
+        return False
+    came = {
+        key: each for key, each in changes(then.values, sent.values).items() if key[0] == "spec"
+    }
+    gone = changes(now.values, sent.values).items()
+    came |= {key: each for key, each in gone if key[0] == "metadata"}
+    said = Authors(old).in_manifest(sent.at)
+    return bool(came) and all(_is_said(key, *change, said) for key, change in came.items())
 
 
 @dataclass(frozen=True, slots=True)
