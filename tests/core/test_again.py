@@ -1365,6 +1365,41 @@ def test_what_the_settings_ask_for_stays_where_only_the_inventory_changes(
     assert author.patches({})["spec"] == made["spec"]
 
 
+OF_POOL = replace(CLASSES.inventory or Inventory(), runtime_classes={"nvidia": {"pool": "a"}})
+OF_POOL = replace(
+    OF_POOL, classes=tuple(replace(e, labels={**e.labels, "pool": "a"}) for e in OF_POOL.classes)
+)
+BY_POOL = set_to(
+    replace(K80, inventory=OF_POOL), drivers=Drivers("runtime-class", runtime_class="nvidia")
+)
+
+
+@by_any_tool
+@pytest.mark.parametrize("limits", [{LEGACY: "1"}, {GPU: "1"}], ids=["legacy", "of today"])
+@pytest.mark.parametrize("cx", [WITH_LABEL, BY_POOL], ids=["label", "runtime class"])
+def test_what_a_node_selector_of_the_namespace_contradicts_comes_out(
+    cx: Context, limits: Raw, tool: Any
+) -> None:
+    """The annotation came later; with both, the API server would refuse the pods."""
+    cx = replace(cx, namespace="lab", template=True)
+    author = Author(tool, cx)
+    spec = author.applies(pod(container(limits)))["spec"]
+    assert "nodeSelector" in spec or "runtimeClassName" in spec
+    there = {"lab": {"pool": "b", "nvidia.com/gpu.present": "false"}}
+    author.cx = replace(cx, inventory=replace(cx.inventory or Inventory(), node_selectors=there))
+    spec = author.applies(pod(container(limits)))["spec"]
+    assert "nodeSelector" not in spec
+    assert "runtimeClassName" not in spec
+
+
+@by_any_tool
+def test_a_class_comes_out_where_its_author_selects_other_nodes(tool: Any) -> None:
+    author = Author(tool, replace(BY_POOL, template=True))
+    assert author.applies(pod())["spec"]["runtimeClassName"] == "nvidia"
+    spec = author.applies(pod(nodeSelector={"pool": "b"}))["spec"]
+    assert "runtimeClassName" not in spec
+
+
 @tools
 @pytest.mark.parametrize("limits", [{GPU: "1"}, {LEGACY: "1"}], ids=["of today", "legacy"])
 def test_of_a_job_only_what_is_new_is_repaired(limits: Raw, tool: Any) -> None:

@@ -330,3 +330,24 @@ def test_more_resources_than_any_node_has_hold_nothing() -> None:
     assert project.pod(_asks(0, 33), SETTINGS) is None
     seen = project.pod(_asks(0, 33), SETTINGS, lambda _: ("variable",))
     assert seen == PodFacts("", (), ("variable",))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("zone=a", {"zone": "a"}, id="a label"),
+        pytest.param(" zone = a , x.io/y=b", {"zone": "a", "x.io/y": "b"}, id="two, with spaces"),
+        pytest.param("gpu=", {"gpu": ""}, id="an empty value"),
+        pytest.param("zone=a,zone=b", {"zone": "b"}, id="one twice: the last"),
+        pytest.param("", {}, id="empty"),
+        pytest.param("zone", {}, id="no value: the plugin refuses all pods"),
+        pytest.param("zone==a", {}, id="an operator that it does not know"),
+        pytest.param("zone=a,", {}, id="a comma too many"),
+        pytest.param(3, {}, id="no text"),
+    ],
+)
+def test_the_node_selector_of_a_namespace(text: Any, expected: dict[str, str]) -> None:
+    """As ConvertSelectorToLabelsMap reads it, on which PodNodeSelector is built."""
+    annotations = {"scheduler.alpha.kubernetes.io/node-selector": text}
+    facts = project.namespace({"metadata": {"annotations": annotations}}, frozenset())
+    assert facts.node_selector == expected

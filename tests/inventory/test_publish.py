@@ -6,6 +6,7 @@ import errno
 import resource
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import orjson
 import pytest
@@ -16,7 +17,15 @@ from webhook.core.nodes import Node, group
 from webhook.core.settings import Capacity, Pool, Settings, Taint
 from webhook.inventory import project
 from webhook.inventory.project import ClassFacts, NamespaceFacts, PodFacts
-from webhook.inventory.publish import INVENTORY, STATUS, Publisher, Snapshot, Status, declared
+from webhook.inventory.publish import (
+    INVENTORY,
+    STATUS,
+    Publisher,
+    Snapshot,
+    Status,
+    declared,
+    parse,
+)
 from webhook.inventory.store import Store
 
 if TYPE_CHECKING:
@@ -26,6 +35,9 @@ if TYPE_CHECKING:
 GPU = "nvidia.com/gpu"
 POOL = Pool("burst", {GPU: 16}, nodes=3, labels={"zone": "c"})
 SETTINGS = replace(Settings(), capacity=Capacity(pools=(POOL,)))
+
+
+_NAMESPACE = NamespaceFacts({"gpu-webhook.dev/ignore": "true"}, "[]", {"zone": "a"})
 
 
 def filled() -> Store:
@@ -38,7 +50,7 @@ def filled() -> Store:
             name, Node(name, labels, taints, {GPU: 8 if number % 3 else 0}, others=("a.io/gpu",)), 0
         )
     store.pods.put("x/a", PodFacts("n1", ((GPU, 3),), ()), 0)
-    store.namespaces.put("x", NamespaceFacts({"gpu-webhook.dev/ignore": "true"}, "[]"), 0)
+    store.namespaces.put("x", _NAMESPACE, 0)
     facts = ClassFacts({"a": "b"}, [{"key": "x"}], {"memory": "1Gi"})
     store.runtime_classes.put("nvidia", facts, 0)
     store.device_classes.put("c", ("deviceclass.resource.kubernetes.io/c", GPU), 0)
@@ -77,6 +89,7 @@ def test_what_is_read_is_what_is_known(tmp_path: Path) -> None:
     assert found.index.totals[GPU].largest == 16, "pools that may be empty count"
     assert found.namespaces == expected.namespaces
     assert found.whitelists == expected.whitelists == {"x": "[]"}
+    assert found.node_selectors == expected.node_selectors == {"x": {"zone": "a"}}
     assert found.runtime_classes == expected.runtime_classes
     assert found.class_tolerations == expected.class_tolerations == {"nvidia": [{"key": "x"}]}
     assert found.class_overheads == expected.class_overheads == {"nvidia": {"memory": "1Gi"}}
@@ -101,6 +114,23 @@ def test_namespaces_that_were_never_listed_are_unknown_and_those_of_a_file_are_n
     assert found.whitelist("plain") == ""
     assert found.whitelist("other") is None
     assert found.namespaces == {}
+    assert found.node_selector("plain") == {}
+    assert found.node_selector("other") is None
+
+
+def test_a_file_of_before_the_node_selectors_is_read(tmp_path: Path) -> None:
+    Publisher(tmp_path, SETTINGS).publish(filled(), 0)
+    head, _, body = (tmp_path / INVENTORY).read_bytes().partition(b"\n")
+    told = orjson.loads(head)
+    start, end = told["index"], told["index"] + told["lasting"]
+    lasting = orjson.loads(body[start:end])
+    del lasting["nodeSelectors"]
+    old = orjson.dumps(lasting)
+    body = body[:start] + old + body[end:]
+    told.update(lasting=len(old), checksum=crc32(body))
+    found = parse(orjson.dumps(told) + b"\n" + body).inventory
+    assert found.whitelists == {"x": "[]"}
+    assert found.node_selector("x") == {}
 
 
 def test_an_empty_cluster_goes_through_too(tmp_path: Path) -> None:

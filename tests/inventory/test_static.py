@@ -148,7 +148,10 @@ def test_every_form_of_a_list_is_read(text: str, tmp_path: Path) -> None:
 
 def test_namespaces_and_runtime_classes_are_known() -> None:
     labels = {"pod-security.kubernetes.io/enforce": "baseline"}
-    annotations = {"scheduler.alpha.kubernetes.io/tolerationsWhitelist": "[]"}
+    annotations = {
+        "scheduler.alpha.kubernetes.io/tolerationsWhitelist": "[]",
+        "scheduler.alpha.kubernetes.io/node-selector": "zone=a",
+    }
     metadata = {"name": "n", "labels": labels, "annotations": annotations}
     inventory = static.from_objects(
         [
@@ -168,6 +171,7 @@ def test_namespaces_and_runtime_classes_are_known() -> None:
 
     assert inventory.namespaces == {"n": labels}
     assert inventory.whitelists == {"n": "[]"}
+    assert inventory.node_selectors == {"n": {"zone": "a"}}
     assert inventory.runtime_classes == {"nvidia": {}, "sandbox": {"a": "b"}}
     assert inventory.class_tolerations == {"sandbox": [{"key": "x"}]}
     assert inventory.class_overheads == {"sandbox": {"nvidia.com/gpu": 1}}

@@ -597,3 +597,69 @@ def unknown(name: str) -> Finding:
 def test_the_runtime_class(spec: Any, cx: Context, expected: list[Finding]) -> None:
     assert found(rule, modern_pod(**spec), cx) == expected
     assert found(rule, pod(container({"cpu": 1}), container({LEGACY: "1"})), cx) == []
+
+
+WITHIN = " with the node selector of its namespace"
+NO_NODE = (
+    "the runtime class nvidia is not set: no node known to have pool=b, as the class asks, fits "
+    "this pod{}; change what the pod says of its nodes, or write runtimeClassName: nvidia"
+)
+STAYS = (
+    "the runtime class nvidia was set before and stays, though no node known to have pool=b, as "
+    "the class asks, fits this pod; change what the pod says of its nodes, or the nodes"
+)
+AGAINST = (
+    "the runtime class nvidia is not set: it is for nodes with pool=b, the namespace's node "
+    "selector says pool=a, and the API server refuses a pod with both; change one of them"
+)
+T4 = {PRODUCT: "Tesla-T4"}
+SET_BEFORE: dict[tuple[str, ...], Any] = {("spec", "runtimeClassName"): "nvidia"}
+AT_CLASS = SPEC / "runtimeClassName"
+
+
+def in_lab(selector: Any, nodes: Any = TWO_POOLS, *, watched: bool = False, **more: Any) -> Context:
+    cx = by_class(*nodes, namespace="lab", **{"template": True, **more})
+    assert cx.inventory
+    given = {"lab": selector} if selector else {}
+    return replace(cx, inventory=replace(cx.inventory, node_selectors=given, watched=watched))
+
+
+@pytest.mark.parametrize(
+    ("cx", "expected"),
+    [
+        pytest.param(in_lab({}), [CLASS], id="none"),
+        pytest.param(in_lab({"pool": "b"}), [CLASS], id="the same label as the class"),
+        pytest.param(in_lab({"pool": "a"}), [reported(AT_CLASS, AGAINST)], id="another value"),
+        pytest.param(
+            in_lab({"pool": "a"}, was_added=SET_BEFORE),
+            [reported(AT_CLASS, AGAINST)],
+            id="another value, which came after the class: it goes",
+        ),
+        pytest.param(in_lab(T4), [reported(AT_CLASS, NO_NODE.format(WITHIN))], id="other nodes"),
+        pytest.param(in_lab(T4, template=False), [CLASS], id="a pod, which would have it"),
+        pytest.param(in_lab({}, watched=True), [], id="not known yet: left to the pods"),
+        pytest.param(
+            in_lab({}, watched=True, was_added=SET_BEFORE), [CLASS], id="not known, but set before"
+        ),
+        pytest.param(
+            in_lab({}, TWO_POOLS[:1], was_added=SET_BEFORE),
+            [replace(reported(AT_CLASS, STAYS), edits=CLASS.edits)],
+            id="no node of the class any more: it stays",
+        ),
+    ],
+)
+def test_a_class_for_a_template_suits_the_node_selector_of_its_namespace(
+    cx: Context, expected: list[Finding]
+) -> None:
+    """A template lacks what PodNodeSelector gives its pods, which may then fit no node."""
+    assert found(rule, modern_pod(), cx) == expected
+
+
+def test_a_class_that_is_not_known_any_more_stays_and_is_not_said_to_be_left_out() -> None:
+    cx = replace(class_of("nvidia"), template=True, was_added=SET_BEFORE)
+    message = (
+        "the runtime class nvidia was set before and stays, though it is not known to exist: while "
+        "it does not, pods are refused; create it, or name another in drivers.runtimeClass"
+    )
+    told = replace(reported(AT_CLASS, message), edits=CLASS.edits)
+    assert found(rule, modern_pod(), cx) == [told]

@@ -230,3 +230,32 @@ def grown(each: NodeClass) -> Context:
 )
 def test_full_now(obj: Any, cx: Context, expected: list[Finding]) -> None:
     assert found(rule, obj, cx) == expected
+
+
+@pytest.mark.parametrize(
+    ("zone", "template", "expected"),
+    [
+        pytest.param("b", True, [], id="its nodes have room"),
+        pytest.param(
+            "a",
+            True,
+            [
+                notice(
+                    "asks for 4 nvidia.com/gpu: with the node selector of the namespace, the only "
+                    f"node for it is full now (1 free). {WAITS}"
+                )
+            ],
+            id="its nodes are full",
+        ),
+        pytest.param("d", True, [], id="its nodes never fit: another rule's"),
+        pytest.param("a", False, [], id="a pod, which would have it already"),
+    ],
+)
+def test_a_template_is_held_against_the_node_selector_of_its_namespace(
+    zone: str,
+    template: Any,
+    expected: list[Finding],
+) -> None:
+    known = Inventory(group(NODES), node_selectors={"lab": {"zone": zone}})
+    cx = Context(inventory=known, namespace="lab", template=template)
+    assert found(rule, asks(4), cx) == expected

@@ -119,7 +119,7 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
         pytest.param(
             modern_pod(),
             CX,
-            [denied(TAINTED, lacks_toleration=True)],
+            [denied(TAINTED, may_run=True)],
             id="a taint that it does not tolerate",
         ),
         pytest.param(
@@ -334,31 +334,31 @@ ZONE_B = (
         pytest.param(
             {"runtimeClassName": "plain"},
             {},
-            [denied(TAINTED, lacks_toleration=True)],
+            [denied(TAINTED, may_run=True)],
             id="a class that says nothing of nodes",
         ),
         pytest.param(
             {"runtimeClassName": "unknown"},
             {},
-            [denied(TAINTED, lacks_toleration=True)],
+            [denied(TAINTED, may_run=True)],
             id="a class that is not known may tolerate it",
         ),
         pytest.param(
             {"runtimeClassName": ["gpu"]},
             {},
-            [denied(TAINTED, lacks_toleration=True)],
+            [denied(TAINTED, may_run=True)],
             id="no name of a class",
         ),
         pytest.param(
             {"runtimeClassName": "gpu"},
             {"final": True},
-            [denied(TAINTED, lacks_toleration=True)],
+            [denied(TAINTED, may_run=True)],
             id="a pod as it will be stored: its class has given all that it gives",
         ),
         pytest.param(
             {"runtimeClassName": "gpu"},
             {"workload": {"kind": "DaemonSet"}},
-            [warned(TAINTED, lacks_toleration=True)],
+            [warned(TAINTED, may_run=True)],
             id="a DaemonSet, whose controller knows no classes",
         ),
         pytest.param(
@@ -396,3 +396,52 @@ def test_who_excludes_parts_of_gpus_reads_the_setting_that_allows_them(
         "1 node has enough GPUs, but as parts of GPUs: ask the administrator to set "
         f"models.{setting} to true, or select other nodes."
     )
+
+
+BOUND = (
+    "asks for 1 nvidia.com/gpu, and no node fits that the node selector of the namespace allows "
+    "({}). Ask for what those nodes have, or use another namespace."
+)
+
+
+def bound_to(*labels: str, **more: Any) -> Context:
+    given = dict(each.split("=") for each in labels)
+    known_to_be = replace(THERE, node_selectors={"lab": given})
+    return known(known_to_be, **{"namespace": "lab", "template": True, **more})
+
+
+@pytest.mark.parametrize(
+    ("obj", "cx", "expected"),
+    [
+        pytest.param({}, bound_to("zone=a"), [], id="nodes that fit"),
+        pytest.param(
+            {}, bound_to("zone=b"), [denied(BOUND.format("zone=b"), may_run=True)], id="others"
+        ),
+        pytest.param(
+            {},
+            bound_to("zone=b", "a=b"),
+            [denied(BOUND.format("a=b and zone=b"), may_run=True)],
+            id="two labels",
+        ),
+        pytest.param(
+            {}, bound_to("zone=b", template=False), [], id="a pod, which would have it already"
+        ),
+        pytest.param({}, bound_to("zone=b", namespace="x"), [], id="another namespace"),
+        pytest.param(
+            {"nodeSelector": {"zone": "b"}},
+            bound_to("zone=a"),
+            [denied(ZONE_B)],
+            id="the template's own word on the label: its pods are refused by all",
+        ),
+        pytest.param(
+            {},
+            bound_to("zone=b", workload={"kind": "DaemonSet"}),
+            [warned(BOUND.format("zone=b"), may_run=True)],
+            id="a DaemonSet: a warning",
+        ),
+    ],
+)
+def test_pods_of_a_template_may_be_refused_for_the_node_selector_of_their_namespace(
+    obj: Any, cx: Context, expected: list[Finding]
+) -> None:
+    assert found(rule, modern_pod(**obj, tolerations=TOLERATED), cx) == expected

@@ -217,3 +217,62 @@ def test_a_daemon_set_loses_no_node(node: dict[str, str], is_added: bool) -> Non
     cx = on(NodeClass(LABELLED, (), SMALL), NodeClass(node, (), LARGE))
     cx = replace(cx, workload={"kind": "DaemonSet"}, template=True)
     assert run_after_rename(legacy_pod(), cx) == [placed() if is_added else LEFT]
+
+
+KEY = ("spec", "nodeSelector", PRESENT)
+IN_Z2 = {"lab": {"zone": "z2"}}
+
+
+@pytest.mark.parametrize("asking", [of_legacy, of_today], ids=["legacy", "today"])
+@pytest.mark.parametrize(
+    ("more", "where", "is_added"),
+    [
+        pytest.param({"node_selectors": IN_Z2}, {}, False, id="a node selector of the namespace"),
+        pytest.param(
+            {"node_selectors": {"lab": LABELLED}}, {}, False, id="the very label, which they get"
+        ),
+        pytest.param({"node_selectors": {"other": {"a": "b"}}}, {}, True, id="of another one"),
+        pytest.param({"watched": True}, {}, False, id="a namespace that is not known yet"),
+        pytest.param({"watched": True, "whitelists": {"lab": ""}}, {}, True, id="one that is"),
+        pytest.param(
+            {"node_selectors": IN_Z2}, {"template": False}, True, id="a pod, which would have it"
+        ),
+        pytest.param(
+            {"node_selectors": IN_Z2},
+            {"was_added": {KEY: "true"}},
+            False,
+            id="a node selector that came after the label: it goes",
+        ),
+        pytest.param(
+            {"watched": True}, {"was_added": {KEY: "true"}}, True, id="it stays while unknown"
+        ),
+    ],
+)
+def test_a_template_leaves_the_label_to_pods_that_get_a_node_selector(
+    asking: Any, more: Any, where: Any, *, is_added: bool
+) -> None:
+    """PodNodeSelector refuses a pod with two values, and no node may have both labels."""
+    nodes = NodeClass(LABELLED, (), SMALL), NodeClass({"zone": "z2"}, (), SMALL)
+    cx = replace(on(*nodes, **more), **{"namespace": "lab", "template": True, **where})
+    assert run_after_rename(asking("1"), cx) == ([placed()] if is_added else [])
+
+
+@pytest.mark.parametrize(
+    ("was", "stays"),
+    [
+        pytest.param({KEY: "true"}, True, id="the label of the settings"),
+        pytest.param({KEY: "false"}, False, id="another value"),
+        pytest.param({("spec", "runtimeClassName"): "true"}, False, id="not this label"),
+    ],
+)
+def test_a_label_that_was_added_stays_and_is_not_said_to_be_left_out(
+    was: Any, *, stays: bool
+) -> None:
+    cx = replace(on(NodeClass({}, (), SMALL)), template=True, was_added=was)
+    [told] = run_after_rename(of_today("1"), cx)
+    message = (
+        f"the label {PRESENT}=true of placement was added before and stays, though with it this "
+        "pod lacks nodes that would fit it now; ask the administrator to label them"
+    )
+    kept = replace(LEFT, message=message, edits=placed().edits)
+    assert told == (kept if stays else LEFT)

@@ -223,7 +223,7 @@ _REPAIRED = "its pods will be repaired"
 
 def outlook(found: Finding, namespace: str) -> str:
     """What this action on a template will mean for its pods; nothing if it means nothing."""
-    refused = "may be refused" if found.lacks_toleration else "WILL BE REFUSED"
+    refused = "may be refused" if found.may_run else "WILL BE REFUSED"
     return {
         "repaired": _REPAIRED,
         "would repair": f"its pods will not be repaired in namespace {namespace}",
@@ -237,7 +237,7 @@ def refusal(findings: Iterable[Finding]) -> str:
     denials = [each for each in findings if each.action == "denied"]
     if not denials:
         return ""
-    may_be = all(each.lacks_toleration for each in denials)
+    may_be = all(each.may_run for each in denials)
     return "the pod may be refused" if may_be else "the pod is refused"
 
 

@@ -125,7 +125,7 @@ def _judged(obj: dict[str, Any], cx: Context) -> Reviewed:
 
 def _of_pod(found: Finding) -> Finding:
     """The finding with what will become of the pod, where that is not certain."""
-    if not (found.lacks_toleration and found.action == "denied"):
+    if not (found.may_run and found.action == "denied"):
         return found
     return replace(found, outlook=workloads.refusal([found]))
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 _LEGACY = "GPU1"  # the family of rules that translate legacy words
 _TOLERATIONS: Key = ("spec", "tolerations")
-_CLASS: Key = ("spec", "runtimeClassName")
 _SETTINGS = ("nodeSelector", "runtimeClassName", "volumes")
 _IN_CONTAINERS = (("env",), ("volumeMounts",))
 # What the API server writes where an author writes nothing.
@@ -216,12 +215,13 @@ def _repaired(
         sent = Leaves(obj, at).kept()
     if _has_words(Pod(obj, at), sent, update.noted, cx.settings):
         cx = replace(cx, was_stuck=_was_stuck(sent, update, cx.settings))
+    loose = _of_settings(sent, update)
+    cx = replace(cx, was_added={key: sent.values[key] for key in loose}) if loose else cx
     as_then = cx if update.old is None else as_it_was(cx, Pod(update.old, at))
     made = _made(draft, sent, rules, cx, as_then)
     now = Leaves(obj, at)
     touched = {_unit(key) for key in changes(sent.values, now.values)}
     touched |= _worded(update, sent, then)
-    loose = _of_settings(sent, update.noted, update.authors) if update.may_change else {}
     if not touched and not loose:
         return replace(made.verdict, patch=draft.patch()), None
     ours = {**_ours(update, sent, then, touched, cx.settings), **loose}
@@ -233,7 +233,6 @@ def _repaired(
         as_sent = copied(value_at(obj, at)) if loose or _VOLUMES in touched else {}
         _apply(draft, sent.edits_to(ours))
         made = _made(draft, Leaves(obj, at).kept(), rules, cx, as_then)
-        _keep_asked(draft, at, loose, sent, cx.settings)
         if as_sent:
             _apply(draft, Leaves(obj, at).ordered_as(Leaves(as_sent)))
         now = Leaves(obj, at)
@@ -347,12 +346,15 @@ def _put_back(update: Update, sent: Leaves, then: Leaves, settings: Settings) ->
     return sent.edits_to(words)
 
 
-def _of_settings(sent: Leaves, noted: Mapping[Key, Change], authors: Authors) -> dict[Key, None]:
+def _of_settings(sent: Leaves, update: Update) -> dict[Key, None]:
     """What the last repair wrote for no word, and stands there still: the settings asked for it.
 
     Whatever is sent now, it comes out and is made anew. A label for the choice of nodes is such a
     one only where no word was beside it.
     """
+    noted, authors = update.noted, update.authors
+    if not update.may_change:
+        return {}
     if not any(key[1] in _SETTINGS or key[3:4] in _IN_CONTAINERS for key in noted):
         return {}
     worded = {_unit(key) for key, (word, _) in noted.items() if word is not None}
@@ -389,24 +391,6 @@ def _without_mounted(ours: dict[Key, Any], sent: Leaves, *, read_only: bool) -> 
         if not read_only or as_map(mount).get("readOnly") is True
     }
     return {key: value for key, value in ours.items() if value is not None or key not in used}
-
-
-def _keep_asked(
-    draft: Draft, at: Path, loose: Mapping[Key, None], sent: Leaves, settings: Settings
-) -> None:
-    """Keep a runtime class, or a label of nodes, that the settings still ask for.
-
-    The inventory may not know the class, or nodes with the label, just now.
-    """
-    pod, placement = Pod(draft.object, at), settings.placement
-    asked: dict[Key, str] = {}
-    if settings.drivers.active.runtime_class and settings.drivers.runtime_class:
-        asked[_CLASS] = settings.drivers.runtime_class
-    if placement.enabled and not pod.node_selector and not pod.affinity:
-        asked["spec", "nodeSelector", placement.label] = placement.value
-    kept = {k: value for k, value in asked.items() if k in loose and sent.values[k] == value}
-    if kept and pod.gpus(settings):
-        _apply(draft, Leaves(draft.object, at).edits_to(kept))
 
 
 def _notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Change]:

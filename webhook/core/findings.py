@@ -49,9 +49,10 @@ class Finding:
     """One thing that a rule found: where, what it means to a person, and the edits for it.
 
     `mode` and the reason of an `exception` are filled in by the engine. `outlook` is what will
-    become of the pods, where that is not what `mode` and `action` say of this object. If a pod only
-    `lacks_toleration`, plugins of the API server may still add one (RuntimeClass,
-    PodTolerationRestriction, ExtendedResourceToleration). Of a manifest
+    become of the pods, where that is not what `mode` and `action` say of this object. A denied pod
+    `may_run` where plugins of the API server decide: they may still add the toleration that is all
+    it lacks (RuntimeClass, PodTolerationRestriction, ExtendedResourceToleration), or are not on and
+    add no node selector (PodNodeSelector). Of a manifest
     `origin` is the place, and `touched` are the edits, in the document as it came, and `held` says
     why the edits were not made, if they were not to be: then there are none. `object` names the
     object, as `Deployment/name`.
@@ -66,7 +67,7 @@ class Finding:
     mode: Mode = Mode.ENFORCE
     exception: str = ""
     outlook: str | None = None
-    lacks_toleration: bool = False
+    may_run: bool = False
     object: str = ""
     origin: Path = ROOT
     touched: tuple[Edit, ...] = ()

@@ -163,6 +163,7 @@ class Inventory:
     runtime_classes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # nodeSelector
     served_by_dra: frozenset[str] = frozenset()  # resource names that a device class serves
     whitelists: Mapping[str, str] = field(default_factory=dict)  # of tolerations, by namespace
+    node_selectors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of namespaces
     watched: bool = False  # `whitelists` names every namespace that is known; a file may leave some
     # Of runtime classes, as they are written; as `runtime_classes` they are given to the pod.
     class_tolerations: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -193,6 +194,12 @@ class Inventory:
     def whitelist(self, namespace: str) -> str | None:
         """The namespace's whitelist of tolerations, empty if it has none; None if unknown."""
         return self.whitelists.get(namespace, None if self.watched else "")
+
+    def node_selector(self, namespace: str) -> Mapping[str, str] | None:
+        """What PodNodeSelector gives the namespace's pods where it is on; None if unknown."""
+        if self.whitelist(namespace) is None:
+            return None
+        return self.node_selectors.get(namespace, {})
 
     @cached_property
     def has_gpus(self) -> bool:

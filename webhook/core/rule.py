@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from webhook.core.findings import Finding
+    from webhook.core.leaves import Key
     from webhook.core.nodes import Inventory
     from webhook.core.pod import Pod
     from webhook.core.pointer import Path
@@ -30,9 +31,10 @@ class Context:
     was repaired. `fresh` says that the inventory is not behind the cluster, `template` that the pod
     is one that a workload will make, `workload` is that workload itself, and `workload_gpus` what
     all its pods ask for together. Of a legacy template of a DaemonSet `written` is what it said of
-    its nodes as it came. `today` is the day in UTC. `at_rest` says that what is judged is a
-    manifest, which the rules on manifests have judged before, `target` is the Kubernetes that it is
-    for, and `unsafe` that its owner wants all edits that are not safe, too.
+    its nodes as it came, and `was_added` of a template what an earlier repair wrote into it because
+    the settings ask for it, by its place. `today` is the day in UTC. `at_rest` says that what is
+    judged is a manifest, which the rules on manifests have judged before, `target` is the
+    Kubernetes that it is for, and `unsafe` that its owner wants all edits that are not safe, too.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -51,6 +53,7 @@ class Context:
     workload_gpus: Mapping[str, int] = field(default_factory=dict)
     workload: Mapping[str, Any] = field(default_factory=dict)
     written: Pod | None = None
+    was_added: Mapping[Key, Any] = field(default_factory=dict)
     # In an UPDATE of pods/ephemeralcontainers: the names of those that it adds. The object is the
     # whole pod, and nothing else of it may change.
     only_ephemeral: frozenset[str] | None = None

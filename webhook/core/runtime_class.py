@@ -1,7 +1,8 @@
 """What a pod is given of its RuntimeClass: nodes that it may choose (KEP-894), overhead (KEP-688).
 
 The plugin RuntimeClass of the API server adds it when a pod is made, and again when a webhook has
-changed the pod. So a template lacks it, and so does a pod whose class was just set here.
+changed the pod. So a template lacks it, and so does a pod whose class was just set here. A template
+also lacks the node selector that the plugin PodNodeSelector gives the pods of its namespace.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from webhook.core.legacy_selector import translated
 from webhook.core.pod import Pod
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from webhook.core.nodes import Inventory
     from webhook.core.rule import Context
 
@@ -41,6 +44,28 @@ def as_admitted(pod: Pod, cx: Context, otherwise: str = "") -> Pod:
     class; but its pods are as large as the class makes them.
     """
     return pod if cx.final else pod.once(_as_admitted, cx, otherwise)
+
+
+def in_namespace(pod: Pod, cx: Context) -> Pod:
+    """The pod of a template with the node selector of its namespace, or itself if it gets none.
+
+    Whether PodNodeSelector is on, nobody can see: the pods may lack it as well. Where both name a
+    label, the template's value stands: the plugin refuses a pod with two of them.
+    """
+    given = node_selector(cx)
+    if not given:
+        return pod
+    return translated(_with(pod, nodeSelector={**given, **pod.node_selector}), cx)
+
+
+def node_selector(cx: Context) -> Mapping[str, str] | None:
+    """What the namespace may give the pods of this template; a pod that is made has it already.
+
+    None where the watcher does not know the namespace: it may be new.
+    """
+    if not cx.template or cx.inventory is None:
+        return {}
+    return cx.inventory.node_selector(cx.namespace)
 
 
 def _as_admitted(pod: Pod, cx: Context, otherwise: str) -> Pod:

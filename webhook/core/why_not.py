@@ -50,6 +50,15 @@ def why_unsure(amounts: Mapping[str, int], hints: Sequence[str]) -> str:
     )
 
 
+def why_bound(amounts: Mapping[str, int], selector: Mapping[str, str]) -> str:
+    """For the pods of a template that would fit, but for the node selector of their namespace."""
+    labels = _listed([short(f"{key}={value}") for key, value in sorted(selector.items())])
+    return (
+        f"asks for {in_words(amounts)}, and no node fits that the node selector of the namespace "
+        f"allows ({labels}). Ask for what those nodes have, or use another namespace."
+    )
+
+
 def or_adds(hints: Sequence[str]) -> str:
     """What else may help a pod that waits; empty where no autoscaler may."""
     if not hints:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _OURS = "gpu-webhook.dev/"
 _POD_SECURITY = "pod-security.kubernetes.io/enforce"
+_NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
 _WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"  # of PodTolerationRestriction
 _CLUSTER_API = "cluster.x-k8s.io/"
 _OWNER = ("owner-kind", "cluster-namespace", "owner-name")
@@ -38,6 +39,7 @@ _OPENSHIFT_MACHINE = "machine.openshift.io/machine"
 _MADE = re.compile(r"([^/]+/.+)-[a-z0-9]{5}")
 _FINISHED = ("Succeeded", "Failed")
 
+_PAIR = 2  # a label and its value
 _MOST = 2**40  # devices of one node, or of one pod
 # Resource names of one pod. No node offers so many, so a pod that asks for more never runs; names
 # are free, and a tenant may make up thousands.
@@ -59,6 +61,7 @@ class NamespaceFacts(NamedTuple):
 
     labels: Mapping[str, str]  # those that anything depends on
     whitelist: str = ""  # the annotation that says which tolerations its pods may have
+    node_selector: Mapping[str, str] = {}  # of the annotation that PodNodeSelector reads
 
 
 def key_of(raw: Raw) -> str:
@@ -212,12 +215,28 @@ def namespace(raw: Raw, keys: frozenset[str]) -> NamespaceFacts:
         for key, value in labels_of(as_map(raw.get("metadata")))
         if key in keys or key == _POD_SECURITY or key.startswith(_OURS)
     }
-    return NamespaceFacts(found, whitelist_of(raw))
+    return NamespaceFacts(found, whitelist_of(raw), node_selector_of(raw))
 
 
 def whitelist_of(raw: Raw) -> str:
     """The text of the namespace's whitelist of tolerations; empty if it has none."""
-    text = as_map(as_map(raw.get("metadata")).get("annotations")).get(_WHITELIST)
+    return _annotation(raw, _WHITELIST)
+
+
+def node_selector_of(raw: Raw) -> dict[str, str]:
+    """The labels that PodNodeSelector gives the namespace's pods (1.36 ConvertSelectorToLabelsMap).
+
+    None where they cannot be read: then the plugin refuses each pod as it is.
+    """
+    text = _annotation(raw, _NODE_SELECTOR)
+    pairs = [each.split("=") for each in text.split(",")]
+    if any(len(pair) != _PAIR for pair in pairs):
+        return {}
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+def _annotation(raw: Raw, name: str) -> str:
+    text = as_map(as_map(raw.get("metadata")).get("annotations")).get(name)
     return text if isinstance(text, str) else ""
 
 

@@ -111,6 +111,7 @@ class Publisher:
             {
                 "namespaces": store.namespace_labels(),
                 "whitelists": store.whitelists(),
+                "nodeSelectors": store.node_selectors(),
                 "runtimeClasses": store.class_selectors(),
                 "classTolerations": store.class_tolerations(),
                 "classOverheads": store.class_overheads(),
@@ -229,6 +230,7 @@ def parse(data: bytes) -> Parsed:
         inventory = Inventory(
             namespaces=lasting["namespaces"],
             whitelists=lasting["whitelists"],
+            node_selectors=lasting.get("nodeSelectors", {}),  # not in a file of 1.0
             watched=True,
             runtime_classes=lasting["runtimeClasses"],
             class_tolerations=lasting.get("classTolerations", {}),  # not in a file of 1.0

@@ -112,7 +112,7 @@ def _tell(store: Store, obj: dict[str, Any], settings: Settings, position: str, 
             store.pods.put(key, project.pod(obj, settings), 0)
         case "Namespace":
             labels = dict(project.labels_of(as_map(obj.get("metadata"))))
-            facts = project.NamespaceFacts(labels, project.whitelist_of(obj))
+            facts = project.namespace(obj, frozenset(labels))
             store.namespaces.put(key, facts, 0)
         case "RuntimeClass":
             store.runtime_classes.put(key, project.runtime_class(obj), 0)

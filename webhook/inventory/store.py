@@ -268,6 +268,7 @@ class Store:
             self.class_selectors(),
             self.served_by_dra(),
             whitelists=self.whitelists(),
+            node_selectors=self.node_selectors(),
             class_tolerations=self.class_tolerations(),
             class_overheads=self.class_overheads(),
         )
@@ -279,6 +280,11 @@ class Store:
     def whitelists(self) -> dict[str, str]:
         """The whitelists of tolerations of all namespaces; empty where there is none."""
         return {name: each.whitelist for name, each in self.namespaces.facts.items()}
+
+    def node_selectors(self) -> dict[str, Mapping[str, str]]:
+        """The node selectors of the namespaces that have one."""
+        facts = self.namespaces.facts
+        return {name: each.node_selector for name, each in facts.items() if each.node_selector}
 
     def class_selectors(self) -> dict[str, Mapping[str, str]]:
         """The nodeSelector of each runtime class."""

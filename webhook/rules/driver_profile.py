@@ -14,6 +14,9 @@ whose nodeSelector contradicts the pod's. The same holds where the nodes that th
 would not do for the pod: by its node affinity, its nodeName, the GPUs that it asks for or their
 taints, which the class may tolerate. A pod of today gets a class with a nodeSelector only where a
 node is known that fits, and a DaemonSet only where the class takes none of its nodes away.
+To a template the node selector of its namespace counts as well, and where the watcher does not know
+the namespace yet, a class with a nodeSelector is left to the pods. A class that an earlier repair
+set stays where no more than the nodes, or what is known of them, changed.
 
 Safety: safe: only what the settings name is added.
 """
@@ -29,11 +32,11 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.nodes import Inventory
 from webhook.core.ours import VOLUME_PREFIX
 from webhook.core.pod import as_map
-from webhook.core.runtime_class import in_class
+from webhook.core.runtime_class import in_class, in_namespace, node_selector
 from webhook.core.why_not import short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from webhook.core.edits import Edit
     from webhook.core.pod import Container, Pod
@@ -82,26 +85,45 @@ def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
         return
     known = cx.inventory is not None and name in cx.inventory.runtime_classes
     wanted = cx.inventory.runtime_classes[name] if cx.inventory is not None and known else {}
-    there = pod.node_selector
+    bound = in_namespace(pod, cx)
+    there = bound.node_selector
+    stays = bool(name) and cx.was_added.get(("spec", "runtimeClassName")) == name
     against = next((key for key in wanted if there.get(key, wanted[key]) != wanted[key]), None)
     if against is not None:
+        who = "nodeSelector" if against in pod.node_selector else "the namespace's node selector"
         message = (
             f"the runtime class {name} is not set: it is for nodes with {against}="
-            f"{wanted[against]}, nodeSelector says {against}={there[against]}, and the API server "
+            f"{wanted[against]}, {who} says {against}={there[against]}, and the API server "
             "refuses a pod with both; change one of them"
         )
         yield Finding(CODE, at, message, severity=Severity.PERSON)
-    elif wanted and not _fits(pod, name, cx):
-        key, value = next(iter(wanted.items()))
+    elif wanted and node_selector(cx) is None and not stays:
+        return  # the pods will show what their namespace gives them
+    elif wanted and not (fits := _fits(pod, name, cx)) and stays:
         message = (
-            f"the runtime class {short(name)} is not set: no node known to have "
-            f"{short(f'{key}={value}')}, as the class asks, fits this pod; change what the pod "
+            f"the runtime class {short(name)} was set before and stays, though no node known to "
+            f"have {_label(wanted)}, as the class asks, fits this pod; change what the pod says "
+            "of its nodes, or the nodes"
+        )
+        yield Finding(CODE, at, message, (Set(at, name),), Severity.PERSON)
+    elif wanted and not (fits and (bound is pod or _fits(bound, name, cx))):
+        within = " with the node selector of its namespace" if fits else ""
+        message = (
+            f"the runtime class {short(name)} is not set: no node known to have {_label(wanted)}, "
+            f"as the class asks, fits this pod{within}; change what the pod "
             f"says of its nodes, or write runtimeClassName: {short(name)}"
         )
         yield Finding(CODE, at, message, severity=Severity.PERSON)
     elif name and (known or cx.settings.drivers.assume_runtime_class):
         message = f"GPU pods run with the runtime class {name} here; write runtimeClassName: {name}"
         yield Finding(CODE, at, message, (Set(at, name),))
+    elif stays:
+        message = (
+            f"the runtime class {short(name)} was set before and stays, though it is not known to "
+            "exist: while it does not, pods are refused; create it, or name another in "
+            "drivers.runtimeClass"
+        )
+        yield Finding(CODE, at, message, (Set(at, name),), Severity.PERSON)
     else:
         message = (
             f"the runtime class {name or '(none named)'} is not known to exist: it is added to "
@@ -109,6 +131,11 @@ def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
             "name another in drivers.runtimeClass, or set drivers.assumeRuntimeClass"
         )
         yield Finding(CODE, at, message, severity=Severity.PERSON)
+
+
+def _label(selector: Mapping[str, str]) -> str:
+    key, value = next(iter(selector.items()))
+    return short(f"{key}={value}")
 
 
 def _fits(pod: Pod, name: str, cx: Context) -> bool:

@@ -8,6 +8,8 @@ far as the running pods are known, and which autoscaler may add a node that fits
 nodeName, for which nobody waits, are passed over. Where no pod holds any of them, devices are not
 healthy or their plugin is away, and it says so.
 
+A template is held against the node selector of its namespace, and the notice says so.
+
 Safety: a notice. The pod may run in the next minute: others end, or it preempts them.
 """
 
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core import fit
 from webhook.core.findings import Finding, Severity
-from webhook.core.runtime_class import as_admitted
+from webhook.core.runtime_class import as_admitted, in_namespace
 from webhook.core.why_not import in_words, or_adds
 
 if TYPE_CHECKING:
@@ -34,7 +36,9 @@ CODE = "GPU302"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    at, pod = pod.spec_at, as_admitted(pod, cx)
+    at, bound = pod.spec_at, in_namespace(pod, cx)
+    where = "" if bound is pod else "with the node selector of the namespace, "
+    pod = as_admitted(bound, cx)
     asked = fit.asked(pod, cx)
     if cx.inventory is None or not asked or pod.spec.get("nodeName"):
         return
@@ -47,7 +51,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         return
     added = fit.may_be_added(pod, asked, index, cx.settings.capacity)
     helps = or_adds([words for words, nodes in index.hinted if nodes & added])
-    message = f"asks for {in_words(asked)}: {_full(asked, fitting, index)}{helps}."
+    message = f"asks for {in_words(asked)}: {where}{_full(asked, fitting, index)}{helps}."
     yield Finding(CODE, at, message, severity=Severity.NOTICE)
 
 

@@ -15,10 +15,11 @@ DRA device class serves the name.
 
 Safety: the pod is denied where the mode is enforce. A workload is never refused, but told that its
 pods will be, or that they may be if a toleration is all that they lack, which plugins of the API
-server may add. What a known RuntimeClass gives the pods counts. Only a warning comes for pods of a
-scheduler that is not in `capacity.schedulers`, for gated pods, pods with nodeName and pods of a
-DaemonSet, where no node offers any GPU, and where the autoscaler may still make nodes of unknown
-shape.
+server may add, or if only the node selector of its namespace leaves them no node: whether
+PodNodeSelector is on cannot be seen. What a known RuntimeClass gives the pods counts. Only a
+warning comes for pods of a scheduler that is not in `capacity.schedulers`, for gated pods, pods
+with nodeName and pods of a DaemonSet, where no node offers any GPU, and where the autoscaler may
+still make nodes of unknown shape.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from typing import TYPE_CHECKING
 
 from webhook.core import fit, node_selection
 from webhook.core.findings import Finding, Severity
-from webhook.core.runtime_class import as_admitted
-from webhook.core.why_not import why_never, why_unsure
+from webhook.core.runtime_class import as_admitted, in_namespace, node_selector
+from webhook.core.why_not import why_bound, why_never, why_unsure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,16 +42,25 @@ CODE = "GPU301"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    at, pod = pod.spec_at, as_admitted(pod, cx)
+    at, bound, pod = pod.spec_at, in_namespace(pod, cx), as_admitted(pod, cx)
     if cx.inventory is None or not fit.asked(pod, cx):
         return
     asked = fit.asked_of_the_scheduler(pod, cx)
     index, capacity = cx.inventory.index, cx.settings.capacity
     chosen = fit.enough(asked, index) & fit.chosen(pod, index)
     fitting = chosen & node_selection.tolerated(pod, index, capacity)
-    if fitting & ~index.only_hinted:
-        return
+    by_itself = bool(fitting & ~index.only_hinted)
+    if by_itself:
+        fitting &= fit.allowed(as_admitted(bound, cx), index, capacity)
+        if fitting:
+            return
     hints = [words for words, nodes in index.hinted if nodes & fitting]
+    if by_itself:
+        reason = why_bound(asked, node_selector(cx) or {})
+    elif hints:
+        reason = why_unsure(asked, hints)
+    else:
+        reason = why_never(pod, asked, index, cx.settings)
     certain = (
         not hints
         and cx.inventory.has_gpus
@@ -60,7 +70,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     yield Finding(
         CODE,
         at,
-        why_unsure(asked, hints) if hints else why_never(pod, asked, index, cx.settings),
+        reason,
         severity=Severity.DENY if certain else Severity.PERSON,
-        lacks_toleration=bool(chosen) and not fitting,
+        may_run=bool(chosen) and not fitting,
     )

@@ -9,6 +9,8 @@ of them has the label, or only as parts of GPUs, it is not added, and a warning 
 would wait for ever, or be refused by GPU301. It is not added to a DaemonSet either if that takes
 one of its nodes away. A pod of today gets it only where a node is known that fits, but where
 nothing is known of any node it is added to all. A template keeps the label that it got.
+In a namespace with a node selector, and in one that the watcher does not know yet, a template is
+left to its pods, which have by then what PodNodeSelector gives them.
 
 Safety: safe, by choice of the settings.
 """
@@ -21,7 +23,7 @@ from webhook.core import fit, whole_gpus
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import Pod
-from webhook.core.runtime_class import as_admitted
+from webhook.core.runtime_class import as_admitted, node_selector
 from webhook.core.why_not import short
 
 if TYPE_CHECKING:
@@ -38,6 +40,11 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if not placement.enabled or pod.node_selector or pod.affinity or not pod.gpus(cx.settings):
         return
     at = pod.spec_at / "nodeSelector" / placement.label
+    added = cx.was_added.get(("spec", "nodeSelector", placement.label)) == placement.value
+    given = node_selector(cx)
+    if given or (given is None and not added):
+        return  # its pods may get one (PodNodeSelector), which may contradict the label
+    label = short(f"{placement.label}={placement.value}")
     if _fits(pod, cx):
         message = (
             "GPU pods go to GPU nodes here; write nodeSelector: "
@@ -45,9 +52,16 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         )
         yield Finding(CODE, at, message, (Set(at, placement.value),))
         return
+    if added:
+        message = (
+            f"the label {label} of placement was added before and stays, though with it this pod "
+            "lacks nodes that would fit it now; ask the administrator to label them"
+        )
+        yield Finding(CODE, at, message, (Set(at, placement.value),), Severity.PERSON)
+        return
     message = (
-        f"the label {short(f'{placement.label}={placement.value}')} of placement is not added: "
-        "with it this pod would lack nodes that fit it now; ask the administrator to label them"
+        f"the label {label} of placement is not added: with it this pod would lack nodes that fit "
+        "it now; ask the administrator to label them"
     )
     yield Finding(CODE, at, message, severity=Severity.PERSON)
 
