@@ -403,7 +403,7 @@ def test_of_a_job_labels_and_finalizers_change_after_other_nodes_came(
     what = made_by("Job", pod(alpha(), nodeSelector={MODEL: "Tesla K80"}), 1)
     first = tenant.apply(what)
     with other_inventory(tenant, tmp_path, joining=False):
-        again = tenant.apply(changed(what, "metadata", "labels", to={"a": "b"}))
+        again = tenant.apply({**what, "metadata": {**what["metadata"], "labels": {"a": "b"}}})
 
     assert again["metadata"]["labels"]["a"] == "b"
     assert again["spec"]["template"] == first["spec"]["template"]
