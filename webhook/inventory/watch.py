@@ -29,7 +29,7 @@ PUBLISH_SECONDS = 1.0
 PUBLISH_SHARE = 5.0
 GARBAGE_SECONDS = 60.0
 MOST_EXPOSED = 20  # namespaces that the status names
-_THEN = f"after {STALE_SECONDS:.0f} s without news no pod is denied for capacity"
+_THEN = f"after {STALE_SECONDS:.0f} s without news of nodes no pod is denied for capacity"
 _AWAY = f"the API server does not answer as it should: {{parts}}; it is asked again, and {_THEN}"
 _UNWRITTEN = f"the snapshot cannot be written: {{parts}}; it is tried again, and {_THEN}"
 
