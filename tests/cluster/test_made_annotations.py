@@ -6,7 +6,6 @@ The API server takes both. No chart that works is broken by what is called a rep
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -65,8 +64,7 @@ def migrated(texts: Mapping[str, str]) -> dict[str, str]:
         way: migrate_text(Source.of_text("templates/x.yaml", text), Plan())
         for way, text in texts.items()
     }
-    assert all(each.new_text is not None for each in results.values()), "the GPU is renamed in all"
-    return {way: str(each.new_text) for way, each in results.items()}
+    return {way: each.new_text or texts[way] for way, each in results.items()}
 
 
 def written(obj: Any) -> Any:
@@ -109,7 +107,8 @@ def test_what_helm_renders_keeps_its_annotations(
         way: written(obj) for way, obj in before.items()
     }
     assert refusals(cluster, after, "default") == {}
-    assert "alpha.kubernetes.io/nvidia-gpu" not in re.sub(r"made-\d+", "", json.dumps(after))
+    # The amounts wait for the annotation: until then the webhook repairs the whole pod.
+    assert all("alpha.kubernetes.io/nvidia-gpu" in json.dumps(each) for each in after.values())
 
 
 def test_what_the_template_writes_beside_a_converted_one_stays(
@@ -118,6 +117,7 @@ def test_what_the_template_writes_beside_a_converted_one_stays(
     before = rendered(SEEN, tmp_path / "before")
     after = rendered(migrated(SEEN), tmp_path / "after")
 
+    assert "alpha.kubernetes.io/nvidia-gpu" not in json.dumps(after)
     for way, obj in after.items():
         kept = {k: v for k, v in written(before[way]).items() if k != TOLERATIONS}
         assert written(obj) == kept == {"b": "c"}, way

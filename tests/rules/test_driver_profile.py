@@ -27,7 +27,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pointer import ROOT, Path
 from webhook.core.rule import Context
-from webhook.core.settings import DRIVER_PROFILES, DriverMount, Drivers, Settings, Taint
+from webhook.core.settings import DRIVER_PROFILES, DriverMount, Drivers, Settings, Taint, Workloads
 from webhook.rules import RULES
 from webhook.rules import driver_profile as rule
 
@@ -652,6 +652,7 @@ def test_a_class_for_a_template_suits_the_node_selector_of_its_namespace(
     cx: Context, expected: list[Finding]
 ) -> None:
     """A template lacks what PodNodeSelector gives its pods, which may then fit no node."""
+    cx = replace(cx, settings=replace(cx.settings, workloads=Workloads(repair=True)))
     assert found(rule, modern_pod(), cx) == expected
 
 

@@ -11,7 +11,7 @@ from webhook.core.engine import run
 from webhook.core.findings import Finding, Severity
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
-from webhook.core.settings import Placement, Settings, Taint
+from webhook.core.settings import Placement, Settings, Taint, Workloads
 from webhook.rules import legacy_resource
 from webhook.rules import placement as rule
 
@@ -254,7 +254,14 @@ def test_a_template_leaves_the_label_to_pods_that_get_a_node_selector(
     """PodNodeSelector refuses a pod with two values, and no node may have both labels."""
     nodes = NodeClass(LABELLED, (), SMALL), NodeClass({"zone": "z2"}, (), SMALL)
     cx = replace(on(*nodes, **more), **{"namespace": "lab", "template": True, **where})
+    cx = replace(cx, settings=replace(cx.settings, workloads=Workloads(repair=True)))
     assert run_after_rename(asking("1"), cx) == ([placed()] if is_added else [])
+
+
+def test_what_no_template_gets_is_said_of_its_pods_though_the_namespace_is_new() -> None:
+    """Without `workloads.repair` the pods get the label, and by then the namespace is known."""
+    cx = replace(on(NodeClass(LABELLED, (), SMALL), watched=True), namespace="new", template=True)
+    assert run_after_rename(of_today("1"), cx) == [placed()]
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,13 @@ def in_namespace(pod: Pod, cx: Context) -> Pod:
 def node_selector(cx: Context) -> Mapping[str, str] | None:
     """What the namespace may give the pods of this template; a pod that is made has it already.
 
-    None where the watcher does not know the namespace: it may be new.
+    None where the watcher does not know the namespace, which may be new, and something would be
+    written into the template. Else the pods are repaired, and by then it is known.
     """
     if not cx.template or cx.inventory is None:
         return {}
-    return cx.inventory.node_selector(cx.namespace)
+    given = cx.inventory.node_selector(cx.namespace)
+    return {} if given is None and not cx.settings.workloads.repair else given
 
 
 def _as_admitted(pod: Pod, cx: Context, otherwise: str) -> Pod:
