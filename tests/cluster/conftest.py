@@ -59,6 +59,18 @@ def namespace(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator
     empty(cluster.client, name)
 
 
+def until_templates_are_repaired(cluster: ControlPlane) -> None:
+    """Wait until the entry is in force: without us the probe is stored as it is written."""
+    probe = made_by("Deployment", pod(alpha()), 0)
+
+    def is_repaired() -> bool:
+        made = cluster.client.create(probe, "default", dry_run=True).body
+        (main,) = made["spec"]["template"]["spec"]["containers"]
+        return NVIDIA in main["resources"]["limits"]
+
+    until(is_repaired, "the entry to be in force")
+
+
 @pytest.fixture(scope="module")
 def repairing(
     cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory
@@ -67,14 +79,7 @@ def repairing(
     with serving(
         cluster, tmp_path_factory.mktemp("repairing"), {"workloads": {"repair": True}}
     ) as recorder:
-        probe = made_by("Deployment", pod(alpha()), 0)  # without us it is stored as it is written
-
-        def is_repaired() -> bool:
-            made = cluster.client.create(probe, "default", dry_run=True).body
-            (container,) = made["spec"]["template"]["spec"]["containers"]
-            return NVIDIA in container["resources"]["limits"]
-
-        until(is_repaired, "the entry to be in force")
+        until_templates_are_repaired(cluster)
         yield recorder
 
 

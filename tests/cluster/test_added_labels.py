@@ -7,7 +7,6 @@ is one of its own: PodNodeSelector is off by default.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,11 +17,13 @@ from tests.cluster.client import until
 from tests.cluster.conftest import INVENTORY
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.pods import MODEL, NVIDIA, PRODUCT, alpha, modern, named, pod
+from tests.cluster.policies import inside, mutating
 from tests.cluster.scheduling import empty, node_of, pods_of
 from tests.cluster.workloads import made_by, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from tests.cluster.client import Answer, Json
 
@@ -168,50 +169,22 @@ def test_the_overhead_of_a_class(gpus: int, cluster: ControlPlane) -> None:
     assert ("WILL BE REFUSED" in " ".join(told.warnings)) is refused is (gpus > 2)
 
 
-@contextmanager
-def selecting(cluster: ControlPlane, namespace: str) -> Iterator[None]:
+def selecting(cluster: ControlPlane, namespace: str) -> AbstractContextManager[None]:
     """A MutatingAdmissionPolicy that gives the pods there another nodeSelector, in each round."""
-    group = "admissionregistration.k8s.io/v1"
     change = (
         f'has(object.spec.nodeSelector) && "{MODEL}" in object.spec.nodeSelector ? [] : '
         f'[JSONPatch{{op: "add", path: "/spec/nodeSelector", value: {{"{MODEL}": "Tesla-K80"}}}}]'
     )
-    rule = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "resources": ["pods"],
-        "operations": ["CREATE"],
-    }
-    policy = {
-        "apiVersion": group,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": "selecting"},
-        "spec": {
-            "matchConstraints": {
-                "resourceRules": [rule],
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-            },
-            "reinvocationPolicy": "IfNeeded",
-            "failurePolicy": "Fail",
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": change}}],
-        },
-    }
-    binding = {
-        "apiVersion": group,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": "selecting"},
-        "spec": {"policyName": "selecting"},
-    }
-    cluster.client.create(policy)
-    cluster.client.create(binding)
-    try:
-        # A pod without GPUs: nobody translates what it gets.
-        until(lambda: MODEL in _selector_of_a_plain_pod(cluster, namespace), "the policy")
-        yield
-    finally:
-        cluster.client.delete("MutatingAdmissionPolicyBinding", "selecting")
-        cluster.client.delete("MutatingAdmissionPolicy", "selecting")
-        until(lambda: MODEL not in _selector_of_a_plain_pod(cluster, namespace), "its end")
+    pods = {"apiGroups": [""], "resources": ["pods"], "operations": ["CREATE"]}
+    # A pod without GPUs: nobody translates what it gets.
+    return mutating(
+        cluster,
+        "selecting",
+        inside(namespace, pods),
+        change,
+        lambda: MODEL in _selector_of_a_plain_pod(cluster, namespace),
+        again="IfNeeded",
+    )
 
 
 def _selector_of_a_plain_pod(cluster: ControlPlane, namespace: str) -> Json:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import copy
 import json
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.client import until
 from tests.cluster.pods import NVIDIA, alpha, container, pod
+from tests.cluster.policies import inside, mutating
 from tests.cluster.workloads import made_by
 from webhook.core.record import ANNOTATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from tests.cluster.client import Json
     from tests.cluster.controlplane import ControlPlane
@@ -154,51 +154,21 @@ def class_of(workload: Json) -> str | None:
     return name
 
 
-@contextmanager
-def sandboxed(cluster: ControlPlane, namespace: str) -> Iterator[None]:
+def sandboxed(cluster: ControlPlane, namespace: str) -> AbstractContextManager[None]:
     """A MutatingAdmissionPolicy that sets a runtime class where a template names none."""
     at = "object.spec.template.spec"
     change = (
         f"has({at}.runtimeClassName) ? [] : [JSONPatch{{"
         'op: "add", path: "/spec/template/spec/runtimeClassName", value: "gvisor"}]'
     )
-    rule = {
+    workloads = {
         "apiGroups": ["apps"],
-        "apiVersions": ["v1"],
         "resources": ["deployments"],
         "operations": ["CREATE", "UPDATE"],
-    }
-    policy = {
-        "apiVersion": GROUP,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": "sandbox"},
-        "spec": {
-            "matchConstraints": {
-                "resourceRules": [rule],
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-            },
-            "reinvocationPolicy": "Never",
-            "failurePolicy": "Fail",
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": change}}],
-        },
-    }
-    binding = {
-        "apiVersion": GROUP,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": "sandbox"},
-        "spec": {"policyName": "sandbox"},
     }
     probe = made_by("Deployment", NO_GPU, 0)
 
     def is_set() -> bool:
         return class_of(cluster.client.create(probe, namespace, dry_run=True).body) == "gvisor"
 
-    cluster.client.create(policy)
-    cluster.client.create(binding)
-    try:
-        until(is_set, "the policy")
-        yield
-    finally:
-        cluster.client.delete("MutatingAdmissionPolicyBinding", "sandbox")
-        cluster.client.delete("MutatingAdmissionPolicy", "sandbox")
-        until(lambda: not is_set(), "its end")
+    return mutating(cluster, "sandbox", inside(namespace, workloads), change, is_set)

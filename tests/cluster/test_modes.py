@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.cluster.client import until
+from tests.cluster.conftest import until_templates_are_repaired
 from tests.cluster.pods import ALPHA, NVIDIA, container, named, pod
 from tests.cluster.workloads import made_by, serving
 
@@ -35,14 +36,7 @@ def modes(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
     ]
     settings = {"workloads": {"repair": True}, "policy": {"overrides": overrides}}
     with serving(cluster, tmp_path_factory.mktemp("modes"), settings) as recorder:
-        probe = made_by("Deployment", pod(container(limits={ALPHA: 1})), 0)
-
-        def is_repaired() -> bool:
-            made = cluster.client.create(probe, "default", dry_run=True).body
-            (main,) = made["spec"]["template"]["spec"]["containers"]
-            return NVIDIA in main["resources"]["limits"]
-
-        until(is_repaired, "the entry to be in force")
+        until_templates_are_repaired(cluster)
         yield recorder
 
 

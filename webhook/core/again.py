@@ -153,14 +153,14 @@ def _fixed(
     """
     sent, then = Leaves(draft.object, update.at).kept(), update.stored()
     differ = changes(then.values, sent.values)
+    if not differ:
+        return Verdict((), draft.object, []), None
     said = update.before.in_manifest(update.at)
     new = {
         _unit(key)
         for key, change in differ.items()
         if update.noted.get(key) != change[::-1] and not _is_said(key, *change, said)
     }
-    if not differ:
-        return Verdict((), draft.object, []), None
     verdict, changed = _repaired(draft, update, rules, cx)
     if not new:
         draft.undo()

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from webhook.core import affinity, node_labels, node_selection
 from webhook.core.model_terms import Fate, chosen, rewritten, term_change
 from webhook.core.modes import Mode
-from webhook.core.pod import REQUIRED, Pod, as_map
+from webhook.core.pod import REQUIRED, as_map
 from webhook.core.repaired import earlier
 
 if TYPE_CHECKING:
+    from webhook.core.pod import Pod
     from webhook.core.rule import Context
 
 _AMOUNTS, _LABELS = "GPU101", "GPU105"  # the rules that translate them
@@ -42,14 +43,14 @@ def translated(pod: Pod, cx: Context) -> Pod:
     if not (cx.may_constrain or is_translated(pod, cx)):
         return pod
     there = pod.node_selector
-    selector = {}
-    for key, value in there.items():
-        today = node_labels.gone(key, (str(value),), cx.inventory)
-        selector[today if today and there.get(today) in (None, value) else key] = value
+    selector = dict(there)
+    for key, today, is_free in node_labels.gone_of(there, cx.inventory):
+        if is_free:
+            selector[today] = selector.pop(key)
     asked = selector.pop(cx.settings.models.legacy_label, None)
     if asked is None and selector == there:
         return pod
-    given = Pod({**pod.raw, "spec": {**pod.spec, "nodeSelector": selector}})
+    given = pod.having(nodeSelector=selector)
     return given if asked is None else _of_model(str(asked), given, cx) or pod
 
 
@@ -64,5 +65,4 @@ def _of_model(model: str, pod: Pod, cx: Context) -> Pod | None:
     if theirs := node_selection.terms(pod):
         terms, is_whole = affinity.and_join(theirs, terms)
     nodes = {**as_map(pod.affinity.get("nodeAffinity")), REQUIRED: {"nodeSelectorTerms": terms}}
-    spec = {**pod.spec, "affinity": {**pod.affinity, "nodeAffinity": nodes}}
-    return Pod({**pod.raw, "spec": spec}) if is_whole else None
+    return pod.having(affinity={**pod.affinity, "nodeAffinity": nodes}) if is_whole else None

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from webhook.core.legacy_names import BETA_NODE_LABELS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator, Mapping
+    from typing import Any
 
     from webhook.core.nodes import Inventory
 
@@ -37,3 +38,12 @@ def gone(key: str, values: Collection[str], inventory: Inventory | None) -> str:
     if values:
         return today if old.isdisjoint(values) and not new.isdisjoint(values) else ""
     return today if new and not old else ""
+
+
+def gone_of(
+    selector: Mapping[str, Any], inventory: Inventory | None
+) -> Iterator[tuple[str, str, bool]]:
+    """Such labels of a nodeSelector, each with today's, and whether that asks for nothing else."""
+    for key, value in selector.items():
+        if value is not None and (today := gone(key, (str(value),), inventory)):
+            yield key, today, selector.get(today) in (None, value)

@@ -149,6 +149,10 @@ class Pod:
         answer: Answer = known[1]
         return answer
 
+    def having(self, **fields: Any) -> Pod:
+        """A pod like this one, with these members of its spec."""
+        return Pod({**self.raw, "spec": {**self.spec, **fields}})
+
     @property
     def spec_at(self) -> Path:
         return self.at / "spec"

@@ -7,15 +7,15 @@ also lacks the node selector that the plugin PodNodeSelector gives the pods of i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.core.legacy_selector import translated
-from webhook.core.pod import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.core.nodes import Inventory
+    from webhook.core.pod import Pod
     from webhook.core.rule import Context
 
 
@@ -29,8 +29,7 @@ def in_class(pod: Pod, name: str, inventory: Inventory) -> Pod:
     pod = _larger(pod, name, inventory)
     if not selector and not tolerations:
         return pod
-    return _with(
-        pod,
+    return pod.having(
         nodeSelector={**selector, **pod.node_selector},
         tolerations=[*pod.tolerations(), *tolerations],
     )
@@ -55,7 +54,7 @@ def in_namespace(pod: Pod, cx: Context) -> Pod:
     given = node_selector(cx)
     if not given:
         return pod
-    return translated(_with(pod, nodeSelector={**given, **pod.node_selector}), cx)
+    return translated(pod.having(nodeSelector={**given, **pod.node_selector}), cx)
 
 
 def node_selector(cx: Context) -> Mapping[str, str] | None:
@@ -83,8 +82,4 @@ def _as_admitted(pod: Pod, cx: Context, otherwise: str) -> Pod:
 def _larger(pod: Pod, name: str, inventory: Inventory) -> Pod:
     """The pod with the overhead of this class; one that says another is refused as it is."""
     overhead = inventory.class_overheads.get(name)
-    return _with(pod, overhead=overhead) if overhead and "overhead" not in pod.spec else pod
-
-
-def _with(pod: Pod, **fields: Any) -> Pod:
-    return Pod({**pod.raw, "spec": {**pod.spec, **fields}})
+    return pod.having(overhead=overhead) if overhead and "overhead" not in pod.spec else pod

@@ -226,7 +226,7 @@ def whitelist_of(raw: Raw) -> str:
 def node_selector_of(raw: Raw) -> dict[str, str]:
     """The labels that PodNodeSelector gives the namespace's pods (1.36 ConvertSelectorToLabelsMap).
 
-    None where they cannot be read: then the plugin refuses each pod as it is.
+    Empty where they cannot be read: then the plugin refuses each pod as it is.
     """
     text = _annotation(raw, _NODE_SELECTOR)
     pairs = [each.split("=") for each in text.split(",")]

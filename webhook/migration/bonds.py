@@ -21,7 +21,7 @@ from webhook.core.pod import SECTIONS
 from webhook.core.walk import walk
 from webhook.migration import documents, kustomization, kustomize, needles, together
 from webhook.migration.listing import Wanted, which_is_met
-from webhook.migration.reading import UnreadableError, read_regular
+from webhook.migration.reading import stamp_of, text_of
 from webhook.migration.results import FileResult, Status
 from webhook.migration.source import Source
 from webhook.rules import affinity_annotation, legacy_resource, model_label, tolerations_annotation
@@ -66,7 +66,7 @@ def why_held(path: str, root: str, plan: Plan, road: Road) -> str:
     if bond is None:
         return ""
     asked = (plan.codes, plan.ignored, plan.named, plan.excluded, plan.below)
-    return _why(_Asked(bond, tuple(map(_changed, sorted(bond.files))), asked, plan, road))
+    return _why(_Asked(bond, tuple(map(stamp_of, sorted(bond.files))), asked, plan, road))
 
 
 @lru_cache(maxsize=256)
@@ -115,7 +115,7 @@ class _Look:
 
     @classmethod
     def of(cls, file: str, bond: _Bond, asked: _Asked, is_given: bool) -> _Look:  # noqa: FBT001
-        text = _text(file)
+        text = text_of(file)
         made = FileResult(file)
         if is_given:
             name = os.path.relpath(file)
@@ -209,7 +209,7 @@ def _index(root: str, words: tuple[bytes, ...]) -> dict[str, _Bond]:
         with suppress(InputError):  # it is said where the kustomization itself is looked at
             files = kustomization.parts(folder).files
             naming = frozenset(_naming(files[0]))
-            legacy = {os.path.realpath(each) for each in files if _holds(_text(each), words)}
+            legacy = {os.path.realpath(each) for each in files if _holds(text_of(each), words)}
             if not legacy or not any(kustomization.read(files[0]).get(each) for each in _NAMING):
                 continue
             bound = naming.intersection(map(os.path.realpath, files)) | legacy
@@ -225,19 +225,6 @@ def _index(root: str, words: tuple[bytes, ...]) -> dict[str, _Bond]:
 def _holds(text: str, words: tuple[bytes, ...]) -> bool:
     content = text.encode(errors="surrogatepass")
     return any(each in content for each in words)
-
-
-def _text(file: str) -> str:
-    with suppress(UnreadableError):  # it is said where the file itself is looked at
-        return read_regular(file)[0].decode(errors="replace")
-    return ""
-
-
-def _changed(file: str) -> tuple[int, int]:
-    with suppress(OSError):
-        status = os.stat(file)  # noqa: PTH116
-        return status.st_mtime_ns, status.st_size
-    return 0, 0
 
 
 def _naming(file: str) -> Iterator[str]:

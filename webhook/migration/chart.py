@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from webhook.core.errors import InputError
 from webhook.migration import together
 from webhook.migration.migrate import migrate_text
-from webhook.migration.reading import UnreadableError, read_regular
+from webhook.migration.reading import UnreadableError, read_regular, stamp_of, text_of
 from webhook.migration.source import Source
 
 if TYPE_CHECKING:
@@ -88,14 +88,8 @@ def _used(chart: Path) -> Iterator[Path]:
 
 def _beside(chart: Path) -> Iterator[Path]:
     for name in _DEPENDENCIES:
-        for place in _BESIDE.findall(_text(chart / name)):
+        for place in _BESIDE.findall(text_of(str(chart / name))):
             yield Path(os.path.normpath(chart / place))
-
-
-def _text(file: Path) -> str:
-    with suppress(UnreadableError, OSError):
-        return read_regular(str(file))[0].decode(errors="replace")
-    return ""
 
 
 def _files(chart: Path) -> Iterator[tuple[str, bool]]:
@@ -118,7 +112,7 @@ def _files(chart: Path) -> Iterator[tuple[str, bool]]:
 
 def _is_got(chart: Path, name: str) -> bool:
     """Whether a template reads files that are no templates, and this may be one of them."""
-    texts = map(_text, islice((chart / "templates").rglob("*.*"), _MOST))
+    texts = map(text_of, map(str, islice((chart / "templates").rglob("*.*"), _MOST)))
     return any(".Files.Glob" in text or (".Files." in text and name in text) for text in texts)
 
 
@@ -134,11 +128,8 @@ class _Asked:
 
 
 def _asked(path: str, name: str, plan: Plan) -> _Asked:
-    with suppress(OSError):
-        status = os.stat(path)  # noqa: PTH116
-        changed = (status.st_mtime_ns, status.st_size)
-        return _Asked(path, name, changed, (tuple(plan.codes), tuple(plan.ignored)), plan)
-    return _Asked(path, name, (0, 0), ((), ()), plan)
+    codes = tuple(plan.codes), tuple(plan.ignored)
+    return _Asked(path, name, stamp_of(path), codes, plan)
 
 
 @lru_cache(maxsize=4096)

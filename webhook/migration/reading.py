@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from webhook.migration.prefilter import FLAGS, LIMIT
@@ -48,6 +49,21 @@ def read_regular(path: str, limit: int = LIMIT) -> tuple[bytes, os.stat_result]:
             return read_all(file, limit), status
     except OSError as error:
         raise UnreadableError(why(error)) from error
+
+
+def text_of(file: str) -> str:
+    """The text of a file that is looked at for another's sake; empty if it cannot be read."""
+    with suppress(UnreadableError):  # it is said where the file itself is looked at
+        return read_regular(file)[0].decode(errors="replace")
+    return ""
+
+
+def stamp_of(file: str) -> tuple[int, int]:
+    """When the file was changed, and its size: what was worked out of it holds until then."""
+    with suppress(OSError):
+        status = os.stat(file)  # noqa: PTH116
+        return status.st_mtime_ns, status.st_size
+    return 0, 0
 
 
 def read_all(file: BinaryIO, limit: int = LIMIT) -> bytes:

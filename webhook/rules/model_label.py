@@ -214,17 +214,15 @@ def _left(pod: Pod, cx: Context, *, some: bool, in_pods: bool) -> str:
 def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
     """Zone, region and such in nodeSelector."""
     at = pod.spec_at / "nodeSelector"
-    for key, value in pod.node_selector.items():
-        if value is None:
-            continue
-        today = node_labels.gone(key, (str(value),), cx.inventory)
-        other = pod.node_selector.get(today)
-        if today and other in (None, value):
-            edit = Remove(at / key) if today in pod.node_selector else Rename(at / key, today)
+    there = pod.node_selector
+    for key, today, is_free in node_labels.gone_of(there, cx.inventory):
+        if is_free:
+            edit = Remove(at / key) if today in there else Rename(at / key, today)
             yield Finding(CODE, at / key, _GONE.format(key, today), (edit,))
-        elif today:  # the latter may be an admin's, whatever the record of a template says
+        else:  # the latter may be an admin's, whatever the record of a template says
+            asked = (short(f"{each}={there[each]}") for each in (key, today))
             message = (
-                f"nodeSelector asks for {short(f'{key}={value}')} and {short(f'{today}={other}')}: "
+                f"nodeSelector asks for {' and '.join(asked)}: "
                 "no node has both, so the pod waits; delete the one that is not meant"
             )
             yield Finding(CODE, at / key, message, severity=Severity.PERSON)

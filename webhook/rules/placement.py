@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 from webhook.core import fit, whole_gpus
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.pod import Pod
 from webhook.core.runtime_class import as_admitted, node_selector
 from webhook.core.why_not import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from webhook.core.pod import Pod
     from webhook.core.rule import Context
 
 NAME = "placement"
@@ -74,7 +74,7 @@ def _fits(pod: Pod, cx: Context) -> bool:
     if cx.inventory is None:
         return True
     label = {cx.settings.placement.label: cx.settings.placement.value}
-    with_it = fit.would_do(as_admitted(_labelled(pod, label), cx), cx)
+    with_it = fit.would_do(as_admitted(pod.having(nodeSelector=label), cx), cx)
     without = fit.would_do(as_admitted(pod, cx), cx)
     if cx.makes_daemons and without & ~with_it:
         return False  # its controller would make no pods for these
@@ -84,7 +84,3 @@ def _fits(pod: Pod, cx: Context) -> bool:
     if cx.stuck:
         return bool(with_it) or not without
     return bool(with_it & ~cx.inventory.index.only_hinted)
-
-
-def _labelled(pod: Pod, label: dict[str, str]) -> Pod:
-    return Pod({**pod.raw, "spec": {**pod.spec, "nodeSelector": label}})
