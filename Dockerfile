@@ -1,4 +1,5 @@
-# Two stages: what builds does not ship. The image holds Python, the locked dependencies and us.
+# Two stages: what builds does not ship. The image holds Python, the locked dependencies (those of the
+# extras server and cluster, too) and us.
 FROM python:3.13-slim AS build
 WORKDIR /src
 COPY requirements.txt ./

@@ -66,8 +66,8 @@ bench: dev  ## side by side with a Go webhook and an in-process policy
 
 lock: dev  ## new versions of all dependencies, with hashes
 	@$(PY) -m pip install --quiet --disable-pip-version-check --target .venv/lock uv
-	@.venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --output-file requirements.txt
-	@.venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml --output-file requirements-dev.txt
+	@.venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras pyproject.toml --output-file requirements.txt
+	@.venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras --group dev pyproject.toml --output-file requirements-dev.txt
 
 image:  ## the container image
 	@docker build --tag gpu-admission-webhook:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' webhook/__init__.py) .

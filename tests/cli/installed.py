@@ -48,5 +48,7 @@ def wheel(folder: Path) -> Path:
 def empty_environment(folder: Path, *packages: str | Path) -> Path:
     """Make a virtual environment with these alone, from the package index; give its bin/."""
     demand(sys.executable, "-m", "venv", folder, cwd=folder.parent)
-    demand(folder / "bin" / "python", "-m", "pip", "install", "--quiet", *packages, cwd=folder)
+    pip = (folder / "bin" / "python", "-m", "pip", "install", "--quiet")
+    done = run(*pip, *packages, cwd=folder)
+    assert done.returncode == 0, f"pip installs nothing from its package index: {done.stderr}"
     return folder / "bin"

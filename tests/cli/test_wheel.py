@@ -1,4 +1,7 @@
-"""The built wheel in an empty virtual environment: all parts are in it, and it works."""
+"""The built wheel in an empty virtual environment: all parts are in it, and it works.
+
+Without an extra it has all that files need. The packages come from the index that pip asks.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
+
+MOST_MEGABYTES = 35
+_CERTIFICATE = ("--tls-cert-file", "none.crt", "--tls-private-key-file", "none.key")
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +48,61 @@ def test_its_requirements_are_met(programs: Path) -> None:
     assert "No broken requirements" in demand(programs / "pip", "check", cwd=programs)
 
 
+def test_it_is_light(programs: Path) -> None:
+    (packages,) = programs.parent.glob("lib/python*/site-packages")
+    words = ("du", "-sk", "--exclude=pip*", "--exclude=setuptools*", "--exclude=pkg_resources")
+    kilobytes = int(demand(*words, packages, cwd=programs).split()[0])
+    assert kilobytes <= MOST_MEGABYTES * 1024
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [
+        ("serve", "server"),
+        ("watch --snapshot .", "cluster"),
+        ("inventory", "cluster"),
+        ("scan --cluster", "cluster"),
+    ],
+)
+def test_a_command_that_needs_an_extra_names_it(
+    command: str, extra: str, programs: Path, tmp_path: Path
+) -> None:
+    name, *flags = command.split()
+    done = run(programs / "gpu-webhook", name, *flags, cwd=tmp_path)
+    line = f"`{name}` needs the extra {extra}: pip install 'gpu-admission-webhook[{extra}]'"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"gpu-webhook: {line}\n"
+
+
+def test_with_the_extras_these_commands_run(
+    built: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("with extras")
+    programs = empty_environment(folder / "venv", f"{built}[server,cluster]")
+    assert "No broken requirements" in demand(programs / "pip", "check", cwd=folder)
+    done = run(programs / "gpu-webhook", "serve", *_CERTIFICATE, cwd=folder)
+    assert (done.returncode, "none.crt" in done.stderr) == (1, True), done.stderr
+    done = run(programs / "gpu-webhook", "inventory", "--kubeconfig", "none.yaml", cwd=folder)
+    assert (done.returncode, "none.yaml" in done.stderr) == (1, True), done.stderr
+
+
 def test_the_command_and_its_version(programs: Path, tmp_path: Path) -> None:
     assert demand(programs / "gpu-webhook", "--version", cwd=tmp_path) == (
         f"gpu-webhook {__version__}\n"
     )
     assert "GPU101" in demand(programs / "gpu-webhook", "explain", cwd=tmp_path)
     assert "_gpu_webhook" in demand(programs / "gpu-webhook", "completion", "bash", cwd=tmp_path)
+
+
+def test_settings_and_an_inventory_in_a_file(programs: Path, tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("policy: {mode: warn}\n")
+    (tmp_path / "nodes.yaml").write_text("kind: Node\napiVersion: v1\nmetadata: {name: a}\n")
+    program = programs / "gpu-webhook"
+    for words in ("check settings.yaml", "show --config settings.yaml", "schema"):
+        demand(program, "config", *words.split(), cwd=tmp_path)
+    assert "matchConditions" in demand(program, "config", "match-conditions", cwd=tmp_path)
+    shown = demand(program, "inventory", "--inventory", "nodes.yaml", "-o", "json", cwd=tmp_path)
+    assert json.loads(shown)
 
 
 def test_scan_and_migrate_with_every_report(programs: Path, tmp_path: Path) -> None:

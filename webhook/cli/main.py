@@ -21,6 +21,15 @@ _INTERRUPTED = 130
 _OUR_BUG = 70
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _SHORT = re.compile(r"-[A-Za-z]=")
+EXTRAS = {  # which extra of pyproject.toml installs a package
+    "cryptography": "server",
+    "flask": "server",
+    "gunicorn": "server",
+    "kubernetes": "cluster",
+    "prometheus_client": "server",
+    "urllib3": "cluster",
+    "uvloop": "server",
+}
 
 
 def kubectl_plugin() -> int:
@@ -52,6 +61,11 @@ def main(words: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001  # whatever it is, nobody can make use of a traceback
+        extra = EXTRAS.get(error.name or "") if isinstance(error, ModuleNotFoundError) else None
+        if extra:
+            how = f"pip install 'gpu-admission-webhook[{extra}]'"
+            print(f"gpu-webhook: `{given[0]}` needs the extra {extra}: {how}", file=sys.stderr)  # noqa: T201
+            return ERROR
         if isinstance(error, OSError) and error.errno in _FULL:
             _print_no_more()
             print(f"gpu-webhook: the output cannot be written: {error.strerror}", file=sys.stderr)  # noqa: T201
