@@ -17,6 +17,7 @@ from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pointer import ROOT
 from webhook.core.repaired import REPAIRED
+from webhook.core.rule import Facts, Stage
 from webhook.core.settings import Settings
 from webhook.rules import RULES
 
@@ -35,7 +36,10 @@ class Journal:
     """Decisions of these rules, and the lines that they left in the log."""
 
     def __init__(self, *checks: Check) -> None:
-        rules = [SimpleNamespace(NAME="r", CODE=f"GPU90{n}", check=c) for n, c in enumerate(checks)]
+        rules = [
+            SimpleNamespace(NAME="r", CODE=f"GPU90{n}", FACTS=Facts(Stage.REPAIR), check=check)
+            for n, check in enumerate(checks)
+        ]
         self._kept = KeptLines()
         self._decider = Decider(rules or RULES, Settings(), None, self._kept.log)
         self.endpoint = Endpoint(self._decider, lambda: "")

@@ -15,7 +15,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
 from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.pointer import Path
-from webhook.core.rule import Context
+from webhook.core.rule import Context, Facts, Stage
 from webhook.core.settings import CustomKind, Settings, Workloads
 from webhook.core.walk import walk
 from webhook.rules import (
@@ -270,6 +270,7 @@ class Denying:
 
     NAME = "denying"
     CODE = "GPU399"
+    FACTS = Facts(Stage.POLICY)
 
     def check(self, pod: Pod, cx: Context) -> Iterator[Finding]:
         assert cx.template
@@ -279,6 +280,7 @@ class Denying:
 class Raising:
     NAME = "raising"
     CODE = "GPU398"
+    FACTS = Facts(Stage.POLICY)
 
     def check(self, pod: Pod, cx: Context) -> Iterator[Finding]:
         raise KeyError(pod.at, cx)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from webhook.cli import config_show, settings_file
 from webhook.cli.config import as_yaml
+from webhook.cli.explain import find
 from webhook.cli.settings_schema import schema
 from webhook.cli.settings_shape import FILE
 from webhook.core.modes import modes_for
@@ -379,7 +380,7 @@ def test_the_place_that_show_names_says_that_mode(policy: dict[str, Any]) -> Non
 
     for row in config_show.modes(read, "f", "a", {"tier": "prod"}):
         code = row.name.split()[0]
-        assert row.value == resolved.of(code)
+        assert row.value == resolved.of(find(code))
         if row.at:
             line = lines[int(row.at.partition(":")[2]) - 1]
             assert f'"{row.value}"' in line

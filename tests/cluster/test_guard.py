@@ -29,6 +29,7 @@ from tests.cluster.webhook import (
 )
 from webhook.cli import settings_file
 from webhook.core.modes import Mode, modes_for
+from webhook.rules import leak_guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -911,8 +912,8 @@ def test_the_settings_of_the_page_are_settings() -> None:
     policy, shares, guard = (settings_file.parse(block) for block in blocks)
     assert shares.guard.resources == ("example.com/accelerator",)
     assert shares.is_gpu("nvidia.com/a100")
-    assert modes_for(policy.policy, "team-a", {}).of("GPU303") is Mode.WARN
-    assert modes_for(policy.policy, "team-b", {}).of("GPU303") is Mode.AUDIT
+    assert modes_for(policy.policy, "team-a", {}).of(leak_guard) is Mode.WARN
+    assert modes_for(policy.policy, "team-b", {}).of(leak_guard) is Mode.AUDIT
     first, second = guard.guard.exempt
     assert first.covers("nvidia-device-plugin", {})
     assert second.covers("monitoring", {"app": "dcgm-exporter"})

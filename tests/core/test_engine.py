@@ -16,7 +16,7 @@ from webhook.core.exceptions import ALLOW
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.modes import Mode, Modes
 from webhook.core.pointer import ROOT, Path
-from webhook.core.rule import Context
+from webhook.core.rule import Context, Facts, Stage
 from webhook.core.selection import Selection
 from webhook.core.settings import Allowance, Policy, Settings
 
@@ -30,15 +30,17 @@ if TYPE_CHECKING:
 
 LEGACY = "alpha.kubernetes.io/nvidia-gpu"
 IMAGE = Path(("spec", "containers", 0, "image"))
+REPAIR = Facts(Stage.REPAIR)
 
 
 @dataclass
 class Rule:
-    """A rule made for a test: a real one is a module with the same three names."""
+    """A rule made for a test: a real one is a module with the same four names."""
 
     CODE: str
     do: Check
     NAME: str = "test"
+    FACTS: Facts = REPAIR
 
     def check(self, pod: Pod, cx: Context) -> Iterator[Finding]:
         return self.do(pod, cx)
@@ -241,7 +243,7 @@ def says(code: str, *severities: Severity, edits: tuple[Edit, ...] = ()) -> Rule
         for severity in severities:
             yield Finding(code, ROOT, f"a {severity}", edits, severity)
 
-    return Rule(code, check)
+    return Rule(code, check, FACTS=Facts(Stage.POLICY))
 
 
 DENIES = says("GPU301", Severity.DENY)

@@ -13,7 +13,7 @@ from webhook.core.engine import run_on_object
 from webhook.core.findings import Finding, Safety
 from webhook.core.modes import Mode, Modes
 from webhook.core.pointer import ROOT
-from webhook.core.rule import Context
+from webhook.core.rule import Context, Facts, Stage
 from webhook.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def rule(code: str, check: Callable[[dict[str, Any], Context], Iterator[Finding]]) -> ObjectRule:
-    return cast("ObjectRule", SimpleNamespace(NAME=code, CODE=code, check=check))
+    return cast(
+        "ObjectRule",
+        SimpleNamespace(NAME=code, CODE=code, FACTS=Facts(Stage.MANIFEST), check=check),
+    )
 
 
 def renames(obj: dict[str, Any], _: Context) -> Iterator[Finding]:

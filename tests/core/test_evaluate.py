@@ -13,7 +13,7 @@ from webhook.core.evaluate import Stages, evaluate, name_of
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import IGNORE
 from webhook.core.pointer import ROOT, Path
-from webhook.core.rule import Context
+from webhook.core.rule import Context, Facts, Stage
 from webhook.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ANY = Context(Settings(scope="all-legacy"))
 TEMPLATE = Path(("spec", "template"))
 C = Path(("spec", "containers", 0))
+REPAIR = Facts(Stage.REPAIR)
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Rule:
     CODE: str
     says: Callable[[Raw, Path], Finding]
     NAME: str = "rule"
+    FACTS: Facts = REPAIR
 
     def check(self, looked_at: Pod | Raw, _cx: Context) -> Iterator[Finding]:
         if isinstance(looked_at, dict):
@@ -49,13 +51,13 @@ def finds(code: str, at: Path, *edits: Edit) -> Rule:
     return Rule(code, lambda _raw, _at: Finding(code, at, "found", edits))
 
 
-def notes(code: str) -> Rule:
+def notes(code: str, stage: Stage = Stage.REPAIR) -> Rule:
     """A rule that notes in the spec that it was asked, behind those that were asked before."""
 
     def says(_raw: Raw, at: Path) -> Finding:
         return Finding(code, at, "noted", (Append(at / "spec" / "asked", code),))
 
-    return Rule(code, says)
+    return Rule(code, says, FACTS=Facts(stage))
 
 
 def reads(code: str) -> Rule:
@@ -73,7 +75,8 @@ def deployment(**labels: str) -> Raw:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": template}}
 
 
-ALL = Stages([notes("GPU101")], [notes("GPU102")], [notes("GPU303")], [reads("GPU301")])
+GUARD = notes("GPU303", Stage.GUARD)
+ALL = Stages([notes("GPU101")], [notes("GPU102")], [GUARD], [reads("GPU301")])
 OUT = {IGNORE: "true"}
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from webhook.core.edits import Set
-from webhook.core.findings import Finding, Safety, Severity, Verdict, is_legacy
+from webhook.core.findings import Finding, Safety, Severity, Verdict
 from webhook.core.modes import Mode
 from webhook.core.pointer import ROOT
-from webhook.rules import ALL
+from webhook.rules import ALL, is_legacy
 
 REPAIR = Finding("GPU101", ROOT, "repaired")
 PERSON = Finding("GPU101", ROOT, "look at it", severity=Severity.PERSON)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.core.modes import Mode, Modes, is_opted_out, modes_for, usual
+from webhook.core.modes import Mode, Modes, is_opted_out, modes_for
 from webhook.core.selection import Selection
 from webhook.core.settings import Override, Policy
+from webhook.rules import ALL
+
+if TYPE_CHECKING:
+    from webhook.core.rule import Named
 
 OFF, AUDIT, WARN, ENFORCE = Mode
 CODES = ("GPU101", "GPU203", "GPU301", "GPU303")
+
+
+def find(code: str) -> Named:
+    return next(rule for rule in ALL if code == rule.CODE)
+
+
+RULES = [find(code) for code in CODES]
 ML, LIVE, NONE_YET = (
     Selection(("ml-*",)),
     Selection(labels=(("stage", "live"),)),
@@ -33,9 +46,10 @@ ML, LIVE, NONE_YET = (
     ],
 )
 def test_a_rule_that_nothing_is_said_of_has_its_usual_mode(code: str, mode: Mode) -> None:
-    assert usual(code) is mode
-    assert Modes().of(code) is mode
-    assert modes_for(Policy(), "any", {}).of(code) is mode
+    rule = find(code)
+    assert rule.FACTS.mode is mode
+    assert Modes().of(rule) is mode
+    assert modes_for(Policy(), "any", {}).of(rule) is mode
 
 
 POLICIES = [
@@ -88,13 +102,14 @@ POLICIES = [
 @pytest.mark.parametrize(("policy", "modes"), POLICIES)
 def test_what_is_said_later_and_closer_wins(policy: Policy, modes: str) -> None:
     settled = modes_for(policy, "ml-train", {"stage": "live"})
-    assert "".join(settled.of(code)[0].upper() for code in CODES) == modes
+    assert "".join(settled.of(rule)[0].upper() for rule in RULES) == modes
 
 
 def test_a_policy_is_not_changed_by_asking_for_a_namespace() -> None:
+    driver = find("GPU203")
     policy = Policy(rules={"GPU101": OFF}, overrides=(Override(ML, rules={"GPU203": OFF}),))
-    assert modes_for(policy, "ml-train", {}).of("GPU203") is OFF
-    assert modes_for(policy, "web", {}).of("GPU203") is ENFORCE
+    assert modes_for(policy, "ml-train", {}).of(driver) is OFF
+    assert modes_for(policy, "web", {}).of(driver) is ENFORCE
     assert policy.rules == {"GPU101": OFF}
 
 
@@ -126,14 +141,14 @@ def test_the_mode_is_the_first_one_found_on_the_way_back(
         for each in reversed(policy.overrides)
         if each.where.selects(namespace, labels)
     ]
-    for code in CODES:
+    for rule in RULES:
         said = [
             mode
             for rules, default in (*layers, (policy.rules, policy.mode))
-            for mode in (rules.get(code), default)
+            for mode in (rules.get(rule.CODE), default)
             if mode is not None
         ]
-        assert modes_for(policy, namespace, labels).of(code) is [*said, usual(code)][0]
+        assert modes_for(policy, namespace, labels).of(rule) is [*said, rule.FACTS.mode][0]
 
 
 @pytest.mark.parametrize(

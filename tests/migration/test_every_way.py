@@ -12,6 +12,7 @@ import pytest
 
 from tests.migration.test_same_rules import CASES, plan
 from webhook.core.evaluate import Stages
+from webhook.core.rule import Facts, Stage
 from webhook.migration import at_rest, documents
 from webhook.migration.migrate import migrate_text
 from webhook.migration.results import Plan
@@ -136,12 +137,16 @@ def in_data(text: str) -> Any:
     return next(each.data for each in documents.read(text).documents if each.data is not None)
 
 
+REPAIR = Facts(Stage.REPAIR)
+
+
 @dataclass
 class Failing:
     """A rule that raises."""
 
     CODE: str = "GPU101"
     NAME: str = "failing"
+    FACTS: Facts = REPAIR
 
     def check(self, _pod: object, _cx: object) -> Any:
         raise ValueError("of our making")

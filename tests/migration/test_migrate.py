@@ -12,6 +12,7 @@ from webhook.core.evaluate import Stages
 from webhook.core.findings import Finding
 from webhook.core.modes import Mode
 from webhook.core.pointer import Path
+from webhook.core.rule import Facts, Stage
 from webhook.core.settings import Policy, Settings
 from webhook.migration import at_rest, documents, migrate
 from webhook.migration.migrate import ROADS, migrate_text
@@ -255,6 +256,7 @@ class Rule:
 
     NAME = "test-rule"
     CODE = "GPU998"
+    FACTS = Facts(Stage.MANIFEST)
 
     def __init__(self, *rounds: Any) -> None:
         self.rounds = rounds

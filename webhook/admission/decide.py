@@ -19,13 +19,14 @@ from webhook.core.budget import MOST_TEMPLATES, excess
 from webhook.core.draft import Draft, copied
 from webhook.core.engine import run
 from webhook.core.evaluate import has_label
-from webhook.core.findings import Severity, is_legacy
+from webhook.core.findings import Severity
 from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.pod import Pod, as_map
 from webhook.core.pointer import Path
 from webhook.core.repaired import annotate, is_noted
 from webhook.core.rule import Context
 from webhook.core.workloads import is_known_kind
+from webhook.rules import is_legacy
 from webhook.telemetry.metrics import NONE, OTHER, decisions_of
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ class Decider:
 
     def _made(self, pod: dict[str, Any], cx: Context) -> Verdict:
         """The verdict on a pod that is made; one that /validate will refuse is not repaired."""
-        enforced = [rule for rule in self.policy if cx.modes.of(rule.CODE) is Mode.ENFORCE]
+        enforced = [rule for rule in self.policy if cx.modes.of(rule) is Mode.ENFORCE]
         was_stuck = bool(enforced) and Pod(pod).asks_under_legacy_name(self.settings)
         verdict = run(self.rules, pod, cx)
         if not verdict.patch or not enforced:
@@ -263,7 +264,7 @@ class Decider:
         namespace = subject.text(review.request.get("namespace"))
         cx = self._context(namespace)
         rules = {MUTATE: self.rules, VALIDATE: self.policy}.get(path, self.guards)
-        modes = {cx.modes.of(rule.CODE): rule.CODE for rule in reversed(rules)}
+        modes = {cx.modes.of(rule): rule.CODE for rule in reversed(rules)}
         if is_opted_out(cx.namespace_labels) or modes.keys() <= {Mode.OFF}:
             return self._passed(path, review, began)
         denial, warnings = "", []

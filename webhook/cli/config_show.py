@@ -106,14 +106,14 @@ def modes(read: SettingsFile, file: str, namespace: str, labels: Mapping[str, st
     """The mode of each rule in a namespace, and which place of the policy decides it."""
     policy, rows = read.settings.policy, []
     for rule in sorted(ALL, key=lambda each: each.CODE):
-        mode = modes_for(policy, namespace, labels).of(rule.CODE)
+        mode = modes_for(policy, namespace, labels).of(rule)
         other = Mode.OFF if mode is not Mode.OFF else Mode.ENFORCE
         # What decides is what, if it said otherwise, would change the answer.
         place = next(
             (
                 place
                 for place, changed in _variants(policy, rule.CODE, other)
-                if modes_for(changed, namespace, labels).of(rule.CODE) is other
+                if modes_for(changed, namespace, labels).of(rule) is other
             ),
             "",
         )

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def run(args: SimpleNamespace) -> int:
     """Print one rule's manual, or the list of rules."""
     if args.code is None:
-        for rule in sorted(ALL, key=lambda each: each.CODE):
-            sys.stdout.write(f"{rule.CODE}  {rule.NAME:24} {headline(rule)}\n")
+        for each in sorted(ALL, key=lambda each: each.CODE):
+            sys.stdout.write(f"{each.CODE}  {each.NAME:24} {headline(each)}\n")
         return 0
     rule = find(args.code)
     sys.stdout.write(f"{rule.CODE} {rule.NAME}\n\n{manual(rule)}\n")

@@ -114,7 +114,7 @@ def context(settings: Settings, inventory: Inventory | None, namespace: str) -> 
 
 def _judged(obj: dict[str, Any], cx: Context) -> Reviewed:
     """What admission makes of the object: repairs first, then what is left to say."""
-    guarded = cx.modes.of(leak_guard.CODE) not in (Mode.OFF, Mode.AUDIT)
+    guarded = cx.modes.of(leak_guard) not in (Mode.OFF, Mode.AUDIT)
     stages = Stages(repairs=RULES, guards=GUARD if guarded else (), policy=POLICY)
     made = evaluate(obj, stages, cx)
     is_pod = templates_of(obj, cx.settings) == [ROOT]

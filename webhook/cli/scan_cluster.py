@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli import on_files
 from webhook.cli.progress import progress
 from webhook.core.errors import InputError
-from webhook.core.findings import is_legacy
 from webhook.core.pod import as_map
 from webhook.core.repaired import REPAIRED, codes_in
 from webhook.core.workloads import READY_MADE, custom_kinds
 from webhook.inventory import applied, client, objects
 from webhook.migration.results import FileResult, Report, Status
+from webhook.rules import is_legacy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -43,7 +43,7 @@ from webhook.core.settings import (
     Taint,
 )
 from webhook.core.workloads import READY_MADE
-from webhook.rules import ALL, GUARD, POLICY, RETIRED, UNSAFE
+from webhook.rules import ALL, RETIRED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -119,9 +119,13 @@ def rule_words(rules: Iterable[Named], what: str) -> OneOf[str]:
 
 RULE = rule_words(ALL, "the code or name of a rule (`gpu-webhook explain` lists them)")
 POLICY_RULE = rule_words(
-    (*POLICY, *GUARD), "the code or name of a GPU3xx rule: only these have exceptions"
+    (rule for rule in ALL if rule.FACTS.has_exceptions),
+    "the code or name of a GPU3xx rule: only these have exceptions",
 )
-UNSAFE_RULE = rule_words(UNSAFE, "the code or name of a rule that has edits that are not safe")
+UNSAFE_RULE = rule_words(
+    (rule for rule in ALL if rule.FACTS.unsafe),
+    "the code or name of a rule that has edits that are not safe",
+)
 MODES: Shared[dict[str, Mode]] = Shared("modes", MapOf(RULE, MODE, dict))
 DEFINITIONS: dict[str, Shared[Any]] = {each.name: each for each in (MODE, MODES)}
 

@@ -95,7 +95,7 @@ def audit_of(settings: Settings, labels_of: LabelsOf = lambda _: {}) -> Audit:
         if not found:
             return ()
         labels = labels_of(namespace)
-        mode = modes_for(settings.policy, namespace, labels).of(leak_guard.CODE)
+        mode = modes_for(settings.policy, namespace, labels).of(leak_guard)
         return () if mode is Mode.OFF or is_opted_out(labels) else found
 
     return audit

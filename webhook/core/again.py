@@ -25,6 +25,7 @@ from webhook.core.ours import Ours
 from webhook.core.pod import KINDS, Pod, as_items, as_map
 from webhook.core.pointer import value_at
 from webhook.core.repaired import is_noted
+from webhook.core.rule import Trait
 from webhook.core.stored import PLACEMENT, agrees, as_it_was, is_still_right, model_labels
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-_LEGACY = "GPU1"  # the family of rules that translate legacy words
 _TOLERATIONS: Key = ("spec", "tolerations")
 _SETTINGS = ("nodeSelector", "runtimeClassName", "volumes")
 _IN_CONTAINERS = (("env",), ("volumeMounts",))
@@ -583,7 +583,7 @@ def _keep_fields(draft: Draft, ours: Mapping[Key, Any]) -> None:
 
 def _at_work(rules: Sequence[Rule], old: Raw, cx: Context) -> list[Rule]:
     """The rules on legacy words, without those that let what they would change be stored."""
-    legacy = [rule for rule in rules if rule.CODE.startswith(_LEGACY)]
+    legacy = [rule for rule in rules if Trait.CLUSTER not in rule.FACTS.traits]
     wide = replace(cx, settings=replace(cx.settings, scope="all-legacy"))
     found = run(legacy, copied(old), wide, patched=False).findings
     idle = {each.code for each in found if each.action == "repaired"}

@@ -55,12 +55,12 @@ def run(  # noqa: PLR0913  # each says something else about the run
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     for rule in rules:
-        mode = cx.modes.of(rule.CODE)
+        mode = cx.modes.of(rule)
         if mode is Mode.OFF:
             continue
         try:
             found = _allowed(rule.check(pod, cx), mode, cx, hear)
-            if found and rule.CODE.startswith(_POLICY):
+            if found and rule.FACTS.has_exceptions:
                 found = _excepted(found, pod, cx)
             edits = [e for f in found if f.action == "repaired" for e in f.edits]
             if edits:
@@ -85,7 +85,7 @@ def _as_it_came(pod: Pod, cx: Context, rules: Sequence[Rule]) -> Context:
         )
     legacy = frozenset([container.at for container, _ in counted(pod, cx.settings)])
     written = placement_of(pod) if cx.makes_daemons else None
-    enforced = frozenset([each.CODE for each in rules if cx.modes.of(each.CODE) is Mode.ENFORCE])
+    enforced = frozenset([each.CODE for each in rules if cx.modes.of(each) is Mode.ENFORCE])
     return replace(cx, stuck=True, legacy=legacy, repairing=enforced, written=written)
 
 
@@ -101,7 +101,7 @@ def run_on_object(
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     for rule in rules:
-        mode = cx.modes.of(rule.CODE)
+        mode = cx.modes.of(rule)
         if mode is Mode.OFF:
             continue
         try:
@@ -135,9 +135,6 @@ def _allowed(
             for each in found
         ]
     )
-
-
-_POLICY = "GPU3"  # the family that an annotation may except a pod from
 
 
 def _excepted(found: tuple[Finding, ...], pod: Pod, cx: Context) -> tuple[Finding, ...]:

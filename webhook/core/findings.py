@@ -15,18 +15,6 @@ if TYPE_CHECKING:
     from webhook.core.pointer import Path
 
 
-# Rules of the family GPU1xx that find what stands in manifests of today, too.
-_OF_ANY_AGE = frozenset({"GPU102", "GPU103", "GPU104", "GPU125", "GPU133", "GPU134", "GPU135"})
-
-
-def is_legacy(code: str) -> bool:
-    """Whether a finding of this rule means that the object uses a word of Kubernetes 1.3-1.10.
-
-    Logs, metrics and `scan --cluster` count as legacy what this says, and nothing else.
-    """
-    return code.startswith("GPU1") and code not in _OF_ANY_AGE
-
-
 class Severity(StrEnum):
     """What is left to do."""
 

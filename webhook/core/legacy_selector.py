@@ -14,12 +14,11 @@ from webhook.core.model_terms import Fate, chosen, rewritten, term_change
 from webhook.core.modes import Mode
 from webhook.core.pod import REQUIRED, as_map
 from webhook.core.repaired import earlier
+from webhook.core.rule import RENAMES_AMOUNTS, TRANSLATES_LABELS
 
 if TYPE_CHECKING:
     from webhook.core.pod import Pod
     from webhook.core.rule import Context
-
-_AMOUNTS, _LABELS = "GPU101", "GPU105"  # the rules that translate them
 
 
 def is_translated(pod: Pod, cx: Context) -> bool:
@@ -33,12 +32,12 @@ def is_translated(pod: Pod, cx: Context) -> bool:
         return False
     if cx.template or pod.controller()[0]:
         return cx.settings.workloads.repair and cx.inventory is not None
-    return _AMOUNTS in earlier(pod.raw)
+    return RENAMES_AMOUNTS in earlier(pod.raw)
 
 
 def translated(pod: Pod, cx: Context) -> Pod:
     """The pod, or the pods of this template, as they will choose their nodes."""
-    if cx.modes.of(_LABELS) is not Mode.ENFORCE:
+    if cx.modes.of_code(TRANSLATES_LABELS) is not Mode.ENFORCE:
         return pod
     if not (cx.may_constrain or is_translated(pod, cx)):
         return pod

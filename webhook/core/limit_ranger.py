@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from webhook.core import repaired
 from webhook.core.managed_fields import entries, fields
 from webhook.core.pod import SECTIONS, as_map
+from webhook.core.rule import RENAMES_AMOUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 
-_TRANSLATED = "GPU101"
 _PREFIX = "LimitRanger plugin set: "
 _SECTION_NAMES = {"limit": "limits", "request": "requests"}
 _KINDS = {"container": "containers", "init container": "initContainers"}
@@ -71,7 +71,7 @@ class Origins:
 
 def _is_second_round(pod: Pod) -> bool:
     """Whether our note is on a pod that is not stored yet: so long it has no uid (1.36)."""
-    return "uid" not in pod.metadata and _TRANSLATED in repaired.earlier(pod.raw)
+    return "uid" not in pod.metadata and RENAMES_AMOUNTS in repaired.earlier(pod.raw)
 
 
 def _claimed(text: object) -> _Containers:

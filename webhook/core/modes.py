@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.core.rule import Named
     from webhook.core.settings import Policy
 
 
@@ -28,20 +29,6 @@ class Mode(StrEnum):
     ENFORCE = "enforce"  # repairs, or denies
 
 
-_GUARD = "GPU303"
-
-
-def usual(code: str) -> Mode:
-    """The mode of a rule that the settings say nothing of.
-
-    Repairs are made. Capacity only warns: an inventory may be behind the cluster. The guard, which
-    concerns pods that ask for no GPU, only counts.
-    """
-    if code == _GUARD:
-        return Mode.AUDIT
-    return Mode.WARN if code.startswith("GPU3") else Mode.ENFORCE
-
-
 class Modes:
     """The mode of each rule in one namespace."""
 
@@ -52,14 +39,15 @@ class Modes:
     ) -> None:
         """`default` of None leaves each rule its usual mode."""
         self._default = default
-        self._rules = dict(rules or {})
+        self._rules = rules or {}
 
-    def of(self, code: str) -> Mode:
-        """The mode of the rule with this code."""
-        mode = self._rules.get(code)
-        if mode is None:
-            mode = self._rules[code] = self._default or usual(code)
-        return mode
+    def of(self, rule: Named) -> Mode:
+        """The mode of the rule."""
+        return self.of_code(rule.CODE, rule.FACTS.mode)
+
+    def of_code(self, code: str, usual: Mode = Mode.ENFORCE) -> Mode:
+        """The mode of the rule with this code, and of this usual mode."""
+        return self._rules.get(code) or self._default or usual
 
 
 def modes_for(policy: Policy, namespace: str, labels: Mapping[str, str]) -> Modes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum, Flag, auto
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from webhook.core.modes import Modes
+from webhook.core.modes import Mode, Modes
 from webhook.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from webhook.core.nodes import Inventory
     from webhook.core.pod import Pod
     from webhook.core.pointer import Path
+
+# The codes of two rules on which it depends what others do. The core knows no other code.
+RENAMES_AMOUNTS, TRANSLATES_LABELS = "GPU101", "GPU105"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +87,68 @@ class Context:
         return self.stuck or self.settings.scope == "all-legacy"
 
 
+class Stage(Enum):
+    """What a rule is asked of."""
+
+    MANIFEST = auto()  # whole objects in files, before the pods in them
+    REPAIR = auto()  # pods that ask for GPUs
+    POLICY = auto()  # the same, as they are repaired
+    GUARD = auto()  # all pods, where the leak guard is registered
+
+
+class Trait(Flag):
+    """What the findings of a rule have in common with those of others."""
+
+    NONE = 0
+    AMOUNTS = auto()  # about the resources of one container, whatever is around it
+    ANNOTATION = auto()  # a pod's annotation becomes a field
+    CLUSTER = auto()  # what the nodes and the settings ask for, and not what the pod says
+    LEGACY_PODS = auto()  # edited in pods that ask under a legacy name; others are warned about
+    OBJECT = auto()  # about the object, and not about its pods
+    SEPARATE = auto()  # right whatever the rest of a file turns out to be
+    TEXT = auto()  # about a whole text: nothing more is to be said of the words in it
+    TIMELESS = auto()  # objects of any age have it: it is no word of Kubernetes 1.3-1.10
+    VERSION = auto()  # how the API server names the object: apiVersion and kind
+    WHOLE = auto()  # about what an object lacks, so a patch, which is a part of one, has none
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a rule besides its manual; every list of rules is made from these.
+
+    An `unsafe` rule has edits that are made only with --unsafe, or where the settings name it.
+    """
+
+    stage: Stage
+    traits: Trait = Trait.NONE
+    unsafe: bool = False
+
+    @cached_property
+    def mode(self) -> Mode:
+        """The mode that the rule has if the settings do not name another.
+
+        Repairs are made. Policy only warns: an inventory may be behind the cluster. The guard,
+        which concerns pods that ask for no GPU, only counts.
+        """
+        return {Stage.POLICY: Mode.WARN, Stage.GUARD: Mode.AUDIT}.get(self.stage, Mode.ENFORCE)
+
+    @cached_property
+    def has_exceptions(self) -> bool:
+        """Whether an annotation may except a pod from the rule."""
+        return self.stage in {Stage.POLICY, Stage.GUARD}
+
+    @cached_property
+    def is_legacy(self) -> bool:
+        """Whether the rule finds words of Kubernetes 1.3-1.10."""
+        return not (self.has_exceptions or self.traits & (Trait.CLUSTER | Trait.TIMELESS))
+
+
 class Named(Protocol):
     """A rule of any kind: a module with a docstring, its manual."""
 
     NAME: str
     CODE: str
+    FACTS: Facts
 
 
 class Rule(Named, Protocol):

@@ -19,10 +19,10 @@ from webhook.core.evaluate import (
     nothing_is_held,
 )
 from webhook.core.findings import Severity
-from webhook.core.modes import IGNORE, Mode, Modes, is_opted_out, modes_for, usual
+from webhook.core.modes import IGNORE, Mode, Modes, is_opted_out, modes_for
 from webhook.core.pod import SECTIONS, as_items, as_map
 from webhook.core.pointer import ROOT, Path, value_at
-from webhook.core.rule import Context
+from webhook.core.rule import Context, Trait
 from webhook.core.workloads import objects, templates_of
 from webhook.migration import documents
 from webhook.migration.masks import stands_for_action
@@ -32,17 +32,9 @@ from webhook.rules import (
     MANIFEST,
     POLICY,
     RULES,
-    changed_default,
-    dead_api_version,
-    fractional_amount,
-    kind_case,
+    codes,
     legacy_name_elsewhere,
-    legacy_resource,
-    missing_selector,
     missing_toleration,
-    request_without_limit,
-    unequal_amounts,
-    unfinished_object,
 )
 
 if TYPE_CHECKING:
@@ -61,22 +53,15 @@ LEFT_ALONE = (
     "the label gpu-webhook.dev/ignore (of the pod, its namespace or its kustomization) says to "
     "leave it alone"
 )
-# What is said of the amounts of one container; nothing else is known of a bare `resources`.
-_AMOUNTS = (unequal_amounts, fractional_amount, legacy_resource, request_without_limit)
 # What is about the object itself, and not about its pods.
-OF_OBJECTS = frozenset(
-    rule.CODE
-    for rule in (
-        *(changed_default, dead_api_version, kind_case, missing_selector),
-        unfinished_object,
-    )
-)
+OF_OBJECTS = codes(Trait.OBJECT)
 # A toleration lets a pod onto more nodes and never off one, so it may stand where no GPU is asked.
 HARMLESS = frozenset({missing_toleration.CODE})
 # What is said of GPUs that a container asks for: half of it is refused by the API server.
-AMOUNTS = frozenset(rule.CODE for rule in _AMOUNTS)
+AMOUNTS = codes(Trait.AMOUNTS)
 _AROUND = Path(("spec", "containers", 0, "resources"))
 _STAGES = Stages(MANIFEST, RULES, policy=POLICY)
+_OF_AMOUNTS = Stages(repairs=RULES).only(AMOUNTS.__contains__)  # of a bare `resources`
 _ELSEWHERE = legacy_name_elsewhere.CODE
 
 
@@ -105,12 +90,12 @@ def context(obj: Raw, plan: Plan) -> Context:
     if name in said.namespaces or (said.pods and obj.get("kind") == "Pod"):
         labels = {**labels, IGNORE: "true"}
     modes = modes_for(plan.settings.policy, name, labels)
-    off = {rule.CODE for rule in ALL if modes.of(rule.CODE) is Mode.OFF}
+    off = [r.CODE for r in ALL if modes.of(r) is Mode.OFF]
     return Context(
         replace(plan.settings, scope="all-legacy"),
         plan.inventory,
         name,
-        modes=Modes(rules={r.CODE: Mode.OFF if r.CODE in off else usual(r.CODE) for r in ALL}),
+        modes=Modes(rules=dict.fromkeys(off, Mode.OFF)),
         namespace_labels=labels,
         pods_opted_out=said.templates,
         today=datetime.now(UTC).date(),
@@ -233,7 +218,7 @@ def _of_part(  # noqa: PLR0913, PLR0917  # where it is, and what is asked
         # A container around it, for the rules to look at; its name is what holds it.
         holder = str(here[-2]) if len(here) > 1 else "?"
         pod = {"spec": {"containers": [{"name": holder, "resources": part}]}}
-        stages, skip = Stages(repairs=_AMOUNTS), len(_AROUND)
+        stages, skip = _OF_AMOUNTS, len(_AROUND)
         if _has_label_beside(data, place):
             pod["metadata"] = {"labels": {IGNORE: "true"}}
     cx = context(pod, plan)
@@ -308,7 +293,7 @@ class _Outside:
     """A rule on data that is silent of what is a pod by its shape."""
 
     def __init__(self, rule: Any, parts: list[tuple[Path, Raw]]) -> None:
-        self.NAME, self.CODE = rule.NAME, rule.CODE
+        self.NAME, self.CODE, self.FACTS = rule.NAME, rule.CODE, rule.FACTS
         self._rule, self._places = rule, [at for at, _ in parts]
 
     def check(self, obj: Raw, cx: Context) -> Iterator[Finding]:

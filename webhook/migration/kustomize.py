@@ -20,6 +20,7 @@ from webhook.core.evaluate import Stages, evaluate, name_of
 from webhook.core.modes import is_opted_out
 from webhook.core.pod import SECTIONS, as_items, as_map
 from webhook.core.pointer import ROOT, Path, escape, value_at
+from webhook.core.rule import Trait
 from webhook.core.text_patterns import find
 from webhook.core.walk import walk
 from webhook.core.workloads import TEMPLATES, tokens
@@ -32,14 +33,10 @@ from webhook.migration.results import FileResult, Located, OptedOut, Skipped, St
 from webhook.migration.splice import RefusedError, apply, splice
 from webhook.migration.yaml_words import is_same
 from webhook.rules import (
-    changed_default,
+    MANIFEST,
+    codes,
     dead_api_version,
-    kind_case,
     legacy_resource,
-    missing_selector,
-    missing_toleration,
-    removed_api,
-    unfinished_object,
 )
 
 if TYPE_CHECKING:
@@ -55,17 +52,14 @@ if TYPE_CHECKING:
     Raw = dict[str, Any]
 
 _CODE = legacy_resource.CODE
-_VERSIONS = (kind_case, dead_api_version, removed_api)
+_VERSIONS = Stages(MANIFEST).only(codes(Trait.VERSION).__contains__)
 _OPERATION = re.compile(r"\bop[\"']?[ \t]*:")
 _WITH_TARGETS = ("patches", "patchesJson6902")
 _SECTION = rf"(?P<before>(?:^|.*\.)(?:{'|'.join(SECTIONS)})\.?\[?)"  # in a path of fields
 _ANNOTATIONS = "commonAnnotations"
 # What a patch does not say, the object that it patches may: its selector, labels, strategy and
 # name, and its tolerations, whose list that of a patch would take the place of.
-OF_WHOLE_OBJECTS = (
-    *(changed_default.CODE, missing_selector.CODE, missing_toleration.CODE),
-    unfinished_object.CODE,
-)
+OF_WHOLE_OBJECTS = tuple(sorted(codes(Trait.WHOLE)))
 
 
 def files_of(directory: str) -> Iterator[str]:
@@ -340,7 +334,7 @@ def _of_object(data: Any, plan: Plan) -> Iterator[_Said]:
     if not obj:
         return
     name = name_of(obj)
-    stages, copy = Stages(_VERSIONS).only(plan.asks), documents.copy_of(obj)
+    stages, copy = _VERSIONS.only(plan.asks), documents.copy_of(obj)
     made = evaluate(copy, stages, context(copy, plan), is_left_alone=is_left_alone)
     for finding in made.findings:
         edits = finding.touched if finding.action == "repaired" else ()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.migration.results import Located, Replacement, Status
+from webhook.rules import legacy_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.migration.source import Source
     from webhook.migration.template_actions import Template
 
-CODE = "GPU101"
+CODE = legacy_resource.CODE
 _BESIDE = "it is not indented below limits or requests"
 _ENTRY = re.compile(
     r"(?P<indent>[ \t]*)(?P<quote>[\"']?)(?P<name>[\w./-]+)(?P=quote)[ \t]*:"

@@ -6,15 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from webhook.core import text_patterns
+from webhook.core.rule import Trait
 from webhook.migration import template_actions
 from webhook.migration.results import Located, Status
-from webhook.rules import (
-    affinity_annotation,
-    dead_annotations,
-    init_containers_annotation,
-    legacy_name_elsewhere,
-    tolerations_annotation,
-)
+from webhook.rules import codes, legacy_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,14 +43,8 @@ _CLUSTER = re.compile(
 _VARIABLE = re.compile(r"\$\w+")
 _OF_TODAY = re.compile(r"\b[a-z][\w.]*/v[1-9][0-9]*(?![\w.])")
 # What is said of an annotation, or of a text, is said of all that it names.
-_OF_TEXTS = frozenset(
-    rule.CODE
-    for rule in (
-        *(affinity_annotation, tolerations_annotation, dead_annotations),
-        *(init_containers_annotation, legacy_name_elsewhere),
-    )
-)
-_VERSIONS = frozenset({"dead-api-version", "dead-batch-version", "removed-api"})
+_OF_TEXTS = codes(Trait.TEXT)
+_VERSIONS = codes(Trait.VERSION)
 
 
 def mentions(
@@ -125,7 +114,7 @@ def _sign_of(source: Source) -> re.Pattern[str]:
 def _is_prose(text: str, match: Match) -> bool:
     """Whether a version is a word of a sentence in a text of a program, and no value of its own."""
     is_value = text[match.start - 1 : match.start] in _QUOTES and text[match.end :][:1] in _QUOTES
-    is_version = match.pattern.name in _VERSIONS
+    is_version = match.code in _VERSIONS
     return is_version and not is_value and not _is_for_manifest(text, match)
 
 
@@ -138,7 +127,7 @@ def is_comment(text: str, at: int, sign: re.Pattern[str] = _YAML_COMMENT) -> boo
 
 def _is_for_manifest(text: str, match: Match) -> bool:
     """Whether it is what somebody is to write into a manifest: an annotation, an apiVersion."""
-    if match.pattern.name in _VERSIONS:
+    if match.code in _VERSIONS:
         before = text[text.rfind("\n", 0, match.start) + 1 : match.start]
         return _API_VERSION.fullmatch(before) is not None
     is_named = match.pattern.name.endswith("-annotation")
@@ -149,12 +138,12 @@ def _is_condition(text: str, match: Match) -> bool:
     """Whether a template asks for an API version, which is no use of it."""
     opened = max(text.rfind("{{", 0, match.start), text.rfind("{%", 0, match.start))
     closed = max(text.rfind("}}", 0, match.start), text.rfind("%}", 0, match.start))
-    return opened > closed and match.pattern.name in _VERSIONS
+    return opened > closed and match.code in _VERSIONS
 
 
 def _is_for_old_clusters(text: str, match: Match) -> bool:
     """Whether a template has it for clusters of then, and a version of today for those of today."""
-    if match.pattern.name not in _VERSIONS or not template_actions.has_actions(text):
+    if match.code not in _VERSIONS or not template_actions.has_actions(text):
         return False
     template = template_actions.read_apart(text)
     return not template.torn and any(
@@ -201,12 +190,12 @@ def _message(text: str, match: Match, *, commented: bool) -> str:
     if commented:
         return f"in a comment: {match.message}"
     line = text[text.rfind("\n", 0, match.start) + 1 : match.start]
-    if match.code == "GPU101" and _ENV_VALUE.match(line):
+    if match.code == legacy_resource.CODE and _ENV_VALUE.match(line):
         return (
             f"{match.message}; it is data for another program here: give that program the name of "
             "today, in every branch"
         )
-    if match.code == "GPU101" and _holds_map(text, match.end):
+    if match.code == legacy_resource.CODE and _holds_map(text, match.end):
         return (
             f"{match.message}; what stands below it is the configuration of another program, no "
             "amount: see what that program reads today"

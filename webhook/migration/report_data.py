@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from webhook import __version__
-from webhook.core.findings import is_legacy
 from webhook.migration import diff
 from webhook.migration.excerpt import Lines
 from webhook.migration.results import Status
 from webhook.migration.visible import storable
+from webhook.rules import is_legacy
 
 if TYPE_CHECKING:
     from webhook.migration.results import FileResult, Located, Place, Replacement, Report

@@ -12,22 +12,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
+from webhook.core.rule import Trait
 from webhook.migration import lines, template_actions, together
-from webhook.migration.at_rest import AMOUNTS, LEFT_ALONE, with_namespaces
+from webhook.migration.at_rest import LEFT_ALONE, with_namespaces
 from webhook.migration.mentions import holds_configuration, mentions
 from webhook.migration.parts import migrate_part
 from webhook.migration.regions import Region, manifests, split
 from webhook.migration.results import FileResult, Skipped, Status
 from webhook.migration.source import Source
 from webhook.migration.splice import apply
-from webhook.rules import (
-    affinity_annotation,
-    driver_paths,
-    init_containers_annotation,
-    missing_toleration,
-    model_label,
-    tolerations_annotation,
-)
+from webhook.rules import codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,13 +30,7 @@ if TYPE_CHECKING:
     from webhook.migration.template_actions import Template
 
 # What stands by itself, so that it may be done while a person has to look at the rest of a file.
-_BY_THEMSELVES = AMOUNTS | frozenset(
-    rule.CODE
-    for rule in (
-        *(model_label, affinity_annotation, tolerations_annotation, init_containers_annotation),
-        *(driver_paths, missing_toleration),
-    )
-)
+_BY_THEMSELVES = codes(Trait.SEPARATE)
 
 _MADE_LABEL = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?\{{\{{")
 _MAY_BE_LEFT = (

@@ -19,6 +19,7 @@ from webhook.core.host_paths import is_device
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
 from webhook.core.pod import as_map
 from webhook.core.pointer import Path, value_at
+from webhook.core.rule import Trait
 from webhook.migration.at_rest import AMOUNTS
 from webhook.migration.masks import stands_for_action
 from webhook.migration.mentions import is_comment
@@ -26,9 +27,9 @@ from webhook.migration.results import Status
 from webhook.migration.source import Source
 from webhook.rules import (
     affinity_annotation,
+    codes,
     dead_annotations,
     driver_paths,
-    model_label,
     tolerations_annotation,
 )
 
@@ -39,12 +40,10 @@ if TYPE_CHECKING:
     from webhook.migration.regions import Region
     from webhook.migration.results import FileResult, Plan
 
-_ANNOTATIONS = frozenset(
-    rule.CODE for rule in (affinity_annotation, tolerations_annotation, dead_annotations)
-)
-_CODES = _ANNOTATIONS | {model_label.CODE, driver_paths.CODE}
+_ANNOTATIONS = codes(Trait.ANNOTATION)
+_CODES = codes(Trait.LEGACY_PODS)
 # What is said of a pod as a whole: driver volumes are looked at by what mounts them.
-OF_PODS = AMOUNTS | _ANNOTATIONS | {model_label.CODE}
+OF_PODS = (AMOUNTS | _CODES) - {driver_paths.CODE}
 # Words of these in a text that no rule can look at. What nothing replaces is not among them.
 _WORDS = (
     *("model-label", "affinity-annotation", "tolerations-annotation", "scheduler-name"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.core.rule import Stage
 from webhook.rules import (
     above_limit,
     affinity_annotation,
@@ -43,10 +44,12 @@ from webhook.rules import (
 )
 
 if TYPE_CHECKING:
-    from webhook.core.rule import Named, ObjectRule, Rule
+    from typing import Any
 
-# Asked of whole objects by the second road, before the rules on the pods in them.
-MANIFEST: tuple[ObjectRule, ...] = (
+    from webhook.core.rule import ObjectRule, Rule, Trait
+
+ALL: tuple[ObjectRule | Rule, ...] = (
+    # on manifests, before the rules on the pods in them
     kind_case,  # first: the others go by the kind
     unfinished_object,
     init_containers_annotation,  # before all that look at containers
@@ -63,9 +66,7 @@ MANIFEST: tuple[ObjectRule, ...] = (
     legacy_name_elsewhere,
     privileged_container,
     gone_image,
-)
-
-RULES: tuple[Rule, ...] = (
+    # on pods
     queued_template,  # first: it looks at the template as the queue will see it
     unequal_amounts,  # before rounding: it copies an amount as it is written
     fractional_amount,  # before the limit is copied, so that the copy is whole
@@ -80,30 +81,39 @@ RULES: tuple[Rule, ...] = (
     driver_profile,  # after all that decides on which nodes the pod can run
     placement,  # after all that names a node
     daemonset_template,
-)
-
-# Asked of the repaired pod by /validate and `review`.
-POLICY: tuple[Rule, ...] = (
+    # policy: on the repaired pod, by /validate and `review`
     above_limit,  # first: what the settings forbid, whatever the cluster has
     never_fits,
     full_now,
     workload_too_large,
+    # on every pod where the guard is registered: containers that asked for no GPU
+    leak_guard,
 )
 
-# Asked of every pod where the guard is registered: containers that asked for no GPU.
-GUARD: tuple[Rule, ...] = (leak_guard,)
 
-ALL: tuple[Named, ...] = (*MANIFEST, *RULES, *POLICY, *GUARD)
+def _asked_at(stage: Stage) -> tuple[Any, ...]:
+    return tuple(rule for rule in ALL if rule.FACTS.stage is stage)
 
-# Some of their edits are made only with --unsafe, or where the settings name them (`unsafe`).
-UNSAFE: tuple[Named, ...] = (
-    affinity_annotation,
-    driver_paths,
-    quota_names,
-    legacy_name_elsewhere,
-    privileged_container,
-    gone_image,
-)
+
+MANIFEST: tuple[ObjectRule, ...] = _asked_at(Stage.MANIFEST)
+RULES: tuple[Rule, ...] = _asked_at(Stage.REPAIR)
+POLICY: tuple[Rule, ...] = _asked_at(Stage.POLICY)
+GUARD: tuple[Rule, ...] = _asked_at(Stage.GUARD)
 
 # Codes that are no longer given, with the one that took over; a code is never used again.
 RETIRED: dict[str, str] = {}
+
+_LEGACY = frozenset(rule.CODE for rule in ALL if rule.FACTS.is_legacy)
+
+
+def codes(trait: Trait) -> frozenset[str]:
+    """The codes of the rules whose findings have this in common."""
+    return frozenset(rule.CODE for rule in ALL if trait in rule.FACTS.traits)
+
+
+def is_legacy(code: str) -> bool:
+    """Whether a finding of this rule means that the object uses a word of Kubernetes 1.3-1.10.
+
+    Logs, metrics and `scan --cluster` count as legacy what this says, and nothing else.
+    """
+    return code in _LEGACY

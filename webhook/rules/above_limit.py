@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.findings import Finding, Severity
 from webhook.core.requests import gpu_requests
+from webhook.core.rule import Facts, Stage
 from webhook.core.runtime_class import as_admitted
 from webhook.core.why_not import short
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "above-limit"
 CODE = "GPU304"
+FACTS = Facts(Stage.POLICY)
 
 _LARGE = 2**63
 _PER_POD = "This limit is per pod; sums per namespace are ResourceQuota's."

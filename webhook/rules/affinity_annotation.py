@@ -38,6 +38,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_names import AFFINITY_ANNOTATION
 from webhook.core.model_terms import Fate, chosen, notes, rewritten, term_change, within
 from webhook.core.pod import PREFERRED, REQUIRED, as_map
+from webhook.core.rule import Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
 
 NAME = "affinity-annotation"
 CODE = "GPU106"
+FACTS = Facts(
+    Stage.REPAIR, Trait.ANNOTATION | Trait.LEGACY_PODS | Trait.SEPARATE | Trait.TEXT, unsafe=True
+)
 
 _MOST_NOTES = 10
 

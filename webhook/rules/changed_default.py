@@ -20,6 +20,7 @@ from webhook.core.edits import Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
+from webhook.core.rule import Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 NAME = "changed-default"
 CODE = "GPU122"
+FACTS = Facts(Stage.MANIFEST, Trait.OBJECT | Trait.WHOLE)
 
 _SPEC = ROOT / "spec"
 _EXTENSIONS = "extensions/v1beta1"

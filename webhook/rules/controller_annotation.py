@@ -19,6 +19,7 @@ from webhook.core.edits import Remove
 from webhook.core.findings import Finding
 from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
+from webhook.core.rule import Facts, Stage
 from webhook.core.workloads import is_built_in
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 NAME = "controller-annotation"
 CODE = "GPU126"
+FACTS = Facts(Stage.MANIFEST)
 
 _FOR_PODS = (
     "scheduler.alpha.kubernetes.io/affinity",

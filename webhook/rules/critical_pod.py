@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding
 from webhook.core.pod import Pod, as_map
+from webhook.core.rule import Facts, Stage
 from webhook.core.workloads import templates_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "critical-pod"
 CODE = "GPU127"
+FACTS = Facts(Stage.MANIFEST)
 
 _KEY = "scheduler.alpha.kubernetes.io/critical-pod"
 _NAMESPACE = "kube-system"

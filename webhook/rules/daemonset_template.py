@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core import daemons
 from webhook.core.findings import Finding, Severity
+from webhook.core.rule import Facts, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "daemonset-template"
 CODE = "GPU110"
+FACTS = Facts(Stage.REPAIR)
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from webhook.core import labels
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import as_map
+from webhook.core.rule import Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 NAME = "dead-annotations"
 CODE = "GPU108"
+FACTS = Facts(Stage.REPAIR, Trait.ANNOTATION | Trait.LEGACY_PODS | Trait.TEXT)
 
 _DEFAULT = "default-scheduler"
 _SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"

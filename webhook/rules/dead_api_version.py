@@ -24,6 +24,7 @@ from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
+from webhook.core.rule import Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 NAME = "dead-api-version"
 CODE = "GPU120"
+FACTS = Facts(Stage.MANIFEST, Trait.OBJECT | Trait.VERSION)
 
 _SPEC = ROOT / "spec"
 _OWNERS = ROOT / "metadata" / "ownerReferences"

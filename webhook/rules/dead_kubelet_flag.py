@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.findings import Finding, Severity
 from webhook.core.pointer import ROOT
+from webhook.core.rule import Facts, Stage
 from webhook.core.text_patterns import find
 from webhook.core.walk import walk
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 NAME = "dead-kubelet-flag"
 CODE = "GPU131"
+FACTS = Facts(Stage.MANIFEST)
 
 _PATTERNS = ("gpu-flag", "accelerators-gate", "device-plugins-gate")
 _METADATA = (ROOT / "metadata",)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_images import installer
 from webhook.core.pod import Pod
+from webhook.core.rule import Facts, Stage
 from webhook.core.workloads import templates_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 NAME = "device-plugin-manifest"
 CODE = "GPU130"
+FACTS = Facts(Stage.MANIFEST)
 
 
 def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:

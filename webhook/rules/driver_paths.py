@@ -37,6 +37,7 @@ from webhook.core.host_paths import (
 )
 from webhook.core.legacy_images import manages_driver
 from webhook.core.pod import as_map
+from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.selection import translated
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 NAME = "driver-paths"
 CODE = "GPU109"
+FACTS = Facts(Stage.REPAIR, Trait.LEGACY_PODS | Trait.SEPARATE, unsafe=True)
 
 # The toolkit and GKE's device plugin put the driver here: images rely on these entries.
 _LIVE = ("/usr/local/nvidia", *(f"/usr/local/nvidia/{each}" for each in ("bin", "lib", "lib64")))

@@ -32,6 +32,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.nodes import Inventory
 from webhook.core.ours import VOLUME_PREFIX
 from webhook.core.pod import as_map
+from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.runtime_class import in_class, in_namespace, node_selector
 from webhook.core.why_not import short
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 NAME = "driver-profile"
 CODE = "GPU202"
+FACTS = Facts(Stage.REPAIR, Trait.CLUSTER)
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 

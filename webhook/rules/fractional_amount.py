@@ -19,6 +19,7 @@ from webhook.core.counting import counted
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
 from webhook.core.pod import SECTIONS
+from webhook.core.rule import Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "fractional-amount"
 CODE = "GPU102"
+FACTS = Facts(Stage.REPAIR, Trait.AMOUNTS | Trait.SEPARATE | Trait.TIMELESS)
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core import fit
 from webhook.core.findings import Finding, Severity
+from webhook.core.rule import Facts, Stage
 from webhook.core.runtime_class import as_admitted, in_namespace
 from webhook.core.why_not import in_words, or_adds
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 NAME = "full-now"
 CODE = "GPU302"
+FACTS = Facts(Stage.POLICY)
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from webhook.core.edits import Set
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.legacy_images import in_new_registry, installer, is_old_cuda
 from webhook.core.pod import Pod
+from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.workloads import templates_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "gone-image"
 CODE = "GPU134"
+FACTS = Facts(Stage.MANIFEST, Trait.TIMELESS, unsafe=True)
 
 _SHOWN = 80  # characters of an image's name
 

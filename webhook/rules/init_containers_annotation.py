@@ -23,6 +23,7 @@ from webhook.core.container_shape import CONTAINER
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import Pod, as_items
+from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.workloads import templates_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 NAME = "init-containers-annotation"
 CODE = "GPU124"
+FACTS = Facts(Stage.MANIFEST, Trait.SEPARATE | Trait.TEXT)
 
 ALPHA = "pod.alpha.kubernetes.io/init-containers"
 BETA = "pod.beta.kubernetes.io/init-containers"

@@ -17,6 +17,7 @@ from webhook.core.api_versions import OTHERS, WORKLOADS
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
 from webhook.core.pointer import ROOT
+from webhook.core.rule import Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 NAME = "kind-case"
 CODE = "GPU125"
+FACTS = Facts(Stage.MANIFEST, Trait.OBJECT | Trait.TIMELESS | Trait.VERSION)
 
 _CORE = (
     "ConfigMap Endpoints LimitRange List Namespace Node PersistentVolume PersistentVolumeClaim Pod "

@@ -50,7 +50,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.host_paths import clean, lists_devices, shows_devices, shows_driver
 from webhook.core.modes import Mode
 from webhook.core.pod import as_items, as_map, is_for_linux
-from webhook.core.rule import Context
+from webhook.core.rule import Context, Facts, Stage
 from webhook.core.selection import matches
 from webhook.core.settings import DEVICE_CLASS
 
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
 NAME = "leak-guard"
 CODE = "GPU303"
+FACTS = Facts(Stage.GUARD)
 
 # What exposures() may say, in its order.
 EXPOSURES = ("variable", "env-from", "privileged", "device", "driver-path", "device-list")
@@ -88,7 +89,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         if cx.only_ephemeral is None or _is_added(each.container, cx.only_ephemeral)
     )
     if cx.final:
-        if cx.modes.of(CODE) is Mode.ENFORCE:
+        if cx.modes.of_code(CODE, FACTS.mode) is Mode.ENFORCE:
             yield from _still_open(judged)
         return
     host_paths = _host_paths(pod)

@@ -19,6 +19,7 @@ from webhook.core.edits import Rename
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.pod import SECTIONS, Pod
 from webhook.core.pointer import ROOT, value_at
+from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.text_patterns import find
 from webhook.core.walk import walk
 from webhook.core.workloads import templates_of
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 NAME = "legacy-name-elsewhere"
 CODE = "GPU132"
+FACTS = Facts(Stage.MANIFEST, Trait.TEXT, unsafe=True)
 
 _HAVE_THEIR_OWN_RULE = ("Node", "ResourceQuota", "ClusterResourceQuota", "LimitRange")
 _IN_CONTAINERS = ("command", "args", "env")

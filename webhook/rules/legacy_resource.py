@@ -39,6 +39,7 @@ from webhook.core.edits import Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.limit_ranger import ANNOTATION
 from webhook.core.pod import SECTIONS, as_map
+from webhook.core.rule import RENAMES_AMOUNTS, Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,7 +50,8 @@ if TYPE_CHECKING:
     from webhook.core.rule import Context
 
 NAME = "legacy-resource"
-CODE = "GPU101"
+CODE = RENAMES_AMOUNTS
+FACTS = Facts(Stage.REPAIR, Trait.AMOUNTS | Trait.SEPARATE)
 
 _LIMIT_RANGE, _WEBHOOK = "a LimitRange", "a webhook"
 

@@ -23,6 +23,7 @@ from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import as_items, as_map
 from webhook.core.pointer import ROOT, Path
+from webhook.core.rule import Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 NAME = "missing-selector"
 CODE = "GPU121"
+FACTS = Facts(Stage.MANIFEST, Trait.OBJECT | Trait.WHOLE)
 
 _APPS = ("Deployment", "DaemonSet", "ReplicaSet", "StatefulSet", "PetSet")
 _CRON_JOBS = ("CronJob", "ScheduledJob")

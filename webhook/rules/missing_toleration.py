@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Append
 from webhook.core.findings import Finding, Severity
+from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.runtime_class import as_admitted
 from webhook.core.settings import Taint
 from webhook.core.tolerations import Tolerations, allows
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 NAME = "missing-toleration"
 CODE = "GPU201"
+FACTS = Facts(Stage.REPAIR, Trait.CLUSTER | Trait.SEPARATE | Trait.WHOLE)
 
 _MOST = 2  # taints that the warning names: it is one line
 _EFFECT = "NoSchedule"

@@ -62,6 +62,7 @@ from webhook.core.model_terms import (
     within,
 )
 from webhook.core.pod import PREFERRED, REQUIRED, as_items, as_map
+from webhook.core.rule import TRANSLATES_LABELS, Facts, Stage, Trait
 from webhook.core.why_not import short
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ if TYPE_CHECKING:
     Raw = dict[str, Any]
 
 NAME = "model-label"
-CODE = "GPU105"
+CODE = TRANSLATES_LABELS
+FACTS = Facts(Stage.REPAIR, Trait.LEGACY_PODS | Trait.SEPARATE)
 
 # The admission plugins PodNodeSelector and RuntimeClass add labels to a pod, and once more after a
 # webhook has changed it; they refuse other values, but not that they are missing (1.36).

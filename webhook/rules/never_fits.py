@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core import fit, node_selection
 from webhook.core.findings import Finding, Severity
+from webhook.core.rule import Facts, Stage
 from webhook.core.runtime_class import as_admitted, in_namespace, node_selector
 from webhook.core.why_not import why_bound, why_never, why_unsure
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 NAME = "never-fits"
 CODE = "GPU301"
+FACTS = Facts(Stage.POLICY)
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:

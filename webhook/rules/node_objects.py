@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
+from webhook.core.rule import Facts, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 NAME = "node-objects"
 CODE = "GPU129"
+FACTS = Facts(Stage.MANIFEST)
 
 _METADATA = ROOT / "metadata"
 _ANNOTATIONS = {

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from webhook.core import fit, whole_gpus
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Severity
+from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.runtime_class import as_admitted, node_selector
 from webhook.core.why_not import short
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 NAME = "placement"
 CODE = "GPU203"
+FACTS = Facts(Stage.REPAIR, Trait.CLUSTER)
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from webhook.core import quantity
 from webhook.core.edits import Remove
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.pod import SECTIONS, Pod, as_map
+from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.workloads import templates_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "privileged-container"
 CODE = "GPU133"
+FACTS = Facts(Stage.MANIFEST, Trait.TIMELESS, unsafe=True)
 
 
 def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from webhook.core import quantity
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode
 from webhook.core.pod import SECTIONS, as_map
+from webhook.core.rule import RENAMES_AMOUNTS, Facts, Stage
 from webhook.core.workloads import group_of, is_built_in
 
 if TYPE_CHECKING:
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 
 NAME = "queued-template"
 CODE = "GPU111"
-
-_RENAMING = "GPU101"
+FACTS = Facts(Stage.REPAIR)
 
 _KUEUE = "kueue.x-k8s.io/queue-name"
 # Each pod of these kinds goes through the queue by itself (Kueue's pod integration).
@@ -81,7 +81,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 
 def _is_repaired(cx: Context) -> bool:
-    return cx.settings.workloads.repair and cx.modes.of(_RENAMING) is Mode.ENFORCE
+    return cx.settings.workloads.repair and cx.modes.of_code(RENAMES_AMOUNTS) is Mode.ENFORCE
 
 
 def _legacy_name(pod: Pod, settings: Settings) -> str:

@@ -20,6 +20,7 @@ from webhook.core.edits import Remove, Rename, Set
 from webhook.core.findings import Finding, Safety
 from webhook.core.pod import as_items, as_map
 from webhook.core.pointer import ROOT, Path
+from webhook.core.rule import Facts, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 NAME = "quota-names"
 CODE = "GPU128"
+FACTS = Facts(Stage.MANIFEST, unsafe=True)
 
 _SPEC = ROOT / "spec"
 # OpenShift's ClusterResourceQuota has the same map one step deeper.

@@ -23,6 +23,7 @@ from webhook.core.edits import Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import as_items, as_map
 from webhook.core.pointer import ROOT
+from webhook.core.rule import Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 NAME = "removed-api"
 CODE = "GPU123"
+FACTS = Facts(Stage.MANIFEST, Trait.VERSION)
 
 _SPEC = ROOT / "spec"
 _RBAC = "rbac.authorization.k8s.io"

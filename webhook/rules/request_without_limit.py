@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
+from webhook.core.rule import Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 NAME = "request-without-limit"
 CODE = "GPU103"
+FACTS = Facts(Stage.REPAIR, Trait.AMOUNTS | Trait.SEPARATE | Trait.TIMELESS)
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:

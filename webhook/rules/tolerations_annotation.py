@@ -20,6 +20,7 @@ from webhook.core.canonical import canonical
 from webhook.core.edits import Append, Remove
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
+from webhook.core.rule import Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 NAME = "tolerations-annotation"
 CODE = "GPU107"
+FACTS = Facts(Stage.REPAIR, Trait.ANNOTATION | Trait.LEGACY_PODS | Trait.SEPARATE | Trait.TEXT)
 
 _FIELDS = {
     name.lower(): name for name in ("key", "operator", "value", "effect", "tolerationSeconds")

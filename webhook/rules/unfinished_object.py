@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import Pod, as_map
 from webhook.core.pointer import ROOT
+from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.workloads import is_built_in, templates_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 NAME = "unfinished-object"
 CODE = "GPU135"
+FACTS = Facts(Stage.MANIFEST, Trait.OBJECT | Trait.TIMELESS | Trait.WHOLE)
 
 
 def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:

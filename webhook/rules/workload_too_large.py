@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core import fit
 from webhook.core.findings import Finding, Severity
+from webhook.core.rule import Facts, Stage
 from webhook.core.runtime_class import as_admitted
 from webhook.core.why_not import counted, short
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 NAME = "workload-too-large"
 CODE = "GPU305"
+FACTS = Facts(Stage.POLICY)
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
