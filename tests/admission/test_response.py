@@ -92,7 +92,7 @@ def test_many_warnings_are_counted(count: int, last: str) -> None:
             [finding(severity=Severity.PERSON)], {"gpu101": "enforce: reported"}, id="reported only"
         ),
         pytest.param(
-            [finding(edits=EDIT, safety=Safety.SHOW)],
+            [finding(edits=EDIT, safety=Safety.UNSAFE)],
             {"gpu101": "enforce: reported"},
             id="edits that are only shown",
         ),

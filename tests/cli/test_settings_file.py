@@ -558,13 +558,12 @@ def nodes(node: yaml.Node | None) -> list[Any]:
 
 @given(st.lists(LINE, max_size=6).map("\n".join))
 def test_libyaml_and_the_parser_in_python_see_the_same(text: str) -> None:
-    quick, thorough = settings_file.LOADERS
     try:
-        seen = nodes(yaml.compose(text, Loader=quick))
+        seen = nodes(yaml.compose(text, Loader=settings_file._Quick))
     except (yaml.YAMLError, RecursionError):
         return
     with contextlib.suppress(yaml.YAMLError):  # this one is stricter about tabs
-        assert seen == nodes(yaml.compose(text, Loader=thorough))
+        assert seen == nodes(yaml.compose(text, Loader=settings_file._Python))
 
 
 @pytest.mark.parametrize(

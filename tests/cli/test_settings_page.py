@@ -34,7 +34,7 @@ def test_there_are_examples() -> None:
 @pytest.mark.parametrize("block", EXAMPLES)
 def test_an_example_is_legal_and_says_something(block: str) -> None:
     assert settings_file.parse(block) != Settings()
-    data = yaml.load(block, Loader=settings_file.LOADERS[1])  # noqa: S506 - a SafeLoader
+    data = yaml.load(block, Loader=settings_file._Python)  # noqa: S506 - a SafeLoader
     jsonschema.Draft202012Validator(schema()).validate(data)
 
 

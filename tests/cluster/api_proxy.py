@@ -144,10 +144,6 @@ class ApiProxy:
             if each.plural == plural and not each.is_watch and "continue" not in each.query
         ]
 
-    def watches(self, plural: str) -> list[Request]:
-        """Each watch of this kind."""
-        return [each for each in self.requests if each.plural == plural and each.is_watch]
-
     def _answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         parts = urlsplit(handler.path)
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}

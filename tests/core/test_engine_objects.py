@@ -73,17 +73,14 @@ def test_several_runs_share_a_draft() -> None:
 
 
 def risky(_: dict[str, Any], __: Context) -> Iterator[Finding]:
-    for name, safety in (("a", Safety.UNSAFE), ("b", Safety.SHOW)):
-        yield Finding("D", ROOT, name, (Set(ROOT / name, 1),), safety=safety)
+    yield Finding("D", ROOT, "a", (Set(ROOT / "a", 1),), safety=Safety.UNSAFE)
 
 
 @pytest.mark.parametrize(
     ("cx", "left"),
     [
         pytest.param(Context(), {}, id="edits that are not safe are only told"),
-        pytest.param(
-            Context(unsafe=True), {"a": 1}, id="who asked for them has them; SHOW is never applied"
-        ),
+        pytest.param(Context(unsafe=True), {"a": 1}, id="who asked for them has them"),
         pytest.param(
             Context(Settings(unsafe=("D",)), at_rest=True),
             {"a": 1},

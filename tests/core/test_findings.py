@@ -40,9 +40,6 @@ NOTICE = Finding("GPU302", ROOT, "full now", severity=Severity.NOTICE)
         pytest.param(
             replace(EDITED, safety=Safety.UNSAFE), "reported", "reported", id="edits left undone"
         ),
-        pytest.param(
-            replace(EDITED, safety=Safety.SHOW), "reported", "reported", id="edits to look at"
-        ),
         pytest.param(REPAIR, "reported", "reported", id="no edits"),
         pytest.param(PERSON, "reported", "reported", id="a person must look"),
         pytest.param(NOTICE, "reported", "reported", id="a notice"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.cli.main import main
-from webhook.migration import kustomize
+from webhook.migration import kustomization, kustomize
 from webhook.migration.migrate import migrate_text
 from webhook.migration.results import Plan, Status
 from webhook.migration.source import Source
@@ -255,7 +255,8 @@ def test_the_files_of_a_kustomization(tmp_path: Path) -> None:
         "resources: [../base]\npatchesStrategicMerge: [patch.yaml]\n"
         "patches:\n- path: ops.yaml\n- patch: |\n    a: b\n"
     )
-    found = [file.removeprefix(f"{tmp_path}/") for file in kustomize.files_of(f"{tmp_path}/over")]
+    files = kustomization.parts(f"{tmp_path}/over").files
+    found = [file.removeprefix(f"{tmp_path}/") for file in files]
     assert found == [
         *("over/kustomization.yaml", "base/kustomization.yaml", "base/deployment.yaml"),
         *("over/patch.yaml", "over/ops.yaml"),

@@ -142,8 +142,6 @@ if yaml.__with_libyaml__:
 else:
     _Quick = _Python  # type: ignore[misc,assignment]
 
-LOADERS = (_Quick, _Python)
-
 
 def lines(text: str) -> list[str]:
     """The lines of a text, as YAML counts them; at least one."""

@@ -29,7 +29,6 @@ class Safety(StrEnum):
 
     SAFE = "safe"  # applied
     UNSAFE = "unsafe"  # applied only where the user said so
-    SHOW = "show"  # never applied, only reported
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,11 +62,6 @@ _ANNOTATIONS = "commonAnnotations"
 OF_WHOLE_OBJECTS = tuple(sorted(codes(Trait.WHOLE)))
 
 
-def files_of(directory: str) -> Iterator[str]:
-    """The files that `kubectl apply -k` would read for this kustomization."""
-    yield from kustomization.parts(directory).files
-
-
 def is_patch(source: Source) -> bool:
     """Whether every document of the file is a patch by its shape.
 

@@ -116,7 +116,7 @@ def exposures(pod: Pod, settings: Settings, namespace: str) -> tuple[str, ...]:
     """In which visible ways this pod may see GPUs that nobody gave it, in the order of EXPOSURES.
 
     For the audit of pods that are there. A container that merely lacks `void` is not among them,
-    as nearly every container of a cluster would be: unguarded() counts those.
+    as nearly every container of a cluster would be.
     """
     if not is_for_linux(pod.raw) or _is_exempt(pod, settings, namespace):
         return ()
@@ -132,16 +132,6 @@ def exposures(pod: Pod, settings: Settings, namespace: str) -> tuple[str, ...]:
         elif not _entries(container) and _brought_by_env_from(container):
             found.add("env-from")
     return tuple(each for each in EXPOSURES if each in found)
-
-
-def unguarded(pod: Pod, settings: Settings, namespace: str) -> int:
-    """How many containers have no GPU and do not say `void`: their image decides what they see."""
-    if not is_for_linux(pod.raw) or _is_exempt(pod, settings, namespace):
-        return 0
-    return sum(
-        each.by not in _SEEING and not _is_void(_entries(each.container))
-        for each in _held(pod, Context(settings))
-    )
 
 
 _ASK = Severity.PERSON
