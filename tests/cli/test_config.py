@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.cli import config_show, settings_file
-from webhook.cli.config import as_yaml
 from webhook.cli.explain import find
 from webhook.cli.settings_schema import schema
 from webhook.cli.settings_shape import FILE
 from webhook.core.modes import modes_for
 from webhook.core.settings import Settings
 from webhook.migration import documents
+from webhook.migration.printing import as_yaml
 from webhook.migration.yaml_words import is_same
 from webhook.rules import ALL
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
-import yaml
 
 from webhook.cli import settings_file
 from webhook.cli.commands import CONFIG, commands
@@ -19,6 +17,7 @@ from webhook.core import labels as legal
 from webhook.core.errors import InputError
 from webhook.core.modes import IGNORE, Mode, is_opted_out, modes_for
 from webhook.core.settings import Override, Policy, Settings
+from webhook.migration.printing import PRINTED, in_one_line
 from webhook.rules import ALL
 
 if TYPE_CHECKING:
@@ -167,21 +166,11 @@ def _print(title: str, rows: Sequence[Row]) -> None:
     for row in rows:
         style = "dim" if row.origin is Origin.DEFAULT else "green"
         line = Text(f"  {row.name:{names}}  ").append(f"{row.source:{sources}}", style=style)
-        console.print(line.append(f"  {_flow(row.value)}"))
+        console.print(line.append(f"  {_NOTHING if row.value is None else in_one_line(row.value)}"))
 
 
 def _columns(rows: Iterable[Row]) -> tuple[list[str], list[str]]:
     return [row.name for row in rows], [row.source for row in rows]
-
-
-def _flow(value: Any) -> str:
-    """The value in one line."""
-    if value is None:
-        return _NOTHING
-    text = yaml.safe_dump(
-        value, default_flow_style=True, width=float("inf"), allow_unicode=True, sort_keys=False
-    )
-    return text.removesuffix("...\n").strip()
 
 
 def _write(form: str, shown: Mapping[str, Sequence[Row]]) -> None:
@@ -192,9 +181,4 @@ def _write(form: str, shown: Mapping[str, Sequence[Row]]) -> None:
         ]
         for part, rows in shown.items()
     }
-    if form == "json":
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
-    else:
-        from webhook.cli.config import as_yaml
-
-        sys.stdout.write(as_yaml(data))
+    sys.stdout.write(PRINTED[form](data))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import time
@@ -15,6 +14,7 @@ from webhook.cli.progress import progress as bars
 from webhook.core.errors import InputError
 from webhook.inventory.autoscalers import STATUS
 from webhook.inventory.census import Census, totals
+from webhook.migration.printing import PRINTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -136,13 +136,7 @@ def _print_table(census: Census, unknown: str, *, wide: bool) -> None:
 def _print_data(form: str, census: Census, unknown: str) -> None:
     if unknown:
         print(f"gpu-webhook: used and free are unknown: {unknown}", file=sys.stderr)  # noqa: T201
-    data = _data(census)
-    if form == "json":
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
-    else:
-        from webhook.cli.config import as_yaml
-
-        sys.stdout.write(as_yaml(data))
+    sys.stdout.write(PRINTED[form](_data(census)))
 
 
 def _data(census: Census) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
 from webhook.core.runtime_class import as_admitted
 from webhook.core.workloads import objects, templates_of
+from webhook.migration.printing import PRINTED, as_yaml
 from webhook.rules import GUARD, POLICY, RULES, leak_guard
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _print_data(
         {"object": each.name, **finding} for each in reviewed for finding in _findings(each.verdict)
     ]
     data = {"verdict": verdict, "findings": findings, "object": document}
-    _write(form, data)
+    sys.stdout.write(PRINTED[form](data))
 
 
 def _findings(verdict: Verdict) -> list[dict[str, Any]]:
@@ -183,21 +184,10 @@ def _findings(verdict: Verdict) -> list[dict[str, Any]]:
     return [*found, *failed]
 
 
-def _write(form: str, data: dict[str, Any]) -> None:
-    if form == "json":
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
-    else:
-        from webhook.cli.config import as_yaml
-
-        sys.stdout.write(as_yaml(data))
-
-
 def _print_text(documents: list[dict[str, Any]], reviewed: list[Reviewed]) -> None:
     from rich.console import Console
     from rich.syntax import Syntax
     from rich.text import Text
-
-    from webhook.cli.config import as_yaml
 
     console = Console(soft_wrap=True, highlight=False)
     for each in reviewed:
@@ -250,7 +240,7 @@ def _answer(
         document["request"]["object"] = as_admitted(Pod(pod), replace(cx, stuck=stuck)).raw
         held = json.loads(decider.validate(reviews.parse(json.dumps(document).encode())))
         answer = _joined(answer, held)
-    _write("yaml" if form == "text" else form, answer)
+    sys.stdout.write(PRINTED["yaml" if form == "text" else form](answer))
     return code
 
 

@@ -170,8 +170,8 @@ def judged(obj: Raw, plan: Plan) -> FileResult:
 
 
 def _judged(obj: Raw, plan: Plan) -> FileResult:
-    from webhook.cli.config import as_yaml
     from webhook.migration.migrate import migrate_text
+    from webhook.migration.printing import as_yaml
     from webhook.migration.source import Source
 
     named = objects.reference(obj)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from webhook.cli.settings_kinds import Kind, Refused, bare, meant, shown
+from webhook.migration.printing import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -68,7 +69,7 @@ class Group:
         values, nodes = self._members(node, path, notes)
         for each in self.settings:
             if each.required and each.name not in nodes:
-                example = _flow({each.name: each.example})
+                example = in_one_line({each.name: each.example})[1:-1]
                 notes.add(node, f"{self.noun} needs {each.name}: add it, as {example}")
         if len(notes.mistakes) == before:
             for demand in self.demands:
@@ -175,10 +176,6 @@ def plain_at(setting: Setting, instance: object, at: str) -> Any:
     assert not isinstance(setting.kind, Group)  # noqa: S101 - groups have no value of their own
     value = attrgetter(at)(instance)
     return None if value is None else setting.kind.plain(value)
-
-
-def _flow(value: object) -> str:
-    return yaml.safe_dump(value, default_flow_style=True, width=10_000).strip()[1:-1]
 
 
 def _joined(prefix: str, name: str) -> str:

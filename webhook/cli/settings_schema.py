@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
 from webhook.cli.settings_shape import DEFINITIONS, FILE
+from webhook.migration.printing import as_json
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -18,7 +18,7 @@ ID = "https://gpu-webhook.dev/schema/settings.json"
 
 def run(_args: SimpleNamespace) -> int:
     """Print it."""
-    sys.stdout.write(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(as_json(schema()))
     return 0
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from webhook import __version__
-from webhook.migration import diff
+from webhook.migration import diff, printing
 from webhook.migration.excerpt import Lines
 from webhook.migration.results import Status
 from webhook.migration.visible import storable
@@ -22,12 +19,12 @@ VERSION = 1  # of the shape: it grows when a member changes its meaning or goes;
 
 def as_json(report: Report) -> str:
     """Give the report as one JSON document."""
-    return json.dumps(data(report), indent=2, ensure_ascii=False) + "\n"
+    return printing.as_json(data(report))
 
 
 def as_yaml(report: Report) -> str:
     """Give the same as YAML."""
-    return yaml.dump(data(report), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return printing.as_yaml(data(report))
 
 
 def data(report: Report) -> dict[str, Any]:
@@ -85,22 +82,3 @@ def _place(place: Place) -> dict[str, int]:
         "endLine": place.end_line,
         "endColumn": place.end_column,
     }
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes a text of several lines as a literal block, odd characters escaped, and no aliases."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return data is not None
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = None
-    if not text.replace("\n", "").isprintable():
-        style = '"'  # PyYAML would fold U+0085 and its like into spaces
-    elif "\n" in text:
-        style = "|"
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _text)
