@@ -40,7 +40,7 @@ def test_sessions_go_as_they_are_printed(tmp_path: Path) -> None:
     assert len(SESSIONS) == 2
     for session in SESSIONS:
         assert _said(session, tmp_path) == session.replace(
-            "version: 0.1.0", f"version: {__version__}"
+            "version: '0.1.0'", f"version: '{__version__}'"
         )
 
 
