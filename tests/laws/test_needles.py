@@ -19,8 +19,15 @@ from webhook.core import host_paths, legacy_images, text_patterns
 from webhook.core.api_versions import OTHERS, WORKLOADS
 from webhook.core.settings import Drivers, Models, Settings
 from webhook.migration import prefilter
-from webhook.migration.needles import API_VERSIONS, NAMES, fewest, words
-from webhook.rules import controller_annotation, dead_annotations, node_objects
+from webhook.migration.needles import fewest, words
+from webhook.rules import (
+    ALL,
+    controller_annotation,
+    dead_annotations,
+    device_plugin_manifest,
+    driver_paths,
+    node_objects,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,14 +48,20 @@ def is_let_through(text: str, given: Iterable[bytes] = DEFAULT) -> bool:
 def test_a_case_with_findings(case: Case) -> None:
     obj = case.object()
     given = case.context(obj).settings
-    found = {each.code for each in case.judge(obj).findings}
-    if found - NEVER_SERVED:
-        assert is_let_through(case.file.read_text(), words(given))
+    found = {each.code for each in case.judge(obj).findings} - NEVER_SERVED
+    for rule in ALL:
+        if rule.CODE in found:
+            assert is_let_through(case.file.read_text(), words(given, [rule])), rule.NAME
 
 
-PATTERNS = [
-    pytest.param(re.compile(text_patterns._filled(each.text, names)), id=f"{each.name}-{kind}")
-    for each in text_patterns.PATTERNS
+OF_TEXTS = [
+    pytest.param(
+        re.compile(text_patterns._filled(each.text, names)),
+        words(Settings(), [rule]),
+        id=f"{each.name}-{kind}",
+    )
+    for rule in ALL
+    for each in rule.FACTS.patterns
     for kind, names in {
         "as-it-is": {"resource": re.escape(Settings().legacy_resources[0]), "label": "nvidia-gpu"},
         "in-any-quoting": {
@@ -57,21 +70,24 @@ PATTERNS = [
         },
     }.items()
 ]
-IMAGES = [pytest.param(each[0], id=each[1]) for each in legacy_images._INSTALLERS]
+IMAGES = [
+    pytest.param(each[0], words(Settings(), [device_plugin_manifest]), id=each[1])
+    for each in legacy_images._INSTALLERS
+]
 PATHS = [
-    pytest.param(getattr(host_paths, name), id=name)
+    pytest.param(getattr(host_paths, name), words(Settings(), [driver_paths]), id=name)
     for name in ("_STALE", "_LIBRARY", "_ALIVE", "_SUSPECT")
 ]
 
 
-@pytest.mark.parametrize("pattern", [*PATTERNS, *IMAGES, *PATHS])
+@pytest.mark.parametrize(("pattern", "given"), [*OF_TEXTS, *IMAGES, *PATHS])
 @drawn_from(data=st.data())
 @settings(max_examples=50)
 def test_whatever_a_pattern_of_the_rules_fits(
-    pattern: re.Pattern[str], data: st.DataObject
+    pattern: re.Pattern[str], given: tuple[bytes, ...], data: st.DataObject
 ) -> None:
     drawn = data.draw(st.from_regex(pattern, fullmatch=True))
-    assert is_let_through(drawn), drawn
+    assert is_let_through(drawn, given), drawn
 
 
 NAMED = {
@@ -139,8 +155,7 @@ def test_what_is_of_today_is_not_even_parsed(text: str) -> None:
 
 
 def test_no_word_is_part_of_another() -> None:
-    for given in (DEFAULT, words(Settings(), (*NAMES, *API_VERSIONS, "nvidia.com", "", "x"))):
-        assert not any(a in b for a in given for b in given if a != b)
+    assert not any(a in b for a in DEFAULT for b in DEFAULT if a != b)
     assert fewest(["ab", "b", "abc", "", "cd"]) == (b"b", b"cd")
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from webhook.core.nodes import Inventory
     from webhook.core.pod import Pod
     from webhook.core.pointer import Path
+    from webhook.core.text_patterns import Pattern
 
 # The codes of two rules on which it depends what others do. The core knows no other code.
 RENAMES_AMOUNTS, TRANSLATES_LABELS = "GPU101", "GPU105"
@@ -116,12 +117,17 @@ class Trait(Flag):
 class Facts:
     """What is known of a rule besides its manual; every list of rules is made from these.
 
-    An `unsafe` rule has edits that are made only with --unsafe, or where the settings name it.
+    An `unsafe` rule has edits that are made only with --unsafe, or where the settings name it. A
+    file is looked into if it holds one of the `words` of a rule, or a name of the settings; a word
+    stands for all names that it is a part of. `patterns` are what the rule is about in texts that
+    are no manifests.
     """
 
     stage: Stage
     traits: Trait = Trait.NONE
     unsafe: bool = False
+    words: tuple[str, ...] = ()
+    patterns: tuple[Pattern, ...] = ()
 
     @cached_property
     def mode(self) -> Mode:

@@ -34,6 +34,7 @@ from webhook.migration.splice import RefusedError, apply, splice
 from webhook.migration.yaml_words import is_same
 from webhook.rules import (
     MANIFEST,
+    PATTERNS,
     codes,
     dead_api_version,
     legacy_resource,
@@ -226,7 +227,7 @@ class _Work:
     def look(self, document: Document) -> None:
         """What else a kustomization names."""
         for name in as_map(as_map(document.data).get(_ANNOTATIONS)):
-            match = next(find(name, self.plan.settings), None)
+            match = next(find(name, PATTERNS, self.plan.settings), None)
             if match is not None and self.plan.asks(match.code):
                 message = f"{match.message} in a patch of what needs it, and delete this line"
                 self._add(document, match.code, ROOT / _ANNOTATIONS / name, message)
@@ -241,7 +242,7 @@ class _Work:
         version = f"{target.get('group', '')}/{target.get('version', '')}"
         old = {"apiVersion": version, "kind": target.get("kind")}
         successor = workload_successor(old, self.plan.target)
-        match = next(find(version, self.plan.settings), None)
+        match = next(find(version, PATTERNS, self.plan.settings), None)
         if successor is not None and self.plan.asks(dead_api_version.CODE):
             group, _, today = successor.api_version.partition("/")
             edits: list[Edit] = [Set(at / "group", group), Set(at / "version", today)]
@@ -387,7 +388,7 @@ def _pointer(at: Path, pointer: Any, plan: Plan) -> Iterator[_Said]:
             )
             message = f"the patch names {token}, which no node offers; write {named}"
             yield _Said(_CODE, at, message, (Set(at, named),))
-        elif match := next(find(token, plan.settings), None):
+        elif match := next(find(token, PATTERNS, plan.settings), None):
             yield _Said(match.code, at, match.message)
 
 

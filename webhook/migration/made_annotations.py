@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import text_patterns
 from webhook.core.pointer import ROOT
+from webhook.core.text_patterns import find
 from webhook.migration import documents, habits, template_actions
 from webhook.migration.nodes import Map, Member, Scalar, entry_at, real
 from webhook.migration.open_places import said_indent
-from webhook.rules import dead_annotations
+from webhook.rules import PATTERNS, dead_annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def _annotations(data: Any, at: Path) -> Iterator[Path]:
         for name, value in data.items():
             if name == "annotations" and isinstance(value, dict):
                 for key in value:
-                    if dead_annotations.is_dead(key) or next(text_patterns.find(key), None):
+                    if dead_annotations.is_dead(key) or next(find(key, PATTERNS), None):
                         yield at / name / key
             else:
                 yield from _annotations(value, at / name)

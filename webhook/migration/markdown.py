@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from webhook.core import text_patterns
+from webhook.core.text_patterns import find
 from webhook.migration import template_actions
 from webhook.migration.at_rest import AMOUNTS, with_namespaces
 from webhook.migration.fences import fences, odd_backticks
@@ -19,6 +19,7 @@ from webhook.migration.regions import Region, here_documents, manifests, split
 from webhook.migration.results import Located, Status
 from webhook.migration.source import Source
 from webhook.migration.templated import Done, stable, undone
+from webhook.rules import PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -185,7 +186,7 @@ def _only(text: str, region: Region, placeholders: re.Pattern[str] | None) -> Te
 def _is_of_interest(source: Source, region: Region, plan: Plan) -> bool:
     """Whether it has a legacy word, or asks for GPUs: what does not fit is as wrong in a guide."""
     text, settings = source.text[region.start : region.end], plan.settings
-    if next(text_patterns.find(text, settings), None) is not None:
+    if next(find(text, PATTERNS, settings), None) is not None:
         return True
     names = {settings.gpu_resource, *(each.rstrip("*") for each in settings.gpu_resources)}
     return "limits" in text and any(name in text for name in names)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from webhook.core import text_patterns
 from webhook.core.rule import Trait
+from webhook.core.text_patterns import RESOURCE_TEXT, find
 from webhook.migration import template_actions
 from webhook.migration.results import Located, Status
-from webhook.rules import codes, legacy_resource
+from webhook.rules import PATTERNS, codes, legacy_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,7 +65,7 @@ def mentions(
     comments = [found.span() for found in _TEMPLATE_COMMENT.finditer(source.text)]
     comments += [found.span() for found in _HTML_COMMENT.finditer(source.text)]
     records = [found.span() for found in _RECORD.finditer(source.text)]
-    for match in text_patterns.find(source.text, plan.settings):
+    for match in find(source.text, PATTERNS, plan.settings):
         place = source.place(match.start, match.end)
         if place.line in alone or not plan.asks(match.code):
             continue
@@ -86,7 +86,7 @@ def mentions(
 
 def holds_configuration(source: Source, plan: Plan) -> bool:
     """Whether the legacy name has a map below it: what an operator does for each such resource."""
-    found = text_patterns.find(source.text, plan.settings, ("resource-name",))
+    found = find(source.text, (RESOURCE_TEXT,), plan.settings)
     return any(
         _holds_map(source.text, each.end) and not is_comment(source.text, each.start)
         for each in found

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import text_patterns
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Severity
 from webhook.core.modes import IGNORE
 from webhook.core.pod import KINDS, SECTIONS, as_map
 from webhook.core.pointer import ROOT, Path, value_at
+from webhook.core.text_patterns import find
 from webhook.migration import documents, template_actions, together, unseen_mounts
 from webhook.migration.at_rest import AMOUNTS, HARMLESS, OF_OBJECTS, cause_of, evaluations, failures
 from webhook.migration.labels_in_sight import NOT_ALWAYS, NOT_IN_SIGHT, LabelsInSight, is_of_old
@@ -29,6 +29,7 @@ from webhook.migration.spans import adds_lines, follows, written
 from webhook.migration.splice import apply
 from webhook.migration.template_actions import Case, Kind, Rest
 from webhook.rules import (
+    PATTERNS,
     dead_annotations,
     dead_api_version,
     driver_paths,
@@ -545,7 +546,7 @@ class _Part:
 
     def _say_hidden(self, at: Path, made: _Made) -> Located:
         start, end = made.document.place(at)
-        match = next(text_patterns.find(str(at[-1]), self.plan.settings), None)
+        match = next(find(str(at[-1]), PATTERNS, self.plan.settings), None)
         what = match.message if match else f"the annotation {at[-1]} has no effect today"
         code = match.code if match else dead_annotations.CODE
         message = f"{what}; the template makes a part of it, so a person must"

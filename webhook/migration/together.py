@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from webhook.core import text_patterns
 from webhook.core.edits import Remove
 from webhook.core.findings import Safety, Severity
 from webhook.core.host_paths import is_device
@@ -20,12 +19,14 @@ from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATIO
 from webhook.core.pod import as_map
 from webhook.core.pointer import Path, value_at
 from webhook.core.rule import Trait
+from webhook.core.text_patterns import find
 from webhook.migration.at_rest import AMOUNTS
 from webhook.migration.masks import stands_for_action
 from webhook.migration.mentions import is_comment
 from webhook.migration.results import Status
 from webhook.migration.source import Source
 from webhook.rules import (
+    PATTERNS,
     affinity_annotation,
     codes,
     dead_annotations,
@@ -45,10 +46,7 @@ _CODES = codes(Trait.LEGACY_PODS)
 # What is said of a pod as a whole: driver volumes are looked at by what mounts them.
 OF_PODS = (AMOUNTS | _CODES) - {driver_paths.CODE}
 # Words of these in a text that no rule can look at. What nothing replaces is not among them.
-_WORDS = (
-    *("model-label", "affinity-annotation", "tolerations-annotation", "scheduler-name"),
-    *("sysctl-annotation", "driver-path"),
-)
+_WORDS = tuple(each for each in PATTERNS if each.code in _CODES and not each.idle)
 _FIELDS = re.compile(
     r"pod\.beta\.kubernetes\.io/(?:hostname|subdomain)\b|seccomp\.security\.alpha\.kubernetes\.io/"
 )
@@ -137,7 +135,7 @@ def does_amounts(result: FileResult) -> bool:
 
 def words(text: str, plan: Plan) -> Iterator[tuple[str, int, int]]:
     """The legacy words in a text about what is lost: code, begin and end of each."""
-    found = [(m.code, m.start, m.end) for m in text_patterns.find(text, plan.settings, _WORDS)]
+    found = [(m.code, m.start, m.end) for m in find(text, _WORDS, plan.settings)]
     found += [(dead_annotations.CODE, *m.span()) for m in _FIELDS.finditer(text)]
     for code, start, end in found:
         if plan.asks(code) and not is_comment(text, start):

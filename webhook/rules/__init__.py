@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.core.rule import Stage
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from webhook.core.rule import ObjectRule, Rule, Trait
+    from webhook.core.text_patterns import Pattern
 
 ALL: tuple[ObjectRule | Rule, ...] = (
     # on manifests, before the rules on the pods in them
@@ -99,6 +101,11 @@ MANIFEST: tuple[ObjectRule, ...] = _asked_at(Stage.MANIFEST)
 RULES: tuple[Rule, ...] = _asked_at(Stage.REPAIR)
 POLICY: tuple[Rule, ...] = _asked_at(Stage.POLICY)
 GUARD: tuple[Rule, ...] = _asked_at(Stage.GUARD)
+
+# What is legacy in texts that are no manifests.
+PATTERNS: tuple[Pattern, ...] = tuple(
+    replace(pattern, code=rule.CODE) for rule in ALL for pattern in rule.FACTS.patterns
+)
 
 # Codes that are no longer given, with the one that took over; a code is never used again.
 RETIRED: dict[str, str] = {}

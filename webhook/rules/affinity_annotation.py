@@ -39,6 +39,7 @@ from webhook.core.legacy_names import AFFINITY_ANNOTATION
 from webhook.core.model_terms import Fate, chosen, notes, rewritten, term_change, within
 from webhook.core.pod import PREFERRED, REQUIRED, as_map
 from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.text_patterns import AFFINITY_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,11 @@ if TYPE_CHECKING:
 NAME = "affinity-annotation"
 CODE = "GPU106"
 FACTS = Facts(
-    Stage.REPAIR, Trait.ANNOTATION | Trait.LEGACY_PODS | Trait.SEPARATE | Trait.TEXT, unsafe=True
+    Stage.REPAIR,
+    Trait.ANNOTATION | Trait.LEGACY_PODS | Trait.SEPARATE | Trait.TEXT,
+    unsafe=True,
+    words=("alpha.kubernetes.io", "AnnotationKey"),
+    patterns=(AFFINITY_TEXT,),
 )
 
 _MOST_NOTES = 10

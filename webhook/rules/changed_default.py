@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.api_versions import workload_successor
+from webhook.core.api_versions import WORKLOADS, workload_successor
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import as_map
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 NAME = "changed-default"
 CODE = "GPU122"
-FACTS = Facts(Stage.MANIFEST, Trait.OBJECT | Trait.WHOLE)
+FACTS = Facts(
+    Stage.MANIFEST, Trait.OBJECT | Trait.WHOLE, words=tuple(version for version, _ in WORKLOADS)
+)
 
 _SPEC = ROOT / "spec"
 _EXTENSIONS = "extensions/v1beta1"

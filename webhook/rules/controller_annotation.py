@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 NAME = "controller-annotation"
 CODE = "GPU126"
-FACTS = Facts(Stage.MANIFEST)
+FACTS = Facts(Stage.MANIFEST, words=("alpha.kubernetes.io", "pod.beta.kubernetes.io"))
 
 _FOR_PODS = (
     "scheduler.alpha.kubernetes.io/affinity",

@@ -20,6 +20,7 @@ from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding
 from webhook.core.pod import Pod, as_map
 from webhook.core.rule import Facts, Stage
+from webhook.core.text_patterns import END, NO_EFFECT, Pattern
 from webhook.core.workloads import templates_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,18 @@ if TYPE_CHECKING:
 
 NAME = "critical-pod"
 CODE = "GPU127"
-FACTS = Facts(Stage.MANIFEST)
+FACTS = Facts(
+    Stage.MANIFEST,
+    words=("alpha.kubernetes.io",),
+    patterns=(
+        Pattern(
+            "critical-pod",
+            rf"scheduler\.alpha\.kubernetes\.io/critical-pod{END}",
+            f"{NO_EFFECT} 1.16",
+            "write priorityClassName: system-cluster-critical",
+        ),
+    ),
+)
 
 _KEY = "scheduler.alpha.kubernetes.io/critical-pod"
 _NAMESPACE = "kube-system"

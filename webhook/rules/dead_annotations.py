@@ -24,6 +24,7 @@ from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import as_map
 from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.text_patterns import END, NO_EFFECT, Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +36,32 @@ if TYPE_CHECKING:
 
 NAME = "dead-annotations"
 CODE = "GPU108"
-FACTS = Facts(Stage.REPAIR, Trait.ANNOTATION | Trait.LEGACY_PODS | Trait.TEXT)
+FACTS = Facts(
+    Stage.REPAIR,
+    Trait.ANNOTATION | Trait.LEGACY_PODS | Trait.TEXT,
+    words=("alpha.kubernetes.io", "pod.beta.kubernetes.io"),
+    patterns=(
+        Pattern(
+            "scheduler-name",
+            rf"scheduler\.alpha\.kubernetes\.io/name{END}",
+            f"{NO_EFFECT} 1.6",
+            "write spec.schedulerName",
+        ),
+        Pattern(
+            "gpu-hint",
+            rf"scheduler\.alpha\.kubernetes\.io/nvidiaGPU{END}",
+            "no scheduler of today reads it",
+            "leave it out",
+            idle=True,
+        ),
+        Pattern(
+            "sysctl-annotation",
+            rf"security\.alpha\.kubernetes\.io/(?:unsafe-)?sysctls{END}",
+            f"{NO_EFFECT} 1.11",
+            "write securityContext.sysctls",
+        ),
+    ),
+)
 
 _DEFAULT = "default-scheduler"
 _SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"

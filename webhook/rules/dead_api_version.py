@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.api_versions import workload_successor
+from webhook.core.api_versions import WORKLOADS, workload_successor
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
 from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.text_patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +37,25 @@ if TYPE_CHECKING:
 
 NAME = "dead-api-version"
 CODE = "GPU120"
-FACTS = Facts(Stage.MANIFEST, Trait.OBJECT | Trait.VERSION)
+FACTS = Facts(
+    Stage.MANIFEST,
+    Trait.OBJECT | Trait.VERSION,
+    words=tuple(version for version, _ in WORKLOADS),
+    patterns=(
+        Pattern(
+            "dead-api-version",
+            r"\b(?:extensions/v1beta1|apps/v1beta[12]|apps/v1alpha1)\b",
+            "no API server of 1.22 or later knows it",
+            "write apps/v1 (a Job: batch/v1, an Ingress or NetworkPolicy: networking.k8s.io/v1)",
+        ),
+        Pattern(
+            "dead-batch-version",
+            r"\bbatch/(?:v2alpha1|v1beta1)\b",
+            "no API server of 1.25 or later knows it",
+            "write batch/v1",
+        ),
+    ),
+)
 
 _SPEC = ROOT / "spec"
 _OWNERS = ROOT / "metadata" / "ownerReferences"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.findings import Finding, Severity
 from webhook.core.pointer import ROOT
 from webhook.core.rule import Facts, Stage
-from webhook.core.text_patterns import find
+from webhook.core.text_patterns import GET_PLUGIN, Pattern, find
 from webhook.core.walk import walk
 
 if TYPE_CHECKING:
@@ -27,9 +27,33 @@ if TYPE_CHECKING:
 
 NAME = "dead-kubelet-flag"
 CODE = "GPU131"
-FACTS = Facts(Stage.MANIFEST)
+_IS_SET = r"['\"]?\s{0,8}[=:]\s{0,8}['\"]?(?i:true|false)\b"  # in any language
 
-_PATTERNS = ("gpu-flag", "accelerators-gate", "device-plugins-gate")
+FACTS = Facts(
+    Stage.MANIFEST,
+    words=("nvidia", "Accelerators", "DevicePlugins"),
+    patterns=(
+        Pattern(
+            "gpu-flag",
+            r"(?:--)?\bexperimental-nvidia-gpus?\b(?:=\d+)?",
+            "a kubelet of 1.6 or later does not start with it",
+            "delete it, and " + GET_PLUGIN,
+        ),
+        Pattern(
+            "accelerators-gate",
+            rf"\bAccelerators{_IS_SET}",
+            "a kubelet of 1.11 or later does not start with this gate",
+            "delete it, and " + GET_PLUGIN,
+        ),
+        Pattern(
+            "device-plugins-gate",
+            rf"\bDevicePlugins{_IS_SET}",
+            "a kubelet of 1.28 or later does not start with this gate",
+            "delete it: it is always on",
+        ),
+    ),
+)
+
 _METADATA = (ROOT / "metadata",)
 
 
@@ -38,9 +62,8 @@ def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
         # A member of featureGates, or of kubeadm's kubeletExtraArgs, reads like the flag itself.
         text = f"{at[-1]}: {str(value).lower()}" if _is_member(value, at) else value
         if isinstance(text, str):
-            said = {
-                match.pattern.name: match.message for match in find(text, cx.settings, _PATTERNS)
-            }
+            found = find(text, FACTS.patterns, cx.settings)
+            said = {match.pattern.name: match.message for match in found}
             for message in said.values():
                 yield Finding(CODE, at, message, severity=Severity.PERSON)
 

@@ -19,6 +19,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_images import installer
 from webhook.core.pod import Pod
 from webhook.core.rule import Facts, Stage
+from webhook.core.text_patterns import GET_PLUGIN, Pattern
 from webhook.core.workloads import templates_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,28 @@ if TYPE_CHECKING:
 
 NAME = "device-plugin-manifest"
 CODE = "GPU130"
-FACTS = Facts(Stage.MANIFEST)
+FACTS = Facts(
+    Stage.MANIFEST,
+    words=("nvidia", "device-plugin", "cos-gpu-installer", "container-engine-accelerators"),
+    patterns=(
+        Pattern(
+            "device-plugin-manifest",
+            r"\bk8s-device-plugin[/:]v?1\.(?:8|9|1[0-2]|0\.0-)[\w.-]{0,40}(?:/[\w.-]{1,80}\.ya?ml)?",
+            "a device plugin for Kubernetes 1.8-1.12",
+            GET_PLUGIN,
+        ),
+        Pattern(
+            "driver-installer",
+            # Those of the main branch that begin with daemonset-preloaded are today's.
+            r"\bcontainer-engine-accelerators/"
+            r"(?!(?:[\w-]+/){0,3}(?:master|main)/nvidia-driver-installer/[\w/-]{1,60}daemonset-preloaded)"
+            r"(?![\w./-]{1,80}daemonset-preloaded-latest)[\w./-]{1,60}?"
+            r"(?:nvidia-driver-installer[\w./-]{0,80}|device-plugin-daemonset\.ya?ml)",
+            "GKE's old installer",
+            "GKE installs the driver and the device plugin by itself",
+        ),
+    ),
+)
 
 
 def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:

@@ -39,6 +39,7 @@ from webhook.core.legacy_images import manages_driver
 from webhook.core.pod import as_map
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.selection import translated
+from webhook.core.text_patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,7 +52,20 @@ if TYPE_CHECKING:
 
 NAME = "driver-paths"
 CODE = "GPU109"
-FACTS = Facts(Stage.REPAIR, Trait.LEGACY_PODS | Trait.SEPARATE, unsafe=True)
+FACTS = Facts(
+    Stage.REPAIR,
+    Trait.LEGACY_PODS | Trait.SEPARATE,
+    unsafe=True,
+    words=("nvidia", "/usr/lib", "libcuda"),
+    patterns=(
+        Pattern(
+            "driver-path",
+            r"/usr/lib\w*/nvidia-(?:[0-9]{3}\b|\{\{)[\w./-]*|/var/lib/nvidia-docker/volumes/nvidia_driver[\w./-]*",
+            "the driver of an old node",
+            "leave it out: the container toolkit brings the driver",
+        ),
+    ),
+)
 
 # The toolkit and GKE's device plugin put the driver here: images rely on these entries.
 _LIVE = ("/usr/local/nvidia", *(f"/usr/local/nvidia/{each}" for each in ("bin", "lib", "lib64")))

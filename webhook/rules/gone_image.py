@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 
 NAME = "gone-image"
 CODE = "GPU134"
-FACTS = Facts(Stage.MANIFEST, Trait.TIMELESS, unsafe=True)
+FACTS = Facts(
+    Stage.MANIFEST,
+    Trait.TIMELESS,
+    unsafe=True,
+    words=("nvidia", "k8s.gcr.io", "google_containers", "google-containers"),
+)
 
 _SHOWN = 80  # characters of an image's name
 

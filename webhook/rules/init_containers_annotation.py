@@ -24,6 +24,7 @@ from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import Pod, as_items
 from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.text_patterns import INIT_CONTAINERS_TEXT
 from webhook.core.workloads import templates_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,12 @@ if TYPE_CHECKING:
 
 NAME = "init-containers-annotation"
 CODE = "GPU124"
-FACTS = Facts(Stage.MANIFEST, Trait.SEPARATE | Trait.TEXT)
+FACTS = Facts(
+    Stage.MANIFEST,
+    Trait.SEPARATE | Trait.TEXT,
+    words=("alpha.kubernetes.io", "pod.beta.kubernetes.io", "AnnotationKey"),
+    patterns=(INIT_CONTAINERS_TEXT,),
+)
 
 ALPHA = "pod.alpha.kubernetes.io/init-containers"
 BETA = "pod.beta.kubernetes.io/init-containers"

@@ -20,7 +20,16 @@ from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.pod import SECTIONS, Pod
 from webhook.core.pointer import ROOT, value_at
 from webhook.core.rule import Facts, Stage, Trait
-from webhook.core.text_patterns import find
+from webhook.core.text_patterns import (
+    AFFINITY_TEXT,
+    INIT_CONTAINERS_TEXT,
+    LABEL_TEXT,
+    QUOTA_TEXT,
+    RESOURCE_TEXT,
+    TOLERATIONS_TEXT,
+    Pattern,
+    find,
+)
 from webhook.core.walk import walk
 from webhook.core.workloads import templates_of
 
@@ -34,18 +43,26 @@ if TYPE_CHECKING:
 
 NAME = "legacy-name-elsewhere"
 CODE = "GPU132"
-FACTS = Facts(Stage.MANIFEST, Trait.TEXT, unsafe=True)
+FACTS = Facts(
+    Stage.MANIFEST,
+    Trait.TEXT,
+    unsafe=True,
+    words=("alpha.kubernetes.io", "pod.beta.kubernetes.io", "AnnotationKey"),
+    patterns=(
+        Pattern(
+            "opaque-resource",
+            r"pod\.alpha\.kubernetes\.io[/~]1?opaque-int-resource-\w*",
+            "opaque integer resources are gone since 1.9",
+            "write an extended resource",
+        ),
+    ),
+)
 
 _HAVE_THEIR_OWN_RULE = ("Node", "ResourceQuota", "ClusterResourceQuota", "LimitRange")
 _IN_CONTAINERS = ("command", "args", "env")
 _PATTERNS = (
-    "resource-name",
-    "model-label",
-    "opaque-resource",
-    "quota-name",
-    "affinity-annotation",
-    "tolerations-annotation",
-    "init-containers-annotation",
+    *(*FACTS.patterns, QUOTA_TEXT, LABEL_TEXT, RESOURCE_TEXT),
+    *(AFFINITY_TEXT, TOLERATIONS_TEXT, INIT_CONTAINERS_TEXT),
 )
 
 
@@ -81,6 +98,6 @@ def _name(at: Path, value: object, obj: Raw, cx: Context) -> Iterator[Finding]:
 
 def _text(at: Path, value: object, cx: Context) -> Iterator[Finding]:
     if isinstance(value, str):
-        said = {match.found: match.message for match in find(value, cx.settings, _PATTERNS)}
+        said = {match.found: match.message for match in find(value, _PATTERNS, cx.settings)}
         for message in said.values():
             yield Finding(CODE, at, message, severity=Severity.PERSON)

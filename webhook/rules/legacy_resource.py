@@ -40,6 +40,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.limit_ranger import ANNOTATION
 from webhook.core.pod import SECTIONS, as_map
 from webhook.core.rule import RENAMES_AMOUNTS, Facts, Stage, Trait
+from webhook.core.text_patterns import RESOURCE_TEXT, Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,7 +52,20 @@ if TYPE_CHECKING:
 
 NAME = "legacy-resource"
 CODE = RENAMES_AMOUNTS
-FACTS = Facts(Stage.REPAIR, Trait.AMOUNTS | Trait.SEPARATE)
+FACTS = Facts(
+    Stage.REPAIR,
+    Trait.AMOUNTS | Trait.SEPARATE,
+    words=("nvidia", "Nvidia"),
+    patterns=(
+        RESOURCE_TEXT,
+        Pattern(
+            "go-resource-name",
+            r"\bResourceNvidiaGPU\b|\.NvidiaGPU\(\)",
+            "gone from k8s.io/api since 1.11",
+            'use v1.ResourceName("{gpu}")',
+        ),
+    ),
+)
 
 _LIMIT_RANGE, _WEBHOOK = "a LimitRange", "a webhook"
 

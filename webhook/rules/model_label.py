@@ -63,6 +63,7 @@ from webhook.core.model_terms import (
 )
 from webhook.core.pod import PREFERRED, REQUIRED, as_items, as_map
 from webhook.core.rule import TRANSLATES_LABELS, Facts, Stage, Trait
+from webhook.core.text_patterns import LABEL_TEXT
 from webhook.core.why_not import short
 
 if TYPE_CHECKING:
@@ -80,7 +81,9 @@ if TYPE_CHECKING:
 
 NAME = "model-label"
 CODE = TRANSLATES_LABELS
-FACTS = Facts(Stage.REPAIR, Trait.LEGACY_PODS | Trait.SEPARATE)
+FACTS = Facts(
+    Stage.REPAIR, Trait.LEGACY_PODS | Trait.SEPARATE, words=("nvidia",), patterns=(LABEL_TEXT,)
+)
 
 # The admission plugins PodNodeSelector and RuntimeClass add labels to a pod, and once more after a
 # webhook has changed it; they refuse other values, but not that they are missing (1.36).

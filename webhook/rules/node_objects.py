@@ -18,6 +18,7 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.pod import as_map
 from webhook.core.pointer import ROOT
 from webhook.core.rule import Facts, Stage
+from webhook.core.text_patterns import END, NO_EFFECT, Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,32 @@ if TYPE_CHECKING:
 
 NAME = "node-objects"
 CODE = "GPU129"
-FACTS = Facts(Stage.MANIFEST)
+_LINE = r"[^\n]{0,300}?"
+
+FACTS = Facts(
+    Stage.MANIFEST,
+    words=("alpha.kubernetes.io", "nvidia"),
+    patterns=(
+        Pattern(
+            "kubectl-label",
+            rf"kubectl\s+label\b{_LINE}(?:{{label}}){END}",
+            "the node label of 1.3-1.10",
+            "select nodes by {product}: GFD writes it",
+        ),
+        Pattern(
+            "node-labels-flag",
+            rf"--node-labels\b{_LINE}(?:{{label}}){END}",
+            "no kubelet of today may set it, and GPU Feature Discovery labels nodes by itself",
+            "leave it out and select nodes by {product}",
+        ),
+        Pattern(
+            "taints-annotation",
+            rf"scheduler\.alpha\.kubernetes\.io/taints{END}",
+            f"{NO_EFFECT} 1.6",
+            "write spec.taints of the node (kubectl taint)",
+        ),
+    ),
+)
 
 _METADATA = ROOT / "metadata"
 _ANNOTATIONS = {

@@ -21,6 +21,7 @@ from webhook.core.findings import Finding, Safety
 from webhook.core.pod import as_items, as_map
 from webhook.core.pointer import ROOT, Path
 from webhook.core.rule import Facts, Stage
+from webhook.core.text_patterns import QUOTA_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 NAME = "quota-names"
 CODE = "GPU128"
-FACTS = Facts(Stage.MANIFEST, unsafe=True)
+FACTS = Facts(Stage.MANIFEST, unsafe=True, words=("nvidia",), patterns=(QUOTA_TEXT,))
 
 _SPEC = ROOT / "spec"
 # OpenShift's ClusterResourceQuota has the same map one step deeper.

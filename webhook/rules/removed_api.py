@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.api_versions import other_successor
+from webhook.core.api_versions import OTHERS, other_successor
 from webhook.core.edits import Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.pod import as_items, as_map
 from webhook.core.pointer import ROOT
 from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.text_patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +38,23 @@ if TYPE_CHECKING:
 
 NAME = "removed-api"
 CODE = "GPU123"
-FACTS = Facts(Stage.MANIFEST, Trait.VERSION)
+FACTS = Facts(
+    Stage.MANIFEST,
+    Trait.VERSION,
+    words=(
+        *(version for version, _ in OTHERS),
+        *("apiextensions.k8s.io/v1alpha1", "settings.k8s.io/v1beta1"),  # in programs
+    ),
+    patterns=(
+        Pattern(
+            "removed-api",
+            r"\b(?:rbac\.authorization|apiextensions|settings)\.k8s\.io/v1(?:alpha|beta)1\b"
+            r"|\bpolicy/v1beta1\b|\bresource\.k8s\.io/v1alpha[12]\b",
+            "no API server of 1.25 or later knows it",
+            "write v1 of the same group",
+        ),
+    ),
+)
 
 _SPEC = ROOT / "spec"
 _RBAC = "rbac.authorization.k8s.io"

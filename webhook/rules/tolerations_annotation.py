@@ -21,6 +21,7 @@ from webhook.core.edits import Append, Remove
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
 from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.text_patterns import TOLERATIONS_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,12 @@ if TYPE_CHECKING:
 
 NAME = "tolerations-annotation"
 CODE = "GPU107"
-FACTS = Facts(Stage.REPAIR, Trait.ANNOTATION | Trait.LEGACY_PODS | Trait.SEPARATE | Trait.TEXT)
+FACTS = Facts(
+    Stage.REPAIR,
+    Trait.ANNOTATION | Trait.LEGACY_PODS | Trait.SEPARATE | Trait.TEXT,
+    words=("alpha.kubernetes.io", "AnnotationKey"),
+    patterns=(TOLERATIONS_TEXT,),
+)
 
 _FIELDS = {
     name.lower(): name for name in ("key", "operator", "value", "effect", "tolerationSeconds")
