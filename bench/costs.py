@@ -30,7 +30,7 @@ from tests.costs.court import Court
 from tests.costs.shapes import reviews
 from webhook.core.budget import excess
 from webhook.core.settings import Settings
-from webhook.core.workloads import templates_of
+from webhook.evaluation.workloads import templates_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

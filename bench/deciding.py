@@ -20,8 +20,8 @@ from rich.table import Table
 from bench.paced import review
 from webhook.admission.decide import Decider
 from webhook.admission.review import parse
-from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import Inventory, Node, group
+from webhook.capacity.node_index import NodeIndex
+from webhook.capacity.nodes import Inventory, Node, group
 from webhook.core.settings import Settings, Taint
 from webhook.rules import POLICY, RULES
 from webhook.telemetry.logs import Log

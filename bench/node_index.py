@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from webhook.core import fit
-from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import Node, group
-from webhook.core.pod import REQUIRED, Pod
+from webhook.capacity import fit
+from webhook.capacity.node_index import NodeIndex
+from webhook.capacity.nodes import Node, group
 from webhook.core.settings import Capacity, Taint
+from webhook.kube.pod import REQUIRED, Pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable

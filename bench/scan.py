@@ -42,10 +42,10 @@ from rich.table import Table
 
 from bench.generator import WrongAnswers
 from webhook.core.settings import Settings
-from webhook.migration.migrate import migrate_text
-from webhook.migration.needles import words
-from webhook.migration.results import Plan
-from webhook.migration.source import Source
+from webhook.files.needles import words
+from webhook.files.results import Plan
+from webhook.files.source import Source
+from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -98,8 +98,8 @@ spec:
 _SEARCH = """\
 import sys
 from webhook.core.settings import Settings
-from webhook.migration.files import Wanted, candidates
-from webhook.migration.needles import words
+from webhook.files.candidates import Wanted, candidates
+from webhook.files.needles import words
 for path in candidates(Wanted([sys.argv[1]], True), words(Settings())):
     print(path)
 """

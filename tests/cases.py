@@ -17,14 +17,14 @@ import yaml
 
 from webhook.cli import settings_file
 from webhook.core.draft import Draft
-from webhook.core.engine import run, run_on_object
 from webhook.core.findings import Safety, Verdict
 from webhook.core.modes import modes_for
-from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
-from webhook.core.workloads import around, template_at, templates_of
+from webhook.evaluation.engine import run, run_on_object
+from webhook.evaluation.workloads import around, template_at, templates_of
 from webhook.inventory import static
+from webhook.kube.pointer import ROOT
 from webhook.rules import GUARD, MANIFEST, POLICY, RULES
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from webhook import files
 from webhook.certs.context import ServingContext
 from webhook.cli import settings_file
 from webhook.core.errors import InputError, SettingsError
+from webhook.files import capped
 from webhook.inventory import static
 from webhook.inventory.publish import Snapshot, Status
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-MOST = 2 * files.MIB
+MOST = 2 * capped.MIB
 
 
 def endless(path: Path) -> None:
@@ -93,10 +93,10 @@ def test_what_is_no_file_to_read(
 
 def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * MOST)
-    assert files.read(tmp_path / "file", MOST) == b"x" * MOST
+    assert capped.read(tmp_path / "file", MOST) == b"x" * MOST
     (tmp_path / "file").write_bytes(b"x" * (MOST + 1))
     with pytest.raises(OSError, match="it is larger than 2 MiB"):
-        files.read(tmp_path / "file", MOST)
+        capped.read(tmp_path / "file", MOST)
 
 
 def test_whoever_waits_may_give_a_pipe(tmp_path: Path) -> None:
@@ -121,4 +121,4 @@ def test_whoever_waits_may_give_a_pipe(tmp_path: Path) -> None:
 )
 def test_nobody_may_give_anything_else(path: str, why: str) -> None:
     with pytest.raises(OSError, match=f"(?i){why}"):
-        files.read(path, MOST, pipes=True)
+        capped.read(path, MOST, pipes=True)

@@ -10,8 +10,8 @@ import jsonpatch
 
 from tests.shared_folder import files
 from webhook.admission.subject import pod_of
-from webhook.core.engine import run
 from webhook.core.rule import Context
+from webhook.evaluation.engine import run
 from webhook.rules import RULES
 
 if TYPE_CHECKING:

@@ -11,18 +11,18 @@ import pytest
 import yaml
 
 from tests.shared_folder import files
-from webhook.core.engine import run
-from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
-from webhook.core.workloads import objects, template_at
+from webhook.evaluation.engine import run
+from webhook.evaluation.workloads import objects, template_at
+from webhook.kube.pointer import ROOT
 from webhook.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from webhook.core.pointer import Path as Pointer
+    from webhook.kube.pointer import Path as Pointer
 
 
 def documents(file: Path) -> list[Any]:

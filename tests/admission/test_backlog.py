@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.hostile.wire import gpu_pod, review
-from webhook.admission import backlog
-from webhook.admission.backlog import Backlog, namespace_of
 from webhook.admission.endpoint import Answer
 from webhook.admission.review import dump, is_heavy
+from webhook.serving import backlog
+from webhook.serving.backlog import Backlog, namespace_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from webhook.admission.bodies import Bodies, Crowded
+from webhook.serving.bodies import Bodies, Crowded
 
 LONG = 30.0
 

@@ -12,8 +12,8 @@ from tests.admission.test_policy import SETTINGS, STRICT, USUAL, Court, asking, 
 from tests.admission.test_told import Desk, legacy
 from tests.hostile.wire import review
 from webhook.admission.review import HEAD_BYTES, dump, glance, parse
-from webhook.core import record
 from webhook.core.budget import MOST_ENTRIES, MOST_TEMPLATES
+from webhook.evaluation import record
 
 OVER = f"it has more than {MOST_ENTRIES} fields and list items; make it smaller"
 LATE = "too many large objects came at the same time; send it again"

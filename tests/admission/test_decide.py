@@ -15,10 +15,10 @@ from webhook.admission.endpoint import Endpoint
 from webhook.admission.review import dump, parse
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.pointer import ROOT
 from webhook.core.repaired import REPAIRED
 from webhook.core.rule import Facts, Stage
 from webhook.core.settings import Settings
+from webhook.kube.pointer import ROOT
 from webhook.rules import RULES
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from webhook.core.pod import Pod
     from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
 
     Check = Callable[[Pod, Context], Iterator[Finding]]
 

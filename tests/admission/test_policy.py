@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.hostile.wire import review
-from webhook.admission.asgi import LATE
 from webhook.admission.decide import Decider
 from webhook.admission.review import dump, parse
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.cli import settings_file
-from webhook.core.nodes import Inventory, NodeClass
 from webhook.rules import GUARD, POLICY, RULES
+from webhook.serving.asgi import LATE
 from webhook.telemetry.logs import Log
 from webhook.telemetry.metrics import Metrics
 

@@ -12,7 +12,7 @@ from webhook.admission import response
 from webhook.admission.review import dump, parse
 from webhook.core.edits import Remove
 from webhook.core.findings import Finding, Safety, Severity
-from webhook.core.pointer import ROOT
+from webhook.kube.pointer import ROOT
 
 REVIEW = parse(dump(review(gpu_pod())))
 EDIT = (Remove(ROOT / "a"),)

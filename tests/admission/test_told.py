@@ -16,8 +16,8 @@ from tests.admission.test_policy import GPU, NODES, STRICT, USUAL, asking, deplo
 from tests.hostile.wire import review
 from webhook.admission.decide import Decider
 from webhook.admission.review import dump, parse
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.cli import settings_file
-from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.settings import Taint
 from webhook.rules import GUARD, POLICY, RULES
 from webhook.telemetry.metrics import Metrics

@@ -14,12 +14,12 @@ from tests.admission.test_decide import Journal
 from tests.hostile.wire import gpu_pod, review
 from webhook.admission.decide import Decider
 from webhook.admission.review import dump, parse
-from webhook.core import record
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.modes import Mode
-from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.repaired import REPAIRED
 from webhook.core.settings import Policy, Settings, Taint, Workloads
-from webhook.core.walk import walk
+from webhook.evaluation import record
+from webhook.kube.walk import walk
 from webhook.rules import RULES
 from webhook.telemetry.logs import Log
 

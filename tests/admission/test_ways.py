@@ -12,11 +12,11 @@ import pytest
 
 from tests.hostile.wire import gpu_pod, review
 from webhook.admission.app import create_app
-from webhook.admission.asgi import DIRECT, AdmissionApp, seconds_of
 from webhook.admission.decide import Decider
 from webhook.admission.endpoint import Endpoint
 from webhook.core.settings import Settings
 from webhook.rules import RULES
+from webhook.serving.asgi import DIRECT, AdmissionApp, seconds_of
 from webhook.telemetry.logs import Log
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "reviews"

@@ -10,14 +10,14 @@ import jsonpatch
 import pytest
 
 from webhook.admission.workloads import Workload, judge, repair, workload_of
-from webhook.core import record
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
-from webhook.core.nodes import Inventory, NodeClass
-from webhook.core.pointer import Path
 from webhook.core.rule import Context, Facts, Stage
 from webhook.core.settings import CustomKind, Settings, Workloads
-from webhook.core.walk import walk
+from webhook.evaluation import record
+from webhook.kube.pointer import Path
+from webhook.kube.walk import walk
 from webhook.rules import (
     POLICY,
     RULES,
@@ -31,8 +31,8 @@ from webhook.rules import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pod import Pod
     from webhook.core.rule import Rule
+    from webhook.kube.pod import Pod
 
 DEFAULTS = Settings()
 LEGACY = "alpha.kubernetes.io/nvidia-gpu"

@@ -20,11 +20,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.certs.chained import KINDS, chained
 from tests.certs.dated import DAY, dated
-from webhook import files
 from webhook.certs import development, faults
 from webhook.certs.clients import Clients
 from webhook.certs.context import ServingContext
 from webhook.core.errors import InputError
+from webhook.files import capped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,7 +205,7 @@ def test_a_file_that_may_not_be_read_is_taken_as_soon_as_it_may(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     with monkeypatch.context() as denied:
-        denied.setattr(files, "read", deny)
+        denied.setattr(capped, "read", deny)
         for _ in range(3):
             it.refresh()
         with pytest.raises(InputError, match="may not read it"):
@@ -497,7 +497,7 @@ def test_a_pair_is_taken_once_there_is_a_file_descriptor(
     assert [level for level, _ in reports] == ["error", "info"]
 
 
-@pytest.mark.parametrize("place", ["webhook.files.read", "os.memfd_create"])
+@pytest.mark.parametrize("place", ["webhook.capped.read", "os.memfd_create"])
 def test_client_cas_are_taken_once_there_is_a_file_descriptor(
     place: str, tmp_path: Path, live: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,10 +22,10 @@ from webhook.cli.settings_schema import schema
 from webhook.cli.settings_shape import FILE
 from webhook.core.modes import modes_for
 from webhook.core.settings import Settings
-from webhook.migration import documents
-from webhook.migration.printing import as_yaml
-from webhook.migration.yaml_words import is_same
+from webhook.reports.printing import as_yaml
 from webhook.rules import ALL
+from webhook.yamlpatch import documents
+from webhook.yamlpatch.yaml_words import is_same
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Command, Ran

@@ -15,8 +15,9 @@ import pytest
 
 from tests.migration.test_every_way import WAYS, Way, result_of
 from webhook.cli import review
-from webhook.migration import at_rest, documents, kustomize
-from webhook.migration.results import Plan
+from webhook.files.results import Plan
+from webhook.formats import at_rest, kustomize
+from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Command

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.test_scan import CLEAN, LEGACY, PERSON, put
-from webhook.migration import migrate
-from webhook.migration.replacing import temporary_name
+from webhook.files.replacing import temporary_name
+from webhook.formats import migrate
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Command
+    from webhook.files.source import Source
 
 ROOT = Path(__file__).parents[2]
 MIGRATED = LEGACY.replace("alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu")
@@ -313,8 +314,15 @@ spec:
 def test_a_file_that_we_fail_on_does_not_stop_the_others(
     gpu_webhook: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a road that does not exist: there is no input that would make us fail, that we know."""
-    monkeypatch.setitem(migrate.ROADS, "json", migrate._on("no_such_road"))
+    """By an error of our own making: there is no input that would make us fail, that we know."""
+    real = migrate._format
+
+    def format_(source: Source) -> migrate.Format:
+        if source.path == "b.json":
+            raise ZeroDivisionError
+        return real(source)
+
+    monkeypatch.setattr(migrate, "_format", format_)
     put(tmp_path, a=LEGACY)
     (tmp_path / "b.json").write_text('{"nvidia": 1}')
     done = gpu_webhook("migrate", ".", "-w")

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from webhook.core.modes import IGNORE
-from webhook.migration import documents
+from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Command

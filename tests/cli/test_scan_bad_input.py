@@ -177,10 +177,12 @@ _RUN = """
 import importlib, os, pkgutil, sys
 sys.path.insert(0, sys.argv.pop(1))
 user = int(sys.argv.pop(1))
-import webhook.migration, webhook.cli.report_console
+import webhook.cli.report_console
 from webhook.cli.main import main
-for each in pkgutil.iter_modules(webhook.migration.__path__, "webhook.migration."):
-    importlib.import_module(each.name)
+for room in ("yamlpatch", "files", "templates", "formats", "projects", "reports"):
+    path = importlib.import_module(f"webhook.{room}").__path__
+    for each in pkgutil.iter_modules(path, f"webhook.{room}."):
+        importlib.import_module(each.name)
 main(["scan", "--exit-zero", os.devnull])
 sys.stdout.flush()
 print("---", flush=True)

@@ -198,8 +198,8 @@ def test_a_signal_ends_it_with_0_and_without_a_word(tmp_path: Path, end: signal.
 def test_a_worker_hears_a_signal_that_comes_while_it_starts() -> None:
     program = (
         "import os, signal, socket, ssl, time\n"
-        "from webhook.admission.bodies import Bodies\n"
-        "from webhook.admission.server import Server\n"
+        "from webhook.serving.bodies import Bodies\n"
+        "from webhook.serving.server import Server\n"
         "def make_app(server):\n"
         "    os.kill(os.getppid(), signal.SIGTERM)\n"
         "    time.sleep(2)\n"
@@ -218,7 +218,7 @@ def test_a_worker_hears_a_signal_that_comes_while_it_starts() -> None:
 def test_a_worker_hears_a_signal_that_comes_as_it_is_forked_off() -> None:
     program = (
         "import os, signal, time\n"
-        "from webhook.admission.server import keep_signals_over_fork\n"
+        "from webhook.serving.server import keep_signals_over_fork\n"
         "signal.signal(signal.SIGTERM, lambda *_: os._exit(7))\n"
         "keep_signals_over_fork()\n"
         "for _ in range(50):\n"

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from webhook.cli import settings_file, settings_shape
 from webhook.core.errors import SettingsError
-from webhook.core.match_conditions import missed_names
 from webhook.core.modes import Mode
 from webhook.core.selection import Selection
 from webhook.core.settings import (
@@ -33,6 +32,7 @@ from webhook.core.settings import (
     Taint,
     Workloads,
 )
+from webhook.evaluation.match_conditions import missed_names
 from webhook.rules import ALL, RETIRED
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from webhook.cli.settings_shape import (
     OBJECT_NAME,
     RESOURCES,
 )
-from webhook.core import labels
 from webhook.core.settings import Settings
+from webhook.kube import labels
 from webhook.rules import ALL
 
 if TYPE_CHECKING:

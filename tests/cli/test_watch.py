@@ -17,10 +17,10 @@ from tests.log_lines import entries
 from webhook.cli.main import main
 from webhook.cli.watch import audit_of
 from webhook.core.modes import Mode
-from webhook.core.pod import Pod
 from webhook.core.selection import Selection
 from webhook.core.settings import Override, Policy, Settings
 from webhook.inventory.publish import Snapshot
+from webhook.kube.pod import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -41,7 +41,7 @@ def test_every_file_of_the_package_is_in_the_wheel(built: Path) -> None:
     files = (path for path in ROOT.joinpath("webhook").rglob("*") if path.is_file())
     meant = {str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts}
     assert packed == meant
-    assert {"webhook/py.typed", "webhook/migration/report.html"} <= packed
+    assert {"webhook/py.typed", "webhook/reports/report.html"} <= packed
 
 
 def test_its_requirements_are_met(programs: Path) -> None:

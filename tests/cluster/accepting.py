@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tests.cluster import nodes
 from tests.cluster.scheduling import node_of
-from webhook.core.api_versions import OTHERS
-from webhook.core.pod import Pod
-from webhook.core.requests import gpu_requests
+from webhook.capacity.requests import gpu_requests
 from webhook.core.settings import Settings
+from webhook.kube.api_versions import OTHERS
+from webhook.kube.pod import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -19,8 +19,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from tests.cluster.nodes import gpu_node
-from webhook.core.quantity import parse, whole
 from webhook.core.settings import Pool, Taint
+from webhook.kube.quantity import parse, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

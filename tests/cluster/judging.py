@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from tests.cluster.accepting import pods_of, pods_with_resources_of
 from tests.cluster.never_valid import NEVER_VALID
 from tests.cluster.rendering import NotRenderedError, rendered
-from webhook.core.pod import Pod
-from webhook.core.requests import gpu_requests
-from webhook.core.workloads import is_built_in, objects, templates_of
-from webhook.migration import documents
-from webhook.migration.fences import fences
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Status
-from webhook.migration.source import Source
+from webhook.capacity.requests import gpu_requests
+from webhook.evaluation.workloads import is_built_in, objects, templates_of
+from webhook.files.results import Status
+from webhook.files.source import Source
+from webhook.formats.fences import fences
+from webhook.formats.migrate import migrate_text
+from webhook.kube.pod import Pod
+from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.cluster.accepting import Cluster
     from tests.cluster.client import Json
-    from webhook.migration.results import FileResult, Plan
+    from webhook.files.results import FileResult, Plan
 
 _HERE = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[ \t]*\2[ \t]*(?=\n|$)", re.DOTALL)
 

@@ -15,7 +15,7 @@ import jinja2
 import yaml
 
 from tests.cluster import helm
-from webhook.migration import documents
+from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

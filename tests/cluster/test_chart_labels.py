@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from tests.cluster.test_made_annotations import refusals
 from tests.migration.chart_labels import COPIED, MODERN, legacy, rendered
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Plan
-from webhook.migration.source import Source
+from webhook.files.results import Plan
+from webhook.files.source import Source
+from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,12 +9,12 @@ import pytest
 
 from tests.cluster.build import RELEASE, minor
 from tests.cluster.client import until
-from webhook.core.api_versions import OTHERS, WORKLOADS
 from webhook.core.draft import Draft
-from webhook.core.engine import run, run_on_object
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
-from webhook.core.workloads import around, templates_of
+from webhook.evaluation.engine import run, run_on_object
+from webhook.evaluation.workloads import around, templates_of
+from webhook.kube.api_versions import OTHERS, WORKLOADS
 from webhook.rules import MANIFEST, RULES
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tests.cluster import nodes
 from tests.cluster.pods import NVIDIA, PRODUCT, modern, named, pod
 from tests.cluster.webhook import ROOT
 from webhook.cli.main import main
-from webhook.inventory import pages
+from webhook.cluster import pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

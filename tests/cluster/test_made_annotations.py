@@ -24,9 +24,9 @@ from tests.migration.made_annotations import (
     deployment,
     filled,
 )
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Plan
-from webhook.migration.source import Source
+from webhook.files.results import Plan
+from webhook.files.source import Source
+from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

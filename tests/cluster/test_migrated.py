@@ -26,7 +26,7 @@ from tests.cluster.never_valid import NEVER_VALID
 from tests.cluster.webhook import ROOT
 from tests.shared_folder import SHARED
 from webhook.cli import settings_file
-from webhook.migration.results import Plan, Status
+from webhook.files.results import Plan, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -10,9 +10,9 @@ import yaml
 from tests.migration.test_overlays import BASE_OF, HELD
 from tests.migration.trees import tree
 from webhook.cli.main import main
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Plan
-from webhook.migration.source import Source
+from webhook.files.results import Plan
+from webhook.files.source import Source
+from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,13 +26,13 @@ from tests.cluster.nodes import gpu_node
 from tests.cluster.pods import container, named, pod
 from tests.cluster.scheduling import node_of, refusal
 from webhook.core.findings import Severity
-from webhook.core.pod import Pod
 from webhook.core.rule import Context
 from webhook.core.settings import Capacity, Settings
 from webhook.inventory import project
 from webhook.inventory.autoscalers import Group
 from webhook.inventory.publish import Publisher, Snapshot, declared
 from webhook.inventory.store import Store
+from webhook.kube.pod import Pod
 from webhook.rules import never_fits
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from tests.cluster.client import Client, Json
     from tests.cluster.controlplane import ControlPlane
     from tests.cluster.drawn_clusters import Drawn
+    from webhook.capacity.nodes import Inventory
     from webhook.core.findings import Finding
-    from webhook.core.nodes import Inventory
 
 PODS = int(os.environ.get("NEVER_FITS_PODS") or 2000)
 SEED = int(os.environ.get("NEVER_FITS_SEED") or 1)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cluster import build
-from webhook.core import overflow, quantity
+from webhook.kube import overflow, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

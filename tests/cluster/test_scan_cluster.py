@@ -13,7 +13,7 @@ from tests.cluster.client import until
 from tests.cluster.pods import alpha, container, modern, named, pod
 from tests.cluster.workloads import made_by
 from webhook.cli.main import main
-from webhook.inventory import pages
+from webhook.cluster import pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,12 +18,12 @@ from tests.cluster.pods import MODEL, NVIDIA, alpha, container, modern, pod, req
 from tests.cluster.scheduling import pods_of
 from tests.cluster.webhook import Endpoint, pointed_at
 from tests.cluster.workloads import made_by
-from webhook.core.match_conditions import (
+from webhook.core.settings import CustomKind, Settings, Workloads
+from webhook.evaluation.match_conditions import (
     pod_policy_match_conditions,
     workload_match_conditions,
     workload_rules,
 )
-from webhook.core.settings import CustomKind, Settings, Workloads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.cluster.client import Client
     from tests.cluster.controlplane import ControlPlane
-    from webhook.core.nodes import Inventory
+    from webhook.capacity.nodes import Inventory
 
     Facts = dict[str, Any]
 

@@ -9,7 +9,7 @@ import yaml
 
 from tests.cluster.webhook import ROOT, Recorder, WebhookServer, registered
 from webhook.cli import settings_file
-from webhook.core.match_conditions import workload_match_conditions, workload_rules
+from webhook.evaluation.match_conditions import workload_match_conditions, workload_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

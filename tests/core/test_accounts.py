@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.core.accounts import is_system
+from webhook.kube.accounts import is_system
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from webhook.core import affinity
-from webhook.core.affinity import MOST_TERMS, Section, and_join, decode, mistakes
-from webhook.core.go_json import Mistake
 from webhook.core.legacy_names import BETA_NODE_LABELS
-from webhook.core.pod import PREFERRED, REQUIRED
+from webhook.kube import affinity
+from webhook.kube.affinity import MOST_TERMS, Section, and_join, decode, mistakes
+from webhook.kube.go_json import Mistake
+from webhook.kube.pod import PREFERRED, REQUIRED
 
 NODE, POD, ANTI = affinity.SECTIONS
 

@@ -9,13 +9,9 @@ from typing import Any
 
 import pytest
 
-from webhook.core import again, record
-from webhook.core.authors import Authors
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.draft import Draft
-from webhook.core.engine import run
 from webhook.core.modes import Mode, Modes
-from webhook.core.nodes import Inventory, NodeClass
-from webhook.core.pointer import Path
 from webhook.core.rule import Context
 from webhook.core.settings import (
     DriverMount,
@@ -26,6 +22,10 @@ from webhook.core.settings import (
     Taint,
     Workloads,
 )
+from webhook.evaluation import again, record
+from webhook.evaluation.authors import Authors
+from webhook.evaluation.engine import run
+from webhook.kube.pointer import Path
 from webhook.rules import RULES
 
 Raw = dict[str, Any]

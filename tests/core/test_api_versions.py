@@ -6,13 +6,8 @@ import re
 
 import pytest
 
-from webhook.core.api_versions import (
-    OTHERS,
-    WORKLOADS,
-    other_successor,
-    workload_successor,
-)
-from webhook.core.workloads import TEMPLATES
+from webhook.evaluation.workloads import TEMPLATES
+from webhook.kube.api_versions import OTHERS, WORKLOADS, other_successor, workload_successor
 
 TODAY = (1, 36)
 

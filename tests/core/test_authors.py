@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from webhook.core.authors import LAST_APPLIED, Authors
 from webhook.core.budget import MOST_CONTAINERS
-from webhook.core.leaves import Leaves
-from webhook.core.pod import REQUIRED
-from webhook.core.pointer import ROOT, Path
+from webhook.evaluation.authors import LAST_APPLIED, Authors
+from webhook.evaluation.leaves import Leaves
+from webhook.kube.pod import REQUIRED
+from webhook.kube.pointer import ROOT, Path
 
 TEMPLATE = Path(("spec", "template"))
 GPU = "nvidia.com/gpu"

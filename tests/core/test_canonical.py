@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.core.canonical import canonical
+from webhook.kube.canonical import canonical
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.schema.openapi import stored
-from webhook.core.container_shape import CONTAINER
-from webhook.core.go_json import INT_OR_STRING, QUANTITY
+from webhook.kube.container_shape import CONTAINER
+from webhook.kube.go_json import INT_OR_STRING, QUANTITY
 
 _LEAVES = {"string": str, "integer": int, "boolean": bool}
 

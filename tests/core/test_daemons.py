@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tests.rules.pods import GPU, LABEL, PRODUCT, container, pod
-from webhook.core.daemons import Outcome, chooses_nodes, outcome
+from webhook.capacity.daemons import Outcome, chooses_nodes, outcome
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.edits import Append, Set
-from webhook.core.nodes import Inventory, NodeClass
-from webhook.core.pod import REQUIRED, Pod
-from webhook.core.pointer import Path
 from webhook.core.rule import Context
 from webhook.core.settings import Taint
+from webhook.kube.pod import REQUIRED, Pod
+from webhook.kube.pointer import Path
 
 V100 = {PRODUCT: "Tesla-V100"}
 TAINTED = (Taint(GPU, "present"),)

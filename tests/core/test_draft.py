@@ -12,7 +12,7 @@ import pytest
 from webhook.core.draft import Draft
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.errors import EditError
-from webhook.core.pointer import ROOT, Path
+from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from webhook.core.edits import Edit

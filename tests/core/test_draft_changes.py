@@ -12,7 +12,7 @@ from tests.core.test_draft import CASES, at
 from webhook.core.draft import Draft
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.findings import Verdict
-from webhook.core.pointer import Path
+from webhook.kube.pointer import Path
 
 if TYPE_CHECKING:
     from webhook.core.edits import Edit

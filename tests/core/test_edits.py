@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from webhook.core.edits import Append, Remove, Rename, Set
-from webhook.core.pointer import Path
+from webhook.kube.pointer import Path
 
 if TYPE_CHECKING:
     from webhook.core.edits import Edit

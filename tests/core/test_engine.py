@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from webhook.core.edits import Append, Remove, Set
-from webhook.core.engine import run
 from webhook.core.errors import EditError
 from webhook.core.exceptions import ALLOW
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.modes import Mode, Modes
-from webhook.core.pointer import ROOT, Path
 from webhook.core.rule import Context, Facts, Stage
 from webhook.core.selection import Selection
 from webhook.core.settings import Allowance, Policy, Settings
+from webhook.evaluation.engine import run
+from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from webhook.core.edits import Edit
-    from webhook.core.pod import Pod
+    from webhook.kube.pod import Pod
 
     Check = Callable[[Pod, Context], Iterator[Finding]]
 

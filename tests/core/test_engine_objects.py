@@ -9,12 +9,12 @@ import pytest
 
 from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
-from webhook.core.engine import run_on_object
 from webhook.core.findings import Finding, Safety
 from webhook.core.modes import Mode, Modes
-from webhook.core.pointer import ROOT
 from webhook.core.rule import Context, Facts, Stage
 from webhook.core.settings import Settings
+from webhook.evaluation.engine import run_on_object
+from webhook.kube.pointer import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

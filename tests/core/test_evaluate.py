@@ -9,19 +9,19 @@ import pytest
 
 from webhook.core.draft import Draft
 from webhook.core.edits import Append, Remove, Rename, Set
-from webhook.core.evaluate import Stages, evaluate, name_of
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import IGNORE
-from webhook.core.pointer import ROOT, Path
 from webhook.core.rule import Context, Facts, Stage
 from webhook.core.settings import Settings
+from webhook.evaluation.evaluate import Stages, evaluate, name_of
+from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from webhook.core.edits import Edit
-    from webhook.core.evaluate import Evaluation
-    from webhook.core.pod import Pod
+    from webhook.evaluation.evaluate import Evaluation
+    from webhook.kube.pod import Pod
 
     Raw = dict[str, Any]
 

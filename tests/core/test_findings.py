@@ -9,7 +9,7 @@ import pytest
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Safety, Severity, Verdict
 from webhook.core.modes import Mode
-from webhook.core.pointer import ROOT
+from webhook.kube.pointer import ROOT
 from webhook.rules import ALL, is_legacy
 
 REPAIR = Finding("GPU101", ROOT, "repaired")

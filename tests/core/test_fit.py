@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from webhook.core import fit
-from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import Inventory, Node, NodeClass, group
-from webhook.core.pod import Pod
+from webhook.capacity import fit
+from webhook.capacity.node_index import NodeIndex
+from webhook.capacity.nodes import Inventory, Node, NodeClass, group
 from webhook.core.rule import Context
 from webhook.core.settings import Capacity
+from webhook.kube.pod import Pod
 
 Raw = dict[str, Any]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.core.go_json import INT_OR_STRING, QUANTITY, Mistake, loads, read
+from webhook.kube.go_json import INT_OR_STRING, QUANTITY, Mistake, loads, read
 
 
 def reading(text: str, shape: Any) -> tuple[Any, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.core import labels
+from webhook.kube import labels
 
 VALUES = [
     pytest.param("Tesla-K80", True, id="a product of GPU Feature Discovery"),

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from webhook.core.draft import Draft
-from webhook.core.leaves import Leaves, changes
-from webhook.core.pointer import ROOT, Path
+from webhook.evaluation.leaves import Leaves, changes
+from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
-    from webhook.core.leaves import Key
+    from webhook.evaluation.leaves import Key
 
 GPU = "nvidia.com/gpu"
 LIMIT = ("spec", "containers", "c", "resources", "limits", GPU)

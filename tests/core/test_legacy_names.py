@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.core import labels, legacy_names
+from webhook.core import legacy_names
+from webhook.kube import labels
 
 TABLES = {
     name: table

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.rules.pods import GPU, LABEL, PRODUCT, gpu_nodes, modern_pod
-from webhook.core.fit import chosen
-from webhook.core.legacy_selector import translated
+from webhook.capacity.fit import chosen
+from webhook.capacity.legacy_selector import translated
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.modes import Mode, Modes
-from webhook.core.nodes import Inventory, NodeClass
-from webhook.core.pod import REQUIRED, Pod
 from webhook.core.rule import Context
 from webhook.core.settings import Settings, Workloads
+from webhook.kube.pod import REQUIRED, Pod
 
 if TYPE_CHECKING:
     Raw = dict[str, Any]

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.core.match_conditions import (
+from webhook.core.settings import CustomKind, Models, Settings, Taint, Workloads
+from webhook.evaluation.match_conditions import (
     match_conditions,
     missed_names,
     pod_policy_match_conditions,
     workload_match_conditions,
     workload_rules,
 )
-from webhook.core.settings import CustomKind, Models, Settings, Taint, Workloads
 
 
 def concerns_gpus(settings: Settings) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from webhook.core.legacy_names import LEGACY_MODEL_LABEL as LABEL
-from webhook.core.model_terms import (
+from webhook.capacity.model_terms import (
     Change,
     Fate,
     change,
@@ -18,7 +17,8 @@ from webhook.core.model_terms import (
     term_change,
     within,
 )
-from webhook.core.nodes import Inventory, NodeClass
+from webhook.capacity.nodes import Inventory, NodeClass
+from webhook.core.legacy_names import LEGACY_MODEL_LABEL as LABEL
 from webhook.core.rule import Context
 from webhook.core.settings import Models, Settings
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.core import labels
+from webhook.capacity.models import Match, match, spelling
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.legacy_names import GFD_PRODUCTS, LEGACY_MODEL_LABEL
-from webhook.core.models import Match, match, spelling
-from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.settings import Models
+from webhook.kube import labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -661,6 +661,6 @@ def test_a_name_that_says_more_than_nodes(
     excluded = match(legacy, settings, there, parts=True).values
     assert set(wanted) <= set(excluded)
     assert unwanted is None or excluded == unwanted
-    # A stored pod is judged by a cluster that has what it names: see core/stored.py.
+    # A stored pod is judged by a cluster that has what it names: see evaluation/stored.py.
     again = Inventory(tuple(NodeClass({settings.key: v}, gpus={"g": 1}) for v in wanted))
     assert match(legacy, settings, again).values == wanted

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from webhook.core import nodesets
-from webhook.core.node_index import NodeIndex, Total
-from webhook.core.nodes import Inventory, Node, NodeClass, group
-from webhook.core.nodesets import as_int64
+from webhook.capacity import nodesets
+from webhook.capacity.node_index import NodeIndex, Total
+from webhook.capacity.nodes import Inventory, Node, NodeClass, group
+from webhook.capacity.nodesets import as_int64
 from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterable, Mapping
 
-    from webhook.core.nodesets import Table
+    from webhook.capacity.nodesets import Table
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 HOST, PRODUCT = "kubernetes.io/hostname", "nvidia.com/gpu.product"

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.core import fit
-from webhook.core.labels import is_key, is_value
-from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import Node, group
-from webhook.core.pod import REQUIRED, Pod
+from webhook.capacity import fit
+from webhook.capacity.node_index import NodeIndex
+from webhook.capacity.nodes import Node, group
 from webhook.core.settings import Capacity, Taint
+from webhook.kube.labels import is_key, is_value
+from webhook.kube.pod import REQUIRED, Pod
 
 Raw = dict[str, Any]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import Inventory, Node, NodeClass, group, unique_labels
+from webhook.capacity.node_index import NodeIndex
+from webhook.capacity.nodes import Inventory, Node, NodeClass, group, unique_labels
 from webhook.core.settings import Taint
 
 PRODUCT = "nvidia.com/gpu.product"

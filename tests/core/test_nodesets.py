@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from webhook.core.nodesets import NOTHING, Table, as_int64, decode, encode, numbers, of
+from webhook.capacity.nodesets import NOTHING, Table, as_int64, decode, encode, numbers, of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.core import again, record
-from webhook.core.authors import Authors
 from webhook.core.draft import Draft
-from webhook.core.leaves import Leaves
-from webhook.core.ours import Ours
-from webhook.core.pod import PREFERRED, REQUIRED, as_map
-from webhook.core.pointer import Path, value_at
 from webhook.core.rule import Context
 from webhook.core.settings import Drivers, Models, Settings
+from webhook.evaluation import again, record
+from webhook.evaluation.authors import Authors
+from webhook.evaluation.leaves import Leaves
+from webhook.evaluation.ours import Ours
+from webhook.kube.pod import PREFERRED, REQUIRED, as_map
+from webhook.kube.pointer import Path, value_at
 from webhook.rules import RULES
 
 Raw = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.core import overflow
+from webhook.kube import overflow
 
 BIG = 2**63
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from webhook.core.pod import (
+from webhook.core.settings import Models, Settings
+from webhook.kube.pod import (
     KINDS,
     PREFERRED,
     REQUIRED,
@@ -16,8 +17,7 @@ from webhook.core.pod import (
     as_map,
     node_requirements,
 )
-from webhook.core.pointer import Path
-from webhook.core.settings import Models, Settings
+from webhook.kube.pointer import Path
 
 DEFAULT = Settings()
 LEGACY = "alpha.kubernetes.io/nvidia-gpu"

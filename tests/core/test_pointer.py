@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.core.pointer import ROOT, Path, escape
+from webhook.kube.pointer import ROOT, Path, escape
 
 GPU = "alpha.kubernetes.io/nvidia-gpu"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from webhook.core import quantity
+from webhook.kube import quantity
 
 # One line a text: [text, unscaled value, scale], or [text] where it is refused. That is what
 # resource.ParseQuantity of k8s.io/apimachinery v0.36.3 gave: AsDec().UnscaledBig() and .Scale().

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from webhook.core import record
+from webhook.evaluation import record
 
 LEGACY = ("spec", "containers", "c", "resources", "limits", "alpha.kubernetes.io/nvidia-gpu")
 GPU = (*LEGACY[:-1], "nvidia.com/gpu")

@@ -11,8 +11,8 @@ import pytest
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
 from webhook.core.modes import Mode
-from webhook.core.pointer import ROOT
 from webhook.core.repaired import REPAIRED, annotate, codes_in, is_noted
+from webhook.kube.pointer import ROOT
 
 EDIT = (Set(ROOT / "spec" / "a", 1),)
 DONE = (Finding("GPU107", ROOT, "m", EDIT), Finding("GPU101", ROOT, "m", EDIT))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.core.pod import Pod
-from webhook.core.requests import as_scheduled, gpu_requests
+from webhook.capacity.requests import as_scheduled, gpu_requests
 from webhook.core.settings import Settings
+from webhook.kube.pod import Pod
 
 Raw = dict[str, Any]
 

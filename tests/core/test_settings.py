@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.core import labels
 from webhook.core.selection import Selection
 from webhook.core.settings import (
     AKS_SKU_TAINT,
@@ -23,6 +22,7 @@ from webhook.core.settings import (
     Settings,
     Taint,
 )
+from webhook.kube import labels
 
 
 @pytest.mark.parametrize(

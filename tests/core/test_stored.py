@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from webhook.core.pod import Pod
 from webhook.core.rule import Context
-from webhook.core.stored import is_still_right
+from webhook.evaluation.stored import is_still_right
+from webhook.kube.pod import Pod
 
 LEGACY, TODAY = "alpha.kubernetes.io/nvidia-gpu-name", "nvidia.com/gpu.product"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.core import nodesets
+from webhook.capacity import nodesets
+from webhook.capacity.tainted import Tainted, by_key_and_effect
 from webhook.core.settings import Taint
-from webhook.core.tainted import Tainted, by_key_and_effect
 
 ML, WEB = Taint("team", "ml"), Taint("team", "web")
 ML_OUT = Taint("team", "ml", "NoExecute")

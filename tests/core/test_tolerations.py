@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from webhook.core.settings import Taint
-from webhook.core.tolerations import Tolerations, allows
+from webhook.kube.tolerations import Tolerations, allows
 
 GPU = "nvidia.com/gpu"
 EXISTS = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from webhook.core.engine import run
-from webhook.core.nodes import Inventory, NodeClass
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
 from webhook.core.settings import Drivers, Placement, Settings
-from webhook.core.typed import is_typed
+from webhook.evaluation.engine import run
+from webhook.kube.typed import is_typed
 from webhook.rules import GUARD, POLICY, RULES
 
 if TYPE_CHECKING:

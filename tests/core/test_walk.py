@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhook.core.pointer import ROOT, Path
-from webhook.core.walk import walk
+from webhook.kube.pointer import ROOT, Path
+from webhook.kube.walk import walk
 
 
 def test_every_place_in_order_the_holder_first() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.rules.pods import GPU, PRODUCT
-from webhook.core.nodes import Inventory, NodeClass
+from webhook.capacity.nodes import Inventory, NodeClass
+from webhook.capacity.whole_gpus import asked_for, is_exclusion, is_part, parts
 from webhook.core.settings import Models, Settings
-from webhook.core.whole_gpus import asked_for, is_exclusion, is_part, parts
 
 SLICES = "cloud.google.com/gke-gpu-partition-size"
 SHARING = "cloud.google.com/gke-gpu-sharing-strategy"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import Node, NodeClass, group
-from webhook.core.pod import REQUIRED, Pod
+from webhook.capacity.node_index import NodeIndex
+from webhook.capacity.nodes import Node, NodeClass, group
+from webhook.capacity.why_not import LONGEST, counted, in_words, short, why_never
 from webhook.core.settings import Capacity, Settings, Taint
-from webhook.core.why_not import LONGEST, counted, in_words, short, why_never
+from webhook.kube.pod import REQUIRED, Pod
 
 Raw = dict[str, Any]
 

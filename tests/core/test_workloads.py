@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from webhook.core.pointer import ROOT, Path
 from webhook.core.rule import Context
 from webhook.core.settings import CustomKind, Settings, Workloads
-from webhook.core.workloads import (
+from webhook.evaluation.workloads import (
     READY_MADE,
     TEMPLATES,
     around,
@@ -27,6 +26,7 @@ from webhook.core.workloads import (
     templates_of,
     tokens,
 )
+from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -54,7 +54,10 @@ class Court:
         return self._module("webhook.admission.endpoint").Endpoint(decider, str)
 
     def _inventory(self) -> Any:
-        nodes, settings = self._module("webhook.core.nodes"), self._module("webhook.core.settings")
+        nodes, settings = (
+            self._module("webhook.capacity.nodes"),
+            self._module("webhook.core.settings"),
+        )
         products = ("Tesla-P100-PCIE-16GB", "Tesla-V100-SXM2-32GB", "NVIDIA-A100-SXM4-80GB")
         classes = tuple(
             nodes.NodeClass(

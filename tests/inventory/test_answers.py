@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.inventory import answers
-from webhook.inventory.client import Fault
+from webhook.cluster import answers
+from webhook.cluster.client import Fault
 
 
 def nested(levels: int, name: str = "f:x") -> str:

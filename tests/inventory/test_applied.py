@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from webhook.core.authors import LAST_APPLIED
-from webhook.inventory.applied import as_applied, as_written, keepers, writers
+from webhook.cluster.applied import as_applied, as_written, keepers, writers
+from webhook.evaluation.authors import LAST_APPLIED
 
 SENT = {
     "apiVersion": "extensions/v1beta1",

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from webhook.capacity.nodes import Node, NodeClass
 from webhook.core.findings import Severity
-from webhook.core.nodes import Node, NodeClass
-from webhook.core.pod import Pod
 from webhook.core.rule import Context
 from webhook.core.settings import Taint
 from webhook.inventory import autoscalers
 from webhook.inventory.autoscalers import Group
 from webhook.inventory.store import Store
+from webhook.kube.pod import Pod
 from webhook.rules import never_fits, workload_too_large
 
 if TYPE_CHECKING:
-    from webhook.core.nodes import Inventory
+    from webhook.capacity.nodes import Inventory
 
 Raw = dict[str, Any]
 

@@ -12,9 +12,9 @@ import pytest
 
 from tests.cluster.client import until
 from tests.inventory.api_server import ApiServer
+from webhook.cluster.client import Client, configuration
 from webhook.core.settings import CustomKind, Messages, Settings, Workloads
 from webhook.inventory import events
-from webhook.inventory.client import Client, configuration
 from webhook.inventory.events import MOST_A_MINUTE, MOST_TOLD, MOST_WAITING, Events, event_of
 from webhook.telemetry.logs import Log
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.rules.pods import GPU
-from webhook.core.nodes import Node
+from webhook.capacity.nodes import Node
 from webhook.inventory import evidence
 
 SLICES = "cloud.google.com/gke-gpu-partition-size"

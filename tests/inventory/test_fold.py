@@ -15,17 +15,17 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from webhook.core import fit
-from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import group
-from webhook.core.pod import Pod
+from webhook.capacity import fit
+from webhook.capacity.node_index import NodeIndex
+from webhook.capacity.nodes import group
 from webhook.core.settings import Capacity, Settings
 from webhook.inventory import project
 from webhook.inventory.publish import Publisher, Snapshot
 from webhook.inventory.store import Store
+from webhook.kube.pod import Pod
 
 if TYPE_CHECKING:
-    from webhook.core.nodes import Node
+    from webhook.capacity.nodes import Node
 
     Raw = dict[str, Any]
 

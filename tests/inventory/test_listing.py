@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from kubernetes.client import Configuration
 
-from webhook.inventory import listing
-from webhook.inventory.client import Client, Fault, Refused
+from webhook.cluster import listing
+from webhook.cluster.client import Client, Fault, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

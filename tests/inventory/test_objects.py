@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from tests.inventory.api_server import ApiServer
+from webhook.cluster import client, objects
+from webhook.cluster.objects import Catalogue, Owners, Served, controller, of_kind, reference
 from webhook.core.settings import CustomKind
-from webhook.inventory import client, objects
-from webhook.inventory.objects import Catalogue, Owners, Served, controller, of_kind, reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.inventory.api_server import ApiServer
-from webhook.inventory import client as client_module
-from webhook.inventory import pages
-from webhook.inventory.client import Client, Fault, TooLarge, configuration
+from webhook.cluster import client as client_module
+from webhook.cluster import pages
+from webhook.cluster.client import Client, Fault, TooLarge, configuration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

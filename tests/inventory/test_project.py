@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from webhook.core.nodes import Node
+from webhook.capacity.nodes import Node
 from webhook.core.selection import Selection
 from webhook.core.settings import (
     Allowance,

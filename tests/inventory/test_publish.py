@@ -11,10 +11,10 @@ from zlib import crc32
 import orjson
 import pytest
 
-from webhook import files
-from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import Node, group
+from webhook.capacity.node_index import NodeIndex
+from webhook.capacity.nodes import Node, group
 from webhook.core.settings import Capacity, Pool, Settings, Taint
+from webhook.files import capped
 from webhook.inventory import project
 from webhook.inventory.project import ClassFacts, NamespaceFacts, PodFacts
 from webhook.inventory.publish import (
@@ -342,7 +342,7 @@ def test_a_status_that_cannot_be_opened_says_why(
     def deny(*_: object) -> bytes:  # mode bits do not hold for root
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(files, "read", deny)
+    monkeypatch.setattr(capped, "read", deny)
     fault = reader.status(1.0).fault
     assert "may not be read by this process" in fault
     assert "the same user" in fault

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from webhook.core.nodes import Node
+from webhook.capacity.nodes import Node
 from webhook.core.settings import Capacity, Taint
 from webhook.inventory.memory import MOST_SHAPES
 from webhook.inventory.project import PodFacts

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from webhook.inventory.client import Client, Fault, configuration
+from webhook.cluster.client import Client, Fault, configuration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,11 +18,11 @@ import pytest
 from tests.cluster.client import until
 from tests.inventory.api_server import DEVICE_CLASSES, ApiServer
 from tests.log_lines import entries
+from webhook.cluster.client import Client, Fault, Refused, configuration
 from webhook.core.errors import InputError
 from webhook.core.settings import Settings
 from webhook.inventory import loop as loops
 from webhook.inventory import quiet
-from webhook.inventory.client import Client, Fault, Refused, configuration
 from webhook.inventory.events import Events
 from webhook.inventory.publish import Snapshot
 from webhook.inventory.quiet import LINE_SECONDS, Lines
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from webhook.core.pod import Pod
     from webhook.inventory.project import Audit
+    from webhook.kube.pod import Pod
 
 GPU = "nvidia.com/gpu"
 SETTINGS = Settings()

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from tests.telemetry.scraping import families, faults, value
-from webhook.core.nodes import Node
+from webhook.capacity.nodes import Node
 from webhook.core.settings import Capacity, Pool, Settings
 from webhook.inventory.publish import INVENTORY, STALE_SECONDS, STATUS, Publisher
 from webhook.inventory.store import Store

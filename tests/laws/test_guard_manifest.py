@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from webhook.core.match_conditions import match_conditions
 from webhook.core.settings import Settings
+from webhook.evaluation.match_conditions import match_conditions
 from webhook.rules.leak_guard import FRACTIONS
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"

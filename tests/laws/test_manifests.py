@@ -9,13 +9,13 @@ import yaml
 
 from webhook import __version__
 from webhook.cli import settings_file
-from webhook.core.match_conditions import (
+from webhook.core.settings import Settings
+from webhook.evaluation.match_conditions import (
     match_conditions,
     pod_policy_match_conditions,
     workload_match_conditions,
     workload_rules,
 )
-from webhook.core.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "manifests" / "base"

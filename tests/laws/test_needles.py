@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from tests.cases import cases
 from webhook.core import host_paths, legacy_images, text_patterns
-from webhook.core.api_versions import OTHERS, WORKLOADS
 from webhook.core.settings import Drivers, Models, Settings
-from webhook.migration import prefilter
-from webhook.migration.needles import fewest, words
+from webhook.files import prefilter
+from webhook.files.needles import fewest, words
+from webhook.kube.api_versions import OTHERS, WORKLOADS
 from webhook.rules import (
     ALL,
     controller_annotation,

@@ -14,9 +14,9 @@ from tests.cases import cases
 from tests.laws import rule_pages
 from webhook import rules as room
 from webhook.admission.response import LONGEST_WARNING
-from webhook.core.labels import LONGEST_VALUE
-from webhook.core.pod import Pod
-from webhook.core.workloads import templates_of
+from webhook.evaluation.workloads import templates_of
+from webhook.kube.labels import LONGEST_VALUE
+from webhook.kube.pod import Pod
 from webhook.rules import ALL, RETIRED
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def write_in_place(path: str, new_text: object) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--in-place"]:
-        from webhook.migration import replacing
+        from webhook.files import replacing
 
         replacing.replace = write_in_place
     migrate(sys.stdin.readline().strip())

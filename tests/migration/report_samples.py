@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from webhook.migration.excerpt import Lines
-from webhook.migration.results import (
-    FileResult,
-    Located,
-    Place,
-    Replacement,
-    Report,
-    Skipped,
-    Status,
-)
+from webhook.files.results import FileResult, Located, Report, Skipped, Status
+from webhook.reports.excerpt import Lines
+from webhook.yamlpatch.places import Place, Replacement
 
 LEGACY = "alpha.kubernetes.io/nvidia-gpu"
 TODAY = "nvidia.com/gpu"

@@ -8,11 +8,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests.migration.report_samples import HOSTILE
-from webhook.migration.excerpt import Lines
-from webhook.migration.results import FileResult, Located, Replacement, Report, Skipped, Status
+from webhook.files.results import FileResult, Located, Report, Skipped, Status
+from webhook.reports.excerpt import Lines
+from webhook.yamlpatch.places import Replacement
 
 if TYPE_CHECKING:
-    from webhook.migration.results import Place
+    from webhook.yamlpatch.places import Place
 
 ANYTHING = st.characters(exclude_categories=())  # lone surrogates too
 WORDS = st.one_of(

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from webhook.migration.yaml_words import is_same
+from webhook.yamlpatch.yaml_words import is_same
 
 if TYPE_CHECKING:
     from random import Random

@@ -16,14 +16,14 @@ from tests.migration.chart_labels import (
     legacy,
 )
 from webhook.cli.main import main
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Plan, Status
-from webhook.migration.source import Source
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 
 def migrated(text: str) -> FileResult:

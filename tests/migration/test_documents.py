@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from webhook.core.pointer import ROOT, Path
-from webhook.migration import documents, yaml_words
-from webhook.migration.nodes import Alias, Item, List, Map, Member, Scalar, entries
-from webhook.migration.yaml_words import is_same
+from webhook.kube.pointer import ROOT, Path
+from webhook.yamlpatch import documents, yaml_words
+from webhook.yamlpatch.nodes import Alias, Item, List, Map, Member, Scalar, entries
+from webhook.yamlpatch.yaml_words import is_same
 
 
 def read(text: str, *, json: bool = False) -> list[Any]:

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.migration.test_same_rules import CASES, plan
-from webhook.core.evaluate import Stages
 from webhook.core.rule import Facts, Stage
-from webhook.migration import at_rest, documents
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Plan
-from webhook.migration.source import Source
+from webhook.evaluation.evaluate import Stages
+from webhook.files.results import Plan
+from webhook.files.source import Source
+from webhook.formats import at_rest
+from webhook.formats.migrate import migrate_text
+from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.cases import Case
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 
 @dataclass(frozen=True)

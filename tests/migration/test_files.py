@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.migration.trees import LEGACY, open_folder, tree, without_rights
-from webhook.migration import files, reading
-from webhook.migration.listing import is_of_interest
-from webhook.migration.reading import UnreadableError, read_regular
-from webhook.migration.results import FileResult
+from webhook.files import candidates, reading
+from webhook.files.reading import UnreadableError, read_regular
+from webhook.files.results import FileResult
+from webhook.files.walk import is_of_interest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,10 +27,10 @@ def met(
     *arguments: str | Path, recursive: bool = True, exclude: Sequence[str] = ()
 ) -> tuple[list[str], dict[str, str]]:
     """(files, what is said of other things) as they come."""
-    wanted = files.Wanted(list(map(str, arguments)), recursive, exclude)
+    wanted = candidates.Wanted(list(map(str, arguments)), recursive, exclude)
     found: list[str] = []
     told: dict[str, str] = {}
-    for each in files.candidates(wanted, WORDS):
+    for each in candidates.candidates(wanted, WORDS):
         if isinstance(each, FileResult):
             told[each.path] = each.error or each.skipped[0].reason
         else:
@@ -247,15 +247,15 @@ def test_links_that_lead_out_of_what_was_given(here: Path) -> None:
     tree(here, {"a/x.yaml": X, "b/y.yaml": X})
     (here / "a/in.yaml").symlink_to("x.yaml")
     (here / "a/out.yaml").symlink_to("../b/y.yaml")
-    given = files.Wanted(["a"], recursive=True)
+    given = candidates.Wanted(["a"], recursive=True)
     assert met("a")[0] == ["a/x.yaml", "a/out.yaml"], "it is read, under its own name"
-    assert files.leads_out("a/out.yaml", given) == str(here / "b/y.yaml")
-    assert files.leads_out("a/x.yaml", given) == ""
-    assert files.leads_out("a/out.yaml", files.Wanted(["a", "b"])) == ""
-    named = files.Wanted(["./a/out.yaml"])
-    assert files.leads_out("a/out.yaml", named) == "", "who names it means it"
-    globbed = files.Wanted(["a/*"])
-    assert files.leads_out("a/out.yaml", globbed) == "", "so does who names it by a glob"
+    assert candidates.leads_out("a/out.yaml", given) == str(here / "b/y.yaml")
+    assert candidates.leads_out("a/x.yaml", given) == ""
+    assert candidates.leads_out("a/out.yaml", candidates.Wanted(["a", "b"])) == ""
+    named = candidates.Wanted(["./a/out.yaml"])
+    assert candidates.leads_out("a/out.yaml", named) == "", "who names it means it"
+    globbed = candidates.Wanted(["a/*"])
+    assert candidates.leads_out("a/out.yaml", globbed) == "", "so does who names it by a glob"
 
 
 def test_links_that_lead_nowhere(here: Path) -> None:
@@ -366,7 +366,7 @@ def test_too_much_is_not_read(here: Path) -> None:
 
 def test_a_file_that_vanishes_after_the_walk(here: Path) -> None:
     tree(here, {"a.yaml": X, "b.yaml": X})
-    found = files.candidates(files.Wanted(["a.yaml", "b.yaml"]), WORDS)
+    found = candidates.candidates(candidates.Wanted(["a.yaml", "b.yaml"]), WORDS)
     assert next(found) == "a.yaml"
     (here / "b.yaml").unlink()
     assert next(found) == "b.yaml"

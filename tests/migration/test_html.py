@@ -14,13 +14,13 @@ import pytest
 
 from tests.migration import report_samples
 from tests.migration.browser import Page, started
-from webhook.migration.report_html import html
+from webhook.reports.html import html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.migration.browser import Browser
-    from webhook.migration.results import Report
+    from webhook.files.results import Report
 
 pytestmark = pytest.mark.browser
 

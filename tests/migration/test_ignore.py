@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.migration.trees import tree
-from webhook.migration.files import Wanted
-from webhook.migration.ignore import Patterns
-from webhook.migration.listing import find
-from webhook.migration.search import Lot
+from webhook.files.candidates import Wanted
+from webhook.files.gitignore import Patterns
+from webhook.files.search import Lot
+from webhook.files.walk import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from webhook.core.errors import InputError
-from webhook.migration.kustomization import parts
+from webhook.formats.kustomization import parts
 
 if TYPE_CHECKING:
     from pathlib import Path

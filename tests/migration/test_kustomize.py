@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.cli.main import main
-from webhook.migration import kustomization, kustomize
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Plan, Status
-from webhook.migration.source import Source
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats import kustomization, kustomize
+from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 OLD, NEW = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
 ESCAPED, NEW_ESCAPED = "alpha.kubernetes.io~1nvidia-gpu", "nvidia.com~1gpu"

@@ -28,12 +28,12 @@ from tests.migration.made_annotations import (
     deployment,
     filled,
 )
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Plan, Status
-from webhook.migration.source import Source
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 CODES = {
     AFFINITY: "GPU106",

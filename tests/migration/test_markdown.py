@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.migration import markdown
-from webhook.migration.fences import fences, odd_backticks
-from webhook.migration.results import Plan, Status
-from webhook.migration.source import Source
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats import markdown
+from webhook.formats.fences import fences, odd_backticks
 
 if TYPE_CHECKING:
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 OLD, NEW = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
 POD = textwrap.dedent(f"""\

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.migration.mentions import mentions
-from webhook.migration.results import Plan, Status
-from webhook.migration.source import Source
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats.mentions import mentions
 
 NAME = "alpha.kubernetes.io/nvidia-gpu"
 

@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from webhook.core.edits import Append, Remove, Rename, Set
-from webhook.core.evaluate import Stages
 from webhook.core.findings import Finding
 from webhook.core.modes import Mode
-from webhook.core.pointer import Path
 from webhook.core.rule import Facts, Stage
 from webhook.core.settings import Policy, Settings
-from webhook.migration import at_rest, documents, migrate
-from webhook.migration.migrate import ROADS, migrate_text
-from webhook.migration.results import Plan, Replacement, Status
-from webhook.migration.source import Source
-from webhook.migration.splice import apply
+from webhook.evaluation.evaluate import Stages
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats import at_rest, manifest
+from webhook.formats.migrate import migrate_text
+from webhook.kube.pointer import Path
+from webhook.yamlpatch import documents
+from webhook.yamlpatch.places import Replacement
+from webhook.yamlpatch.splice import apply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.core.rule import Context, ObjectRule
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 POD = """\
 apiVersion: v1
@@ -346,19 +348,15 @@ def test_a_document_whose_text_would_be_wrong_stays_and_the_others_do_not() -> N
     """As if splice() had made a mistake: a new text is believed only once it was read."""
     source = Source.of_text("p.yaml", "a: 1\n---\na: 1\n---\na: 1\n")
     stream = documents.read(source.text)
-    works: list[migrate._Work] = []
+    works: list[manifest._Work] = []
     for start, text in ((3, "2"), (12, "3"), (21, "[")):
-        work = migrate._Work(stream.documents[len(works)], {"a": 2}, [])
+        work = manifest._Work(stream.documents[len(works)], {"a": 2}, [])
         work.replacements = [Replacement(start, start + 1, text)]
         works.append(work)
-    assert migrate._verified(source, stream, works, Plan()) == "a: 2\n---\na: 1\n---\na: 1\n"
+    assert manifest._verified(source, stream, works, Plan()) == "a: 2\n---\na: 1\n---\na: 1\n"
     assert [bool(work.refused) for work in works] == [False, True, True]
     assert works[1].refused == "document 2 of the new text would not say what it should"
     assert works[2].refused.startswith("the new text would not parse")
-
-
-def test_every_kind_has_its_road() -> None:
-    assert set(ROADS) == {"yaml", "json", "helm", "jinja", "markdown", "kustomize", "other"}
 
 
 def test_settings_of_a_plan_keep_their_own_names() -> None:

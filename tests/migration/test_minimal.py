@@ -13,22 +13,22 @@ from tests.migration.styled import Styled, Values, text_of
 from webhook.core.draft import Draft
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.errors import EditError
-from webhook.core.pointer import ROOT, Path
-from webhook.migration import documents, verify
-from webhook.migration.migrate import migrate_text
-from webhook.migration.nodes import List, Map, entries, entry_at, real
-from webhook.migration.results import Plan, Status
-from webhook.migration.source import Source
-from webhook.migration.splice import RefusedError, apply, splice
-from webhook.migration.yaml_words import is_same
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats.migrate import migrate_text
+from webhook.kube.pointer import ROOT, Path
+from webhook.yamlpatch import documents, verify
+from webhook.yamlpatch.nodes import List, Map, entries, entry_at, real
+from webhook.yamlpatch.splice import RefusedError, apply, splice
+from webhook.yamlpatch.yaml_words import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.core.edits import Edit
-    from webhook.migration.documents import Document
-    from webhook.migration.nodes import Node
-    from webhook.migration.results import Replacement
+    from webhook.yamlpatch.documents import Document
+    from webhook.yamlpatch.nodes import Node
+    from webhook.yamlpatch.places import Replacement
 
 SEEDS = st.integers(0, 2**32)
 SIZES = st.integers(1, 5)

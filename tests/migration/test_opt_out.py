@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from webhook.capacity.nodes import Inventory
 from webhook.cli.main import main
-from webhook.core.nodes import Inventory
-from webhook.migration import kustomization
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Plan, Status
-from webhook.migration.source import Source
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats import kustomization
+from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 LABEL = 'gpu-webhook.dev/ignore: "true"'
 OLD, NEW = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from webhook.cli.judging import judge
 from webhook.cli.main import main
-from webhook.migration.results import Plan, Status
+from webhook.cli.workers import judge
+from webhook.files.results import Plan, Status
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 BASE = textwrap.dedent("""\
     apiVersion: apps/v1

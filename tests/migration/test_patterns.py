@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Plan, Status
-from webhook.migration.source import Source
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 PATTERNS = Path(__file__).parent / "patterns"
 FIXED, FINDINGS = ".fixed", ".findings.txt"

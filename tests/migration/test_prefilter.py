@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.migration.trees import LEGACY, tree, without_rights
-from webhook.migration import prefilter, search
-from webhook.migration.files import Wanted, candidates
-from webhook.migration.prefilter import BINARY, CHUNK, HIT, LIMIT, NO_FILE, TOO_LARGE
-from webhook.migration.search import Lot
+from webhook.files import prefilter, search
+from webhook.files.candidates import Wanted, candidates
+from webhook.files.prefilter import BINARY, CHUNK, HIT, LIMIT, NO_FILE, TOO_LARGE
+from webhook.files.search import Lot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

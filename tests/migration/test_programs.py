@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.migration import programs
-from webhook.migration.results import Plan, Status
-from webhook.migration.source import Source
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats import programs
 
 OLD = "alpha.kubernetes.io/nvidia-gpu"
 

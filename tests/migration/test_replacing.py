@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.migration.trees import open_folder, without_rights
-from webhook.migration import replacing
-from webhook.migration.replacing import UnwritableError, replace, temporary_name
+from webhook.files import replacing
+from webhook.files.replacing import UnwritableError, replace, temporary_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,7 +189,7 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     file.write_bytes(OLD)
     program = (
-        "import resource, signal, sys; from webhook.migration.replacing import *\n"
+        "import resource, signal, sys; from webhook.files.replacing import *\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "try: replace(sys.argv[1], lambda raw: b'x' * 5000)\n"

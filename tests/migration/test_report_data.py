@@ -12,9 +12,10 @@ from hypothesis import given
 from tests.migration import report_samples
 from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
-from webhook.migration.report_data import as_json, as_yaml
-from webhook.migration.results import FileResult, Located, Place, Report, Status
-from webhook.migration.visible import storable
+from webhook.files.results import FileResult, Located, Report, Status
+from webhook.reports.data import as_json, as_yaml
+from webhook.reports.visible import storable
+from webhook.yamlpatch.places import Place
 
 FINDING = {
     "code",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from webhook.migration import diff
+from webhook.files import diff
 
 if TYPE_CHECKING:
     from pathlib import Path

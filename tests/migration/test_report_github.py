@@ -11,9 +11,10 @@ from hypothesis import given
 from tests.migration import report_samples
 from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
-from webhook.migration.report_github import github
-from webhook.migration.results import FileResult, Located, Place, Report, Status
-from webhook.migration.visible import sentence, visible
+from webhook.files.results import FileResult, Located, Report, Status
+from webhook.reports.github import github
+from webhook.reports.visible import sentence, visible
+from webhook.yamlpatch.places import Place
 
 
 class Command(NamedTuple):

@@ -14,10 +14,10 @@ from tests.migration import report_samples
 from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
 from webhook import __version__
-from webhook.migration.reports import REPORTS
+from webhook.reports.formats import REPORTS
 
 if TYPE_CHECKING:
-    from webhook.migration.results import Report
+    from webhook.files.results import Report
 
 _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202e\ud800-\udfff\uffff]")
 GOLDEN = Path(__file__).with_name("reports")

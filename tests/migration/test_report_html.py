@@ -13,9 +13,10 @@ from hypothesis import given
 from tests.migration import report_samples
 from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
-from webhook.migration.report_html import html
-from webhook.migration.results import FileResult, Replacement, Report
-from webhook.migration.visible import sentence, visible
+from webhook.files.results import FileResult, Report
+from webhook.reports.html import html
+from webhook.reports.visible import sentence, visible
+from webhook.yamlpatch.places import Replacement
 
 VOID = {"meta", "link", "input", "col"}
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from tests.migration import report_samples
 from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
-from webhook.migration.report_junit import junit
-from webhook.migration.results import Status
-from webhook.migration.visible import sentence, visible
+from webhook.files.results import Status
+from webhook.reports.junit import junit
+from webhook.reports.visible import sentence, visible
 
 if TYPE_CHECKING:
-    from webhook.migration.results import Report
+    from webhook.files.results import Report
 
 
 def _root(report: Report) -> ET.Element:

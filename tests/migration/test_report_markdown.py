@@ -12,9 +12,10 @@ from markdown_it import MarkdownIt
 from tests.migration import report_samples
 from tests.migration.report_strategies import FEW, WORDS
 from tests.migration.report_strategies import REPORTS as DRAWN
-from webhook.migration.report_markdown import escaped, markdown
-from webhook.migration.results import FileResult, Located, Place, Replacement, Report, Status
-from webhook.migration.visible import visible
+from webhook.files.results import FileResult, Located, Report, Status
+from webhook.reports.markdown import escaped, markdown
+from webhook.reports.visible import visible
+from webhook.yamlpatch.places import Place, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,9 +16,10 @@ from hypothesis import given
 from tests.migration import report_samples
 from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
-from webhook.migration.report_sarif import sarif
-from webhook.migration.results import FileResult, Located, Place, Report, Status
+from webhook.files.results import FileResult, Located, Report, Status
+from webhook.reports.sarif import sarif
 from webhook.rules import ALL
+from webhook.yamlpatch.places import Place
 
 # The schema of the OASIS Technical Committee, as published, without its descriptions.
 SCHEMA = Path(__file__).parents[1] / "schema" / "sarif-2.1.0.json"

@@ -11,10 +11,11 @@ from tests.migration import report_samples
 from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
 from webhook.cli import report_console
-from webhook.migration.excerpt import Lines
-from webhook.migration.report_text import Style, diff_segments, marked, segments, text, wide
-from webhook.migration.results import FileResult, Place, Replacement, Report
-from webhook.migration.visible import relative_uri, sentence, storable, visible
+from webhook.files.results import FileResult, Report
+from webhook.reports.excerpt import Lines
+from webhook.reports.text import Style, diff_segments, marked, segments, text, wide
+from webhook.reports.visible import relative_uri, sentence, storable, visible
+from webhook.yamlpatch.places import Place, Replacement
 
 
 def _lines(source: str, words: str) -> list[str]:

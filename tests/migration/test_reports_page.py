@@ -14,9 +14,9 @@ import pytest
 from tests.migration import report_samples
 from webhook import __version__
 from webhook.cli.flags import FORMATS
-from webhook.migration.report_data import VERSION, data
-from webhook.migration.report_text import WORDS
-from webhook.migration.reports import REPORTS
+from webhook.reports.data import VERSION, data
+from webhook.reports.formats import REPORTS
+from webhook.reports.text import WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,21 +10,22 @@ import pytest
 import yaml
 
 from tests.cases import cases
-from webhook.core.engine import run
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
-from webhook.core.workloads import around, objects, template_at, templates_of
-from webhook.migration import documents, habits, needles
-from webhook.migration.at_rest import context
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Plan, Status
-from webhook.migration.source import Source
-from webhook.migration.yaml_words import is_same
+from webhook.evaluation.engine import run
+from webhook.evaluation.workloads import around, objects, template_at, templates_of
+from webhook.files import needles
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats.at_rest import context
+from webhook.formats.migrate import migrate_text
 from webhook.rules import GUARD, POLICY, RULES
+from webhook.yamlpatch import documents, style
+from webhook.yamlpatch.yaml_words import is_same
 
 if TYPE_CHECKING:
     from tests.cases import Case
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 CASES = [case for case in cases() if case.rule not in {rule.NAME for rule in GUARD}]
 every_case = pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
@@ -157,5 +158,5 @@ def test_in_the_shared_corpus_only_lines_of_findings_change() -> None:
 def _lines(text: str, start: int, end: int) -> range:
     first = text.count("\n", 0, start)
     if start == end:  # between two lines, or within one
-        return range(first, first if habits.line_start(text, start) == start else first + 1)
+        return range(first, first if style.line_start(text, start) == start else first + 1)
     return range(first, text.count("\n", 0, max(end - 1, start)) + 1)

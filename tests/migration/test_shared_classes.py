@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.shared_folder import files
-from webhook.migration import kustomize
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Plan, Status
-from webhook.migration.source import Source
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats import kustomize
+from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 OLD = "alpha.kubernetes.io/nvidia-gpu"
 # As a key with an amount, on a line that is no comment: what a line can carry.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from webhook.core.errors import InputError
-from webhook.migration.results import Place
-from webhook.migration.source import Source, kind_of
+from webhook.files.source import Source, kind_of
+from webhook.yamlpatch.places import Place
 
 MARK = b"\xef\xbb\xbf"
 

@@ -8,10 +8,10 @@ import pytest
 
 from webhook.core.draft import Draft
 from webhook.core.edits import Append, Remove, Rename, Set
-from webhook.core.pointer import Path
-from webhook.migration import documents
-from webhook.migration.splice import RefusedError, apply, splice
-from webhook.migration.yaml_words import is_same
+from webhook.kube.pointer import Path
+from webhook.yamlpatch import documents
+from webhook.yamlpatch.splice import RefusedError, apply, splice
+from webhook.yamlpatch.yaml_words import is_same
 
 if TYPE_CHECKING:
     from webhook.core.edits import Edit

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.migration import template_actions, templated
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import Plan, Status
-from webhook.migration.source import Source
+from webhook.files.results import Plan, Status
+from webhook.files.source import Source
+from webhook.formats import templated
+from webhook.formats.migrate import migrate_text
+from webhook.templates import actions
 
 if TYPE_CHECKING:
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 OLD, NEW = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
 
@@ -358,7 +359,7 @@ ARMS = {
 
 @pytest.mark.parametrize("text", ARMS.values(), ids=ARMS)
 def test_arms(text: str) -> None:
-    template = template_actions.read(text)
+    template = actions.read(text)
     (block,) = template.blocks
     assert [text[arm.start : arm.end].strip() for arm in block.arms] == ["2", "3", "4"]
     one, two, three, four, five = (text.index(digit) for digit in "12345")

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from webhook.cli.judging import judge
-from webhook.migration.migrate import migrate_text
-from webhook.migration.results import PERSON, Plan, Report, Status
-from webhook.migration.source import Source
+from webhook.cli.workers import judge
+from webhook.files.results import PERSON, Plan, Report, Status
+from webhook.files.source import Source
+from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from webhook.migration.results import FileResult
+    from webhook.files.results import FileResult
 
 OLD, NEW, LABEL = (
     "alpha.kubernetes.io/nvidia-gpu",

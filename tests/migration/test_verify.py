@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.migration import documents, verify
+from webhook.yamlpatch import documents, verify
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import quantity
-from webhook.core.pod import KINDS, PREFERRED, REQUIRED
+from webhook.kube import quantity
+from webhook.kube.pod import KINDS, PREFERRED, REQUIRED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

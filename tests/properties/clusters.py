@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from webhook.core.nodes import Inventory, NodeClass
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
 from webhook.core.settings import (
     AKS_SKU_TAINT,

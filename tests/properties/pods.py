@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from webhook.core.pod import KINDS, PREFERRED, REQUIRED
+from webhook.kube.pod import KINDS, PREFERRED, REQUIRED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

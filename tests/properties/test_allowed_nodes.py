@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from webhook.core import fit
-from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import group
-from webhook.core.pod import Pod
+from webhook.capacity import fit
+from webhook.capacity.node_index import NodeIndex
+from webhook.capacity.nodes import group
 from webhook.core.settings import Capacity, Settings
 from webhook.inventory import project
+from webhook.kube.pod import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable

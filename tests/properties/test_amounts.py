@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rules.pods import GPU, LEGACY, container, pod
-from webhook.core import quantity
-from webhook.core.engine import run
 from webhook.core.limit_ranger import ANNOTATION
 from webhook.core.rule import Context
+from webhook.evaluation.engine import run
+from webhook.kube import quantity
 from webhook.rules import RULES
 
 SLICE = "nvidia.com/mig-1g.5gb"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.properties.clusters import Cluster, clusters
 from tests.properties.pods import pods
-from webhook.core.engine import run
+from webhook.evaluation.engine import run
 from webhook.rules import RULES
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tests.properties.pods import places
 from webhook.core.draft import Draft
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.errors import EditError
-from webhook.core.pointer import Path
+from webhook.kube.pointer import Path
 
 if TYPE_CHECKING:
     from webhook.core.edits import Edit

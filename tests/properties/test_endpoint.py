@@ -18,10 +18,10 @@ from tests.properties.clusters import SETTINGS, clusters
 from tests.properties.pods import JUNK, LEGACY, broken_pods, plain_pods, pods
 from webhook.admission.decide import Decider
 from webhook.admission.endpoint import JSON, Endpoint
-from webhook.core.engine import run
-from webhook.core.nodes import Inventory
+from webhook.capacity.nodes import Inventory
 from webhook.core.repaired import annotate
 from webhook.core.rule import Context
+from webhook.evaluation.engine import run
 from webhook.rules import RULES
 from webhook.telemetry.logs import Log
 

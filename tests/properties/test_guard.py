@@ -11,11 +11,11 @@ from hypothesis import event, given
 
 from tests.properties.pods import broken_pods, plain_pods, pods
 from tests.schema.pods import any_pods, likely_pods
-from webhook.core.engine import run
 from webhook.core.modes import Mode, Modes
-from webhook.core.pod import Pod
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
+from webhook.evaluation.engine import run
+from webhook.kube.pod import Pod
 from webhook.rules import GUARD
 from webhook.rules.leak_guard import EXPOSURES, exposures
 

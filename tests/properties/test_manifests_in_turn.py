@@ -37,11 +37,11 @@ from tests.core.test_again import (
     with_mounts,
     without,
 )
-from webhook.core.leaves import Leaves
+from webhook.capacity.nodes import Inventory
 from webhook.core.modes import Mode, Modes
-from webhook.core.nodes import Inventory
 from webhook.core.repaired import REPAIRED
 from webhook.core.settings import Drivers, Models, Placement, Settings, Taint
+from webhook.evaluation.leaves import Leaves
 from webhook.rules import RULES
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from tests.core.test_again import sent_again, stored
 from tests.core.test_models import NVIDIA_SMI, WRITTEN
 from tests.properties.test_allowed_nodes import node_affinity, parsed_term
-from webhook.core import labels
-from webhook.core.engine import run
-from webhook.core.nodes import Inventory, NodeClass
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
 from webhook.core.settings import Models, Settings
+from webhook.evaluation.engine import run
+from webhook.kube import labels
 from webhook.rules import RULES
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from tests.core.test_again import K80, Author, client_side, server_side, with_ap
 from tests.properties import api_server
 from tests.properties.clusters import Cluster, clusters
 from tests.properties.pods import GPU, LEGACY, pods
-from webhook.core import quantity
-from webhook.core.engine import run
 from webhook.core.modes import Mode, Modes
+from webhook.evaluation.engine import run
+from webhook.kube import quantity
 from webhook.rules import RULES
 
 if TYPE_CHECKING:

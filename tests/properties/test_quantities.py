@@ -13,7 +13,7 @@ from math import ceil
 from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 
-from webhook.core import quantity
+from webhook.kube import quantity
 
 _SUFFIX_LETTERS = "eEinumkKMGTP"
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}

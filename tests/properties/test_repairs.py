@@ -19,10 +19,10 @@ from tests.properties import api_server
 from tests.properties.clusters import Cluster, clusters
 from tests.properties.frame import DECLARED, is_stale, without
 from tests.properties.pods import GPU, LABEL, LEGACY, TOLERATIONS, broken_pods, pods
-from webhook.core import quantity
-from webhook.core.engine import run
 from webhook.core.errors import EditError
-from webhook.core.pod import PREFERRED, REQUIRED, Pod
+from webhook.evaluation.engine import run
+from webhook.kube import quantity
+from webhook.kube.pod import PREFERRED, REQUIRED, Pod
 from webhook.rules import RULES
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import Any
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from webhook.core import fit
-from webhook.core.node_index import ANY, NodeIndex
-from webhook.core.nodes import Node, NodeClass, group
-from webhook.core.pod import REQUIRED, Pod
+from webhook.capacity import fit
+from webhook.capacity.node_index import ANY, NodeIndex
+from webhook.capacity.nodes import Node, NodeClass, group
 from webhook.core.settings import Capacity
+from webhook.kube.pod import REQUIRED, Pod
 
 Raw = dict[str, Any]
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import jsonpatch
 
-from webhook.core.engine import run
-from webhook.core.nodes import Inventory, NodeClass
-from webhook.core.pointer import Path
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
+from webhook.evaluation.engine import run
+from webhook.kube.pointer import Path
 
 if TYPE_CHECKING:
     from webhook.core.findings import Finding

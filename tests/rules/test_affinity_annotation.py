@@ -16,13 +16,13 @@ from tests.rules.pods import (
     legacy_pod,
     modern_pod,
 )
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.edits import Append, Remove, Set
-from webhook.core.engine import run
 from webhook.core.findings import Finding, Severity
-from webhook.core.nodes import Inventory, NodeClass
-from webhook.core.pointer import Path
 from webhook.core.rule import Context
 from webhook.core.settings import Affinity, Settings
+from webhook.evaluation.engine import run
+from webhook.kube.pointer import Path
 from webhook.rules import affinity_annotation as rule
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.rules.objects import EXTENSIONS, ROAD_2, found, template, workload
 from webhook.core.findings import Finding, Severity
-from webhook.core.pointer import ROOT
+from webhook.kube.pointer import ROOT
 from webhook.rules import changed_default as rule
 
 NAMED = {"labels": {"app": "train"}}

@@ -8,7 +8,7 @@ from tests.rules.objects import EXTENSIONS, found, said, template, workload
 from tests.rules.pods import LEGACY, container, pod
 from webhook.core.edits import Remove
 from webhook.core.findings import Finding
-from webhook.core.pointer import Path
+from webhook.kube.pointer import Path
 from webhook.rules import controller_annotation as rule
 
 TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"

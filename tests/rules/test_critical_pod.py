@@ -9,7 +9,7 @@ from tests.rules.objects import ROAD_2, found, said, template, workload
 from tests.rules.pods import container
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding
-from webhook.core.pointer import Path
+from webhook.kube.pointer import Path
 from webhook.rules import critical_pod as rule
 
 KEY = "scheduler.alpha.kubernetes.io/critical-pod"

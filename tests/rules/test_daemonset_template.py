@@ -20,13 +20,13 @@ from tests.rules.pods import (
     modern_pod,
     pod,
 )
-from webhook.core.engine import run
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.findings import Finding, Severity
-from webhook.core.nodes import Inventory, NodeClass
-from webhook.core.pod import REQUIRED
-from webhook.core.pointer import Path
 from webhook.core.rule import Context
 from webhook.core.settings import Settings, Taint, Workloads
+from webhook.evaluation.engine import run
+from webhook.kube.pod import REQUIRED
+from webhook.kube.pointer import Path
 from webhook.rules import RULES
 from webhook.rules import daemonset_template as rule
 

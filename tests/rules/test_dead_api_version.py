@@ -8,7 +8,7 @@ import pytest
 from tests.rules.objects import EXTENSIONS, ROAD_2, found, said, workload
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.pointer import ROOT, Path
+from webhook.kube.pointer import ROOT, Path
 from webhook.rules import dead_api_version as rule
 
 API = ROOT / "apiVersion"

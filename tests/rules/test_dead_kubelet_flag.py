@@ -7,7 +7,7 @@ import pytest
 from tests.rules.objects import found, said, template, workload
 from tests.rules.pods import container
 from webhook.core.findings import Finding, Severity
-from webhook.core.pointer import Path
+from webhook.kube.pointer import Path
 from webhook.rules import dead_kubelet_flag as rule
 
 

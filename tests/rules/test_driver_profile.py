@@ -21,13 +21,20 @@ from tests.rules.pods import (
     modern_pod,
     pod,
 )
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.edits import Append, Set
-from webhook.core.engine import run
 from webhook.core.findings import Finding, Severity
-from webhook.core.nodes import Inventory, NodeClass
-from webhook.core.pointer import ROOT, Path
 from webhook.core.rule import Context
-from webhook.core.settings import DRIVER_PROFILES, DriverMount, Drivers, Settings, Taint, Workloads
+from webhook.core.settings import (
+    DRIVER_PROFILES,
+    DriverMount,
+    Drivers,
+    Settings,
+    Taint,
+    Workloads,
+)
+from webhook.evaluation.engine import run
+from webhook.kube.pointer import ROOT, Path
 from webhook.rules import RULES
 from webhook.rules import driver_profile as rule
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.rules.pods import GPU, SPEC, container, found, pod
+from webhook.capacity.nodes import Inventory, Node, NodeClass, group
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode
-from webhook.core.nodes import Inventory, Node, NodeClass, group
 from webhook.core.rule import Context
 from webhook.core.settings import Taint
 from webhook.rules import full_now as rule

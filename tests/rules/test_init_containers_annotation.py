@@ -9,7 +9,7 @@ from tests.rules.objects import found, said, template, workload
 from tests.rules.pods import LEGACY, container, pod
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.pointer import Path
+from webhook.kube.pointer import Path
 from webhook.rules import init_containers_annotation as rule
 
 ALPHA, BETA = rule.ALPHA, rule.BETA

@@ -7,7 +7,7 @@ import pytest
 from tests.rules.objects import found, said
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
-from webhook.core.pointer import ROOT
+from webhook.kube.pointer import ROOT
 from webhook.rules import kind_case as rule
 
 KIND = [("kind", "repaired")]

@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rules.pods import FIRST, GPU, LEGACY, LONGEST_WARNING, SPEC, container, pod
+from webhook.capacity.nodes import Inventory, Node, group
 from webhook.core.edits import Append, Remove, Set
-from webhook.core.engine import run
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
-from webhook.core.nodes import Inventory, Node, group
-from webhook.core.pod import Pod
 from webhook.core.rule import Context
 from webhook.core.settings import Exempt, Guard, Settings
+from webhook.evaluation.engine import run
+from webhook.kube.pod import Pod
 from webhook.rules import leak_guard as rule
 
 if TYPE_CHECKING:
     from webhook.core.edits import Edit
     from webhook.core.findings import Verdict
-    from webhook.core.pointer import Path
+    from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
 

@@ -8,7 +8,7 @@ from tests.rules.objects import UNSAFE, found, said, template, workload
 from tests.rules.pods import GPU, LABEL, LEGACY, container
 from webhook.core.edits import Rename
 from webhook.core.findings import Finding, Safety
-from webhook.core.pointer import Path
+from webhook.kube.pointer import Path
 from webhook.rules import legacy_name_elsewhere as rule
 
 

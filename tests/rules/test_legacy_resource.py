@@ -26,7 +26,7 @@ from webhook.rules import legacy_resource as rule
 
 if TYPE_CHECKING:
     from webhook.core.edits import Edit
-    from webhook.core.pointer import Path
+    from webhook.kube.pointer import Path
 
 OPAQUE = "pod.alpha.kubernetes.io/opaque-int-resource-gpu"
 SHARED = "nvidia.com/gpu.shared"

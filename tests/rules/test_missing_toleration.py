@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.rules.pods import GPU, LEGACY, SPEC, container, found, gpu_nodes, modern_pod, pod
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.edits import Append
 from webhook.core.findings import Finding, Severity
-from webhook.core.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
 from webhook.core.settings import AKS_SKU_TAINT, Drivers, Settings, Taint
 from webhook.rules import missing_toleration as rule

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.rules.pods import LABEL, PRODUCT, SPEC, found, gpu_nodes, legacy_pod, modern_pod
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.edits import Remove, Rename, Set
-from webhook.core.engine import run
 from webhook.core.findings import Finding, Severity
-from webhook.core.nodes import Inventory, NodeClass
-from webhook.core.pod import Pod
 from webhook.core.rule import Context
 from webhook.core.settings import Models, Settings, Workloads
+from webhook.evaluation.engine import run
+from webhook.kube.pod import Pod
 from webhook.rules import RULES, never_fits
 from webhook.rules import model_label as rule
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.rules.pods import GPU, PRODUCT, SPEC, container, found, modern_pod, pod
+from webhook.capacity.nodes import Inventory, Node, NodeClass, group
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
-from webhook.core.nodes import Inventory, Node, NodeClass, group
 from webhook.core.rule import Context
 from webhook.core.settings import Capacity, Settings, Taint
 from webhook.rules import never_fits as rule

@@ -7,7 +7,7 @@ import pytest
 from tests.rules.objects import found, said
 from tests.rules.pods import GPU, LABEL, LEGACY, PRODUCT
 from webhook.core.findings import Finding, Severity
-from webhook.core.pointer import Path
+from webhook.kube.pointer import Path
 from webhook.rules import node_objects as rule
 
 TAINTS = "scheduler.alpha.kubernetes.io/taints"

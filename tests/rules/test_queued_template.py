@@ -8,9 +8,9 @@ import pytest
 from tests.rules.pods import GPU, LEGACY, LONGEST_WARNING, container, found, legacy_pod, pod
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
-from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
 from webhook.core.settings import Settings, Workloads
+from webhook.kube.pointer import ROOT
 from webhook.rules import queued_template as rule
 
 KUEUE = "kueue.x-k8s.io/queue-name"

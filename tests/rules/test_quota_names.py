@@ -9,8 +9,8 @@ from tests.rules.objects import ROAD_2, UNSAFE, found, said
 from tests.rules.pods import GPU, LEGACY
 from webhook.core.edits import Rename
 from webhook.core.findings import Finding, Safety
-from webhook.core.pointer import Path
 from webhook.core.settings import Settings
+from webhook.kube.pointer import Path
 from webhook.rules import quota_names as rule
 
 HARD = Path(("spec", "hard"))

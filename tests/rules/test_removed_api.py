@@ -8,7 +8,7 @@ import pytest
 from tests.rules.objects import EXTENSIONS, ROAD_2, found, said, workload
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.pointer import ROOT
+from webhook.kube.pointer import ROOT
 from webhook.rules import removed_api as rule
 
 API = ROOT / "apiVersion"

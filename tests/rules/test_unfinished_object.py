@@ -7,7 +7,7 @@ import pytest
 from tests.rules.objects import found, said, template, workload
 from tests.rules.pods import LEGACY, container, pod
 from webhook.core.findings import Finding, Severity
-from webhook.core.pointer import ROOT
+from webhook.kube.pointer import ROOT
 from webhook.rules import unfinished_object as rule
 
 BARE = {"name": "cuda"}

@@ -26,7 +26,7 @@ from tests.telemetry.scraping import (
 )
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode
-from webhook.core.pointer import ROOT
+from webhook.kube.pointer import ROOT
 from webhook.telemetry import metrics
 
 if TYPE_CHECKING:

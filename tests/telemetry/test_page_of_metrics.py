@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from webhook.capacity.nodes import Node
 from webhook.certs.failures import REASONS
-from webhook.core.nodes import Node
 from webhook.core.settings import Settings
 from webhook.inventory.publish import Publisher
 from webhook.inventory.store import Store

@@ -1,7 +1,7 @@
 """The Flask application: the endpoint's routes for any WSGI server, and for all that is no review.
 
 Under `gpu-webhook serve` the two admission paths are answered before Flask's router, which costs
-as much as all rules together (admission/asgi.py); a test holds both ways to the same bytes.
+as much as all rules together (serving/asgi.py); a test holds both ways to the same bytes.
 """
 
 from __future__ import annotations

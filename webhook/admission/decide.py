@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 from webhook.admission import response, subject, workloads
 from webhook.admission.review import dump, is_heavy
 from webhook.admission.verify import flaw
-from webhook.core import again
 from webhook.core.budget import MOST_TEMPLATES, excess
 from webhook.core.draft import Draft, copied
-from webhook.core.engine import run
-from webhook.core.evaluate import has_label
 from webhook.core.findings import Severity
 from webhook.core.modes import Mode, is_opted_out, modes_for
-from webhook.core.pod import Pod, as_map
-from webhook.core.pointer import Path
 from webhook.core.repaired import annotate, is_noted
 from webhook.core.rule import Context
-from webhook.core.workloads import is_known_kind
+from webhook.evaluation import again
+from webhook.evaluation.engine import run
+from webhook.evaluation.evaluate import has_label
+from webhook.evaluation.workloads import is_known_kind
+from webhook.kube.pod import Pod, as_map
+from webhook.kube.pointer import Path
 from webhook.rules import is_legacy
 from webhook.telemetry.metrics import NONE, OTHER, decisions_of
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.admission.review import Review
+    from webhook.capacity.nodes import Inventory
     from webhook.core.findings import Finding, Verdict
-    from webhook.core.nodes import Inventory
     from webhook.core.rule import Rule
     from webhook.core.settings import Settings
     from webhook.telemetry.logs import Log
@@ -87,8 +87,8 @@ class Decider:
     def mutate(self, review: Review) -> bytes:
         """Repair the pod if it is one of ours; anything else passes untouched.
 
-        Of an update only legacy words are translated (core/again.py). Templates of workloads are
-        repaired only if the settings say so.
+        Of an update only legacy words are translated (evaluation/again.py). Templates of workloads
+        are repaired only if the settings say so.
         """
         began = perf_counter()
         update = subject.updated_pod_of(review.request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhook.core.pod import as_items, as_map, controller_of, is_for_linux, is_mirror
+from webhook.kube.pod import as_items, as_map, controller_of, is_for_linux, is_mirror
 
 _NODES = "system:nodes"  # the group of all kubelets
 _DEBUGGING = "ephemeralcontainers"  # the subresource that `kubectl debug` updates

@@ -11,28 +11,35 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission import subject
-from webhook.core import again, daemons, record
-from webhook.core.accounts import is_system
-from webhook.core.authors import Authors
+from webhook.capacity import daemons
 from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
-from webhook.core.engine import run
 from webhook.core.errors import EditError
-from webhook.core.evaluate import has_label
 from webhook.core.findings import Severity, Verdict
 from webhook.core.modes import Mode
-from webhook.core.pod import Pod, as_map, is_for_windows
-from webhook.core.pointer import ROOT, value_at
-from webhook.core.workloads import around, group_of, has_controller, template_changed, templates_of
+from webhook.evaluation import again, record
+from webhook.evaluation.authors import Authors
+from webhook.evaluation.engine import run
+from webhook.evaluation.evaluate import has_label
+from webhook.evaluation.workloads import (
+    around,
+    group_of,
+    has_controller,
+    template_changed,
+    templates_of,
+)
+from webhook.kube.accounts import is_system
+from webhook.kube.pod import Pod, as_map, is_for_windows
+from webhook.kube.pointer import ROOT, value_at
 from webhook.rules import daemonset_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.core.findings import Finding
-    from webhook.core.pointer import Path
     from webhook.core.rule import Context, Rule
     from webhook.core.settings import Settings
+    from webhook.kube.pointer import Path
 
 # The API server refuses it, or the validating webhook of whoever brings the kind.
 _FIXED = {("batch", "Job"), ("batch.volcano.sh", "Job"), ("jobset.x-k8s.io", "JobSet")}
@@ -56,7 +63,7 @@ def workload_of(request: dict[str, Any], settings: Settings) -> Workload | None:
     """The workload that is made, or whose template changes; None if it is none of our business.
 
     That is so for what a controller made (it is judged where a person applied it), and for what
-    the control plane and nodes ask for (core/accounts.py), which read no warnings.
+    the control plane and nodes ask for (kube/accounts.py), which read no warnings.
     """
     obj, namespace = request.get("object"), request.get("namespace")
     if not isinstance(obj, dict) or not isinstance(namespace, str) or not namespace:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING, Any
 
-from webhook import files
 from webhook.certs import faults
 from webhook.certs.failures import NAME, NO_CERTIFICATE
 from webhook.core.errors import InputError
+from webhook.files import capped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class Clients:
         if self.ca_file is None:
             return b""
         try:
-            return files.read(self.ca_file, files.MIB)
+            return capped.read(self.ca_file, capped.MIB)
         except OSError as error:
             raise self._bad((error.strerror or str(error)).lower()) from error
 

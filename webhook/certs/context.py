@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cryptography import x509
 
-from webhook import files
 from webhook.certs import faults
 from webhook.certs.clients import Clients
 from webhook.certs.failures import Handshake
 from webhook.core.errors import InputError
+from webhook.files import capped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -299,7 +299,7 @@ def _date(seconds: float) -> str:
 
 def _read(file: Path) -> bytes:
     try:
-        return files.read(file, files.MIB)
+        return capped.read(file, capped.MIB)
     except PermissionError as error:
         raise InputError(
             f"{file}: user {os.getuid()} may not read it (permission denied). Give it the group of "

@@ -9,7 +9,16 @@ from typing import Any
 import click
 
 from webhook import __version__
-from webhook.cli.flags import FILE, FORMATS, Command, Flag, Group, output_file, rules, version_of
+from webhook.cli.flags import (
+    FILE,
+    FORMATS,
+    Command,
+    Flag,
+    Group,
+    output_file,
+    rules,
+    version_of,
+)
 
 PROGRAM = "gpu-webhook"
 COMPLETE = "_GPU_WEBHOOK_COMPLETE"  # by which the script of a shell asks for words

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 def match_conditions(args: SimpleNamespace) -> int:
     """Print what follows from the settings in each entry of the webhook configurations."""
-    from webhook.cli import knowledge
-    from webhook.core import match_conditions as made
-    from webhook.migration.printing import as_yaml
+    from webhook.cli import inputs
+    from webhook.evaluation import match_conditions as made
+    from webhook.reports.printing import as_yaml
 
-    settings = knowledge.settings(args)
+    settings = inputs.settings(args)
     entries = {
         "repair.gpu-webhook.dev": {"matchConditions": made.match_conditions(settings)},
         "policy.gpu-webhook.dev": {"matchConditions": made.pod_policy_match_conditions(settings)},

@@ -13,11 +13,11 @@ from webhook.cli.commands import CONFIG, commands
 from webhook.cli.flags import Flag, Origin
 from webhook.cli.settings_groups import plain_at
 from webhook.cli.settings_shape import FILE
-from webhook.core import labels as legal
 from webhook.core.errors import InputError
 from webhook.core.modes import IGNORE, Mode, is_opted_out, modes_for
 from webhook.core.settings import Override, Policy, Settings
-from webhook.migration.printing import PRINTED, in_one_line
+from webhook.kube import labels as legal
+from webhook.reports.printing import PRINTED, in_one_line
 from webhook.rules import ALL
 
 if TYPE_CHECKING:

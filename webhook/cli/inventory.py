@@ -9,21 +9,21 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from webhook.cli import knowledge
+from webhook.cli import inputs
 from webhook.cli.progress import progress as bars
 from webhook.core.errors import InputError
 from webhook.inventory.autoscalers import STATUS
 from webhook.inventory.census import Census, totals
-from webhook.migration.printing import PRINTED
+from webhook.reports.printing import PRINTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import SimpleNamespace
 
+    from webhook.cluster.client import Client
+    from webhook.cluster.listing import Progress
     from webhook.core.settings import Settings
     from webhook.inventory.census import Amount, Row
-    from webhook.inventory.client import Client
-    from webhook.inventory.listing import Progress
 
 _PIPED_WIDTH = 140  # columns of a table that goes into a file
 _LONG_FILE = 1_000_000  # bytes
@@ -34,7 +34,7 @@ def run(args: SimpleNamespace) -> int:
     """Print the inventory. InputError says what is missing."""
     from webhook.cli.watch import audit_of
 
-    settings = knowledge.settings(args)
+    settings = inputs.settings(args)
     census = Census(settings, audit_of(settings), time.time())
     with bars() as progress:
         if not args.inventory:
@@ -72,8 +72,8 @@ def _from_file(file: str, census: Census, progress: Progress) -> str:
 
 def _from_cluster(args: SimpleNamespace, census: Census, progress: Progress) -> str:
     """Tell what the cluster has; say why pods are unknown, if they are."""
-    from webhook.inventory import client as clients
-    from webhook.inventory import listing
+    from webhook.cluster import client as clients
+    from webhook.cluster import listing
 
     try:
         client = clients.Client(lambda: clients.configuration(args.kubeconfig, args.context))
@@ -116,7 +116,7 @@ def _tell(
     progress: Progress,
     query: Mapping[str, str] | None = None,
 ) -> None:
-    from webhook.inventory import listing
+    from webhook.cluster import listing
 
     for position, obj in enumerate(listing.objects(client, path, progress, query)):
         census.tell(kind, obj, position)

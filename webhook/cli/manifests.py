@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from webhook.core.errors import InputError
-from webhook.migration import documents
-from webhook.migration.source import Source
+from webhook.files.source import Source
+from webhook.yamlpatch import documents
 
 _CURE = "give a manifest as YAML or JSON"
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from webhook.migration.report_text import Style, diff_segments, findings, segments, summary
-from webhook.migration.results import Status
+from webhook.files.results import Status
+from webhook.reports.text import Style, diff_segments, findings, segments, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TextIO
 
-    from webhook.migration.report_text import Segment
-    from webhook.migration.results import FileResult, Report
+    from webhook.files.results import FileResult, Report
+    from webhook.reports.text import Segment
 
 _COLOURS = {
     Style.PLAIN: "",

@@ -10,24 +10,24 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission import subject, workloads
-from webhook.cli import knowledge, manifests
+from webhook.capacity.runtime_class import as_admitted
+from webhook.cli import inputs, manifests
 from webhook.core.errors import InputError
-from webhook.core.evaluate import Stages, evaluate
 from webhook.core.findings import Severity, Verdict
 from webhook.core.modes import IGNORE, Mode, modes_for
-from webhook.core.pod import Pod, as_map
-from webhook.core.pointer import ROOT
 from webhook.core.rule import Context
-from webhook.core.runtime_class import as_admitted
-from webhook.core.workloads import objects, templates_of
-from webhook.migration.printing import PRINTED, as_yaml
+from webhook.evaluation.evaluate import Stages, evaluate
+from webhook.evaluation.workloads import objects, templates_of
+from webhook.kube.pod import Pod, as_map
+from webhook.kube.pointer import ROOT
+from webhook.reports.printing import PRINTED, as_yaml
 from webhook.rules import GUARD, POLICY, RULES, leak_guard
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
+    from webhook.capacity.nodes import Inventory
     from webhook.core.findings import Finding
-    from webhook.core.nodes import Inventory
     from webhook.core.settings import Settings
 
 _NOTHING_FOUND, _REPAIRED, _NEEDS_PERSON = 0, 2, 3
@@ -73,7 +73,7 @@ def _counts(found: Finding) -> bool:
 
 def run(args: SimpleNamespace) -> int:
     """Review the file; the exit code is that of the worst object."""
-    settings, inventory = knowledge.settings(args), knowledge.inventory(args)
+    settings, inventory = inputs.settings(args), inputs.inventory(args)
     documents = [each for file in args.filename for each in manifests.read(file)]
     if any(each["kind"] == "AdmissionReview" for each in documents):
         if len(documents) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.cli import on_files
+from webhook.cli import file_command
 from webhook.cli.progress import progress
 from webhook.core.errors import InputError
 
@@ -16,7 +16,7 @@ _OF_CLUSTERS = ("all_namespaces", "namespace", "selector", "kubeconfig", "contex
 
 def run(args: SimpleNamespace) -> int:
     """Print what is found; the exit code says how bad it is."""
-    on_files.check_outputs(args)
+    file_command.check_outputs(args)
     if args.cluster:
         from webhook.cli import scan_cluster
 
@@ -25,11 +25,11 @@ def run(args: SimpleNamespace) -> int:
         if getattr(args, dest):
             flag = f"--{dest.replace('_', '-')}"
             raise InputError(f"{flag} is of clusters: add --cluster, or leave it out")
-    asked, seen = on_files.plan(args), on_files.Seen()
+    asked, seen = file_command.plan(args), file_command.Seen()
     with progress() as tell:
-        judged = on_files.judged(args, asked, tell, seen)
-        found = on_files.report((each.result for each in judged), seen)
-    on_files.write_outputs(args, found)
-    on_files.print_report(args.output or "text", found, seen if args.diff else None)
-    on_files.warn_of_the_rest(args, found)
-    return on_files.exit_code(args, found)
+        judged = file_command.judged(args, asked, tell, seen)
+        found = file_command.report((each.result for each in judged), seen)
+    file_command.write_outputs(args, found)
+    file_command.print_report(args.output or "text", found, seen if args.diff else None)
+    file_command.warn_of_the_rest(args, found)
+    return file_command.exit_code(args, found)

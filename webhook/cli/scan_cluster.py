@@ -12,14 +12,14 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from webhook.cli import on_files
+from webhook.cli import file_command
 from webhook.cli.progress import progress
+from webhook.cluster import applied, client, objects
 from webhook.core.errors import InputError
-from webhook.core.pod import as_map
 from webhook.core.repaired import REPAIRED, codes_in
-from webhook.core.workloads import READY_MADE, custom_kinds
-from webhook.inventory import applied, client, objects
-from webhook.migration.results import FileResult, Report, Status
+from webhook.evaluation.workloads import READY_MADE, custom_kinds
+from webhook.files.results import FileResult, Report, Status
+from webhook.kube.pod import as_map
 from webhook.rules import is_legacy
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from webhook.cli.progress import Progress
-    from webhook.inventory.objects import Reference, Served
-    from webhook.migration.results import Plan
+    from webhook.cluster.objects import Reference, Served
+    from webhook.files.results import Plan
 
     Raw = dict[str, Any]
 
@@ -42,19 +42,19 @@ def run(args: SimpleNamespace) -> int:
         raise InputError("--cluster looks at a cluster: leave the files out")
     if args.all_namespaces and args.namespace:
         raise InputError("--all-namespaces and --namespace: leave one out")
-    scan = Scan(args, on_files.plan(args))
+    scan = Scan(args, file_command.plan(args))
     with progress() as tell:
         told = list(scan.told(tell))
     told.sort(key=lambda each: each.result.path)
     found = Report(tuple(each.with_owner() for each in told), files=scan.seen)
-    on_files.write_outputs(args, found)
+    file_command.write_outputs(args, found)
     if args.output in (None, "text"):
         sys.stdout.write("".join(f"{line}\n" for line in _lines(told, scan)))
         if args.diff:
-            on_files.print_diffs(found.results, on_files.Seen())
+            file_command.print_diffs(found.results, file_command.Seen())
     else:
-        on_files.print_report(args.output, found, on_files.Seen() if args.diff else None)
-    return on_files.exit_code(args, found)
+        file_command.print_report(args.output, found, file_command.Seen() if args.diff else None)
+    return file_command.exit_code(args, found)
 
 
 @dataclass(slots=True)
@@ -170,9 +170,9 @@ def judged(obj: Raw, plan: Plan) -> FileResult:
 
 
 def _judged(obj: Raw, plan: Plan) -> FileResult:
-    from webhook.migration.migrate import migrate_text
-    from webhook.migration.printing import as_yaml
-    from webhook.migration.source import Source
+    from webhook.files.source import Source
+    from webhook.formats.migrate import migrate_text
+    from webhook.reports.printing import as_yaml
 
     named = objects.reference(obj)
     path = "/".join(filter(None, (named.namespace, named.kind, named.name)))
@@ -208,7 +208,7 @@ _WORDS = {
 
 def _lines(told: list[Told], scan: Scan) -> Iterator[str]:
     """For people: object by object, who must change it and what is to be changed."""
-    from webhook.migration.visible import sentence, visible
+    from webhook.reports.visible import sentence, visible
 
     for each in told:
         result = each.result

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import SimpleNamespace
 
-    from webhook.admission.asgi import AdmissionApp
-    from webhook.admission.server import Server
     from webhook.certs.clients import Clients
-    from webhook.cli.live import Live
+    from webhook.cli.reload import Live
+    from webhook.serving.asgi import AdmissionApp
+    from webhook.serving.server import Server
     from webhook.telemetry.logs import Log
     from webhook.telemetry.metrics import Metrics
     from webhook.telemetry.page import Page
@@ -47,8 +47,8 @@ class Address(NamedTuple):
 def run(args: SimpleNamespace) -> int:
     """Serve until told to stop. InputError says what is missing."""
     from webhook.certs.clients import Clients
-    from webhook.cli.live import Live, Sources, Speaker
-    from webhook.core.match_conditions import missed_names
+    from webhook.cli.reload import Live, Sources, Speaker
+    from webhook.evaluation.match_conditions import missed_names
     from webhook.inventory.publish import Snapshot
     from webhook.telemetry.logs import Log
 
@@ -139,11 +139,11 @@ def _server(
     keep: Callable[[], None],
 ) -> Server:
     from webhook.admission.app import create_app
-    from webhook.admission.asgi import AdmissionApp
     from webhook.admission.endpoint import Endpoint
-    from webhook.admission.server import Server
     from webhook.certs.context import ServingContext
     from webhook.certs.failures import Failures
+    from webhook.serving.asgi import AdmissionApp
+    from webhook.serving.server import Server
 
     def report(level: str, message: str) -> None:
         if live.speaker.is_me():

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from webhook import files
 from webhook.cli.settings_kinds import Mistake, Notes
 from webhook.cli.settings_shape import FILE
 from webhook.core.errors import SettingsError
 from webhook.core.settings import Settings
+from webhook.files import capped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 # libyaml goes down one C frame a level and does not ask how many are left: a text that may be
 # deeper than this goes to the parser in Python, which does.
-_LARGEST = 4 * files.MIB  # a ConfigMap holds 1
+_LARGEST = 4 * capped.MIB  # a ConfigMap holds 1
 _DEEPEST = 1_000
 
 
@@ -65,7 +65,7 @@ def parse(text: str, file: str = "settings") -> Settings:
 def read(file: str, *, pipes: bool = False) -> SettingsFile:
     """As load(), with places."""
     try:
-        content = files.read(file, _LARGEST, pipes=pipes)
+        content = capped.read(file, _LARGEST, pipes=pipes)
     except OSError as error:
         raise SettingsError(f"{file}: cannot be read: {error.strerror}; name a file") from error
     return read_text(decoded(content, file), file)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from webhook.cli.settings_kinds import Kind, Refused, bare, meant, shown
-from webhook.migration.printing import in_one_line
+from webhook.reports.printing import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from webhook.cli.settings_shape import DEFINITIONS, FILE
-from webhook.migration.printing import as_json
+from webhook.reports.printing import as_json
 
 if TYPE_CHECKING:
     from types import SimpleNamespace

@@ -42,7 +42,7 @@ from webhook.core.settings import (
     Settings,
     Taint,
 )
-from webhook.core.workloads import READY_MADE
+from webhook.evaluation.workloads import READY_MADE
 from webhook.rules import ALL, RETIRED
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from webhook.cli.settings_kinds import Notes, Schema
     from webhook.core.rule import Named
 
-# Names as Kubernetes allows them (webhook/core/labels.py; a test holds the two together), in the
+# Names as Kubernetes allows them (webhook/kube/labels.py; a test holds the two together), in the
 # regular expressions that Python and ECMA-262 share. Lengths stand in front, as what must not be.
 _NAME = r"(?![-A-Za-z0-9_.]{64})[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _DNS = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"

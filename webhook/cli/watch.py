@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import SimpleNamespace
 
-    from webhook.core.pod import Pod
     from webhook.core.settings import Settings
     from webhook.inventory.project import Audit
     from webhook.inventory.watch import Watcher
+    from webhook.kube.pod import Pod
     from webhook.telemetry.logs import Log
 
     LabelsOf = Callable[[str], Mapping[str, str]]
@@ -28,8 +28,9 @@ _NICENESS = 5  # a list of 150,000 pods takes a core for a while; answers come f
 
 def run(args: SimpleNamespace) -> int:
     """Watch until told to stop. InputError says what is missing."""
+    from webhook.cluster import client
     from webhook.core.settings import Settings
-    from webhook.inventory import client, publish
+    from webhook.inventory import publish
     from webhook.inventory.watch import Watcher
     from webhook.telemetry.logs import Log
 

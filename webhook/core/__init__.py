@@ -1,1 +1,1 @@
-"""What a pod, a quantity, an edit and a finding are. Pure: standard library only, no I/O."""
+"""What a rule may do and what it is told: edits, the draft, findings, settings. Pure: no I/O."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhook.core.pod import KINDS, SECTIONS
+from webhook.kube.pod import KINDS, SECTIONS
 
 MOST_ENTRIES = 32_000  # members of maps and items of lists, at all depths
 MOST_MANAGED = 64_000  # of managedFields; some 1 MB, and etcd takes 1.5 MB of an object

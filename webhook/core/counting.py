@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from webhook.core import quantity
 from webhook.core.limit_ranger import Origins
-from webhook.core.pod import SECTIONS
+from webhook.kube import quantity
+from webhook.kube.pod import SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.core.limit_ranger import Place
-    from webhook.core.pod import Container, Pod
     from webhook.core.settings import Settings
+    from webhook.kube.pod import Container, Pod
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.errors import EditError
-from webhook.core.pointer import Path, escape, value_at
+from webhook.kube.pointer import Path, escape, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from webhook.core.pointer import Path
+    from webhook.kube.pointer import Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.core import repaired
-from webhook.core.managed_fields import entries, fields
-from webhook.core.pod import SECTIONS, as_map
 from webhook.core.rule import RENAMES_AMOUNTS
+from webhook.kube.managed_fields import entries, fields
+from webhook.kube.pod import SECTIONS, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from webhook.core.pod import Container, Pod, Raw
+    from webhook.kube.pod import Container, Pod, Raw
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 

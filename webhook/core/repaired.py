@@ -14,9 +14,9 @@ from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
 from webhook.core.draft import Draft
 from webhook.core.edits import Set
 from webhook.core.errors import EditError
-from webhook.core.managed_fields import has_annotation
-from webhook.core.pod import as_map
-from webhook.core.pointer import ROOT
+from webhook.kube.managed_fields import has_annotation
+from webhook.kube.pod import as_map
+from webhook.kube.pointer import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

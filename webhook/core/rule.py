@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import date
 
+    from webhook.capacity.nodes import Inventory
     from webhook.core.findings import Finding
-    from webhook.core.leaves import Key
-    from webhook.core.nodes import Inventory
-    from webhook.core.pod import Pod
-    from webhook.core.pointer import Path
     from webhook.core.text_patterns import Pattern
+    from webhook.evaluation.leaves import Key
+    from webhook.kube.pod import Pod
+    from webhook.kube.pointer import Path
 
 # The codes of two rules on which it depends what others do. The core knows no other code.
 RENAMES_AMOUNTS, TRANSLATES_LABELS = "GPU101", "GPU105"

@@ -11,18 +11,18 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.core import quantity
-from webhook.core.node_index import ANY
-from webhook.core.nodes import NodeClass
-from webhook.core.pod import as_items, as_map
+from webhook.capacity.node_index import ANY
+from webhook.capacity.nodes import NodeClass
 from webhook.core.settings import Taint
 from webhook.inventory import evidence
 from webhook.inventory.joining import bears_a_sign
+from webhook.kube import quantity
+from webhook.kube.pod import as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.core.nodes import Node
+    from webhook.capacity.nodes import Node
 
     Raw = dict[str, Any]
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.core import quantity
-from webhook.core.pod import as_map
 from webhook.inventory import autoscalers, project
 from webhook.inventory.store import Store
+from webhook.kube import quantity
+from webhook.kube.pod import as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.core.nodes import NodeClass
+    from webhook.capacity.nodes import NodeClass
     from webhook.core.settings import Pool, Settings, Taint
     from webhook.inventory.project import Audit
 

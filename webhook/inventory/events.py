@@ -19,16 +19,16 @@ from hashlib import blake2b
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.core.pod import as_map, controller_of
+from webhook.cluster.client import Fault, Refused
 from webhook.core.repaired import REPAIRED, codes_in, was_sent
-from webhook.core.workloads import makes_pods
-from webhook.inventory.client import Fault, Refused
+from webhook.evaluation.workloads import makes_pods
 from webhook.inventory.project import seconds_of
 from webhook.inventory.quiet import Lines, Trouble
+from webhook.kube.pod import as_map, controller_of
 
 if TYPE_CHECKING:
+    from webhook.cluster.client import Client
     from webhook.core.settings import Settings
-    from webhook.inventory.client import Client
     from webhook.telemetry.logs import Log
 
     Raw = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.core.nodes import Node, NodeClass
+    from webhook.capacity.nodes import Node, NodeClass
 
 # Labels by which nodes are set up, or that say how they are: MIG, time-slicing, MPS, on any node by
 # the GPU operator and GPU Feature Discovery, and by GKE; and the values that mean "whole devices".

@@ -13,12 +13,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from webhook.core.node_index import ANY
+from webhook.capacity.node_index import ANY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from webhook.core.nodes import Node, NodeClass
+    from webhook.capacity.nodes import Node, NodeClass
 
 # Labels that nodes of one kind share, on the clouds, and by Karpenter, Gardener, kOps and eksctl.
 _KIND = (

@@ -19,10 +19,11 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.pod import as_items, as_map
-from webhook.inventory import answers, autoscalers, project
-from webhook.inventory.client import Fault, Refused
-from webhook.inventory.pages import pages
+from webhook.cluster import answers
+from webhook.cluster.client import Fault, Refused
+from webhook.cluster.pages import pages
+from webhook.inventory import autoscalers, project
+from webhook.kube.pod import as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

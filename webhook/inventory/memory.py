@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.core.node_index import ANY, OWN_NAMES
-from webhook.core.nodes import NodeClass
+from webhook.capacity.node_index import ANY, OWN_NAMES
+from webhook.capacity.nodes import NodeClass
 from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
-    from webhook.core.nodes import Node
+    from webhook.capacity.nodes import Node
 
 MOST_SHAPES = 256  # of nodes that went away
 _MOST_VALUES = 8  # that one label of one node had

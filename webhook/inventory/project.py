@@ -13,13 +13,13 @@ from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.core import quantity
-from webhook.core.nodes import Node
-from webhook.core.pod import Pod, as_items, as_map
-from webhook.core.requests import gpu_requests
+from webhook.capacity.nodes import Node
+from webhook.capacity.requests import gpu_requests
 from webhook.core.selection import Selection
 from webhook.core.settings import DEVICE_CLASS, Taint
 from webhook.inventory import evidence
+from webhook.kube import quantity
+from webhook.kube.pod import Pod, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -22,10 +22,10 @@ from zlib import crc32
 
 import orjson
 
-from webhook import files
-from webhook.core import nodesets
-from webhook.core.node_index import NodeIndex
-from webhook.core.nodes import Inventory, Node, NodeClass
+from webhook.capacity import nodesets
+from webhook.capacity.node_index import NodeIndex
+from webhook.capacity.nodes import Inventory, Node, NodeClass
+from webhook.files import capped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +37,8 @@ INVENTORY = "inventory"
 STATUS = "status.json"
 _FORMAT = 3
 _OS = "kubernetes.io/os"
-_LARGEST = 256 * files.MIB  # 15,000 nodes take some 10
-_LARGEST_STATUS = files.MIB
+_LARGEST = 256 * capped.MIB  # 15,000 nodes take some 10
+_LARGEST_STATUS = capped.MIB
 AHEAD_SECONDS = 5.0  # between the clocks of two processes
 STALE_SECONDS = 300.0  # an inventory that may be so far behind the cluster denies nothing
 
@@ -274,7 +274,7 @@ class Snapshot:
             if seen == self._seen:
                 return None
             # Not mapped into memory: a file cut short under a map would end the process.
-            data = files.read(self._inventory, _LARGEST)
+            data = capped.read(self._inventory, _LARGEST)
         except OSError as error:
             self.fault = f"{self._inventory}: cannot be read: {error.strerror}"
             self._seen = ()  # the same file may be back
@@ -291,7 +291,7 @@ class Snapshot:
     def recall(self, nodes: Nodes) -> None:
         """Tell a new store what the last life of the watcher knew of nodes, if anything did."""
         with suppress(OSError, ValueError, TypeError, KeyError):
-            parsed = parse(files.read(self._inventory, _LARGEST))
+            parsed = parse(capped.read(self._inventory, _LARGEST))
             nodes.recall(gpu_nodes(parsed.inventory.index), orjson.loads(parsed.memory))
 
     def status(self, now: float = inf) -> Status:
@@ -302,7 +302,7 @@ class Snapshot:
         watcher says of the file: ask for it (`refresh`) first.
         """
         try:
-            status = _status(files.read(self._status, _LARGEST_STATUS), now)
+            status = _status(capped.read(self._status, _LARGEST_STATUS), now)
         except FileNotFoundError:
             fault = _MISSING
         except PermissionError:

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from webhook import files
 from webhook.core.errors import InputError
-from webhook.core.pod import as_items, as_map
 from webhook.core.settings import Settings
+from webhook.files import capped
 from webhook.inventory import autoscalers, project
 from webhook.inventory.publish import declared
 from webhook.inventory.store import Store
+from webhook.kube.pod import as_items, as_map
 
 if TYPE_CHECKING:
-    from webhook.core.nodes import Inventory
+    from webhook.capacity.nodes import Inventory
 
 _CURE = "give what `kubectl get nodes -o yaml` prints"
 _DEEPEST = 100
-_LARGEST = 512 * files.MIB  # 15,000 nodes of 15 KB take 225
+_LARGEST = 512 * capped.MIB  # 15,000 nodes of 15 KB take 225
 _DEFAULTS = Settings()
 
 
@@ -42,7 +42,7 @@ def load(file: str, settings: Settings = _DEFAULTS, *, pipes: bool = False) -> I
 def objects_of(file: str, *, pipes: bool = False) -> list[dict[str, Any]]:
     """The objects that the file lists; raises InputError as above."""
     try:
-        text = files.read(file, _LARGEST, pipes=pipes).decode("utf-8-sig")
+        text = capped.read(file, _LARGEST, pipes=pipes).decode("utf-8-sig")
     except OSError as error:
         raise InputError(f"{file}: cannot be read: {error.strerror}; {_CURE}") from error
     except UnicodeDecodeError as error:

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from webhook.core.nodes import Inventory, Node, NodeClass, group
+from webhook.capacity.nodes import Inventory, Node, NodeClass, group
 from webhook.core.settings import Capacity
 from webhook.inventory import autoscalers
 from webhook.inventory.joining import joining, sliced_anew

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from webhook.cluster.client import Client
     from webhook.core.settings import Settings
     from webhook.inventory import project
-    from webhook.inventory.client import Client
     from webhook.telemetry.logs import Log
 
 TICK_SECONDS = 0.25

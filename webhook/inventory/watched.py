@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from webhook.core.pod import as_map
 from webhook.inventory.publish import STALE_SECONDS, Snapshot
+from webhook.kube.pod import as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from webhook.core.node_index import NodeIndex
+    from webhook.capacity.node_index import NodeIndex
     from webhook.inventory.publish import Status
 
 BEAT_SECONDS = 5.0  # the watcher says every second that it lives

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.capacity.requests import gpu_requests
+from webhook.capacity.runtime_class import as_admitted
+from webhook.capacity.why_not import short
 from webhook.core.findings import Finding, Severity
-from webhook.core.requests import gpu_requests
 from webhook.core.rule import Facts, Stage
-from webhook.core.runtime_class import as_admitted
-from webhook.core.why_not import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pod import Pod
     from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
 
 NAME = "above-limit"
 CODE = "GPU304"

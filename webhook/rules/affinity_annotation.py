@@ -31,25 +31,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import affinity, go_json, node_labels
-from webhook.core.canonical import canonical
+from webhook.capacity import node_labels
+from webhook.capacity.model_terms import Fate, chosen, notes, rewritten, term_change, within
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_names import AFFINITY_ANNOTATION
-from webhook.core.model_terms import Fate, chosen, notes, rewritten, term_change, within
-from webhook.core.pod import PREFERRED, REQUIRED, as_map
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.text_patterns import AFFINITY_TEXT
+from webhook.kube import affinity, go_json
+from webhook.kube.canonical import canonical
+from webhook.kube.pod import PREFERRED, REQUIRED, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.affinity import Section
+    from webhook.capacity.model_terms import Chosen
     from webhook.core.edits import Edit
-    from webhook.core.model_terms import Chosen
-    from webhook.core.pod import Pod
-    from webhook.core.pointer import Path
     from webhook.core.rule import Context
+    from webhook.kube.affinity import Section
+    from webhook.kube.pod import Pod
+    from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
 

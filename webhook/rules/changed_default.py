@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.api_versions import WORKLOADS, workload_successor
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.pod import as_map
-from webhook.core.pointer import ROOT
 from webhook.core.rule import Facts, Stage, Trait
+from webhook.kube.api_versions import WORKLOADS, workload_successor
+from webhook.kube.pod import as_map
+from webhook.kube.pointer import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Remove
 from webhook.core.findings import Finding
-from webhook.core.pod import as_map
-from webhook.core.pointer import ROOT
 from webhook.core.rule import Facts, Stage
-from webhook.core.workloads import is_built_in
+from webhook.evaluation.workloads import is_built_in
+from webhook.kube.pod import as_map
+from webhook.kube.pointer import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.core.pointer import Path
     from webhook.core.rule import Context
+    from webhook.kube.pointer import Path
 
 NAME = "controller-annotation"
 CODE = "GPU126"

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding
-from webhook.core.pod import Pod, as_map
 from webhook.core.rule import Facts, Stage
 from webhook.core.text_patterns import END, NO_EFFECT, Pattern
-from webhook.core.workloads import templates_of
+from webhook.evaluation.workloads import templates_of
+from webhook.kube.pod import Pod, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core import daemons
+from webhook.capacity import daemons
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Facts, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pod import Pod
     from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
 
 NAME = "daemonset-template"
 CODE = "GPU110"

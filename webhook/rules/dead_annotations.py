@@ -19,20 +19,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import labels
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.pod import as_map
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.text_patterns import END, NO_EFFECT, Pattern
+from webhook.kube import labels
+from webhook.kube.pod import as_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from webhook.core.edits import Edit
-    from webhook.core.pod import Pod
-    from webhook.core.pointer import Path
     from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
+    from webhook.kube.pointer import Path
 
 NAME = "dead-annotations"
 CODE = "GPU108"

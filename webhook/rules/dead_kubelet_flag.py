@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.findings import Finding, Severity
-from webhook.core.pointer import ROOT
 from webhook.core.rule import Facts, Stage
 from webhook.core.text_patterns import GET_PLUGIN, Pattern, find
-from webhook.core.walk import walk
+from webhook.kube.pointer import ROOT
+from webhook.kube.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

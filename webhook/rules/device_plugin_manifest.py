@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_images import installer
-from webhook.core.pod import Pod
 from webhook.core.rule import Facts, Stage
 from webhook.core.text_patterns import GET_PLUGIN, Pattern
-from webhook.core.workloads import templates_of
+from webhook.evaluation.workloads import templates_of
+from webhook.kube.pod import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

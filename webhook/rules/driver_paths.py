@@ -36,19 +36,19 @@ from webhook.core.host_paths import (
     may_be_driver,
 )
 from webhook.core.legacy_images import manages_driver
-from webhook.core.pod import as_map
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.selection import translated
 from webhook.core.text_patterns import Pattern
+from webhook.kube.pod import as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Set as AbstractSet
 
     from webhook.core.edits import Edit
-    from webhook.core.pod import Container, Pod
     from webhook.core.rule import Context
     from webhook.core.settings import Drivers
+    from webhook.kube.pod import Container, Pod
 
 NAME = "driver-paths"
 CODE = "GPU109"

@@ -26,23 +26,23 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import fit
+from webhook.capacity import fit
+from webhook.capacity.nodes import Inventory
+from webhook.capacity.runtime_class import in_class, in_namespace, node_selector
+from webhook.capacity.why_not import short
 from webhook.core.edits import Append, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.nodes import Inventory
-from webhook.core.ours import VOLUME_PREFIX
-from webhook.core.pod import as_map
 from webhook.core.rule import Facts, Stage, Trait
-from webhook.core.runtime_class import in_class, in_namespace, node_selector
-from webhook.core.why_not import short
+from webhook.evaluation.ours import VOLUME_PREFIX
+from webhook.kube.pod import as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.core.edits import Edit
-    from webhook.core.pod import Container, Pod
     from webhook.core.rule import Context
     from webhook.core.settings import DriverMount, DriverProfile
+    from webhook.kube.pod import Container, Pod
 
     Raw = dict[str, Any]
 

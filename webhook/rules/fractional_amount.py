@@ -14,18 +14,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core import quantity
 from webhook.core.counting import counted
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
-from webhook.core.pod import SECTIONS
 from webhook.core.rule import Facts, Stage, Trait
+from webhook.kube import quantity
+from webhook.kube.pod import SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pod import Container, Pod
     from webhook.core.rule import Context
+    from webhook.kube.pod import Container, Pod
 
 NAME = "fractional-amount"
 CODE = "GPU102"

@@ -18,19 +18,19 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from webhook.core import fit
+from webhook.capacity import fit
+from webhook.capacity.runtime_class import as_admitted, in_namespace
+from webhook.capacity.why_not import in_words, or_adds
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Facts, Stage
-from webhook.core.runtime_class import as_admitted, in_namespace
-from webhook.core.why_not import in_words, or_adds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.core.node_index import NodeIndex
-    from webhook.core.nodesets import NodeSet
-    from webhook.core.pod import Pod
+    from webhook.capacity.node_index import NodeIndex
+    from webhook.capacity.nodesets import NodeSet
     from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
 
 NAME = "full-now"
 CODE = "GPU302"

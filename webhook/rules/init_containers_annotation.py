@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import go_json
-from webhook.core.container_shape import CONTAINER
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.pod import Pod, as_items
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.text_patterns import INIT_CONTAINERS_TEXT
-from webhook.core.workloads import templates_of
+from webhook.evaluation.workloads import templates_of
+from webhook.kube import go_json
+from webhook.kube.container_shape import CONTAINER
+from webhook.kube.pod import Pod, as_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.api_versions import OTHERS, WORKLOADS
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
-from webhook.core.pointer import ROOT
 from webhook.core.rule import Facts, Stage, Trait
+from webhook.kube.api_versions import OTHERS, WORKLOADS
+from webhook.kube.pointer import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

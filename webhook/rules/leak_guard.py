@@ -44,23 +44,23 @@ from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.core import quantity
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.host_paths import clean, lists_devices, shows_devices, shows_driver
 from webhook.core.modes import Mode
-from webhook.core.pod import as_items, as_map, is_for_linux
 from webhook.core.rule import Context, Facts, Stage
 from webhook.core.selection import matches
 from webhook.core.settings import DEVICE_CLASS
+from webhook.kube import quantity
+from webhook.kube.pod import as_items, as_map, is_for_linux
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.core.edits import Edit
-    from webhook.core.pod import Container, Pod
-    from webhook.core.pointer import Path
     from webhook.core.settings import Settings
+    from webhook.kube.pod import Container, Pod
+    from webhook.kube.pointer import Path
 
 NAME = "leak-guard"
 CODE = "GPU303"

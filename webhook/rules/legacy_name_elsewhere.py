@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Rename
 from webhook.core.findings import Finding, Safety, Severity
-from webhook.core.pod import SECTIONS, Pod
-from webhook.core.pointer import ROOT, value_at
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.text_patterns import (
     AFFINITY_TEXT,
@@ -30,14 +28,16 @@ from webhook.core.text_patterns import (
     Pattern,
     find,
 )
-from webhook.core.walk import walk
-from webhook.core.workloads import templates_of
+from webhook.evaluation.workloads import templates_of
+from webhook.kube.pod import SECTIONS, Pod
+from webhook.kube.pointer import ROOT, value_at
+from webhook.kube.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pointer import Path
     from webhook.core.rule import Context
+    from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
 

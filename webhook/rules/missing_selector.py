@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.api_versions import workload_successor
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.pod import as_items, as_map
-from webhook.core.pointer import ROOT, Path
 from webhook.core.rule import Facts, Stage, Trait
+from webhook.kube.api_versions import workload_successor
+from webhook.kube.pod import as_items, as_map
+from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

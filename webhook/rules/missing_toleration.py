@@ -25,19 +25,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from webhook.capacity.runtime_class import as_admitted
 from webhook.core.edits import Append
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Facts, Stage, Trait
-from webhook.core.runtime_class import as_admitted
 from webhook.core.settings import Taint
-from webhook.core.tolerations import Tolerations, allows
+from webhook.kube.tolerations import Tolerations, allows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from webhook.core.nodes import Inventory
-    from webhook.core.pod import Pod
+    from webhook.capacity.nodes import Inventory
     from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
 
     Raw = dict[str, Any]
 

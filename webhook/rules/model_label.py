@@ -42,13 +42,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import affinity, fit, models, node_labels, node_selection, whole_gpus
-from webhook.core.edits import Append, Remove, Rename, Set
-from webhook.core.findings import Finding, Severity
-from webhook.core.labels import sanitised
-from webhook.core.legacy_selector import is_translated
-from webhook.core.managed_fields import entries, fields
-from webhook.core.model_terms import (
+from webhook.capacity import fit, models, node_labels, node_selection, whole_gpus
+from webhook.capacity.legacy_selector import is_translated
+from webhook.capacity.model_terms import (
     Change,
     Fate,
     TermChange,
@@ -61,21 +57,24 @@ from webhook.core.model_terms import (
     term_change,
     within,
 )
-from webhook.core.pod import PREFERRED, REQUIRED, as_items, as_map
+from webhook.capacity.why_not import short
+from webhook.core.edits import Append, Remove, Rename, Set
+from webhook.core.findings import Finding, Severity
 from webhook.core.rule import TRANSLATES_LABELS, Facts, Stage, Trait
 from webhook.core.text_patterns import LABEL_TEXT
-from webhook.core.why_not import short
+from webhook.kube import affinity
+from webhook.kube.labels import sanitised
+from webhook.kube.managed_fields import entries, fields
+from webhook.kube.pod import PREFERRED, REQUIRED, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from webhook.capacity.model_terms import Chosen
     from webhook.core.edits import Edit
-    from webhook.core.model_terms import (
-        Chosen,
-    )
-    from webhook.core.pod import Pod
-    from webhook.core.pointer import Path
     from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
+    from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
 
@@ -133,7 +132,7 @@ def _of_today(
 ) -> Iterator[Finding]:
     """The same of a pod that asks under today's name.
 
-    In its nodeSelector may stand what others than its author added (core/legacy_selector.py).
+    In its nodeSelector may stand what others than its author added (capacity/legacy_selector.py).
     """
     others = list(_other_selectors(pod, cx))
     if finding is None and not changes and not others:  # as nearly always

@@ -26,17 +26,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core import fit, node_selection
+from webhook.capacity import fit, node_selection
+from webhook.capacity.runtime_class import as_admitted, in_namespace, node_selector
+from webhook.capacity.why_not import why_bound, why_never, why_unsure
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Facts, Stage
-from webhook.core.runtime_class import as_admitted, in_namespace, node_selector
-from webhook.core.why_not import why_bound, why_never, why_unsure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pod import Pod
     from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
 
 NAME = "never-fits"
 CODE = "GPU301"

@@ -15,16 +15,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.findings import Finding, Severity
-from webhook.core.pod import as_map
-from webhook.core.pointer import ROOT
 from webhook.core.rule import Facts, Stage
 from webhook.core.text_patterns import END, NO_EFFECT, Pattern
+from webhook.kube.pod import as_map
+from webhook.kube.pointer import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pointer import Path
     from webhook.core.rule import Context
+    from webhook.kube.pointer import Path
 
 NAME = "node-objects"
 CODE = "GPU129"

@@ -19,18 +19,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core import fit, whole_gpus
+from webhook.capacity import fit, whole_gpus
+from webhook.capacity.runtime_class import as_admitted, node_selector
+from webhook.capacity.why_not import short
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Facts, Stage, Trait
-from webhook.core.runtime_class import as_admitted, node_selector
-from webhook.core.why_not import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pod import Pod
     from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
 
 NAME = "placement"
 CODE = "GPU203"

@@ -14,18 +14,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import quantity
 from webhook.core.edits import Remove
 from webhook.core.findings import Finding, Safety, Severity
-from webhook.core.pod import SECTIONS, Pod, as_map
 from webhook.core.rule import Facts, Stage, Trait
-from webhook.core.workloads import templates_of
+from webhook.evaluation.workloads import templates_of
+from webhook.kube import quantity
+from webhook.kube.pod import SECTIONS, Pod, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pod import Container
     from webhook.core.rule import Context
+    from webhook.kube.pod import Container
 
 NAME = "privileged-container"
 CODE = "GPU133"

@@ -16,19 +16,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.core import quantity
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode
-from webhook.core.pod import SECTIONS, as_map
 from webhook.core.rule import RENAMES_AMOUNTS, Facts, Stage
-from webhook.core.workloads import group_of, is_built_in
+from webhook.evaluation.workloads import group_of, is_built_in
+from webhook.kube import quantity
+from webhook.kube.pod import SECTIONS, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.core.pod import Pod
     from webhook.core.rule import Context
     from webhook.core.settings import Settings
+    from webhook.kube.pod import Pod
 
 NAME = "queued-template"
 CODE = "GPU111"

@@ -21,8 +21,8 @@ from webhook.core.rule import Facts, Stage, Trait
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pod import Pod
     from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
 
 NAME = "request-without-limit"
 CODE = "GPU103"

@@ -15,19 +15,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from webhook.core import labels
-from webhook.core.canonical import canonical
 from webhook.core.edits import Append, Remove
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.text_patterns import TOLERATIONS_TEXT
+from webhook.kube import labels
+from webhook.kube.canonical import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.pod import Pod
     from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
 
     Raw = dict[str, Any]
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.findings import Finding, Severity
-from webhook.core.pod import Pod, as_map
-from webhook.core.pointer import ROOT
 from webhook.core.rule import Facts, Stage, Trait
-from webhook.core.workloads import is_built_in, templates_of
+from webhook.evaluation.workloads import is_built_in, templates_of
+from webhook.kube.pod import Pod, as_map
+from webhook.kube.pointer import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

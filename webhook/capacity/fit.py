@@ -1,0 +1,166 @@
+"""Can this pod ever run here? Which nodes have enough for it, and are allowed by it.
+
+"Never" is not "not now": cordon and NotReady are not looked at, and taints that come and go by
+themselves count as absent. What only the scheduler can know later (preemption, pod affinity,
+spread, volumes) is left to it. No question walks over nodes, so a big cluster costs no more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from webhook.capacity import node_selection
+from webhook.capacity.requests import as_scheduled, gpu_requests
+from webhook.kube import quantity
+from webhook.kube.pod import is_for_windows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from webhook.capacity.node_index import NodeIndex
+    from webhook.capacity.nodesets import NodeSet
+    from webhook.core.rule import Context
+    from webhook.core.settings import Capacity
+    from webhook.kube.pod import Pod
+
+_LARGEST = 2**63 - 1
+_DEFAULT_SCHEDULER = "default-scheduler"
+
+
+def asked(pod: Pod, cx: Context) -> Mapping[str, int]:
+    """What the pod asks of one node and the cluster's nodes can be asked for.
+
+    Of a pod for Windows nothing: the rules of its nodes are not known here.
+    """
+    if is_for_windows(pod.spec):
+        return {}
+    return known(gpu_requests(pod, cx.settings), cx)
+
+
+def asked_of_the_scheduler(pod: Pod, cx: Context) -> Mapping[str, int]:
+    """The same as kube-scheduler reads it, which is less where an amount overflows an int64.
+
+    An amount that has more digits than are read here may be any number to it.
+    """
+    amounts = asked(pod, cx)
+    if all(amount <= _LARGEST for amount in amounts.values()):
+        return amounts
+    scheduled = known(as_scheduled(pod, cx.settings), cx)
+    return {
+        name: amount for name, amount in scheduled.items() if amounts.get(name, 0) < quantity.BEYOND
+    }
+
+
+def known(amounts: Mapping[str, int], cx: Context) -> Mapping[str, int]:
+    """Those of the amounts of which the inventory knows something: none if it is old or empty.
+
+    Where a DRA device class serves a name (KEP-5004), the nodes' allocatable does not show it.
+    """
+    inventory = cx.inventory
+    if inventory is None or not cx.fresh or not inventory.index.size:
+        return {}
+    served = inventory.served_by_dra
+    return {name: amount for name, amount in amounts.items() if name not in served}
+
+
+def enough(amounts: Mapping[str, int], index: NodeIndex) -> NodeSet:
+    """The nodes that have all of this when they are empty."""
+    return _all_of(amounts, index.at_least, index)
+
+
+def enough_free(amounts: Mapping[str, int], index: NodeIndex) -> NodeSet:
+    """The nodes that have all of this now."""
+    return _all_of(amounts, index.free_at_least, index)
+
+
+def may_be_added(
+    pod: Pod, amounts: Mapping[str, int], index: NodeIndex, capacity: Capacity
+) -> NodeSet:
+    """What may bring more nodes that could run the pod: more than any count of nodes knows."""
+    return _all_of(amounts, index.may_add, index) & allowed(pod, index, capacity)
+
+
+def _all_of(
+    amounts: Mapping[str, int], nodes_with: Callable[[str, int], NodeSet], index: NodeIndex
+) -> NodeSet:
+    found = index.everything
+    for name, amount in amounts.items():
+        found &= nodes_with(name, amount)
+    return found
+
+
+def most_on_one(nodes: NodeSet, below: int, with_at_least: Callable[[int], NodeSet]) -> int:
+    """The most that one of these nodes has, where none has `below`."""
+    low = 0
+    while below - low > 1:
+        middle = (low + below) // 2
+        if with_at_least(middle) & nodes:
+            low = middle
+        else:
+            below = middle
+    return low
+
+
+def allowed(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
+    """The nodes that its nodeSelector, required node affinity and tolerations allow."""
+    return chosen(pod, index) & node_selection.tolerated(pod, index, capacity)
+
+
+def would_do(pod: Pod, cx: Context) -> NodeSet:
+    """The nodes, as last known, that have enough for the pod and are allowed by it."""
+    if cx.inventory is None:
+        return 0
+    index = cx.inventory.index
+    found = enough(asked(pod, replace(cx, fresh=True)), index)
+    node = pod.spec.get("nodeName")
+    if node:  # its kubelet looks at the labels, and at no taint (1.36 predicateAdmitHandler)
+        return found & chosen(pod, index) & index.named(str(node))
+    return found & allowed(pod, index, cx.settings.capacity)
+
+
+def chosen(pod: Pod, index: NodeIndex) -> NodeSet:
+    """The nodes that its nodeSelector and required node affinity allow."""
+    return pod.once(_chosen, index)
+
+
+def _chosen(pod: Pod, index: NodeIndex) -> NodeSet:
+    return selected(pod, index) & attracted(pod, index)
+
+
+def selected(pod: Pod, index: NodeIndex) -> NodeSet:
+    """The nodes that its nodeSelector allows."""
+    found = index.everything
+    for each in node_selection.selector(pod, index):
+        found &= each.nodes
+    return found
+
+
+def attracted(pod: Pod, index: NodeIndex) -> NodeSet:
+    """The nodes that its required node affinity allows."""
+    return pod.once(_attracted, index)
+
+
+def _attracted(pod: Pod, index: NodeIndex) -> NodeSet:
+    terms = node_selection.terms(pod)
+    if terms is None:
+        return index.everything
+    found = 0
+    for term in terms:
+        found |= node_selection.matching(term, index)
+    return found
+
+
+def is_left_to_the_scheduler(pod: Pod, capacity: Capacity) -> bool:
+    """Whether kube-scheduler will choose this pod's node, as it is now.
+
+    Not another scheduler's rules, not a gate that may still change the pod (KEP-3838), not a node
+    that is chosen already, and not the DaemonSet controller, which pins its pods to their nodes.
+    """
+    scheduler = pod.spec.get("schedulerName") or _DEFAULT_SCHEDULER
+    return (
+        (scheduler == _DEFAULT_SCHEDULER or scheduler in capacity.schedulers)
+        and not pod.spec.get("schedulingGates")
+        and not pod.spec.get("nodeName")
+        and pod.controller()[0] != "DaemonSet"
+    )

@@ -1,0 +1,68 @@
+"""Legacy labels in the nodeSelector of a pod that asks for GPUs under today's name.
+
+Others than its author may have added one: the namespace (PodNodeSelector), a RuntimeClass, a
+MutatingAdmissionPolicy, another webhook. To a legacy pod they add it before it is repaired, and it
+is translated with the author's words. The pods of a repaired template are pods of today by then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.capacity import node_labels, node_selection
+from webhook.capacity.model_terms import Fate, chosen, rewritten, term_change
+from webhook.core.modes import Mode
+from webhook.core.repaired import earlier
+from webhook.core.rule import RENAMES_AMOUNTS, TRANSLATES_LABELS
+from webhook.kube import affinity
+from webhook.kube.pod import REQUIRED, as_map
+
+if TYPE_CHECKING:
+    from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
+
+
+def is_translated(pod: Pod, cx: Context) -> bool:
+    """Whether it is translated in this pod all the same, or in the pods of this template.
+
+    So it is in a legacy pod that an earlier round of this request repaired. And where templates are
+    repaired, in the pods of all workloads: a pod does not show whether its template was repaired.
+    Most of them were not, so it must be known that no node carries what is asked for.
+    """
+    if cx.is_stored:
+        return False
+    if cx.template or pod.controller()[0]:
+        return cx.settings.workloads.repair and cx.inventory is not None
+    return RENAMES_AMOUNTS in earlier(pod.raw)
+
+
+def translated(pod: Pod, cx: Context) -> Pod:
+    """The pod, or the pods of this template, as they will choose their nodes."""
+    if cx.modes.of_code(TRANSLATES_LABELS) is not Mode.ENFORCE:
+        return pod
+    if not (cx.may_constrain or is_translated(pod, cx)):
+        return pod
+    there = pod.node_selector
+    selector = dict(there)
+    for key, today, is_free in node_labels.gone_of(there, cx.inventory):
+        if is_free:
+            selector[today] = selector.pop(key)
+    asked = selector.pop(cx.settings.models.legacy_label, None)
+    if asked is None and selector == there:
+        return pod
+    given = pod.having(nodeSelector=selector)
+    return given if asked is None else _of_model(str(asked), given, cx) or pod
+
+
+def _of_model(model: str, pod: Pod, cx: Context) -> Pod | None:
+    """The pod, which also asks for this model; None if the legacy label stays in it."""
+    label = cx.settings.models.legacy_label
+    term = {"matchExpressions": [{"key": label, "operator": "In", "values": [model]}]}
+    made = term_change(term, cx, preferred=False, whole=chosen(pod, cx))
+    if made.fate is Fate.KEEP or (made.further and not cx.may_constrain):
+        return None
+    terms, is_whole = [rewritten(term, made), *made.further], True
+    if theirs := node_selection.terms(pod):
+        terms, is_whole = affinity.and_join(theirs, terms)
+    nodes = {**as_map(pod.affinity.get("nodeAffinity")), REQUIRED: {"nodeSelectorTerms": terms}}
+    return pod.having(affinity={**pod.affinity, "nodeAffinity": nodes}) if is_whole else None

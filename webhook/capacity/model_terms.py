@@ -1,0 +1,405 @@
+"""What becomes of node selector requirements on labels that nodes no longer carry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from webhook.capacity import models, node_labels, node_selection, whole_gpus
+from webhook.kube import labels
+from webhook.kube.affinity import MOST_EXPRESSIONS, MOST_TERMS, TOO_MANY
+from webhook.kube.pod import as_items, as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from webhook.capacity.nodes import Inventory
+    from webhook.capacity.nodesets import NodeSet
+    from webhook.capacity.whole_gpus import Part
+    from webhook.core.rule import Context
+    from webhook.kube.pod import Pod
+
+    Raw = dict[str, Any]
+
+
+class Fate(Enum):
+    """What is to be done with a requirement, or with a whole term."""
+
+    KEEP = "it stays as it is"
+    CHANGE = "it is written in today's words"
+    DROP = "it says nothing today and goes"
+    NEVER = "no node can have it, so a preference for it goes"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A requirement on the legacy model label, or on another label of then, in today's words."""
+
+    fate: Fate
+    key: str = ""
+    values: tuple[str, ...] | None = None  # None: as they are
+    unmapped: tuple[str, ...] = ()  # legacy values without a value of today
+    why: str = ""  # why the first of them has none
+    waits: bool = False  # no node can have what is asked for, so the pod waits
+    absent: tuple[str, ...] = ()  # legacy values that no node has now, if there is no other
+    absent_why: str = ""
+    was: str = ""  # the label, if it is not that of models
+    beside: tuple[Part, ...] = ()  # nodes with parts of GPUs, which the term excludes
+    taken: str = ""  # the mark of such nodes that the pod itself selects
+    old: Raw | None = None  # what is asked of the old label, which some nodes still carry
+
+    @property
+    def is_either(self) -> bool:
+        """Whether a node needs only one of them: what is asked of the old label, or of today's."""
+        return self.old is not None and self.old["operator"] in ("In", "Exists")
+
+
+@dataclass(frozen=True, slots=True)
+class TermChange:
+    """A node selector term: the changes of its requirements by position, and its own fate.
+
+    DROP is a term that is left without a requirement, and so is true of every node. The `further`
+    terms match nodes that still carry the old label; `cut` says that there are not all of them.
+    """
+
+    fate: Fate
+    requirements: Mapping[int, Change]
+    further: tuple[Raw, ...] = ()
+    cut: bool = False
+
+    @property
+    def added(self) -> list[Raw]:
+        """The requirements that the term gets besides those that it has."""
+        found: list[Raw] = []
+        for each in self.requirements.values():
+            found += [each.old] if each.old is not None and not each.is_either else []
+            found += [part.excluded for part in each.beside]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a pod that asks for whole GPUs says of its nodes, the model left out."""
+
+    nodes: NodeSet
+    parts: frozenset[str]  # the settings of the parts of GPUs for which it asks
+
+    def __and__(self, other: Chosen) -> Chosen:
+        return Chosen(self.nodes & other.nodes, self.parts | other.parts)
+
+
+_KEEP = Change(Fate.KEEP)
+_MOST_EITHER = 2  # requirements of a term that are fulfilled in two ways: 4 terms
+
+
+def chosen(pod: Pod, cx: Context) -> Chosen | None:
+    """What its nodeSelector says; None if it asks for no whole GPU, or no node is known."""
+    if cx.inventory is None or cx.settings.gpu_resource not in pod.gpus(cx.settings):
+        return None
+    labels = pod.node_selector.items()
+    asked = [{"key": key, "operator": "In", "values": [str(value)]} for key, value in labels]
+    return _chosen({"matchExpressions": asked}, cx.inventory, cx)
+
+
+def chosen_by_terms(terms: Iterable[Raw], cx: Context) -> Chosen | None:
+    """What one of these terms says; None if there are none, or no node is known."""
+    if cx.inventory is None:
+        return None
+    each = [_chosen(term, cx.inventory, cx) for term in terms]
+    if not each:
+        return None
+    nodes = 0
+    for one in each:
+        nodes |= one.nodes
+    return Chosen(nodes, frozenset().union(*(one.parts for one in each)))
+
+
+def _chosen(term: Raw, inventory: Inventory, cx: Context) -> Chosen:
+    listed = [item for _, item in as_items(term.get("matchExpressions"))]
+    others = [each for each in listed if each.get("key") != cx.settings.models.legacy_label]
+    index, fields = inventory.index, as_items(term.get("matchFields"))
+    rest = {**term, "matchExpressions": others}
+    nodes = node_selection.matching(rest, index) if others or fields else index.everything
+    asked = (
+        whole_gpus.asked_for(
+            str(each.get("key")), str(each.get("operator")), node_selection.values_of(each)
+        )
+        for each in others
+    )
+    return Chosen(nodes, frozenset(filter(None, asked)))
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """What a term excludes of today's label: it is beside a requirement on the old one then."""
+
+    values: frozenset[str]
+    any_value: bool
+
+    @classmethod
+    def of(cls, term: Raw, key: str) -> Apart:
+        listed = [each for _, each in as_items(term.get("matchExpressions"))]
+        asked = [each for each in listed if each.get("key") == key]
+        excluded = [each for each in asked if each.get("operator") == "NotIn"]
+        return cls(
+            frozenset(value for each in excluded for value in node_selection.values_of(each)),
+            any(each.get("operator") == "DoesNotExist" for each in asked),
+        )
+
+
+def change(
+    requirement: Mapping[str, Any],
+    cx: Context,
+    *,
+    preferred: bool,
+    whole: Chosen | None = None,
+    apart: Apart | None = None,
+) -> Change:
+    """What becomes of one requirement; `whole` is of a pod that asks for whole GPUs.
+
+    `apart` is what its term says of today's label.
+    """
+    operator = requirement.get("operator")
+    listed = requirement.get("values")
+    values = [value for value in listed or () if isinstance(value, str)]
+    legacy, key = cx.settings.models.legacy_label, cx.settings.models.key
+    if requirement.get("key") != legacy:
+        return _KEEP if preferred else _of_another_label(requirement.get("key"), values, cx)
+    if operator not in ("In", "NotIn") or not values:  # without values it is refused as it is
+        if not all(map(labels.is_value, values)):
+            return _KEEP  # the API server refuses it in its own words, or it never matches
+        return _presence(operator, cx, apart, preferred=preferred)
+    excluded = operator == "NotIn"  # a shared or sliced GPU is one of that model, too
+    matches = {
+        value: models.match(value, cx.settings.models, cx.inventory, parts=excluded)
+        for value in values
+    }
+    carried = [value for value, match in matches.items() if match.carried]
+    today = _today(matches, apart.values if apart is not None else frozenset())
+    if carried and (not today or key == legacy):
+        return _stays(values, today, matches)
+    old = {"key": legacy, "operator": operator, "values": carried} if carried else None
+    unmapped = tuple(v for v, match in matches.items() if not (match.values or match.carried))
+    why = matches[unmapped[0]].why if unmapped else ""
+    if today:
+        made = Change(Fate.CHANGE, key, today, unmapped, why, old=old)
+        if excluded or preferred:
+            return made
+        made = _with_absent(made, matches) if old is None else made
+        return of_whole(made, cx, tuple(v for v in matches if v not in carried), whole)
+    if excluded:
+        return Change(Fate.DROP, key, None, unmapped, why)
+    if preferred:
+        return Change(Fate.NEVER, key, None, unmapped, why)
+    waiting = tuple(dict.fromkeys(labels.sanitised(value) for value in values))
+    return Change(Fate.CHANGE, key, waiting, unmapped, why, waits=True)
+
+
+def _today(matches: Mapping[str, models.Match], apart: frozenset[str]) -> tuple[str, ...]:
+    """The values of today, but those that the term itself excludes beside the old label."""
+    values = (
+        real
+        for match in matches.values()
+        for real in match.values
+        if not (match.carried and real in apart)
+    )
+    return tuple(dict.fromkeys(values))
+
+
+def _with_absent(made: Change, matches: Mapping[str, models.Match]) -> Change:
+    """The same, with the models that are known though no node has them, if there is no other."""
+    known = {value: match for value, match in matches.items() if match.values}
+    if not all(match.why for match in known.values()):
+        return made
+    return replace(made, absent=tuple(known), absent_why=next(iter(known.values())).why)
+
+
+def of_whole(made: Change, cx: Context, legacy: tuple[str, ...], whole: Chosen | None) -> Change:
+    """The same without nodes of these models that offer parts of GPUs, unless the pod names them.
+
+    `legacy` are the models in the words of then.
+    """
+    parts, values = whole_gpus.parts(cx.settings, cx.inventory), made.values or ()
+    if whole is None or cx.inventory is None or not parts or any(map(whole_gpus.is_part, values)):
+        return made
+    table, nodes = cx.inventory.index.label(made.key), 0
+    for value in values:
+        nodes |= table.having(value)
+    offering = cx.inventory.index.at_least(cx.settings.gpu_resource, 1)
+    nodes &= offering
+    own = nodes & whole.nodes
+    found = tuple(p for p in whole_gpus.among(nodes, parts) if p.setting not in whole.parts)
+    selects = bool(whole.parts or offering & ~whole.nodes)  # among the nodes with GPUs
+    if selects and whole_gpus.only(own, found):
+        found = ()
+    taken = [part for part in whole_gpus.among(own, parts) if part not in found]
+    made = replace(made, beside=found, taken=taken[0].words if taken else "")
+    if not whole_gpus.only(nodes, found):
+        return made
+    settings = " and ".join(sorted({f"models.{each.setting}" for each in found}, reverse=True))
+    why = f"nodes have it only with {found[0].words}: set {settings} to true to take that"
+    return replace(made, absent=made.absent or legacy, absent_why=why)
+
+
+def _of_another_label(key: object, values: list[str], cx: Context) -> Change:
+    """Zone, region and such: a pod that cannot run is given today's label where nodes have it."""
+    if not isinstance(key, str) or not cx.may_constrain:
+        return _KEEP
+    today = node_labels.gone(key, values, cx.inventory)
+    return Change(Fate.CHANGE, today, was=key) if today else _KEEP
+
+
+def _presence(operator: object, cx: Context, apart: Apart | None, *, preferred: bool) -> Change:
+    """Exists or DoesNotExist: any model, or none."""
+    wanted, inventory = cx.settings.models, cx.inventory
+    carrying = models.carry(wanted, inventory) if inventory is not None else 0
+    if inventory is not None and carrying:
+        index = inventory.index
+        others = index.label(wanted.key).present & index.with_gpus & ~carrying
+        none = apart is not None and apart.any_value
+        if not others or operator not in ("Exists", "DoesNotExist") or none:
+            return _KEEP
+        old = {"key": wanted.legacy_label, "operator": operator}
+        return Change(Fate.CHANGE, wanted.key, old=old)
+    why = models.missing_label(wanted, inventory)
+    waits = operator == "Exists" and not preferred and bool(why)
+    return Change(Fate.CHANGE, wanted.key, None, ("any model",) if waits else (), why, waits=waits)
+
+
+def _stays(
+    values: list[str], today: tuple[str, ...], matches: Mapping[str, models.Match]
+) -> Change:
+    """Nodes still carry the legacy label: it stays, without what cannot be a label value.
+
+    There are values of today if the settings name that very label.
+    """
+    legal = tuple(value for value in dict.fromkeys((*values, *today)) if labels.is_value(value))
+    if set(legal) == set(values):
+        return _KEEP
+    unmapped = tuple(v for v in values if not (labels.is_value(v) or matches[v].values))
+    return Change(Fate.CHANGE, "", legal, unmapped, "it can be no label value")
+
+
+def term_change(
+    term: Raw, cx: Context, *, preferred: bool, whole: Chosen | None = None
+) -> TermChange:
+    """What becomes of one node selector term."""
+    requirements = as_items(term.get("matchExpressions"))
+    legacy = cx.settings.models.legacy_label
+    if not any(each.get("key") == legacy for _, each in requirements):
+        whole = None  # it says something of models alone
+    if whole is not None and cx.inventory is not None:
+        whole &= _chosen(term, cx.inventory, cx)
+    known = cx.inventory is not None and models.carry(cx.settings.models, cx.inventory)
+    apart = Apart.of(term, cx.settings.models.key) if known else None
+    changes = {
+        position: made
+        for position, requirement in requirements
+        if (made := change(requirement, cx, preferred=preferred, whole=whole, apart=apart)).fate
+        is not Fate.KEEP
+    }
+    fates = [made.fate for made in changes.values()]
+    if Fate.NEVER in fates:
+        return TermChange(Fate.NEVER, changes)
+    if fates.count(Fate.DROP) == len(requirements) > 0 and not term.get("matchFields"):
+        return TermChange(Fate.DROP, changes)
+    here = TermChange(Fate.CHANGE if changes else Fate.KEEP, changes)
+    either = [position for position, each in changes.items() if each.is_either]
+    if not either:
+        return here
+    ways = [*product((False, True), repeat=min(len(either), _MOST_EITHER))][1:]
+    if len(requirements) * len(ways) > MOST_EXPRESSIONS:
+        return replace(here, cut=True)
+    further = (
+        rewritten(term, here, {at for at, old in zip(either, each, strict=False) if old})
+        for each in ways
+    )
+    return replace(here, further=tuple(further), cut=len(either) > _MOST_EITHER)
+
+
+def within(changes: Iterable[TermChange], terms: int) -> Iterator[TermChange]:
+    """The same, with no more further terms than a pod with so many terms should have."""
+    room, expressions = max(MOST_TERMS - terms, 0), MOST_EXPRESSIONS
+    for each in changes:
+        if not each.further:
+            yield each
+            continue
+        further = each.further[:room]
+        expressions -= sum(len(term["matchExpressions"]) for term in further)
+        further = further if expressions >= 0 else ()
+        room -= len(further)
+        yield replace(each, further=further, cut=each.cut or len(further) < len(each.further))
+
+
+def rewritten(term: Raw, made: TermChange, old: Collection[int] = ()) -> Raw:
+    """The term with its changes applied; for terms that are kept or changed.
+
+    At the positions `old` nodes are meant that carry the old label, and not what today's asks for:
+    so none is counted twice.
+    """
+    expressions = []
+    for position, requirement in as_items(term.get("matchExpressions")):
+        each = made.requirements.get(position, _KEEP)
+        if each.fate is Fate.DROP:
+            continue
+        if position in old:
+            expressions += [dict(each.old or {}), _not_of_today(each)]
+            continue
+        new = dict(requirement)
+        if each.key:
+            new["key"] = each.key
+        if each.values is not None:
+            new["values"] = list(each.values)
+        expressions.append(new)
+    if old:
+        of_today = {at: each for at, each in made.requirements.items() if at not in old}
+        made = replace(made, requirements=of_today)
+    expressions += made.added
+    return {**as_map(term), "matchExpressions": expressions}
+
+
+def _not_of_today(made: Change) -> Raw:
+    if made.values is None:
+        return {"key": made.key, "operator": "DoesNotExist"}
+    return {"key": made.key, "operator": "NotIn", "values": list(made.values)}
+
+
+def notes(made: TermChange) -> Iterator[str]:
+    """What is to be said of a term, what makes the pod wait first."""
+    for each in sorted(made.requirements.values(), key=lambda change: not change.waits):
+        yield from describe(each)
+    if made.cut:
+        yield (
+            f"node affinity would have {TOO_MANY}: it does not allow all nodes that carry the old "
+            "label, so the pod may wait although one would fit; write fewer terms"
+        )
+
+
+def describe(made: Change) -> Iterator[str]:
+    """What is to be said of values that no node has, each with the cure."""
+    if made.absent:
+        yield f"there is no node of the model {_names(made.absent)} now: {made.absent_why}"
+    if made.taken:
+        yield (
+            f"this pod selects nodes with {made.taken}, which offer parts of GPUs as whole ones: "
+            "it may get a part; select other nodes for a whole GPU"
+        )
+    if not made.unmapped:
+        return
+    names = _names(made.unmapped)
+    if made.waits:
+        yield f"{names} stands for no GPU here, so no node fits: {made.why}; {_CURE}"
+    elif made.fate is Fate.CHANGE and not made.key:
+        yield f"{names} is dropped: {made.why}; delete it"
+    else:
+        yield f"{names} stands for no GPU here and is dropped: {made.why}; {_CURE}"
+
+
+def _names(values: tuple[str, ...]) -> str:
+    more = f" (and {len(values) - 1} more)" if len(values) > 1 else ""
+    return f"{values[0][:40]!r}{more}"
+
+
+_CURE = "name the model as the nodes do"

@@ -1,0 +1,351 @@
+"""Which node labels of today a GPU model of 2017 stands for.
+
+Spelling: blanks, dashes, underscores and case do not count; a leading `NVIDIA` does not, nor a
+brand word that only one side has. At its end a name may say the form factor and the memory. A real
+name may say more of them (`Tesla P100` is `Tesla-P100-PCIE-16GB`), but nothing else (`GTX 1080` is
+not `GTX-1080-Ti`). It may say less only where no real name says as much: `Tesla-P100-PCIE-16GB`,
+the full name that nvidia-smi gives, is `nvidia-tesla-p100` on GKE, but `Tesla-M40-24GB` is not
+`Tesla-M40` beside a real `Tesla-M40-24GB`. What they both say must agree.
+
+A model stands for what nodes carry now, and for what the table of known models says of it: its pool
+may be at zero, or GPU Feature Discovery about to write the label anew.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING
+
+from webhook.core.settings import MODEL_PROFILES
+from webhook.kube import labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from webhook.capacity.nodes import Inventory
+    from webhook.capacity.nodesets import NodeSet
+    from webhook.core.settings import Models
+
+_BRANDS = ("tesla", "geforce", "quadro")
+_DETAIL = re.compile(
+    r"(pcie|sxm[0-9]?|nvl[0-9]*|nvlink|fhhl|oam|dgxs)|([0-9]+gb)|(hbm[0-9]?e?|gddr[0-9]x?)",
+    re.ASCII,
+)
+_ODD = re.compile(r"[^a-z0-9\-_. \t]")
+_BETWEEN_WORDS = re.compile(r"[ \t_-]+")
+_LONGEST_NAME = 256  # pods may name anything, and many names are remembered
+_MIG = re.compile(r"-mig-[0-9]+g\.[0-9]+gb.*?(?=-shared$|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a legacy value stands for.
+
+    `values` are today's label values, sorted; empty if nobody knows the model. `why` says why no
+    node has it now; it is empty if one has, or if the table knows it and nothing is known of nodes.
+    `carried` means that nodes with GPUs still carry the legacy label with this very value. Then
+    `values` are empty if all nodes that have one of these carry that label as well.
+    """
+
+    values: tuple[str, ...] = ()
+    why: str = ""
+    carried: bool = False
+
+
+def spelling(name: str) -> tuple[str, ...]:
+    """The words of a model's name, in one spelling, without the maker; none of no model's name."""
+    return _spelling(name) if len(name) <= _LONGEST_NAME else ()
+
+
+def model_of(value: str) -> tuple[str, ...]:
+    """The model that a label's value names, whatever it says of form factor and memory."""
+    return _name(spelling(value)).model or (value,)
+
+
+@lru_cache(maxsize=4096)
+def _spelling(name: str) -> tuple[str, ...]:
+    kept = _ODD.sub("", name.lower())
+    words = tuple(word for word in _BETWEEN_WORDS.split(kept) if word)
+    return words[1:] if words[:1] == ("nvidia",) else words
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A model's name; details are form factor, memory and its kind, empty where it says none."""
+
+    brand: str
+    model: tuple[str, ...]
+    details: tuple[str, ...]
+
+
+_UNKNOWN = _Name("", (), ())
+_Key = tuple[str, tuple[str, ...], tuple[str | None, ...]]  # as in _Name; None for any detail
+_FEWER_DETAILS = sorted(product((True, False), repeat=3), key=sum, reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Values of labels by all that can be asked of the real names of which they are labels."""
+
+    values: dict[_Key, set[str]]
+    said: set[tuple[tuple[str, ...], str]]  # what names of a model say: their details, and ""
+
+
+def _name(words: tuple[str, ...]) -> _Name:
+    brand = words[0] if len(words) > 1 and words[0] in _BRANDS else ""
+    model = words[1:] if brand else words
+    details = ["", "", ""]
+    while len(model) > 1 and (found := _DETAIL.fullmatch(model[-1])):
+        details[(found.lastindex or 1) - 1] = model[-1]
+        model = model[:-1]
+    return _Name(brand, model, tuple(details))
+
+
+def _indexed(real: Iterable[tuple[str, Iterable[str]]]) -> _Index:
+    index = _Index({}, set())
+    for words, values in ((spelling(name), values) for name, values in real):
+        legal, name = _legal(values), _name(words)
+        if not words:
+            continue
+        index.said.update((name.model, detail) for detail in ("", *name.details))
+        brands = ("", name.brand) if name.brand else ("", *_BRANDS)
+        asked = product(*({detail, None} for detail in name.details))
+        for brand, details in product(brands, asked):
+            index.values.setdefault((brand, name.model, details), set()).update(legal)
+    return index
+
+
+def _meant(name: _Name, *indexes: _Index) -> set[str]:
+    """The values whose real names say all that this name does, and maybe more."""
+    details = tuple(detail or None for detail in name.details)
+    return _at((name.brand, name.model, details), indexes)
+
+
+def _less_said(name: _Name, *indexes: _Index, every: bool) -> set[str]:
+    """The values whose real names say less than this name; of `every` one, or those nearest."""
+    found: set[str] = set()
+    for kept in _FEWER_DETAILS:
+        details = tuple(
+            (detail if keep else "") if detail else None
+            for detail, keep in zip(name.details, kept, strict=True)
+        )
+        found |= _at((name.brand, name.model, details), indexes)
+        if found and not every:
+            break
+    return found
+
+
+def _at(key: _Key, indexes: Iterable[_Index]) -> set[str]:
+    return set().union(*(index.values.get(key, ()) for index in indexes))
+
+
+def _whole_gpu(real: str, *, shared: bool, mig: bool) -> str:
+    """The real value without the ending for a shared or sliced GPU, where that is wanted."""
+    name = real.lower()
+    if mig:
+        name = _MIG.sub("", name)
+    return name.removesuffix("-shared") if shared else name
+
+
+def match(
+    legacy: str, models: Models, inventory: Inventory | None, *, parts: bool = False
+) -> Match:
+    """What this legacy value stands for; with `parts`, shared and sliced GPUs are meant, too."""
+    if inventory is None:
+        return _of_table(models, parts).of(legacy)
+    # Pods may name very many models: what all can stand for is worked out once.
+    remembered = inventory.remembered
+    known = remembered.get((models, parts))
+    if known is None:
+        known = remembered[models, parts] = _of_nodes(models, inventory, parts)
+    made = known.of(legacy)
+    carrying = carry(models, inventory, legacy)
+    if not carrying:
+        return made
+    if models.key == models.legacy_label:
+        return Match((legacy,), carried=True)
+    table, without = inventory.index.label(models.key), 0
+    for value in made.values:
+        without |= table.having(value) & ~carrying
+    return Match(made.values if without else (), carried=True)
+
+
+def carry(models: Models, inventory: Inventory, legacy: str | None = None) -> NodeSet:
+    """The nodes with GPUs that still carry the legacy label, with this value or any."""
+    index = inventory.index
+    table = index.label(models.legacy_label)
+    nodes = table.present if legacy is None else table.having(legacy)
+    return nodes and nodes & (index.with_gpus | index.open_gpus)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meanings:
+    """What all names stand for, by the settings, the table and the nodes."""
+
+    own: Mapping[tuple[str, ...], frozenset[str]]  # the values in the settings, by spelling
+    own_index: _Index
+    known: tuple[_Index, ...]  # the table, and what nodes carry of its models
+    others: _Index  # what else nodes carry
+    parts: tuple[tuple[str, _Index], ...]  # shared and sliced GPUs of nodes, by setting
+    here: frozenset[str] | None  # all that nodes carry; None if that says nothing
+    why: str  # of a model that no node has
+    said: frozenset[tuple[tuple[str, ...], str]]  # of all indexes
+    every: bool  # all that may be meant, and not only what is nearest
+    remembered: dict[_Name, Match] = field(default_factory=dict)
+
+    def of(self, legacy: str) -> Match:
+        words = spelling(legacy)
+        name = self._asked(words)
+        if words in self.own:  # the user's word is the last
+            return self._match(self.own[words], name)
+        if not name.model:
+            return Match(why=self.why)
+        found = self.remembered.get(name)
+        if found is None:
+            found = self.remembered[name] = self._match(self._values(name), name)
+        return found
+
+    def _asked(self, words: tuple[str, ...]) -> _Name:
+        """The name without its words if no real name has them: else no end of names is asked."""
+        name = _name(words)
+        if (name.model, "") not in self.said:
+            return _UNKNOWN
+        details = (each if (name.model, each) in self.said else "other" for each in name.details)
+        return replace(name, details=tuple(details))
+
+    def _match(self, found: AbstractSet[str], name: _Name) -> Match:
+        values = tuple(sorted(found))
+        if self.here is None:
+            return Match(values, "" if values else self.why)
+        if not self.here.isdisjoint(values):
+            return Match(values)
+        return Match(values, self._part_alone(name) or self.why)
+
+    def _values(self, name: _Name) -> AbstractSet[str]:
+        found = [(_meant(name, *indexes), indexes) for indexes in (self.known, (self.others,))]
+        if not any(values for values, _ in found):
+            own = _less_said(name, self.own_index, every=self.every)
+            if own:
+                return own
+        return set().union(
+            *(values or _less_said(name, *indexes, every=self.every) for values, indexes in found)
+        )
+
+    def _part_alone(self, name: _Name) -> str:
+        """Says of which model nodes have shared GPUs or slices, and whole ones nowhere."""
+        for setting, index in self.parts:
+            found = _meant(name, index)
+            if found:
+                return f"nodes have it only as {min(found)}: set {setting} to true to take that"
+        return ""
+
+
+@lru_cache(maxsize=16)
+def _of_table(models: Models, parts: bool) -> _Meanings:  # noqa: FBT001
+    why = "the table of known models has no such model"
+    return _meanings(models, None, (), parts=parts, why=why)
+
+
+def _of_nodes(models: Models, inventory: Inventory, parts: bool) -> _Meanings:  # noqa: FBT001
+    here = inventory.values(models.key)
+    if not (inventory.has_gpus or here):
+        # Pools that scale from zero show no GPU node now: such an inventory knows no models.
+        return _of_table(models, parts)
+    missing = missing_label(models, inventory)
+    none = f"no node carries such a model under {models.key}"
+    alone = () if missing else tuple(_parts(here))
+    return _meanings(models, here, alone, parts=parts, why=missing or none)
+
+
+def _meanings(
+    models: Models,
+    here: frozenset[str] | None,
+    alone: tuple[tuple[str, _Index], ...],
+    *,
+    parts: bool,
+    why: str,
+) -> _Meanings:
+    shared, mig = models.shared or parts, models.mig or parts
+    table = _table(models.profile, shared)
+    alike: list[tuple[str, tuple[str]]] = []
+    others: list[tuple[str, tuple[str]]] = []
+    for value in (here or frozenset()) - table.values:
+        whole = _whole_gpu(value, shared=shared, mig=mig)
+        listed = alike if _without_brand(whole) in table.models else others
+        listed.append((whole, (value,)))
+    own, known = _indexed(models.values), (table.index, _indexed(alike))
+    rest = _indexed(others)
+    return _Meanings(
+        {spelling(name): _legal(values) for name, values in models.values},
+        own,
+        known,
+        rest,
+        alone,
+        here,
+        why,
+        said=frozenset().union(
+            *(index.said for index in (own, *known, rest, *(index for _, index in alone)))
+        ),
+        every=parts,
+    )
+
+
+def _legal(values: Iterable[str]) -> frozenset[str]:
+    return frozenset(value for value in values if value and labels.is_value(value))
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The shipped values; shared GPUs are marked by GPU Feature Discovery alone."""
+
+    index: _Index
+    values: frozenset[str]
+    models: frozenset[_Name]  # without brands
+
+
+@lru_cache(maxsize=16)
+def _table(profile: str, shared: bool) -> _Table:  # noqa: FBT001
+    shipped = MODEL_PROFILES[profile]
+    marks = ("", "-SHARED") if shared and profile == "gfd" else ("",)
+    real = [(value, tuple(f"{value}{mark}" for mark in marks)) for value in shipped.values]
+    real += shipped.named
+    return _Table(
+        _indexed(real),
+        frozenset(value for _, values in real for value in values),
+        frozenset(_without_brand(name) for name, _ in real),
+    )
+
+
+def _without_brand(name: str) -> _Name:
+    return replace(_name(spelling(name)), brand="")
+
+
+def _parts(here: frozenset[str]) -> Iterator[tuple[str, _Index]]:
+    """What nodes carry, if shared GPUs, slices, or both were taken for whole ones."""
+    for setting, shared, mig in (
+        ("models.shared", True, False),
+        ("models.mig", False, True),
+        ("models.shared and models.mig", True, True),
+    ):
+        real = ((_whole_gpu(value, shared=shared, mig=mig), (value,)) for value in here)
+        yield setting, _indexed(real)
+
+
+def missing_label(models: Models, inventory: Inventory | None) -> str:
+    """Says that there are GPU nodes, but none with the label of the settings; else empty."""
+    if inventory is None or not inventory.has_gpus or models.key in inventory.gpu_labels:
+        return ""
+    return f"no GPU node carries the label {models.key}{_other_profile(inventory)}"
+
+
+def _other_profile(inventory: Inventory) -> str:
+    for name, profile in MODEL_PROFILES.items():
+        if profile.label in inventory.gpu_labels and name != "aks":
+            return f"; they carry {profile.label}: set models.profile to {name}"
+    if any(label.startswith("kubernetes.azure.com/") for label in inventory.gpu_labels):
+        return "; they are AKS nodes: set models.profile to aks"
+    return ""

@@ -1,0 +1,398 @@
+"""Answers "which nodes" without a walk over nodes, whatever a selector asks for.
+
+`NodeIndex.of(classes)` makes the tables. On their way to another process (`as_data`, `from_data`)
+they are JSON texts inside the JSON, which nobody reads before a pod asks for that label.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from webhook.capacity import nodesets
+from webhook.capacity.nodesets import NOTHING, Table
+from webhook.capacity.tainted import by_key_and_effect
+from webhook.core.settings import Taint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from webhook.capacity.nodes import NodeClass
+    from webhook.capacity.nodesets import NodeSet
+    from webhook.capacity.tainted import Tainted
+
+    Steps = list[tuple[int, str]]  # amount -> nodes with at least so much, ascending
+
+
+ANY = "*"  # in place of a former value: any; no label can have this value
+# Labels of which each node has its own value: a node that may come has none of another's.
+OWN_NAMES = frozenset({"kubernetes.io/hostname"})
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What all nodes have of one resource, those that are not there now left out."""
+
+    nodes: int  # that have any
+    total: int
+    largest: int  # on one node, also on one that is not there now
+    held: int  # by pods
+
+
+@dataclass(frozen=True)
+class NodeIndex:
+    """The nodes of a cluster, each a number; nodes that may come have one number a class."""
+
+    size: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)  # key -> a table, as JSON
+    names: str = "{}"  # a table, as JSON
+    taints: tuple[tuple[tuple[Taint, ...], str], ...] = ()
+    allocatable: Mapping[str, Steps] = field(default_factory=dict)
+    free: Mapping[str, Steps] = field(default_factory=dict)
+    totals: Mapping[str, Total] = field(default_factory=dict)
+    gpu_labels: frozenset[str] = frozenset()  # keys that nodes with GPUs carry
+    former: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # key -> a table
+    # Sets: open labels, open GPUs, nodes that may come, and among them those of any number.
+    opened: tuple[str, str, str, str] = ("", "", "", "")
+    hints: tuple[tuple[str, str], ...] = ()  # what an autoscaler may add, and the set of it
+    # Names that may bring a GPU -> the nodes that have them, if only with the amount 0: a kubelet
+    # runs a pod without the resources that its node does not name at all.
+    offered: Mapping[str, str] = field(default_factory=dict)
+    loads: Callable[[str], Any] = json.loads
+
+    @cached_property
+    def everything(self) -> NodeSet:
+        """All nodes."""
+        return (1 << self.size) - 1
+
+    @cached_property
+    def _tables(self) -> dict[str, Table]:
+        return {}
+
+    def label(self, key: str) -> Table:
+        """The nodes by their value of this label."""
+        table = self._tables.get(key)
+        if table is None:
+            text = self.labels.get(key)
+            if text is None:
+                return NOTHING
+            table = self._tables[key] = Table(self.loads(text))
+        return table
+
+    def may_be(self, key: str, values: Collection[str] | None = None) -> NodeSet:
+        """The nodes whose label may yet be one of these values, or any value.
+
+        An own name of a node that is there is never another's.
+        """
+        former, label = self._former(key), self.label(key)
+        if key in OWN_NAMES and values and all(label.having(value) for value in values):
+            return 0
+        found = self.open_labels & ~(label.present | former.present)
+        if values is None:
+            return found | former.present
+        for value in (ANY, *values):
+            found |= former.having(value)
+        return found
+
+    def _former(self, key: str) -> Table:
+        table = self._former_tables.get(key)
+        if table is None:
+            texts = self.former.get(key)
+            if texts is None:
+                return NOTHING
+            table = self._former_tables[key] = Table(texts)
+        return table
+
+    @cached_property
+    def _former_tables(self) -> dict[str, Table]:
+        return {}
+
+    @cached_property
+    def open_labels(self) -> NodeSet:
+        """The nodes that may get labels which they lack."""
+        return nodesets.decode(self.opened[0])
+
+    @cached_property
+    def open_gpus(self) -> NodeSet:
+        """The nodes that may get GPUs of a resource of which they show none."""
+        return nodesets.decode(self.opened[1])
+
+    @cached_property
+    def may_come(self) -> NodeSet:
+        """Those that stand for nodes which may not be there now."""
+        return nodesets.decode(self.opened[2])
+
+    @cached_property
+    def grows(self) -> NodeSet:
+        """Those that stand for what autoscalers may add: any number of nodes."""
+        return nodesets.decode(self.opened[3])
+
+    @cached_property
+    def hinted(self) -> tuple[tuple[str, NodeSet], ...]:
+        """What an autoscaler may add, of which not enough is known, in words."""
+        return tuple((words, nodesets.decode(text)) for words, text in self.hints)
+
+    @cached_property
+    def only_hinted(self) -> NodeSet:
+        """What an autoscaler may add, of which not enough is known."""
+        found = 0
+        for _, nodes in self.hinted:
+            found |= nodes
+        return found
+
+    @cached_property
+    def _names(self) -> Table:
+        return Table(self.loads(self.names))
+
+    def named(self, name: str) -> NodeSet:
+        """The node of this name."""
+        return self._names.having(name)
+
+    def all_names(self) -> dict[int, str]:
+        """The names of all nodes that are there, by their numbers."""
+        names = self._names
+        return {number: name for name in names for number in nodesets.numbers(names.having(name))}
+
+    @cached_property
+    def taint_sets(self) -> tuple[tuple[tuple[Taint, ...], NodeSet], ...]:
+        """The nodes by their taints."""
+        return tuple((taints, nodesets.decode(text)) for taints, text in self.taints)
+
+    @cached_property
+    def tainted(self) -> Mapping[tuple[str, str, int], Tainted]:
+        """The nodes by key and effect of their taints; see by_key_and_effect for the number."""
+        return by_key_and_effect(self.taints)
+
+    def at_least(self, resource: str, amount: int) -> NodeSet:
+        """The nodes that can give so much to one pod when they are empty and well."""
+        return self._step("allocatable", resource, amount) | self._unknown(resource)
+
+    def free_at_least(self, resource: str, amount: int) -> NodeSet:
+        """The nodes that can give so much to one pod now."""
+        return self._step("free", resource, amount) | self._unknown(resource) & ~self.may_come
+
+    def _unknown(self, resource: str) -> NodeSet:
+        """The nodes that show none of the resource, but may get any amount of it.
+
+        What an autoscaler may add and names it with 0 is known to bring no more than is there.
+        """
+        if not self.open_gpus:
+            return 0
+        known = self.only_hinted and self.only_hinted & self.offers(resource)
+        return self.open_gpus & ~known & ~self._step("allocatable", resource, 1)
+
+    def may_add(self, resource: str, amount: int) -> NodeSet:
+        """Those that may bring more nodes with so much, or GPUs that no node shows yet.
+
+        Of what is known to bring no more than is there it is enough that it has the resource.
+        """
+        as_there = self.offers(resource) & ~self._step("allocatable", resource, 1)
+        return self.grows & (self.at_least(resource, amount) | as_there) | self._unknown(resource)
+
+    def offers(self, resource: str) -> NodeSet:
+        """The nodes that name this resource, whatever the amount."""
+        text = self.offered.get(resource)
+        return nodesets.decode(text) if text is not None else 0
+
+    @cached_property
+    def _decoded(self) -> dict[tuple[str, str, int], NodeSet]:
+        return {}
+
+    def _step(self, table: str, resource: str, amount: int) -> NodeSet:
+        if amount <= 0:
+            return self.everything
+        steps: Steps = getattr(self, table).get(resource, [])
+        position = bisect_left(steps, amount, key=_amount)
+        if position == len(steps):
+            return 0
+        key = (table, resource, position)
+        found = self._decoded.get(key)
+        if found is None:
+            found = self._decoded[key] = nodesets.decode(steps[position][1])
+        return found
+
+    @cached_property
+    def with_gpus(self) -> NodeSet:
+        """The nodes that offer GPUs under any name."""
+        found = 0
+        for resource in self.allocatable:
+            found |= self._step("allocatable", resource, 1)
+        return found
+
+    @staticmethod
+    def count(nodes: NodeSet) -> int:
+        """How many nodes are in the set."""
+        return nodes.bit_count()
+
+    @classmethod
+    def of(
+        cls, classes: Iterable[NodeClass], dumps: Callable[[Any], str] = json.dumps
+    ) -> NodeIndex:
+        """The index of these classes; `dumps` may be a faster json.dumps."""
+        numbers = _Numbers()
+        for each in classes:
+            numbers.add(each)
+        return cls(
+            size=numbers.size,
+            labels={key: dumps(_texts(table)) for key, table in numbers.labels.items()},
+            names=dumps(_texts(numbers.names)),
+            taints=tuple((t, nodesets.encode(found)) for t, found in numbers.taints.items()),
+            allocatable={r: _steps(amounts) for r, amounts in numbers.allocatable.items()},
+            free={r: _steps(amounts) for r, amounts in numbers.free.items()},
+            totals={r: numbers.total(r) for r in numbers.allocatable},
+            gpu_labels=frozenset(numbers.gpu_labels),
+            former={key: _texts(table) for key, table in numbers.former.items()},
+            opened=(
+                nodesets.encode(numbers.open_labels),
+                nodesets.encode(numbers.open_gpus),
+                nodesets.encode(numbers.may_come),
+                nodesets.encode(numbers.grows),
+            ),
+            hints=tuple((words, nodesets.encode(found)) for words, found in numbers.hints.items()),
+            offered={r: nodesets.encode(found) for r, found in numbers.offered.items()},
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """The index as JSON can say it, for another process."""
+        return {
+            "size": self.size,
+            "labels": dict(self.labels),
+            "names": self.names,
+            "taints": [
+                [[[t.key, t.value, t.effect] for t in taints], text] for taints, text in self.taints
+            ],
+            "allocatable": dict(self.allocatable),
+            "free": dict(self.free),
+            "totals": {
+                name: [each.nodes, each.total, each.largest, each.held]
+                for name, each in self.totals.items()
+            },
+            "gpuLabels": sorted(self.gpu_labels),
+            "former": dict(self.former),
+            "open": list(self.opened),
+            "hints": [list(each) for each in self.hints],
+            "offered": dict(self.offered),
+        }
+
+    @classmethod
+    def from_data(
+        cls, data: Mapping[str, Any], loads: Callable[[str], Any] = json.loads
+    ) -> NodeIndex:
+        """What `as_data` gave; `loads` may be a faster json.loads."""
+        return cls(
+            size=data["size"],
+            labels=data["labels"],
+            names=data["names"],
+            taints=tuple(
+                (tuple(Taint(*each) for each in taints), text) for taints, text in data["taints"]
+            ),
+            allocatable=_steps_of(data["allocatable"]),
+            free=_steps_of(data["free"]),
+            totals={name: Total(*numbers) for name, numbers in data["totals"].items()},
+            gpu_labels=frozenset(data["gpuLabels"]),
+            former=data["former"],
+            opened=tuple(data["open"]),
+            hints=tuple((words, text) for words, text in data["hints"]),
+            offered=data["offered"],
+            loads=loads,
+        )
+
+
+def _steps_of(data: Mapping[str, Any]) -> dict[str, Steps]:
+    return {name: [(amount, text) for amount, text in steps] for name, steps in data.items()}
+
+
+def _amount(step: tuple[int, str]) -> int:
+    return step[0]
+
+
+def _texts(table: Mapping[str, list[int]]) -> dict[str, str]:
+    return {value: nodesets.encode(numbers) for value, numbers in table.items()}
+
+
+def _steps(amounts: Mapping[int, list[int]]) -> Steps:
+    """From nodes by their amount to nodes by what they have at least."""
+    steps: Steps = []
+    there: list[int] = []
+    for amount in sorted(amounts, reverse=True):
+        there = sorted([*there, *amounts[amount]])
+        steps.append((amount, nodesets.encode(there)))
+    return steps[::-1]
+
+
+class _Numbers:
+    """Gives each node of each class its number, and notes what it has."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.labels: dict[str, dict[str, list[int]]] = {}
+        self.names: dict[str, list[int]] = {}
+        self.taints: dict[tuple[Taint, ...], list[int]] = {}
+        self.allocatable: dict[str, dict[int, list[int]]] = {}
+        self.free: dict[str, dict[int, list[int]]] = {}
+        self.gpu_labels: set[str] = set()
+        self.former: dict[str, dict[str, list[int]]] = {}
+        self.open_labels: list[int] = []
+        self.open_gpus: list[int] = []
+        self.may_come: list[int] = []
+        self.grows: list[int] = []
+        self.hints: dict[str, list[int]] = {}
+        self.offered: dict[str, list[int]] = {}
+        self._nodes: dict[str, int] = {}
+        self._sums: dict[str, int] = {}
+        self._held: dict[str, int] = {}
+
+    def add(self, each: NodeClass) -> None:
+        # A declared pool gives each question one more number, whatever the number of its nodes.
+        numbers = range(self.size, self.size + (1 if each.may_come else each.count))
+        self.size = numbers.stop
+        for key, value in each.labels.items():
+            self.labels.setdefault(key, {}).setdefault(value, []).extend(numbers)
+        for number, unique in zip(numbers, each.unique, strict=False):
+            for key, value in unique.items():
+                self.labels.setdefault(key, {}).setdefault(value, []).append(number)
+        for number, name in zip(numbers, each.nodes, strict=False):
+            self.names.setdefault(name, []).append(number)
+        self.taints.setdefault(each.taints, []).extend(numbers)
+        for resource in (*each.gpus, *each.others):
+            self.offered.setdefault(resource, []).extend(numbers)
+        for resource, amount in each.counted.items():
+            if amount > 0:
+                self._amounts(each, resource, amount, numbers)
+        if each.has_gpus:
+            self.gpu_labels.update(each.labels, *each.unique)
+        self._unsure(each, numbers)
+
+    def _unsure(self, each: NodeClass, numbers: range) -> None:
+        """What is not known of these nodes for certain."""
+        for number, former in zip(numbers, each.former, strict=False):
+            for key, values in former.items():
+                for value in values:
+                    self.former.setdefault(key, {}).setdefault(value, []).append(number)
+        self.open_labels += numbers if each.open_labels else ()
+        self.open_gpus += numbers if each.open_gpus else ()
+        self.may_come += numbers if each.may_come else ()
+        self.grows += numbers if each.may_grow else ()
+        if each.hint:
+            self.hints.setdefault(each.hint, []).extend(numbers)
+
+    def _amounts(self, each: NodeClass, resource: str, amount: int, numbers: range) -> None:
+        self.allocatable.setdefault(resource, {}).setdefault(amount, []).extend(numbers)
+        free, now = self.free.setdefault(resource, {}), each.gpus.get(resource, 0)
+        for number, held in zip(numbers, each.held_of(resource), strict=False):
+            if now > held and not (each.gone or each.hint):
+                free.setdefault(now - held, []).append(number)
+        self._nodes[resource] = self._nodes.get(resource, 0) + each.count
+        self._sums[resource] = self._sums.get(resource, 0) + amount * each.count
+        self._held[resource] = self._held.get(resource, 0) + sum(each.held_of(resource))
+
+    def total(self, resource: str) -> Total:
+        return Total(
+            self._nodes[resource],
+            self._sums[resource],
+            max(self.allocatable[resource]),
+            self._held[resource],
+        )

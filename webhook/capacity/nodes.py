@@ -1,0 +1,243 @@
+"""What is known of the cluster: its nodes in classes, and facts drawn from them once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from webhook.capacity.node_index import OWN_NAMES, NodeIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.core.settings import Taint
+
+Former = Mapping[str, tuple[str, ...]]
+# GPU Feature Discovery, kubelets and clouds give every node its own value of some labels.
+_MANY = 32  # values of one label: below this, a label is worth a class of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node; `gpus` is allocatable by resource name, `held` what pods on it asked for.
+
+    `others` are names that count no GPUs by the settings, but may bring one, or a share of one.
+    Devices fail and come back, and so do labels: see NodeClass for the rest.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...] = ()
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, int] = field(default_factory=dict)
+    most: Mapping[str, int] = field(default_factory=dict)
+    former: Former = field(default_factory=dict)
+    joining: bool = False
+    created: float = 0.0  # seconds of the epoch; 0.0 if nothing says so
+    others: tuple[str, ...] = ()
+    owner: str = ""  # what made its machine, as Cluster API says: MachineSet/namespace/name
+
+    @property
+    def counted(self) -> Mapping[str, int]:
+        """The largest amount of each resource that the node has shown."""
+        return {**self.gpus, **self.most} if self.most else self.gpus
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClass:
+    """Nodes that are alike in labels (but those unique to a node), taints and what they offer.
+
+    `held`, `unique` (labels) and `former` are per node, in the order of `nodes`; each may be left
+    out. `most` holds the largest amounts that the nodes have shown, where `gpus` is less. `former`
+    has values of labels that the node had a short while ago or may get; ANY stands for any value.
+
+    Where labels are `open`, one that the nodes lack may have any value, and where GPUs are, a
+    resource of which they show none may have any amount: nodes that have just joined, and those
+    that may come. None of the latter may be there now, and all of a class have one number:
+    `declared` nodes of a pool in the settings, `gone` ones that are remembered, and any number of
+    those that an autoscaler may add: `grows` if it is certain what they are, or else with a `hint`,
+    which says in words who may add them.
+    """
+
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...] = ()
+    gpus: Mapping[str, int] = field(default_factory=dict)  # allocatable, by resource name
+    nodes: tuple[str, ...] = ()
+    held: tuple[Mapping[str, int], ...] = ()
+    unique: tuple[Mapping[str, str], ...] = ()
+    declared: int = 0
+    most: Mapping[str, int] = field(default_factory=dict)
+    former: tuple[Former, ...] = ()
+    open_labels: bool = False
+    open_gpus: bool = False
+    gone: int = 0
+    grows: bool = False
+    hint: str = ""
+    others: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> Mapping[str, int]:
+        """The largest amount of each resource that the nodes have shown."""
+        return {**self.gpus, **self.most} if self.most else self.gpus
+
+    @property
+    def has_gpus(self) -> bool:
+        return any(amount > 0 for amount in self.counted.values())
+
+    @property
+    def may_come(self) -> bool:
+        """Whether none of these nodes may be there now."""
+        return bool(self.declared or self.gone or self.may_grow)
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether there may come to be any number of them."""
+        return self.grows or bool(self.hint)
+
+    @property
+    def count(self) -> int:
+        """How many nodes; one without a name is one too. Those that are not there are none."""
+        return 0 if self.gone or self.may_grow else self.declared or len(self.nodes) or 1
+
+    def held_of(self, resource: str) -> list[int]:
+        """What pods hold of this resource on each node."""
+        if not self.held:
+            return [0] * max(len(self.nodes), 1)
+        return [each.get(resource, 0) for each in self.held]
+
+
+def group(nodes: Iterable[Node]) -> tuple[NodeClass, ...]:
+    """The classes of these nodes, always in the same order."""
+    nodes = sorted(nodes, key=lambda each: each.name)
+    unique = unique_labels(nodes)
+    classes: dict[object, list[Node]] = {}
+    for node in nodes:
+        labels = tuple(sorted(item for item in node.labels.items() if item[0] not in unique))
+        amounts = tuple(tuple(sorted(each.items())) for each in (node.gpus, node.most))
+        kind = (labels, node.taints, amounts, node.others, node.joining)
+        classes.setdefault(kind, []).append(node)
+    return tuple(_class(members, unique) for members in classes.values())
+
+
+def _class(members: Sequence[Node], unique: frozenset[str]) -> NodeClass:
+    first = members[0]
+    return NodeClass(
+        {key: value for key, value in sorted(first.labels.items()) if key not in unique},
+        first.taints,
+        dict(sorted(first.gpus.items())),
+        tuple(node.name for node in members),
+        tuple(dict(node.held) for node in members) if any(n.held for n in members) else (),
+        tuple({k: v for k, v in node.labels.items() if k in unique} for node in members),
+        most=dict(sorted(first.most.items())),
+        former=tuple(node.former for node in members) if any(n.former for n in members) else (),
+        open_labels=first.joining,
+        open_gpus=first.joining,
+        others=first.others,
+    )
+
+
+def unique_labels(nodes: Sequence[Node]) -> frozenset[str]:
+    """Label keys whose value nearly every node has for itself: they would make classes of one."""
+    carriers: dict[str, int] = {}
+    values: dict[str, set[str]] = {}
+    for node in nodes:
+        for key, value in node.labels.items():
+            carriers[key] = carriers.get(key, 0) + 1
+            values.setdefault(key, set()).add(value)
+    many = {
+        key
+        for key, found in values.items()
+        if len(found) > _MANY and len(found) * 2 > carriers[key]
+    }
+    return frozenset(many | (OWN_NAMES & values.keys()))
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """A snapshot of the cluster. Questions are answered from sets that are made once."""
+
+    classes: tuple[NodeClass, ...] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # name -> labels
+    runtime_classes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # nodeSelector
+    served_by_dra: frozenset[str] = frozenset()  # resource names that a device class serves
+    whitelists: Mapping[str, str] = field(default_factory=dict)  # of tolerations, by namespace
+    node_selectors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of namespaces
+    watched: bool = False  # `whitelists` names every namespace that is known; a file may leave some
+    # Of runtime classes, as they are written; as `runtime_classes` they are given to the pod.
+    class_tolerations: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    class_overheads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of each pod
+    published: NodeIndex | None = None  # made elsewhere: the classes may then be left out
+
+    @cached_property
+    def index(self) -> NodeIndex:
+        """Which nodes have what."""
+        return self.published if self.published is not None else NodeIndex.of(self.classes)
+
+    def values(self, label: str) -> frozenset[str]:
+        """The values that any node carries under this label."""
+        known = self._values.get(label)
+        if known is None:
+            known = self._values[label] = frozenset(self.index.label(label))
+        return known
+
+    @cached_property
+    def _values(self) -> dict[str, frozenset[str]]:
+        return {}
+
+    @property
+    def gpu_labels(self) -> frozenset[str]:
+        """The label keys of nodes that offer GPUs."""
+        return self.index.gpu_labels
+
+    def whitelist(self, namespace: str) -> str | None:
+        """The namespace's whitelist of tolerations, empty if it has none; None if unknown."""
+        return self.whitelists.get(namespace, None if self.watched else "")
+
+    def node_selector(self, namespace: str) -> Mapping[str, str] | None:
+        """What PodNodeSelector gives the namespace's pods where it is on; None if unknown."""
+        if self.whitelist(namespace) is None:
+            return None
+        return self.node_selectors.get(namespace, {})
+
+    @cached_property
+    def has_gpus(self) -> bool:
+        """Whether a node has any that is there, or that is certain to come when it is asked for."""
+        index = self.index
+        certain_to_come = index.grows & ~index.only_hinted
+        return bool(certain_to_come) or any(total.nodes for total in index.totals.values())
+
+    @cached_property
+    def taints(self) -> frozenset[Taint]:
+        """Taints that any node carries."""
+        return frozenset(taint for taints, _ in self.index.taints for taint in taints)
+
+    @cached_property
+    def gpu_taints(self) -> tuple[Taint, ...]:
+        """Taints of nodes that offer GPUs or may come to, sorted; also of those not there now."""
+        gpus = self.index.with_gpus | self.index.open_gpus
+        found = {t for taints, nodes in self.index.taint_sets if nodes & gpus for t in taints}
+        return tuple(sorted(found, key=str))
+
+    @cached_property
+    def gpu_taints_by_key(self) -> Mapping[tuple[str, str], list[Taint]]:
+        """The same by key and effect."""
+        found: dict[tuple[str, str], list[Taint]] = {}
+        for each in self.gpu_taints:
+            found.setdefault((each.key, each.effect), []).append(each)
+        return found
+
+    @cached_property
+    def lasting_gpu_taints(self) -> tuple[Taint, ...]:
+        """Those of them that keep a pod away and do not go away by themselves."""
+        return tuple(
+            each
+            for each in self.gpu_taints
+            if not each.goes_away and each.effect != "PreferNoSchedule"
+        )
+
+    @cached_property
+    def remembered(self) -> dict[Any, Any]:
+        """What was worked out of this inventory: an entry for each of the settings at most."""
+        return {}

@@ -1,0 +1,138 @@
+"""Nodes that hand out parts of GPUs under the name of whole ones, as far as their labels say so.
+
+A pod of 2017 meant whole devices. GKE marks nodes whose GPUs are sliced or shared beside the label
+of the model; GPU Feature Discovery adds an ending to the model, and labels that other profiles can
+go by (k8s-device-plugin docs/gpu-feature-discovery, GKE: GPU time-sharing, multi-instance GPUs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from webhook.capacity.nodesets import as_int64
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from webhook.capacity.nodes import Inventory
+    from webhook.capacity.nodesets import NodeSet
+    from webhook.core.settings import Settings
+
+    Raw = dict[str, Any]
+
+_ANY_VALUE = ("Exists", "Gt", "Lt")
+_PRODUCT = "nvidia.com/gpu.product"
+_FEW = 50  # values: GKE shares a GPU among 48 clients at most; that a requirement names
+
+
+def _several(value: str) -> bool:
+    return (as_int64(value or "0") or 0) > 1
+
+
+# The setting of `models` that allows it, a node label, and which of its values mean it.
+_MARKS: tuple[tuple[str, str, Callable[[str], bool]], ...] = (
+    ("mig", "cloud.google.com/gke-gpu-partition-size", bool),
+    ("shared", "cloud.google.com/gke-gpu-sharing-strategy", bool),
+    ("shared", "cloud.google.com/gke-max-shared-clients-per-gpu", _several),
+    ("shared", "nvidia.com/gpu.sharing-strategy", lambda value: value not in ("", "none")),
+    ("shared", "nvidia.com/gpu.replicas", _several),
+    ("shared", "nvidia.com/mps.capable", lambda value: value == "true"),
+    ("mig", _PRODUCT, lambda value: "-mig-" in value.lower()),
+    ("shared", _PRODUCT, lambda value: value.lower().endswith("-shared")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A mark of nodes that offer parts of GPUs, and these nodes."""
+
+    setting: str  # of `models`, which allows it
+    key: str
+    values: tuple[str, ...]  # of the label, as the nodes have it
+    nodes: NodeSet
+
+    @property
+    def excluded(self) -> Raw:
+        """What a node selector term asks for, to have none of these nodes."""
+        return {"key": self.key, "operator": "NotIn", "values": list(self.values)}
+
+    @property
+    def words(self) -> str:
+        return f"{self.key}={self.values[0]}"
+
+
+def excluded_by(key: str, operator: str, values: Collection[str]) -> str:
+    """The setting of the parts of GPUs from which this requirement keeps a pod; empty if of none.
+
+    DoesNotExist is what was once written for the labels of GKE.
+    """
+    for setting, label, means in _MARKS:
+        if key == label and (
+            (operator == "NotIn" and all(map(means, values)))
+            or (operator == "DoesNotExist" and key.startswith("cloud.google.com/"))
+        ):
+            return setting
+    return ""
+
+
+def is_exclusion(key: str, operator: str, values: Collection[str]) -> bool:
+    """Whether this requirement is one that keeps a pod off parts of GPUs."""
+    if key == _PRODUCT:
+        return operator == "NotIn" and all(map(is_part, values))
+    return bool(excluded_by(key, operator, values))
+
+
+def asked_for(key: str, operator: str, values: Iterable[str]) -> str:
+    """The setting that allows the parts of GPUs for which a requirement asks; empty if for none."""
+    for setting, label, means in _MARKS:
+        if key == label and (
+            (operator in _ANY_VALUE and label != _PRODUCT)
+            or (operator == "In" and any(map(means, values)))
+        ):
+            return setting
+    return ""
+
+
+def is_part(value: str) -> bool:
+    """Whether the name of a model says that it is a part of a GPU."""
+    return any(means(value) for _, key, means in _MARKS if key == _PRODUCT)
+
+
+def parts(settings: Settings, inventory: Inventory | None) -> tuple[Part, ...]:
+    """The marks of nodes that offer parts of GPUs as whole ones, but those that are allowed."""
+    if inventory is None:
+        return ()
+    models = settings.models
+    key = (settings.gpu_resource, models.shared, models.mig)
+    known: tuple[Part, ...] | None = inventory.remembered.get(key)
+    if known is None:
+        known = inventory.remembered[key] = tuple(_parts(settings, inventory))
+    return known
+
+
+def _parts(settings: Settings, inventory: Inventory) -> Iterable[Part]:
+    index, models = inventory.index, settings.models
+    offering = index.at_least(settings.gpu_resource, 1)
+    allowed = {"shared": models.shared, "mig": models.mig}
+    for setting, key, means in _MARKS:
+        table = index.label(key)
+        values = tuple(sorted(filter(means, table))) if not allowed[setting] else ()
+        nodes = 0
+        for value in values:
+            nodes |= table.having(value)
+        if nodes & offering:
+            yield Part(setting, key, values[:_FEW], nodes & offering)
+
+
+def among(nodes: NodeSet, found: Iterable[Part]) -> tuple[Part, ...]:
+    """Those of the marks that one of these nodes has."""
+    return tuple(each for each in found if each.nodes & nodes)
+
+
+def only(nodes: NodeSet, found: Iterable[Part]) -> bool:
+    """Whether there are such nodes, and each has one of the marks."""
+    left = nodes
+    for each in found:
+        left &= ~each.nodes
+    return bool(nodes) and not left

@@ -1,0 +1,247 @@
+"""What `scan` and `migrate` share: which files are meant, what is asked of them, how it is told."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from webhook.cli import inputs
+from webhook.cli.progress import LONG
+from webhook.cli.workers import STDIN, Judged, judge_all
+from webhook.core.errors import InputError
+from webhook.files.results import FileResult, OptedOut, Plan, Report, Skipped, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from types import SimpleNamespace
+
+    from webhook.cli.progress import Progress
+    from webhook.files.source import Source
+
+_FOR_PEOPLE = ("text", "wide")
+_OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")  # read where only the root is known
+
+
+def plan(args: SimpleNamespace) -> Plan:
+    """What is asked of each file. InputError names what there is not."""
+    settings = replace(inputs.settings(args), scope="all-legacy")
+    opted_out = OptedOut()
+    if len(args.kustomize) == 1:  # its files are looked at for its sake
+        from webhook.formats import kustomization
+
+        opted_out = kustomization.opted_out_by(args.kustomize[0])
+    return Plan(
+        settings,
+        inputs.inventory(args),
+        codes(args.rule),
+        codes(args.ignore_rule),
+        unsafe=args.unsafe,
+        target=(1, int(args.target_version.partition(".")[2])),
+        opted_out=opted_out,
+    )
+
+
+def codes(words: Iterable[str]) -> tuple[str, ...]:
+    """The codes of these rules; commas may stand between several."""
+    from webhook.cli.explain import find
+
+    return tuple(find(each.strip()).CODE for word in words for each in word.split(",") if each)
+
+
+def arguments(args: SimpleNamespace) -> tuple[list[str], list[FileResult]]:
+    """The files, folders and globs that are named, and what a kustomization names in vain."""
+    named, vain = [*args.paths, *args.filename], []
+    if args.kustomize:
+        from webhook.formats import kustomization
+
+        for folder in args.kustomize:
+            parts = kustomization.parts(folder)
+            named += parts.files
+            vain += [FileResult(file, skipped=(Skipped(why),)) for file, why in parts.missing]
+    if not named:
+        raise InputError(
+            "nothing to look at: name files or folders, as -f deploy/ (-R: and all below), "
+            "or - for stdin"
+        )
+    return named, vain
+
+
+@dataclass(slots=True)
+class Seen:
+    """What is known of all files together."""
+
+    files: int = 0  # that were looked at
+    stdin: int = 0  # so was this
+    marked: set[str] = field(default_factory=set)  # those of a result that have a byte order mark
+
+
+def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -> Iterator[Judged]:
+    """What there is to say of each file, as it is found; files with nothing to say are dropped."""
+    from webhook.files import candidates, needles
+
+    named, vain = arguments(args)
+    asked = replace(asked, named=tuple(named), below=args.recursive, excluded=tuple(args.exclude))
+    wanted = candidates.Wanted(named, args.recursive, args.exclude)
+
+    def tell(number: int, _: int) -> None:
+        seen.files = number
+        if number >= LONG:
+            progress("files", number, None)
+
+    def paths() -> Iterator[str]:
+        for found in candidates.candidates(wanted, needles.words(asked.settings), tell):
+            if isinstance(found, str):
+                seen.stdin += found == STDIN
+                yield found
+            else:
+                vain.append(found)
+
+    for each in judge_all(paths(), asked):
+        if each.says_something:
+            if each.source is not None and each.source.bom:
+                seen.marked.add(each.result.path)
+            changed = each.result.new_text is not None
+            target = candidates.leads_out(each.result.path, wanted) if changed else ""
+            yield each._replace(result=_held(each.result, target)) if target else each
+    yield from map(Judged, vain)
+
+
+def _held(result: FileResult, target: str) -> FileResult:
+    """The result of a link that leads out of what is given: it is read, and nothing is edited."""
+    from webhook.formats.templated import undone
+
+    why = f"the link leads out of what was given, to {target}; name that file)"
+    located = (
+        undone(each, why) if each.status is Status.FIXABLE else each for each in result.located
+    )
+    return replace(result, new_text=None, located=tuple(located))
+
+
+def new_bytes(result: FileResult, source: Source) -> bytes:
+    """The bytes of the file as they are to be: the same if nothing is to change."""
+    return source.raw if result.new_text is None else source.bytes_of(result.new_text)
+
+
+def done(result: FileResult) -> FileResult:
+    """The result once its new text is written, or printed."""
+    located = tuple(
+        replace(each, status=Status.FIXED) if each.status is Status.FIXABLE else each
+        for each in result.located
+    )
+    return replace(result, located=located)
+
+
+def report(found: Iterable[FileResult], seen: Seen) -> Report:
+    """All that is to say, in the order of paths."""
+    return Report(tuple(sorted(found, key=lambda each: each.path)), files=seen.files + seen.stdin)
+
+
+def warn_of_the_rest(args: SimpleNamespace, found: Report) -> None:
+    """Say on stderr what was not looked at: folders below, or that there was no file."""
+    from webhook.files import walk
+
+    below = [] if args.recursive else list(walk.left_out(arguments(args)[0]))
+    if not found.files and not found.results:
+        words = "no file was looked at; with -R, those in folders below are, too"
+        print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
+    if below:
+        more = f" and {len(below) - 1:,} more" if len(below) > 1 else ""
+        words = f"not looked into: the folder {below[0]}{more}; add -R to look into all below"
+        print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
+
+
+def exit_code(args: SimpleNamespace, found: Report) -> int:
+    """The same in every format."""
+    return found.exit_code(Status(args.fail_on), exit_zero=args.exit_zero)
+
+
+def check_outputs(args: SimpleNamespace) -> None:
+    """InputError if a report would have no place to go to; said before the work, not after it."""
+    if args.diff and args.output not in (None, *_FOR_PEOPLE):
+        raise InputError(f"--diff is for people: leave it out, or -o {args.output}")
+    for text in args.output_file:
+        folder = Path(text.partition("=")[2]).parent
+        if not folder.is_dir():
+            raise InputError(f"--output-file {text}: there is no folder {folder}; make it first")
+
+
+def write_outputs(args: SimpleNamespace, found: Report) -> None:
+    """Write the reports that go into files."""
+    for text in args.output_file:
+        form, _, path = text.partition("=")
+        try:
+            Path(path).write_text(_as(form, found), encoding="utf-8", newline="")
+        except OSError as error:
+            why = error.strerror
+            raise InputError(f"--output-file {text}: cannot be written: {why}") from error
+
+
+def print_report(form: str, found: Report, diffs_of: Seen | None = None) -> None:
+    """Print the report on stdout; the diffs before it, if asked for."""
+    if form not in _FOR_PEOPLE:
+        sys.stdout.write(_as(form, found))
+        return
+    from webhook.cli import report_console
+
+    console = report_console.console(sys.stdout)
+    if diffs_of is not None:
+        print_diffs(found.results, diffs_of)
+    report_console.report(found, console, wide=form == "wide")
+
+
+def print_diffs(found: Sequence[FileResult], seen: Seen) -> None:
+    """Print patches: in colour for people, as `git apply` takes them for programs."""
+    from webhook.cli import report_console
+    from webhook.files import diff
+
+    console = report_console.console(sys.stdout)
+    for result in found:
+        if result.new_text is None:
+            continue
+        if console.is_terminal:
+            report_console.diff(result, console)
+        else:
+            mark = "\ufeff" if result.path in seen.marked else ""
+            path = _without_links(result.path)
+            write_text(diff.unified(path, mark + result.text, mark + result.new_text))
+
+
+def _without_links(path: str) -> str:
+    """The path of the file itself, if it is below: git applies no patch through a link."""
+    here, target = os.path.realpath(os.curdir), os.path.realpath(path)
+    is_below = not Path(path).is_absolute() and os.path.commonpath([here, target]) == here
+    return os.path.relpath(target, here) if is_below else path
+
+
+def write_text(text: str) -> None:
+    """Write to stdout as it is: line ends, and characters that the locale may not know."""
+    write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def write_bytes(content: bytes) -> None:
+    """Write to stdout."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def _as(form: str, found: Report) -> str:
+    from webhook.reports.formats import REPORTS
+
+    return REPORTS[form](of_repository(found) if form in _OF_REPOSITORIES else found)
+
+
+def of_repository(found: Report) -> Report:
+    """The same with paths from the root of the repository in which the command runs."""
+    here = Path.cwd()
+    root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+    return replace(found, results=tuple(_rooted(each, root) for each in found.results))
+
+
+def _rooted(result: FileResult, root: Path) -> FileResult:
+    path = os.path.abspath(result.path)  # noqa: PTH100  # links are to be named as they are
+    inside = os.path.commonpath([path, root]) == str(root) and os.path.lexists(path)
+    return replace(result, path=os.path.relpath(path, root)) if inside else result

@@ -1,0 +1,221 @@
+"""What a running server knows: settings and inventory, looked at once a second in each worker.
+
+A new file with mistakes changes nothing: the settings before stay, and it is said once. What is
+learned makes a new Decider, which takes over between two requests.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from webhook.admission.decide import Decider
+from webhook.cli import settings_file
+from webhook.cli.following import Following
+from webhook.core.settings import Settings
+from webhook.inventory import static
+from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Status
+from webhook.inventory.quiet import Lines
+from webhook.rules import GUARD, POLICY, RULES
+from webhook.telemetry.metrics import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.capacity.nodes import Inventory
+    from webhook.inventory.publish import Snapshot
+    from webhook.telemetry.logs import Log
+    from webhook.telemetry.metrics import Metrics
+
+SILENT_SECONDS = 30.0  # a watcher that says nothing for so long is dead
+_THEN = (
+    "Meanwhile no reviews come to a replica that is not ready; while none is, pods pass unrepaired "
+    "and unjudged (failurePolicy: Ignore)"
+)
+
+
+class Speaker:
+    """Lets one of the workers speak for all, so that a thing is said once.
+
+    The lock belongs to a process and goes with it; the next to ask has it then.
+    """
+
+    def __init__(self) -> None:
+        self._fd = os.memfd_create("gpu-webhook-speaker")
+
+    def is_me(self) -> bool:
+        """Whether this process may speak."""
+        try:
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where settings and inventory come from; at most one of `nodes` and `snapshot` is given."""
+
+    settings: str = ""  # a file
+    nodes: str = ""  # a file, as `kubectl get nodes` prints it
+    snapshot: Snapshot | None = None
+
+    def read(self) -> tuple[Settings, Inventory | None]:
+        """Both files; raises InputError or SettingsError."""
+        settings = settings_file.load(self.settings) if self.settings else Settings()
+        return settings, static.load(self.nodes, settings) if self.nodes else None
+
+
+@dataclass
+class Live:
+    """The knowledge of one worker."""
+
+    sources: Sources
+    settings: Settings
+    inventory: Inventory | None
+    log: Log
+    speaker: Speaker
+    metrics: Metrics = NONE
+    clock: Callable[[], float] = time.time
+    fresh: bool = True
+    _status: Status = field(default_factory=Status)
+    _since: float = 0.0  # when there was a sign of life, or it was not expected yet
+    _is_dead: bool = False
+    _said: str = ""
+
+    def __post_init__(self) -> None:
+        self._since = self.clock()
+        self.lines = Lines(self.log)
+        self._following = Following(self.sources.settings, self.sources.read, self._say)
+        if self.sources.snapshot is not None:
+            self.fresh = False
+        self.metrics.settings(ok=True)
+
+    def decider(self) -> Decider:
+        """Who decides by what is known now."""
+        return Decider(
+            RULES,
+            self.settings,
+            self.inventory,
+            self.log,
+            policy=POLICY,
+            guards=GUARD,
+            metrics=self.metrics,
+            fresh=self.fresh,
+        )
+
+    def refresh(self) -> bool:
+        """Look again; True if another Decider must take over."""
+        changed = self._read_settings()
+        return self._read_snapshot() or changed
+
+    def _read_settings(self) -> bool:
+        found = self._following.look()
+        if found is None:
+            if self._following.fault:
+                self.metrics.settings(ok=False)
+            return False
+        settings, inventory = found
+        self.metrics.settings(ok=True)
+        if settings == self.settings:
+            return False
+        self.settings = settings
+        if self.sources.nodes:
+            self.inventory = inventory
+        return True
+
+    def _read_snapshot(self) -> bool:
+        snapshot = self.sources.snapshot
+        if snapshot is None:
+            return False
+        new = snapshot.refresh()
+        if new is not None:
+            self.inventory = new
+            self.metrics.inventory_loaded()
+        self._status = snapshot.status(self.clock())
+        self._since = max(self._since, self._status.beat)  # which the next one may not say
+        fresh = self.inventory is not None and self._age() <= STALE_SECONDS
+        changed = fresh is not self.fresh
+        self.fresh = fresh
+        self._say_once("; ".join(self._inventory_notes(snapshot)))
+        self._say_whether_ready()
+        self.lines.tick()
+        return changed or new is not None
+
+    def _age(self) -> float:
+        """Seconds for which the inventory may have been behind the cluster."""
+        return self.clock() - self._status.as_of
+
+    def dead(self) -> str:
+        """Why the watcher is taken for dead; nothing if it lives, or is not wanted."""
+        if self.sources.snapshot is None:
+            return ""
+        self._since = min(self._since, self.clock() + AHEAD_SECONDS)  # it may be set back
+        silent = self.clock() - self._since
+        if silent <= SILENT_SECONDS:
+            return ""
+        fault = self._status.fault
+        if fault:
+            return f"the watcher's status could not be used for {silent:.0f} s: {fault}. {_THEN}"
+        return (
+            f"the watcher has written nothing for {silent:.0f} s: it ended, it hangs, or its "
+            f"folder is full; see the log of `watch`. {_THEN}"
+        )
+
+    def _say_whether_ready(self) -> None:
+        """Once when the watcher is taken for dead, and once when it is back."""
+        reason = self.dead()
+        if bool(reason) is self._is_dead:
+            return
+        self._is_dead = bool(reason)
+        if reason:
+            self._say("error", "not ready any more", reason)
+        else:
+            self._say("info", "ready again: the watcher writes its status", "")
+
+    def notes(self) -> list[str]:
+        """What does not work as it should, though traffic may come."""
+        notes = []
+        if self._following.fault:
+            first = self._following.fault.partition("\n")[0]
+            notes.append(f"settings: the new file is not used: {first}")
+        if self.sources.snapshot is not None:
+            notes += self._inventory_notes(self.sources.snapshot)
+        return notes
+
+    def _inventory_notes(self, snapshot: Snapshot) -> list[str]:
+        notes = []
+        if snapshot.fault:
+            notes.append(f"inventory: {snapshot.fault}")
+        if self._status.fault and self.inventory is not None:
+            fault = self._status.fault
+            notes.append(f"watcher: {fault}. Until then nothing is denied for capacity")
+        elif self._status.fault:
+            notes.append(f"watcher: {self._status.fault}")
+        if self.inventory is None:
+            notes.append("inventory: unknown; nothing is denied for capacity")
+        elif not self.fresh and not self._status.fault:
+            notes.append(
+                f"inventory: stale for more than {STALE_SECONDS:.0f} s; "
+                "nothing is denied for capacity"
+            )
+        elif self.fresh and not self.inventory.has_gpus:
+            notes.append("inventory: no node offers GPUs; nothing is denied for capacity")
+        return notes
+
+    def _say_once(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            if not self.speaker.is_me():
+                return
+            if text:
+                self.lines.write("warning", "the inventory is of limited use", reason=text)
+            else:
+                self.lines.write("info", "the inventory is fresh")
+
+    def _say(self, level: str, message: str, reason: str) -> None:
+        if self.speaker.is_me():
+            self.log.write(level, message, **({"reason": reason} if reason else {}))

@@ -1,0 +1,45 @@
+"""Reads what the API server answers: in goes JSON, out comes the value, or a fault.
+
+Whoever may write an object may nest its managedFields deeper than orjson reads (1,024 levels), and
+the API server takes it. One such object must not hide all the others of its list.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+
+from webhook.cluster.client import Fault
+
+_DEEPEST = 512  # levels; no field that we look at is at a tenth of that
+_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+
+
+def read(text: bytes) -> Any:
+    """The value; of what is nested too deeply only the outer levels, with null below them."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return orjson.loads(_outer(text))
+    except orjson.JSONDecodeError as error:
+        raise Fault(f"the answer is no JSON: {error}") from error
+
+
+def _outer(text: bytes) -> bytes:
+    parts: list[bytes] = []
+    depth = kept = 0
+    for token in _TOKENS.finditer(text):
+        match token[0]:
+            case b"[" | b"{":
+                depth += 1
+                if depth == _DEEPEST:
+                    parts += (text[kept : token.start()], b"null")
+            case b"]" | b"}":
+                if depth == _DEEPEST:
+                    kept = token.end()
+                depth -= 1
+    return b"".join((*parts, text[kept:] if depth < _DEEPEST else b""))

@@ -1,0 +1,164 @@
+"""What a person wrote of a live object, and by what it is kept as it is. Pure.
+
+The API server adds defaults and converts versions. What `kubectl apply` sent is kept in an
+annotation, or, applied on the server's side, field by field in managedFields (KEP-555).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from webhook.evaluation.authors import LAST_APPLIED
+from webhook.kube.managed_fields import entries, merged
+from webhook.kube.pod import as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Raw = dict[str, Any]
+
+# The API server's own, which no manifest holds.
+_WRITTEN_BY_THE_SERVER = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "selfLink",
+    "ownerReferences",
+)
+_ANONYMOUS_OWNERS = {  # programs that write objects for somebody else
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kube-apiserver",
+}
+
+
+def as_applied(obj: Raw) -> Raw:
+    """The object as it was applied; as it is, without what the API server added, if none says."""
+    live = as_written(obj)
+    sent = _last_applied(obj) or _server_side(obj)
+    if sent is None:
+        return live
+    name, namespace = (live["metadata"].get(key) for key in ("name", "namespace"))
+    named = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {**sent, "metadata": {**as_map(sent.get("metadata")), **named}}
+
+
+def as_written(obj: Raw) -> Raw:
+    """The live object without status and what else only the API server writes."""
+    metadata = as_map(obj.get("metadata"))
+    kept = {key: metadata[key] for key in metadata if key not in _WRITTEN_BY_THE_SERVER}
+    annotations = as_map(kept.get("annotations"))
+    if LAST_APPLIED in annotations:
+        rest = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+        kept = {key: value for key, value in kept.items() if key != "annotations"}
+        kept |= {"annotations": rest} if rest else {}
+    return {key: value for key, value in obj.items() if key != "status"} | {"metadata": kept}
+
+
+def _last_applied(obj: Raw) -> Raw | None:
+    annotations = as_map(as_map(obj.get("metadata")).get("annotations"))
+    try:
+        sent = orjson.loads(str(annotations.get(LAST_APPLIED, "")))
+    except orjson.JSONDecodeError:
+        return None
+    # Another kind or name: the annotation was copied with the object that it described.
+    same = as_map(sent).get("kind") == obj.get("kind")
+    return sent if isinstance(sent, dict) and same else None
+
+
+def _server_side(obj: Raw) -> Raw | None:
+    """What all that apply on the server's side hold of the object together."""
+    held = [
+        entry
+        for entry in entries(obj)
+        if entry.get("operation") == "Apply" and not entry.get("subresource")
+    ]
+    if not held:
+        return None
+    kept: Raw = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
+    reduced = _reduced(obj, merged(held))
+    return {**kept, **reduced} if isinstance(reduced, dict) else None
+
+
+def _reduced(value: Any, fields: Raw) -> Any:
+    """The parts of the value that the fields name: `f:member`, `k:{keys of an item}`, `v:item`."""
+    members = {key[2:]: below for key, below in fields.items() if key.startswith("f:")}
+    if isinstance(value, dict) and (members or "." in fields):
+        return {key: _reduced(value[key], members[key]) for key in value if key in members}
+    if isinstance(value, list):
+        items = [(item, _item(item, fields)) for item in value]
+        return [_reduced(item, below) for item, below in items if below is not None] or value
+    return value
+
+
+def _item(item: Any, fields: Raw) -> Raw | None:
+    """What is held of this item of a list; None if nothing is."""
+    for key, below in fields.items():
+        sort, _, text = key.partition(":")
+        if sort not in ("k", "v"):
+            continue
+        try:
+            wanted = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            continue
+        if sort == "v" and item == wanted:
+            return {}
+        if sort == "k" and as_map(wanted).items() <= as_map(item).items():
+            return as_map(below)
+    return None
+
+
+def keepers(obj: Raw) -> list[str]:
+    """By what the object is kept as it is: to be changed there, or it will be changed back."""
+    metadata = as_map(obj.get("metadata"))
+    labels, annotations = as_map(metadata.get("labels")), as_map(metadata.get("annotations"))
+    managers = {str(entry.get("manager")) for entry in entries(obj)}
+    return [*_argo(labels, annotations, managers), *_flux(labels), *_helm(labels, annotations)]
+
+
+def _argo(labels: Raw, annotations: Raw, managers: set[str]) -> Iterator[str]:
+    tracked = str(annotations.get("argocd.argoproj.io/tracking-id", "")).partition(":")[0]
+    named = tracked or str(labels.get("argocd.argoproj.io/instance", ""))
+    if not named and "argocd-controller" in managers:
+        named = str(labels.get("app.kubernetes.io/instance", ""))
+    if named:
+        yield f"Argo CD application {named}"
+
+
+def _flux(labels: Raw) -> Iterator[str]:
+    for group, kind in (
+        ("kustomize.toolkit.fluxcd.io", "Kustomization"),
+        ("helm.toolkit.fluxcd.io", "HelmRelease"),
+    ):
+        name, namespace = labels.get(f"{group}/name"), labels.get(f"{group}/namespace")
+        if name:
+            yield f"Flux {kind} {namespace}/{name}" if namespace else f"Flux {kind} {name}"
+
+
+def _helm(labels: Raw, annotations: Raw) -> Iterator[str]:
+    release = annotations.get("meta.helm.sh/release-name")
+    chart = labels.get("helm.sh/chart") or (labels.get("chart") if labels.get("heritage") else None)
+    # Helm 2 wrote labels only: heritage Tiller, release and chart.
+    release = release or (labels.get("release") if labels.get("heritage") == "Tiller" else None)
+    if release:
+        namespace = annotations.get("meta.helm.sh/release-namespace")
+        where = f" in {namespace}" if namespace else ""
+        of_chart = f" (chart {chart})" if chart else ""
+        yield f"Helm release {release}{where}{of_chart}"
+    elif chart and labels.get("app.kubernetes.io/managed-by") == "Helm":
+        yield f"Helm chart {chart}"
+
+
+def writers(obj: Raw) -> list[str]:
+    """The programs of people that wrote the object, the last one first, as `kubectl-edit`."""
+    found = sorted(
+        (str(entry.get("time", "")), str(entry.get("manager")))
+        for entry in entries(obj)
+        if not entry.get("subresource") and entry.get("manager") not in _ANONYMOUS_OWNERS
+    )
+    return list(dict.fromkeys(manager for _, manager in reversed(found)))

@@ -1,0 +1,240 @@
+"""Raw bytes from the API server: lists by the page, watches by the line.
+
+The `kubernetes` client gives where to connect and who we are (in-cluster, kubeconfig, exec plugins,
+tokens that are read again); its typed objects cost ten times the memory of what is kept of them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import orjson
+import urllib3
+from kubernetes.client import Configuration
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config import (
+    ConfigException,
+    list_kube_config_contexts,
+    load_incluster_config,
+    load_kube_config,
+)
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+from yaml import YAMLError
+
+from webhook.cluster.trust import accept_every_ca
+from webhook.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+CONNECT_SECONDS = 5.0
+SILENCE_SECONDS = 30.0  # the API server thinks about a list for a while, but sends it at once
+PAGE_SECONDS = 45.0  # for one page in all: a drip of bytes is no answer
+_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+# Bytes of one object. The API server takes bodies of 3 MiB, and in JSON it may write six characters
+# for one (`<` as \u003c).
+MOST_OF_ONE = 32 << 20
+_CHUNK = 1 << 16
+_QUOTED = 200  # characters of an answer that go into a message
+_JSON = "application/json"
+_OK, _CREATED = 200, 201
+_UNAUTHORIZED = 401
+
+
+class Fault(Exception):  # noqa: N818 - what happened
+    """No answer, or none that can be used. `away`: nobody was there to be asked."""
+
+    def __init__(self, message: str, *, away: bool = False) -> None:
+        super().__init__(message)
+        self.away = away
+
+
+class TooLarge(Fault):
+    """More bytes than we have room for."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"the answer has more than {most} bytes")
+
+
+class Refused(Fault):
+    """The API server answered with an error: as HTTP status, or as an ERROR event of a watch."""
+
+    def __init__(self, status: int, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+        self.retry_after = retry_after  # seconds that it asks us to wait
+
+
+def configuration(kubeconfig: str | None = None, context: str | None = None) -> Configuration:
+    """Where to connect and who we are; InputError if nothing says so."""
+    found = Configuration()
+    try:
+        if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+            load_incluster_config(found)  # type: ignore[no-untyped-call]
+        else:
+            load: Any = load_kube_config  # it has no types
+            load(kubeconfig, context, client_configuration=found, persist_config=False)
+    except (ConfigException, YAMLError, OSError, ValueError, TypeError, KeyError) as error:
+        what = kubeconfig or "in-cluster configuration or kubeconfig"
+        raise InputError(f"{what}: {error}; name a file with --kubeconfig") from error
+    return found
+
+
+def namespace(kubeconfig: str | None = None, context: str | None = None) -> str:
+    """The namespace of the context, as kubectl has it; InputError if there is no such context."""
+    in_pod = kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
+    try:
+        if in_pod:
+            return _OWN_NAMESPACE.read_text().strip()
+        ask: Any = list_kube_config_contexts  # it has no types
+        contexts, current = ask(kubeconfig)
+    except (ConfigException, YAMLError, OSError, ValueError, TypeError, KeyError) as error:
+        what = kubeconfig or "in-cluster configuration or kubeconfig"
+        raise InputError(f"{what}: {error}; name a namespace with --namespace") from error
+    named = [each for each in contexts if each.get("name") == context] or [current]
+    return str((named[0].get("context") or {}).get("namespace") or "default")
+
+
+class Client:
+    """Speaks to one API server, from any number of threads."""
+
+    def __init__(self, configure: Callable[[], Configuration]) -> None:
+        """`configure` is asked again when the API server no longer knows us (401)."""
+        self._configure = configure
+        self._lock = threading.Lock()
+        self._connect()
+
+    def _connect(self) -> None:
+        self._configuration = self._configure()
+        self._host = str(self._configuration.host).rstrip("/")
+        self._pool: urllib3.PoolManager = RESTClientObject(self._configuration).pool_manager
+        accept_every_ca(self._pool)
+
+    def get(self, path: str, query: Mapping[str, str], most: int | None = None) -> bytes:
+        """The whole answer; TooLarge as soon as it has more than so many bytes."""
+        started = time.monotonic()
+        response = self._send(path, query, SILENCE_SECONDS)
+        most = MOST_OF_ONE if most is None else most
+        text, size = [], 0
+        for chunk in _chunks(response, started + PAGE_SECONDS):
+            text.append(chunk)
+            size += len(chunk)
+            if size > most:
+                response.close()
+                raise TooLarge(most)
+        return b"".join(text)
+
+    def create(self, path: str, obj: Mapping[str, Any]) -> None:
+        """Make an object; the answer tells nothing that we do not know."""
+        started = time.monotonic()
+        response = self._send(path, {}, SILENCE_SECONDS, orjson.dumps(obj))
+        for _ in _chunks(response, started + PAGE_SECONDS):
+            pass
+
+    def lines(self, path: str, query: Mapping[str, str], seconds: float) -> Iterator[bytes]:
+        """Each line of the answer as it comes. Ends as the server ends it, or with a Fault.
+
+        It may last so many seconds, and be silent as long.
+        """
+        started = time.monotonic()
+        response = self._send(path, query, seconds)
+        begun, size = [b""], 0
+        for chunk in _chunks(response, started + seconds):
+            first, *others = chunk.split(b"\n")
+            begun.append(first)
+            size += len(first)
+            for piece in others:
+                line = b"".join(begun)
+                if line:
+                    yield line
+                begun, size = [piece], len(piece)
+            if size > MOST_OF_ONE:
+                response.close()
+                raise TooLarge(MOST_OF_ONE)
+        if size:
+            raise Fault("the answer ended in the middle of a line")
+
+    def _send(
+        self, path: str, query: Mapping[str, str], silence: float, body: bytes | None = None
+    ) -> urllib3.BaseHTTPResponse:
+        """Ask, or with a body make what it says."""
+        # No Accept-Encoding: packing and unpacking costs both sides more than a local network.
+        headers = {"Accept": "application/json", "User-Agent": "gpu-webhook"}
+        try:
+            with self._lock:  # a token may be read again, or a plugin be run for it
+                headers |= self._who_we_are()
+            response = self._pool.request(
+                "GET" if body is None else "POST",
+                f"{self._host}{path}?{urlencode(query)}",
+                body=body,
+                headers=headers if body is None else {**headers, "Content-Type": _JSON},
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=silence),
+                preload_content=False,
+                retries=False,
+                redirect=False,
+            )
+        except (NewConnectionError, ConnectTimeoutError) as error:
+            raise Fault(_first_line(error), away=True) from error
+        except (HTTPError, ConfigException, OSError, ValueError) as error:
+            raise Fault(_first_line(error)) from error
+        if response.status not in (_OK, _CREATED):
+            raise self._refusal(response)
+        media_type = response.headers.get("Content-Type", "")
+        if not media_type.startswith("application/json"):
+            response.close()
+            raise Fault(f"the answer is no JSON but {media_type[:_QUOTED] or 'unnamed'}")
+        return response
+
+    def _who_we_are(self) -> dict[str, str]:
+        settings: Mapping[str, Any] = self._configuration.auth_settings()
+        return {each["key"]: each["value"] for each in settings.values() if each["value"]}
+
+    def _refusal(self, response: urllib3.BaseHTTPResponse) -> Refused:
+        try:
+            text = response.read(_CHUNK)
+        except (HTTPError, OSError):
+            text = b""
+        response.close()
+        if response.status == _UNAUTHORIZED:
+            with self._lock:  # a client certificate of a plugin has run out, or a file was replaced
+                self._connect()
+        after = response.headers.get("Retry-After", "")
+        seconds = float(after) if after.isascii() and after.isdigit() else 0.0
+        return Refused(response.status, _message(text), seconds)
+
+
+def _chunks(response: urllib3.BaseHTTPResponse, end: float) -> Iterator[bytes]:
+    """What the body brings, until it ends. The connection is kept only if all of it was read."""
+    whole = False
+    try:
+        while chunk := response.read1(_CHUNK):  # read() would wait until so much is there
+            yield chunk
+            if time.monotonic() > end:
+                raise Fault("the answer took too long")
+        whole = True
+    except (HTTPError, OSError, ValueError) as error:
+        raise Fault(_first_line(error)) from error
+    finally:
+        if whole:
+            response.release_conn()
+        else:
+            response.close()
+
+
+def _message(text: bytes) -> str:
+    """What a Status says, or the beginning of whatever it is."""
+    try:
+        status = orjson.loads(text)
+    except ValueError:
+        status = None
+    said = status.get("message") if isinstance(status, dict) else None
+    return (said if isinstance(said, str) else text.decode(errors="replace"))[:_QUOTED]
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0][:_QUOTED]

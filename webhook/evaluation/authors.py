@@ -1,0 +1,209 @@
+"""What in an object somebody wrote, and what an admission webhook added.
+
+managedFields name the fields that a client set (kube/managed_fields.py), and kubectl keeps what it
+applied. What neither names was added on the way in. Both can be forged: they
+decide what is taken for the author's word in the author's own object, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.budget import excess
+from webhook.evaluation.leaves import Leaves
+from webhook.evaluation.record import ANNOTATION as RECORD
+from webhook.kube.managed_fields import entries, fields, merged
+from webhook.kube.pod import KINDS, REQUIRED, as_map
+
+if TYPE_CHECKING:
+    from webhook.evaluation.leaves import Key
+    from webhook.kube.pointer import Path
+
+    Raw = dict[str, Any]
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_SELECTOR: Key = ("spec", "nodeSelector")
+_ITEMS = {
+    **dict.fromkeys(KINDS, "name"),
+    "volumes": "name",
+    "env": "name",
+    "volumeMounts": "mountPath",
+}
+
+
+class Authors:
+    """Who wrote what in an object, and so in the pod templates in it; read when it is asked for.
+
+    The metadata must not be changed until then.
+    """
+
+    def __init__(self, obj: Raw, manager: str = "") -> None:
+        self._obj = obj
+        self._manager = manager  # the field manager that the request names; empty if it names none
+        self._declared: dict[Path, dict[Key, Any]] = {}  # by the manifest, in each template
+        self._rewritten: dict[Path, bool] = {}  # whether its nodeSelector is, of each template
+
+    @cached_property
+    def _annotations(self) -> Raw:
+        return as_map(as_map(self._obj.get("metadata")).get("annotations"))
+
+    @cached_property
+    def _manifest(self) -> Raw:
+        return _manifest(self._annotations.get(LAST_APPLIED))
+
+    @cached_property
+    def _applied(self) -> Raw:
+        return merged(each for each in entries(self._obj) if each.get("operation") == "Apply")
+
+    @cached_property
+    def _sent(self) -> Raw:
+        return merged(each for each in entries(self._obj) if each.get("operation") != "Apply")
+
+    @cached_property
+    def _entries(self) -> list[Raw]:
+        return list(entries(self._obj))
+
+    @cached_property
+    def _named(self) -> tuple[Raw, dict[int, set[int]]]:
+        namers: dict[int, set[int]] = {}
+        return merged(self._entries, namers), namers
+
+    def declared(self, at: Path, key: Key) -> bool:
+        """Whether an applied manifest has this leaf of the pod, or template, at `at`."""
+        return self._is_in_manifest(at, key) or _owns(_fields(self._applied, at), key, applied=True)
+
+    def declared_together(self, at: Path, key: Key, other: Key) -> bool:
+        """Whether one applied manifest has both leaves."""
+        if self._is_in_manifest(at, key) and self._is_in_manifest(at, other):
+            return True
+        both = self._naming(at, key) & self._naming(at, other)
+        return any(self._entries[each].get("operation") == "Apply" for each in both)
+
+    def _naming(self, at: Path, key: Key) -> set[int]:
+        """Which entries name this leaf; noted once: a tenant may forge many entries, and leaves."""
+        all_fields, namers = self._named
+        return namers.get(id(_field(_fields(all_fields, at), key)), set())
+
+    def wrote(self, at: Path, key: Key) -> bool:
+        """Whether an author wrote this leaf.
+
+        Of an object that is applied its manifest says so. Of any other one what was sent does,
+        which has the defaults of the API server in it, too.
+        """
+        if self._manifest or self._applied:
+            return self.declared(at, key)
+        return _owns(_fields(self._sent, at), key, applied=False)
+
+    def dropped(self, at: Path, key: Key, before: Authors) -> bool:
+        """Whether the manifest that is applied had this leaf the last time, and has no more."""
+        if self.declared(at, key):
+            return False
+        if self._manifest and before._is_in_manifest(at, key):
+            return True
+        if key[1] == "nodeSelector" and "f:nodeSelector" in _fields(self._sent, at / "spec"):
+            return False  # who applied it did not drop it: somebody else has taken it over
+        return bool(self._applied) and _owns(_fields(before._applied, at), key, applied=True)
+
+    def took_out(self, word: Key, before: Authors, sent: Leaves, then: Leaves) -> bool:
+        """Whether a word that the last repair translated is in the author's manifest no more."""
+        if self.dropped(sent.at, word, before):
+            return True
+        if word[1] != "nodeSelector" or word in sent.values:
+            return False
+        if sent.at not in self._rewritten:
+            self._rewritten[sent.at] = self._wrote_selector(before, sent, then)
+        return self._rewritten[sent.at]
+
+    def _wrote_selector(self, before: Authors, sent: Leaves, then: Leaves) -> bool:
+        """Whether the nodeSelector that was sent is all that its author wants in it today.
+
+        It is one field with one owner (KEP-555): managedFields do not tell which labels it had. But
+        who owned it before, and owns it now that it differs, has written it anew. A record
+        (evaluation/record.py) that differs, too, was written in an earlier round of this request.
+        """
+        now, stored = _selector(sent), _selector(then)
+        if now == stored or self._annotations.get(RECORD) != before._annotations.get(RECORD):
+            return False
+        owners = before._owners_of_selector(sent.at)
+        if now:
+            owners &= self._owners_of_selector(sent.at)
+        return any(self._sends_all(*each) for each in owners)
+
+    def _owners_of_selector(self, at: Path) -> set[tuple[str, str]]:
+        return {
+            (str(entry.get("manager")), str(entry.get("operation")))
+            for entry in map(self._entries.__getitem__, self._naming(at, _SELECTOR))
+            if _fields(fields(entry), at / "spec").get("f:nodeSelector") == {}
+        }
+
+    def _sends_all(self, manager: str, operation: str) -> bool:
+        """Whether this owner sends a whole manifest: `kubectl patch` and the like send a part."""
+        if operation == "Apply":
+            return True
+        is_part = manager.startswith("kubectl-") and manager != "kubectl-replace"
+        return manager == self._manager and not is_part and not self._manifest
+
+    def in_manifest(self, at: Path) -> dict[Key, Any]:
+        """The leaves of the pod, or template, at `at` in the manifest that kubectl applied."""
+        if at not in self._declared:
+            try:
+                self._declared[at] = Leaves(self._manifest, at).values
+            except (LookupError, TypeError):
+                self._declared[at] = {}
+        return self._declared[at]
+
+    def _is_in_manifest(self, at: Path, key: Key) -> bool:
+        return key in self.in_manifest(at)
+
+
+def _selector(leaves: Leaves) -> Raw:
+    return {key[-1]: value for key, value in leaves.values.items() if key[1] == "nodeSelector"}
+
+
+def _manifest(text: object) -> Raw:
+    """What kubectl applied; an empty map if that cannot be read, or is over the budget."""
+    try:
+        found = as_map(json.loads(text)) if isinstance(text, str) else {}
+    except (ValueError, RecursionError):
+        return {}
+    return {} if excess(found) else found
+
+
+def _fields(written: Raw, at: Path) -> Raw:
+    for token in at:
+        written = as_map(written.get(f"f:{token}"))
+    return written
+
+
+def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:
+    """Whether these fieldsV1 name the leaf, or a map around it that has one owner as a whole.
+
+    Required node affinity is such a map, and nodeSelector; but others put labels into that, too,
+    unless it was applied.
+    """
+    whole = (REQUIRED, "nodeSelector") if applied else (REQUIRED,)
+    return _field(fields, key, whole) is not None
+
+
+def _field(fields: Raw, key: Key, whole: tuple[str, ...] = ()) -> Raw | None:
+    """What these fieldsV1 have for this leaf, or for a map around it that is owned as a `whole`."""
+    here, place = fields, 0
+    while place < len(key):
+        name = key[place]
+        place += 1
+        there = here.get(f"f:{name}")
+        if not isinstance(there, dict):
+            return None
+        here = there
+        if name in _ITEMS and place < len(key):
+            item = json.dumps({_ITEMS[name]: key[place]}, separators=(",", ":"), ensure_ascii=False)
+            place += 1
+            there = here.get(f"k:{item}")
+            if not isinstance(there, dict):
+                return None
+            here = there
+        elif not here and place < len(key):
+            return here if name in whole else None
+    return here

@@ -1,0 +1,152 @@
+"""Runs the rules over one pod, in order, on one draft."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.capacity.daemons import placement_of
+from webhook.core.counting import counted
+from webhook.core.draft import Draft
+from webhook.core.exceptions import claim
+from webhook.core.findings import Safety, Severity, Verdict
+from webhook.core.modes import Mode
+from webhook.kube.pod import Pod
+from webhook.kube.pointer import ROOT
+from webhook.kube.typed import is_typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from webhook.core.exceptions import Claim
+    from webhook.core.findings import Finding
+    from webhook.core.rule import Context, ObjectRule, Rule
+    from webhook.kube.pointer import Path
+
+    # Gives the finding as it is to be taken; None if nothing is to be said.
+    Hear = Callable[[Finding], Finding | None]
+
+
+def run(  # noqa: PLR0913  # each says something else about the run
+    rules: Sequence[Rule],
+    obj: dict[str, Any],
+    cx: Context,
+    at: Path = ROOT,
+    *,
+    every_pod: bool = False,
+    draft: Draft | None = None,
+    patched: bool = True,
+    hear: Hear | None = None,
+) -> Verdict:
+    """Repair the pod at `at` in `obj` (a Pod, or whatever holds a pod template), in place.
+
+    A rule that raises changes nothing and is named in the verdict, unless the pod has types that no
+    API server sends; the others go on. Only rules whose mode is `enforce` change the pod, so the
+    others see it as it came. Outside the scope of the settings no rule is asked at all, unless the
+    rules are for `every_pod`. Several runs may share one draft of the object; the patch is then
+    that of all of them. Without `patched` there is none: a trial needs none. `hear` is told of
+    each finding before its edits are made.
+    """
+    draft = Draft(obj) if draft is None else draft
+    pod = Pod(obj, at)
+    if not every_pod and not pod.is_in_scope(cx.settings):
+        return Verdict((), obj, [], draft=draft)
+    cx = _as_it_came(pod, cx, rules)
+    findings: list[Finding] = []
+    failed: list[tuple[str, Exception]] = []
+    for rule in rules:
+        mode = cx.modes.of(rule)
+        if mode is Mode.OFF:
+            continue
+        try:
+            found = _allowed(rule.check(pod, cx), mode, cx, hear)
+            if found and rule.FACTS.has_exceptions:
+                found = _excepted(found, pod, cx)
+            edits = [e for f in found if f.action == "repaired" for e in f.edits]
+            if edits:
+                draft.apply(edits)
+                pod = Pod(obj, at)
+        except Exception as error:  # noqa: BLE001  # one broken rule must not stop the others
+            if is_typed(pod.raw):  # else it is the pod that is broken
+                failed.append((rule.CODE, error))
+        else:
+            findings.extend(found)
+    patch = draft.patch() if patched else []
+    return Verdict(tuple(findings), obj, patch, tuple(failed), draft)
+
+
+def _as_it_came(pod: Pod, cx: Context, rules: Sequence[Rule]) -> Context:
+    """The context with what the rules will no longer find in the pod."""
+    if not cx.was_stuck and not pod.asks_under_legacy_name(cx.settings):
+        return (
+            replace(cx, stuck=False, legacy=frozenset(), repairing=frozenset(), written=None)
+            if cx.stuck
+            else cx
+        )
+    legacy = frozenset([container.at for container, _ in counted(pod, cx.settings)])
+    written = placement_of(pod) if cx.makes_daemons else None
+    enforced = frozenset([each.CODE for each in rules if cx.modes.of(each) is Mode.ENFORCE])
+    return replace(cx, stuck=True, legacy=legacy, repairing=enforced, written=written)
+
+
+def run_on_object(
+    rules: Sequence[ObjectRule],
+    obj: dict[str, Any],
+    cx: Context,
+    draft: Draft | None = None,
+    hear: Hear | None = None,
+) -> Verdict:
+    """The same for rules that look at whole manifest objects."""
+    draft = Draft(obj) if draft is None else draft
+    findings: list[Finding] = []
+    failed: list[tuple[str, Exception]] = []
+    for rule in rules:
+        mode = cx.modes.of(rule)
+        if mode is Mode.OFF:
+            continue
+        try:
+            found = _allowed(rule.check(obj, cx), mode, cx, hear)
+            edits = [e for f in found if f.action == "repaired" for e in f.edits]
+            if edits:
+                draft.apply(edits)
+        except Exception as error:  # noqa: BLE001  # one broken rule must not stop the others
+            failed.append((rule.CODE, error))
+        else:
+            findings.extend(found)
+    return Verdict(tuple(findings), obj, draft.patch(), tuple(failed), draft)
+
+
+def _allowed(
+    found: Iterable[Finding], mode: Mode, cx: Context, hear: Hear | None
+) -> tuple[Finding, ...]:
+    """The findings; edits that are not safe are as good as safe ones to whoever asked for them."""
+    found = tuple(found)
+    if not found:  # as nearly always
+        return found
+    if hear is not None:
+        found = tuple([each for each in map(hear, found) if each is not None])
+    if mode is not Mode.ENFORCE:
+        found = tuple([replace(each, mode=mode) for each in found])
+    return tuple(
+        [
+            replace(each, safety=Safety.SAFE)
+            if each.safety is Safety.UNSAFE and cx.wants_unsafe(each.code)
+            else each
+            for each in found
+        ]
+    )
+
+
+def _excepted(found: tuple[Finding, ...], pod: Pod, cx: Context) -> tuple[Finding, ...]:
+    """The findings of one policy rule, with the pod's exception if it has one that counts."""
+    code = found[0].code
+    allowed = cx.settings.policy.allows_exception(code, cx.namespace, cx.namespace_labels)
+    made = claim(code, pod.annotations, allowed=allowed, today=cx.today)
+    # A notice asks nothing of the pod, so there is nothing to except it from.
+    return tuple(f if f.severity is Severity.NOTICE else _claimed(f, made) for f in found)
+
+
+def _claimed(finding: Finding, made: Claim) -> Finding:
+    if made.why_not:
+        return replace(finding, message=f"{finding.message} ({made.why_not})")
+    return replace(finding, exception=made.reason)

@@ -1,0 +1,225 @@
+"""Asks the rules of one object: in goes the object as it came, out comes what is to be said of it.
+
+Which pods are left alone, in which order the rules are asked and in which context, and which edits
+are made is decided here, for every way in: admission, `review`, manifests, templates and patches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.draft import Draft
+from webhook.core.edits import Append, Rename, at_place, place_of
+from webhook.core.findings import Severity
+from webhook.core.modes import is_opted_out
+from webhook.evaluation.engine import run, run_on_object
+from webhook.evaluation.workloads import around, templates_of
+from webhook.kube.canonical import canonical
+from webhook.kube.pod import Pod, as_map
+from webhook.kube.pointer import ROOT, Path, value_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from webhook.core.edits import Edit
+    from webhook.core.findings import Finding, Verdict
+    from webhook.core.rule import Context, ObjectRule, Rule
+
+    Raw = dict[str, Any]
+    # Of a rule's code and a place in the document: why its edits are not made; empty if they are.
+    Held = Callable[[str, Path], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The rules that are asked, in the order in which they are asked."""
+
+    manifest: Sequence[ObjectRule] = ()
+    repairs: Sequence[Rule] = ()
+    guards: Sequence[Rule] = ()
+    policy: Sequence[Rule] = ()  # of pods as they are repaired
+
+    def only(self, asks: Callable[[str], bool]) -> Stages:
+        """The same with those rules alone that are asked, by their codes."""
+        return Stages(
+            [rule for rule in self.manifest if asks(rule.CODE)],
+            [rule for rule in self.repairs if asks(rule.CODE)],
+            [rule for rule in self.guards if asks(rule.CODE)],
+            [rule for rule in self.policy if asks(rule.CODE)],
+        )
+
+
+@dataclass
+class Evaluation:
+    """What the rules found in one object, and made of it.
+
+    `at` is where the object is in its document, and all places are those of the document as it
+    came. `left_alone` are the pods that opted out, `failed` the rules that raised.
+    """
+
+    object: Raw
+    name: str = ""
+    at: Path = ROOT
+    skip: int = 0  # what is looked at is so many tokens deeper in the object than in the document
+    findings: list[Finding] = field(default_factory=list)
+    failed: list[tuple[str, Exception]] = field(default_factory=list)
+    left_alone: list[Path] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)  # what all rules together changed
+    draft: Draft = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Begin with the object as it came."""
+        self.draft = Draft(self.object)
+
+    def edits_of(self, finding: Finding) -> tuple[Edit, ...]:
+        """What the edits of this finding came to in the end."""
+        return tuple(
+            each for each in self.edits if any(_is_about(each, edit) for edit in finding.touched)
+        )
+
+    def placed(self, at: Path) -> Path:
+        """A place of the object, in the document."""
+        return Path((*self.at, *at[self.skip :]))
+
+    def take(self, verdict: Verdict) -> None:
+        """Add what one stage found."""
+        self.findings += verdict.findings
+        self.failed += verdict.failed
+
+
+def nothing_is_held(_code: str, _at: Path) -> str:
+    """Make every edit."""
+    return ""
+
+
+def has_label(pod: Raw) -> bool:
+    """Whether the label of the pod says that no repair is wanted.
+
+    Policy and guard ask nobody who makes a pod.
+    """
+    return is_opted_out(as_map(as_map(pod.get("metadata")).get("labels")))
+
+
+def evaluate(  # noqa: PLR0913  # what is asked, of what, and how far it may go
+    obj: Raw,
+    stages: Stages,
+    cx: Context,
+    at: Path = ROOT,
+    *,
+    name: str | None = None,
+    skip: int = 0,
+    templates: list[Path] | None = None,
+    held: Held = nothing_is_held,
+    is_left_alone: Callable[[Raw], bool] = has_label,
+) -> Evaluation:
+    """Ask all stages of the object, which is edited; `at` is where it is in its document.
+
+    Without a kind it says nothing of its `templates`: then they are given.
+    A namespace that opted out has nothing said of it. A pod, or template, whose label says so is
+    not repaired; the policy is for whoever runs the cluster, so only its own author's files are
+    silent of such a pod there, too.
+    """
+    made = Evaluation(obj, name_of(obj) if name is None else name, at, skip)
+    if is_opted_out(cx.namespace_labels):
+        made.left_alone.append(at)
+        return made
+    hear = _Hearing(made, held)
+
+    def of_object(finding: Finding) -> Finding | None:
+        around_it = (each for each in _on_the_way(obj, finding.at) if is_pod(each))
+        return None if any(map(is_left_alone, around_it)) else hear(finding)
+
+    if stages.manifest:
+        made.take(run_on_object(stages.manifest, obj, cx, made.draft, of_object))
+    # Only now: a kind may have been written in lower case before.
+    places = templates_of(obj, cx.settings) if templates is None else templates
+    left = [p for p in places if cx.pods_opted_out or is_left_alone(value_at(obj, p))]
+    rest = [place for place in places if place not in left]
+    made.left_alone += [made.placed(made.draft.origin(place)) for place in left]
+    stuck = {place for place in places if Pod(obj, place).asks_under_legacy_name(cx.settings)}
+    for rules, asked_of in (
+        (stages.repairs, rest),
+        (stages.guards, places),
+        (stages.policy, rest if cx.at_rest else places),
+    ):
+        inside = around(cx, obj) if rules and places not in ([], [ROOT]) else cx
+        for place in asked_of if rules else ():
+            every = rules is stages.guards
+            repaired = rules is stages.policy and place in stuck
+            verdict = run(
+                rules,
+                obj,
+                replace(inside, was_stuck=True) if repaired else inside,
+                place,
+                every_pod=every,
+                draft=made.draft,
+                patched=False,
+                hear=hear,
+            )
+            made.take(verdict)
+    made.edits = [at_place(each, made.placed(place_of(each))) for each in made.draft.changes()]
+    return made
+
+
+def is_pod(data: Raw) -> bool:
+    """Whether it has the shape of a pod or a pod template."""
+    return isinstance(as_map(data.get("spec")).get("containers"), list)
+
+
+def name_of(obj: Raw) -> str:
+    """As `Deployment/name`; empty if it has none of both."""
+    metadata = as_map(obj.get("metadata"))
+    name = metadata.get("name") or metadata.get("generateName")
+    return f"{obj.get('kind', '')}/{name or '(no name)'}" if name or obj.get("kind") else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hearing:
+    """Gives each finding its places in the document as it came, and holds edits back."""
+
+    made: Evaluation
+    held: Held
+
+    def __call__(self, finding: Finding) -> Finding:
+        """The finding as the engine is to take it."""
+        renamed = {
+            Path((*each.at.parent, each.name)): each.at
+            for each in finding.edits
+            if isinstance(each, Rename)
+        }
+        origin = self._origin(finding.at, renamed)
+        touched = tuple(
+            at_place(each, self._origin(place_of(each), renamed)) for each in finding.edits
+        )
+        why = self.held(finding.code, origin) if touched else ""
+        found = replace(finding, object=self.made.name, origin=origin, touched=touched, held=why)
+        return replace(found, edits=(), severity=Severity.PERSON) if why else found
+
+    def _origin(self, at: Path, renamed: dict[Path, Path]) -> Path:
+        was = ROOT
+        for token in at:  # names that the finding itself is about to give
+            was = renamed.get(was / token, was / token)
+        return self.made.placed(self.made.draft.origin(was))
+
+
+def _on_the_way(obj: Any, at: Path) -> Iterator[Raw]:
+    """The maps around a place, and the one that is there."""
+    waiting: list[Any] = [*reversed(at)]
+    while isinstance(obj, dict | list):
+        if isinstance(obj, dict):
+            yield obj
+        if not waiting:
+            return
+        try:
+            obj = obj[waiting.pop()]
+        except (LookupError, TypeError):
+            return
+
+
+def _is_about(change: Edit, edit: Edit) -> bool:
+    """Whether the edit of a rule has to do with what all of them came to."""
+    place, was = place_of(change), place_of(edit)
+    if isinstance(change, Append) and isinstance(edit, Append) and place == was:
+        return canonical(change.value) == canonical(edit.value)
+    return was[: len(place)] == place or place[: len(was)] == was

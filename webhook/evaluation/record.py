@@ -1,0 +1,84 @@
+"""What a repair of templates wrote, and instead of what: kept in the workload's own metadata.
+
+Whoever may write the workload may write this too. So it is read as a hint: it names leaves of the
+template that may be ours, each with the value that it then must have, and brings in no value but
+an amount of GPUs that is smaller than the one that stands there. What no repair writes is passed
+over (evaluation/ours.py).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
+from webhook.evaluation.leaves import is_of_settings
+from webhook.kube.managed_fields import has_annotation
+from webhook.kube.pod import as_map
+from webhook.kube.pointer import Path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.evaluation.leaves import Change, Key
+
+    Record = dict[str, dict[Key, Change]]  # by the JSON Pointer of the template
+
+ANNOTATION = "gpu-webhook.dev/template-repair"
+LARGEST = 64 * 1024  # characters; a repair that needs more keeps no record
+_PAIR = 2
+_ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
+
+
+def latest(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Record:
+    """The record of the last repair of this object: in an earlier round, or that is stored.
+
+    We are asked again where another webhook changed it (reinvocationPolicy). What was sent by
+    somebody else counts for nothing: an object that was exported brings an old one.
+    """
+    sent = read(as_map(obj.get("metadata")))
+    if old is None or (sent and not has_annotation(obj, ANNOTATION)):
+        return sent
+    return read(as_map(old.get("metadata")))
+
+
+def read(metadata: Mapping[str, Any]) -> Record:
+    """The record in these metadata; an empty one if it is missing, or not of this shape."""
+    text = as_map(metadata.get("annotations")).get(ANNOTATION)
+    if not isinstance(text, str) or len(text) > LARGEST:
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return {
+        at: {
+            key: (pair[0], pair[1])
+            for pointer, pair in as_map(noted).items()
+            if len(key := _key(pointer)) > 1 and isinstance(pair, list) and len(pair) == _PAIR
+        }
+        for at, noted in as_map(found).items()
+    }
+
+
+def written(record: Record, annotations: Mapping[str, Any]) -> str:
+    """The record as text; empty if there is nothing to note, or no room for it among these."""
+    parts: list[str] = []
+    room = LARGEST
+    for at, noted in sorted(record.items()):
+        # Anything else of no word, such as a toleration, need never come out.
+        if any(before is not None or is_of_settings(key) for key, (before, _) in noted.items()):
+            changes = {str(Path(key)): change for key, change in noted.items()}
+            parts.append(f"{_ENCODER.encode(at)}:{_ENCODER.encode(changes)}")
+            room -= len(parts[-1]) + 1
+            if room <= 0:
+                return ""
+    if not parts:
+        return ""
+    text = f"{{{','.join(parts)}}}"
+    together = annotation_bytes({**annotations, ANNOTATION: text})
+    return text if together <= MOST_ANNOTATION_BYTES else ""
+
+
+def _key(pointer: str) -> Key:
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])

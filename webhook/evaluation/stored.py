@@ -1,0 +1,245 @@
+"""Whether a pod that is stored says today what its author's legacy words say.
+
+The cluster, and the settings, may have changed since it was repaired. So the words are translated
+for the cluster that the stored pod speaks of: its nodes carry the models that the pod names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.capacity import models
+from webhook.capacity.nodes import Inventory, NodeClass
+from webhook.capacity.whole_gpus import is_exclusion
+from webhook.core.settings import MODEL_PROFILES
+from webhook.kube import quantity
+from webhook.kube.canonical import canonical
+from webhook.kube.pod import PREFERRED, REQUIRED, as_items, as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from webhook.core.rule import Context
+    from webhook.core.settings import Settings
+    from webhook.evaluation.leaves import Key, Leaves
+    from webhook.kube.pod import Pod
+
+    Raw = dict[str, Any]
+    Requirement = tuple[str, str, frozenset[str]]  # key, operator, values
+    Terms = list[tuple[Any, frozenset[Requirement]]]  # each with its weight
+    Split = tuple[set[Requirement], dict[tuple[str, str], set[str]]]
+
+_MOST_MODELS = 256
+_ANY: tuple[None, frozenset[Requirement]] = (None, frozenset())  # a term that asks for nothing
+PLACEMENT = ("nodeSelector", "affinity")
+
+
+def as_it_was(cx: Context, stored: Pod) -> Context:
+    """The context in which the stored pod was repaired, as far as the pod itself tells.
+
+    It is `cx` itself if nothing in the pod tells of another.
+    """
+    settings = cx.settings
+    named = {name for each in stored.containers for name in each.gpus(settings)}
+    if len(named) == 1 and settings.gpu_resource not in named:
+        settings = replace(settings, gpu_resource=named.pop())
+    key, values = _models(stored, settings)
+    if not values:
+        return cx if settings is cx.settings else replace(cx, settings=settings)
+    settings = replace(settings, models=replace(settings.models, label=key))
+    gpus = {settings.gpu_resource: 1}
+    known = cx.inventory if cx.inventory is not None else Inventory()
+    classes = tuple(
+        NodeClass({key: value}, tuple(known.taints), gpus)
+        for value in sorted(values)[:_MOST_MODELS]
+    )
+    old = models.carry(settings.models, known)
+    if old:
+        label = settings.models.legacy_label
+        classes += tuple(
+            NodeClass({label: value}, tuple(known.taints), gpus)
+            for value in sorted(set(_values(stored, label)))[:_MOST_MODELS]
+            if known.index.label(label).having(value) & old
+        )
+    inventory = replace(known, classes=classes, published=None)
+    return replace(cx, settings=settings, inventory=inventory)
+
+
+def agrees(
+    made: Pod, stored: Pod, at: Iterable[Key], leaves: tuple[Leaves, Leaves], cx: Context
+) -> bool:
+    """Whether what was made of the author's words says the same as the stored pod, at these leaves.
+
+    The stored pod may name fewer spellings of a model, and tolerate more taints of GPU nodes.
+    """
+    now, then = (each.values for each in leaves)
+    for key in at:
+        if key[1] in PLACEMENT and key[2:3] not in (("podAffinity",), ("podAntiAffinity",)):
+            continue
+        if key == ("spec", "tolerations"):
+            if not _tolerated(now.get(key), then.get(key), cx.settings):
+                return False
+        elif _said(key, now, cx.settings) != _said(key, then, cx.settings):
+            return False
+    keys = model_labels(cx.settings)
+    selectors = _selector(made), _selector(stored)
+    return _says_no_more(
+        _required(made) or [_ANY], _required(stored) or [_ANY], keys, selectors
+    ) and _says_no_more(_preferred(made), _preferred(stored), keys)
+
+
+def _said(key: Key, values: Mapping[Key, Any], settings: Settings) -> Any:
+    """What stands here. The API server copies a limit to a request that is not there.
+
+    An amount of 0 GPUs says nothing: beside another one it is LimitRanger's (legacy_resource.py).
+    """
+    if key[3:4] != ("resources",):
+        return values.get(key)
+    value = values.get(key, values.get((*key[:4], "limits", *key[5:])))
+    of_gpus = settings.is_gpu(key[-1]) or key[-1] in settings.legacy_resources
+    return None if of_gpus and quantity.parse(value) == 0 else value
+
+
+def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
+    """Whether a template that was repaired from the same words may stay as it is.
+
+    Not if the settings name other resources or another label now, and not if none of the models
+    that it names is in the cluster while others that the words stand for are. Nor if it has the
+    legacy label, which is translated now.
+    """
+    legacy = cx.settings.models.legacy_label
+    if stored.names_legacy_label(legacy) and not made.names_legacy_label(legacy):
+        return False
+    names = [
+        {name for c in pod.containers for name in c.gpus(cx.settings)} for pod in (made, stored)
+    ]
+    if names[0] != names[1]:
+        return False
+    wanted, held = (set(_values(pod, cx.settings.models.key)) for pod in (made, stored))
+    there = cx.inventory.values(cx.settings.models.key) if cx.inventory is not None else frozenset()
+    return bool(held & there) or not wanted & there if held else not wanted
+
+
+def model_labels(settings: Settings) -> frozenset[str]:
+    """The node labels that have named models, whatever the profile was."""
+    return frozenset({settings.models.key, *(each.label for each in MODEL_PROFILES.values())})
+
+
+def _models(stored: Pod, settings: Settings) -> tuple[str, set[str]]:
+    """The label under which the pod names models, the one of the settings first; its values."""
+    first = settings.models.key
+    for key in (first, *sorted(model_labels(settings) - {first})):
+        values = set(_values(stored, key))
+        if values:
+            return key, values
+    return first, set()
+
+
+def _values(pod: Pod, label: str) -> Iterator[str]:
+    selector = [(None, _selector(pod))]
+    for _, term in (*selector, *_required(pod), *_preferred(pod)):
+        for key, _, values in term:
+            if key == label:
+                yield from values
+
+
+def _selector(pod: Pod) -> frozenset[Requirement]:
+    return frozenset(
+        (key, "In", frozenset({str(value)})) for key, value in pod.node_selector.items()
+    )
+
+
+def _required(pod: Pod) -> Terms:
+    terms = as_items(as_map(_node_affinity(pod).get(REQUIRED)).get("nodeSelectorTerms"))
+    return [(None, _term(term)) for _, term in terms]
+
+
+def _preferred(pod: Pod) -> Terms:
+    return [
+        (each.get("weight"), _term(as_map(each.get("preference"))))
+        for _, each in as_items(_node_affinity(pod).get(PREFERRED))
+    ]
+
+
+def _node_affinity(pod: Pod) -> Raw:
+    return as_map(pod.affinity.get("nodeAffinity"))
+
+
+def _term(term: Raw) -> frozenset[Requirement]:
+    return frozenset(
+        (f"{prefix}{each.get('key')}", str(each.get("operator")), _texts(each.get("values")))
+        for prefix, listed in (("", "matchExpressions"), ("field ", "matchFields"))
+        for _, each in as_items(term.get(listed))
+    )
+
+
+def _texts(values: object) -> frozenset[str]:
+    return frozenset(map(str, values)) if isinstance(values, list) else frozenset()
+
+
+def _says_no_more(
+    made: Terms,
+    stored: Terms,
+    labels: frozenset[str],
+    beside: tuple[frozenset[Requirement], frozenset[Requirement]] = (frozenset(), frozenset()),
+) -> bool:
+    """Whether the terms are the same, but for models that the stored ones do not name.
+
+    `beside` is what each term of the two sides asks for besides. What both sides have of it is left
+    out: it would be looked at once for each term. What one has, the other's terms must have.
+    """
+    both = beside[0] & beside[1]
+    only, only_then = beside[0] - both, beside[1] - both
+    return len(made) == len(stored) and all(
+        weight == other
+        and _covers(_parted(only | now - both, labels), _parted(only_then | then - both, labels))
+        for (weight, now), (other, then) in zip(made, stored, strict=True)
+    )
+
+
+def _parted(term: frozenset[Requirement], labels: frozenset[str]) -> Split:
+    """The requirements on anything but models; and the models, by label and operator."""
+    models: dict[tuple[str, str], set[str]] = {}
+    others = set()
+    for key, operator, values in term:
+        if is_exclusion(key, operator, values):
+            continue  # of nodes that offer parts of GPUs: not the author's, and of its day
+        if key in labels:
+            models.setdefault((key, operator), set()).update(values)
+        else:
+            others.add((key, operator, values))
+    return others, models
+
+
+def _covers(now: Split, then: Split) -> bool:
+    return (
+        now[0] == then[0]
+        and now[1].keys() == then[1].keys()
+        and all(_names_as_many(now[1][each], values) for each, values in then[1].items())
+    )
+
+
+def _names_as_many(now: set[str], then: set[str]) -> bool:
+    """Whether there were no other values then, and no model fewer, which the author wants, too."""
+    return now >= then and set(map(models.model_of, now)) == set(map(models.model_of, then))
+
+
+def _tolerated(made: object, stored: object, settings: Settings) -> bool:
+    """Whether the stored pod tolerates what is tolerated now, and else only taints of GPU nodes."""
+    now, then = (
+        Counter(canonical(each) for _, each in as_items(listed)) for listed in (made, stored)
+    )
+    more = then - now
+    return not now - then and all(
+        canonical(each) not in more or is_of_gpus(each, settings) for _, each in as_items(stored)
+    )
+
+
+def is_of_gpus(toleration: Raw, settings: Settings) -> bool:
+    """Whether this is a toleration that missing-toleration may add."""
+    taint = tuple(str(toleration.get(each, "")) for each in ("key", "value", "effect"))
+    return settings.is_gpu(taint[0]) or any(
+        taint == (each.key, each.value, each.effect) for each in settings.taints
+    )

@@ -1,0 +1,286 @@
+"""Workloads: where the pod templates are in each kind of object, and how many pods they make."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from webhook.capacity.requests import gpu_requests
+from webhook.core.settings import CustomKind
+from webhook.kube.canonical import canonical
+from webhook.kube.pod import Pod, as_items, as_map, controller_of
+from webhook.kube.pointer import ROOT, Path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.core.rule import Context
+    from webhook.core.settings import Settings
+
+    Raw = dict[str, Any]
+
+_TEMPLATE = Path(("spec", "template"))
+
+# Versions are not looked at: a dead one has its template in the same place.
+TEMPLATES: dict[str, Path] = {
+    "Pod": ROOT,
+    "PodTemplate": Path(("template",)),
+    "Deployment": _TEMPLATE,
+    "ReplicaSet": _TEMPLATE,
+    "ReplicationController": _TEMPLATE,
+    "StatefulSet": _TEMPLATE,
+    "PetSet": _TEMPLATE,
+    "DaemonSet": _TEMPLATE,
+    "Job": _TEMPLATE,
+    "CronJob": Path(("spec", "jobTemplate", "spec", "template")),
+    "ScheduledJob": Path(("spec", "jobTemplate", "spec", "template")),
+}
+
+_CONTROLLERS = {
+    ("", "ReplicationController"),
+    ("apps", "DaemonSet"),
+    ("apps", "ReplicaSet"),
+    ("apps", "StatefulSet"),
+    ("batch", "Job"),
+}
+_GROUPS = ("", "apps", "batch", "extensions")  # of the kinds above, at any time
+
+_REPLICA_SPECS = "/spec/replicaSpecs/*/template"  # of v1alpha1, when these kinds were new
+_FIRST_SPECS = (_REPLICA_SPECS, "/spec/replica_specs/*/template")  # and before it
+_NO_LIMIT = 2**31 - 1
+_RAY = ("headGroupSpec/template", "workerGroupSpecs/*/template")
+
+# Custom kinds that are known without being configured; Settings may say otherwise of one.
+READY_MADE: tuple[CustomKind, ...] = (
+    CustomKind("TFJob", "kubeflow.org", ("/spec/tfReplicaSpecs/*/template", _REPLICA_SPECS)),
+    CustomKind(
+        "PyTorchJob", "kubeflow.org", ("/spec/pytorchReplicaSpecs/*/template", _REPLICA_SPECS)
+    ),
+    CustomKind("MPIJob", "kubeflow.org", ("/spec/mpiReplicaSpecs/*/template", "/spec/template")),
+    # The same operators in their first year, before they were Kubeflow's.
+    CustomKind("TfJob", "tensorflow.org", _FIRST_SPECS),
+    CustomKind("TfJob", "mlkube.io", _FIRST_SPECS),
+    CustomKind("MXJob", "kubeflow.org", ("/spec/mxReplicaSpecs/*/template", _REPLICA_SPECS)),
+    CustomKind("RayCluster", "ray.io", tuple(f"/spec/{part}" for part in _RAY)),
+    CustomKind("RayJob", "ray.io", tuple(f"/spec/rayClusterSpec/{part}" for part in _RAY)),
+    CustomKind("Job", "batch.volcano.sh", ("/spec/tasks/*/template",)),
+    CustomKind("JobSet", "jobset.x-k8s.io", ("/spec/replicatedJobs/*/template/spec/template",)),
+    CustomKind(
+        "LeaderWorkerSet",
+        "leaderworkerset.x-k8s.io",
+        ("/spec/leaderWorkerTemplate/leaderTemplate", "/spec/leaderWorkerTemplate/workerTemplate"),
+    ),
+)
+
+
+def objects(document: object, at: Path = ROOT) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The objects in a document with their paths: itself, or the items of a List."""
+    obj = as_map(document)
+    if str(obj.get("kind", "")).endswith("List") and isinstance(obj.get("items"), list):
+        for position, item in as_items(obj["items"]):
+            yield from objects(item, at / "items" / position)
+    elif obj:
+        yield at, obj
+
+
+def template_at(obj: dict[str, Any]) -> Path | None:
+    """Where the pod template of this object is; None if its kind has none or it is not there."""
+    at = TEMPLATES.get(str(obj.get("kind", "")))
+    if at is None:
+        return None
+    here: Any = obj
+    for token in at:
+        here = as_map(here).get(str(token))
+    return at if isinstance(here, dict) else None
+
+
+def group_of(obj: Mapping[str, Any]) -> str:
+    """The API group of the object; empty for the core group."""
+    return str(obj.get("apiVersion", "")).rpartition("/")[0]
+
+
+def is_built_in(obj: Mapping[str, Any]) -> bool:
+    """Whether the object is of a kind that Kubernetes itself brings."""
+    return str(obj.get("kind", "")) in TEMPLATES and group_of(obj) in _GROUPS
+
+
+def templates_of(obj: Raw, settings: Settings) -> list[Path]:
+    """Where the pod templates of this object are; a Pod is its own."""
+    custom = _custom(obj, settings)
+    if custom is not None:
+        found = (at for each in custom.templates for at in _places(obj, tokens(each), ROOT))
+        return list(dict.fromkeys(found))
+    at = template_at(obj) if group_of(obj) in _GROUPS else None
+    return [] if at is None else [at]
+
+
+def replicas_of(obj: Raw, at: Path, settings: Settings) -> int | None:
+    """How many pods of this template are to run at once; None where the object does not say.
+
+    A DaemonSet has as many as there are nodes, and a PodTemplate makes none by itself. While a
+    workload is suspended it has none.
+    """
+    if _is_suspended(as_map(obj.get("spec"))):
+        return 0
+    custom = _custom(obj, settings)
+    if custom is None:
+        return _built_in_replicas(str(obj.get("kind", "")), _at(obj, at.parent))
+    match custom.kind, custom.group:
+        case "JobSet", "jobset.x-k8s.io":
+            return _number(_at(obj, Path(at[:-3])), "replicas") * _pods_of_job(_at(obj, at.parent))
+        case "LeaderWorkerSet", "leaderworkerset.x-k8s.io":
+            return _number(_at(obj, ROOT / "spec"), "replicas") * _in_group(_at(obj, at.parent), at)
+        case _, "ray.io":
+            return 1 if at[-2] == "headGroupSpec" else _workers(_at(obj, at.parent))
+        case _:
+            return _number(_at(obj, at.parent), "replicas")
+
+
+def gpus_of_workload(obj: Raw, settings: Settings) -> dict[str, int]:
+    """What all pods of this workload ask for together, by GPU resource name."""
+    together: dict[str, int] = {}
+    for at in templates_of(obj, settings):
+        asked = gpu_requests(Pod(obj, at), settings)
+        pods = replicas_of(obj, at, settings) if asked else None
+        if pods:
+            for name, amount in asked.items():
+                together[name] = together.get(name, 0) + pods * amount
+    return together
+
+
+def template_changed(old: Raw, new: Raw, settings: Settings) -> bool:
+    """Whether an update brings a pod template that was not there before.
+
+    Not so where pods are only scaled, or a group of several is taken away and others move up.
+    """
+    before = {canonical(_at(old, at)) for at in templates_of(old, settings)}
+    return any(canonical(_at(new, at)) not in before for at in templates_of(new, settings))
+
+
+def has_controller(obj: Mapping[str, Any]) -> bool:
+    """Whether a controller made the object, and would change it back."""
+    return bool(controller_of(as_map(obj.get("metadata"))))
+
+
+def around(cx: Context, obj: Raw) -> Context:
+    """The context of the templates in this workload."""
+    together = gpus_of_workload(obj, cx.settings)
+    return replace(cx, template=True, workload=obj, workload_gpus=together)
+
+
+def is_known_kind(kind: str, settings: Settings) -> bool:
+    """Whether this is the name of a kind that is known to make pods, or of a pod."""
+    custom = (*settings.workloads.kinds, *READY_MADE)
+    return kind in TEMPLATES or any(each.kind == kind for each in custom)
+
+
+def makes_pods(obj: Mapping[str, Any], settings: Settings) -> bool:
+    """Whether objects of this kind and group make pods themselves, and not by another object."""
+    made_by = (group_of(obj), str(obj.get("kind", "")))
+    return made_by in _CONTROLLERS or _custom(obj, settings) is not None
+
+
+def custom_kinds(settings: Settings) -> tuple[CustomKind, ...]:
+    """The configured kinds; one without templates has those of the ready-made kind of its name."""
+    return tuple(
+        each if each.templates else _ready_made(each.kind, each.group) or each
+        for each in settings.workloads.kinds
+    )
+
+
+@lru_cache(maxsize=256)
+def tokens(pointer: str) -> tuple[str, ...]:
+    """The tokens of a JSON Pointer (RFC 6901); a * stands for any member or item."""
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])
+
+
+def _custom(obj: Mapping[str, Any], settings: Settings) -> CustomKind | None:
+    kind, group = obj.get("kind"), group_of(obj)
+    for each in custom_kinds(settings):
+        if each.kind == kind and each.group in ("", group):
+            return each
+    return _ready_made(str(kind), group) if group else None
+
+
+def _ready_made(kind: str, group: str) -> CustomKind | None:
+    for each in READY_MADE:
+        if each.kind == kind and group in ("", each.group):
+            return each
+    return None
+
+
+def _places(here: Any, rest: tuple[str, ...], at: Path) -> Iterator[Path]:
+    """The places of the maps that the tokens lead to."""
+    if not rest:
+        if isinstance(here, dict):
+            yield at
+        return
+    name, deeper = rest[0], rest[1:]
+    steps: list[tuple[str | int, Any]] = []
+    if isinstance(here, dict):
+        steps = list(here.items()) if name == "*" else [(name, here.get(name))]
+    elif isinstance(here, list):
+        steps = [(n, each) for n, each in enumerate(here) if name in {"*", str(n)}]
+    for step, there in steps:
+        yield from _places(there, deeper, at / step)
+
+
+def _at(obj: Raw, at: Path) -> Raw:
+    """The map at this place, an empty one if there is none."""
+    here: Any = obj
+    for token in at:
+        if isinstance(here, list) and isinstance(token, int) and token < len(here):
+            here = here[token]
+        else:
+            here = as_map(here).get(str(token))
+    return as_map(here)
+
+
+def _built_in_replicas(kind: str, spec: Raw) -> int | None:
+    match kind:
+        case "Pod":
+            return 1
+        case "DaemonSet" | "PodTemplate":
+            return None
+        case "Job" | "CronJob" | "ScheduledJob":
+            return _pods_of_job(spec)
+        case _:
+            return _number(spec, "replicas")
+
+
+def _is_suspended(spec: Raw) -> bool:
+    """Whether no pods are made now: of Jobs, JobSets and Ray's kinds, and of Kubeflow's."""
+    return True in (spec.get("suspend"), as_map(spec.get("runPolicy")).get("suspend"))
+
+
+def _workers(group: Raw) -> int:
+    """The workers of a Ray group: KubeRay keeps their number between the least and the most."""
+    if group.get("suspend") is True:
+        return 0
+    least, most = _number(group, "minReplicas", 0), _number(group, "maxReplicas", _NO_LIMIT)
+    return min(max(_number(group, "replicas", 0), least), most) * _number(group, "numOfHosts")
+
+
+def _pods_of_job(spec: Raw) -> int:
+    """What a Job runs at once: never more than what it has left to complete."""
+    if _is_suspended(spec):  # in a CronJob
+        return 0
+    at_once = _number(spec, "parallelism")
+    return min(at_once, _number(spec, "completions", at_once))
+
+
+def _in_group(template: Raw, at: Path) -> int:
+    """How many pods of this template are in one group: a leader, and size - 1 workers.
+
+    Without a template of its own the leader is made of the workers' one.
+    """
+    if at[-1] == "leaderTemplate":
+        return 1
+    size = _number(template, "size")
+    return max(size - 1, 0) if isinstance(template.get("leaderTemplate"), dict) else size
+
+
+def _number(holder: Raw, member: str, default: int = 1) -> int:
+    value = holder.get(member)
+    return value if isinstance(value, int) and not isinstance(value, bool) else default

@@ -1,0 +1,1 @@
+"""Which files are meant, what they hold, and how they are written."""

@@ -1,0 +1,40 @@
+"""Which of the files that are meant matter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.files.results import FileResult
+from webhook.files.search import Lot, search
+from webhook.files.walk import Wanted, find, leads_out, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Progress = Callable[[int, int], None]  # files looked at and bytes read, so far
+
+__all__ = ["Wanted", "candidates", "leads_out"]
+
+_NO_UTF8 = "has a name that is not UTF-8, so that no report could name it: rename it"
+
+
+def candidates(
+    wanted: Wanted,
+    words: Sequence[bytes],
+    progress: Progress | None = None,
+    processes: int | None = None,
+) -> Iterator[str | FileResult]:
+    """Give the files that hold one of the words or cannot be read: reading.py tells which.
+
+    A result stands for what is no file to read, and says why. `processes`: see search.py.
+    """
+    files = size = 0
+    for found in search(find(wanted), words, processes):
+        if not isinstance(found, Lot):
+            yield found
+            continue
+        files, size = files + found.files, size + found.size
+        if progress is not None:
+            progress(files, size)
+        for path, _ in found.paths():
+            yield path if shown(path) == path else FileResult(shown(path), error=_NO_UTF8)

@@ -1,0 +1,94 @@
+"""Reads a file whole, or says why not and what helps."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from webhook.files.prefilter import FLAGS, LIMIT
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+_REASONS = {
+    errno.ENOENT: "is not there",
+    errno.ENOTDIR: "is not there",
+    errno.EACCES: "may not be read: chmod u+r, or leave it out with --exclude",
+    errno.EPERM: "may not be read: leave it out with --exclude",
+    errno.ELOOP: "is a loop of symbolic links: remove it, or leave it out with --exclude",
+    errno.EISDIR: "is a folder",
+    errno.ENAMETOOLONG: "has too long a path: start further down",
+}
+_SPECIAL = (
+    (stat.S_ISFIFO, "is a pipe: give its text on the standard input, with -f -"),
+    (stat.S_ISSOCK, "is a socket: it holds no text"),
+    (stat.S_ISCHR, "is a device: it holds no text"),
+    (stat.S_ISBLK, "is a device: it holds no text"),
+    (stat.S_ISDIR, "is a folder"),
+)
+_PIECE = 1 << 20
+
+
+class UnreadableError(Exception):
+    """Why something cannot be read, and what helps."""
+
+
+def read_regular(path: str, limit: int = LIMIT) -> tuple[bytes, os.stat_result]:
+    """Give a file's content and what it was like before; no more than `limit` bytes are read."""
+    try:
+        descriptor = os.open(path, FLAGS)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise UnreadableError(special(status.st_mode))
+            if status.st_size > limit:
+                raise UnreadableError(_too_large(status.st_size, limit))
+            return read_all(file, limit), status
+    except OSError as error:
+        raise UnreadableError(why(error)) from error
+
+
+def text_of(file: str) -> str:
+    """The text of a file that is looked at for another's sake; empty if it cannot be read."""
+    with suppress(UnreadableError):  # it is said where the file itself is looked at
+        return read_regular(file)[0].decode(errors="replace")
+    return ""
+
+
+def stamp_of(file: str) -> tuple[int, int]:
+    """When the file was changed, and its size: what was worked out of it holds until then."""
+    with suppress(OSError):
+        status = os.stat(file)  # noqa: PTH116
+        return status.st_mtime_ns, status.st_size
+    return 0, 0
+
+
+def read_all(file: BinaryIO, limit: int = LIMIT) -> bytes:
+    """Read to the end of what may have no end: a pipe, or a file that grows."""
+    pieces, size = [], 0
+    while piece := file.read(_PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise UnreadableError(_too_large(size, limit))
+    return b"".join(pieces)
+
+
+def why(error: OSError) -> str:
+    """Say for whoever runs the command what went wrong, and what helps."""
+    return _REASONS.get(error.errno or 0) or f"cannot be read: {error.strerror or error}"
+
+
+def special(mode: int) -> str:
+    """Say what it is that is no file."""
+    return next((words for test, words in _SPECIAL if test(mode)), "is no file")
+
+
+def _too_large(size: int, limit: int) -> str:
+    return (
+        f"has {size >> 20} MiB or more, {limit >> 20} are read at most: split it, or leave it out "
+        "with --exclude"
+    )

@@ -1,0 +1,414 @@
+"""Which files are meant, in an order that is always the same.
+
+Arguments are files, folders, globs, or `-` for the standard input. What is found is handed on at
+once: a tree of any size takes the same memory.
+
+A folder means the files in it, with `recursive` those below, too, whose names are those of
+manifests, templates, documents or programs. Not looked into: what the repository ignores, folders
+of version control and of package managers, and links to folders (name what they lead to). An
+argument is meant whatever its name is, unless `exclude` fits it.
+
+A link in a folder and the file that it leads to are one file, met once, by the path of the file. A
+link that leads out of what is given keeps its own path, and `leads_out` says where to.
+"""
+
+# ruff: noqa: PTH100, PTH114, PTH116, PTH117, PTH118, PTH206, PTH207
+# Paths are texts here: to make Path objects would take longer than to read the files.
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import re
+import stat
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from webhook.files.gitignore import NOTHING, Patterns
+from webhook.files.prefilter import FLAGS
+from webhook.files.reading import special, why
+from webhook.files.results import FileResult, Skipped
+from webhook.files.search import Lot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from webhook.files.gitignore import Ignored
+
+    Found = tuple[str, list[str]] | str | FileResult  # files of a folder, `-`, what is to be said
+
+STDIN = "-"
+
+_SUFFIXES = (
+    ".yaml", ".yml", ".json",
+    ".md", ".markdown",
+    ".tpl", ".tmpl", ".template", ".j2", ".jinja", ".jinja2",
+    ".jsonnet", ".libsonnet", ".tf", ".go", ".py", ".sh",
+)  # fmt: skip
+# The same in capitals, `x.yaml.in` and the like, and the text that a chart prints at last.
+_UNUSUAL = re.compile(
+    rf".+(?:{'|'.join(map(re.escape, _SUFFIXES))})"
+    r"|.+\.(?:ya?ml|json)\.(?:in|dist|example|sample|default|erb|ejs|eex|mako|mustache|hbs|liquid"
+    r"|gotmpl|envsubst|injected|disabled|old|orig|bak|txt)"
+    r"|NOTES\.txt",
+    re.IGNORECASE | re.DOTALL,
+)
+_NOT_ENTERED = frozenset({
+    ".git", ".hg", ".svn", ".bzr", ".jj",
+    "node_modules", "bower_components", "__pycache__", ".venv", ".tox", ".nox", ".eggs",
+    ".mypy_cache", ".pytest_cache", ".ruff_cache", ".terraform", ".terragrunt-cache", ".gradle",
+})  # fmt: skip
+_MARKS = frozenset({".git", ".gitignore", ".helmignore", "Chart.yaml"})
+_IN_A_LOT = 256  # files that are searched together
+_IGNORE_FILE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line asks for."""
+
+    arguments: Sequence[str]
+    recursive: bool = False
+    exclude: Sequence[str] = ()  # patterns as in .gitignore, seen from where the command runs
+    ignore_files: bool = True
+
+
+def find(wanted: Wanted) -> Iterator[Lot | str | FileResult]:
+    """Give all files that are meant, in lots, with `-` and what is to be said in their turn."""
+    batch: list[tuple[str, list[str]]] = []
+    files = 0
+    for found in _Walk(wanted).arguments():
+        if isinstance(found, tuple):
+            batch.append(found)
+            files += len(found[1])
+        if batch and (files >= _IN_A_LOT or not isinstance(found, tuple)):
+            yield Lot(batch)
+            batch, files = [], 0
+        if not isinstance(found, tuple):
+            yield found
+    if batch:
+        yield Lot(batch)
+
+
+def left_out(arguments: Sequence[str]) -> Iterator[str]:
+    """Give the folders in those that are named, which only `recursive` looks into."""
+    for argument in (each for given in arguments for each in _expanded(given)):
+        if argument != STDIN:  # in what is no folder there is none
+            prefix = _as_prefix(os.path.normpath(argument))
+            yield from (shown(prefix + name) for name in sorted(_listed(prefix).folders))
+
+
+def leads_out(path: str, wanted: Wanted) -> str:
+    """Say where a link that was met in a folder leads, if that is in nothing that was given."""
+    if not os.path.islink(path):
+        return ""
+    arguments = [each for given in wanted.arguments for each in _expanded(given)]
+    target = os.path.realpath(path)
+    is_named = os.path.abspath(path) in map(os.path.abspath, arguments)
+    is_given = is_named or any(_is_in(target, os.path.realpath(each)) for each in arguments)
+    return "" if is_given else shown(target)
+
+
+def which_is_met(wanted: Wanted) -> Callable[[str], bool]:
+    """Tell which files, that are no links, are met: by name, or in a folder that is named."""
+    return _Walk(wanted).meets
+
+
+def is_of_interest(name: str) -> bool:
+    """Whether a file of this name may hold manifests, or text or programs that speak of them."""
+    if name.startswith("._"):  # macOS keeps attributes of the file x in ._x
+        return False
+    return name.endswith(_SUFFIXES) or _UNUSUAL.fullmatch(name) is not None
+
+
+def shown(path: str) -> str:
+    """Give the path as a report can hold it: names need not be UTF-8."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+class _Walk:
+    """The arguments, one after the other. What is an argument is not met again in a folder."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._recursive = wanted.recursive
+        self._obeys = wanted.ignore_files
+        self._exclude = Patterns.of(wanted.exclude)
+        self._arguments: dict[str, str] = {}  # by place, so that each is met once
+        self._linked: set[str] = set()  # files that were met only through links
+        for argument in (each for given in wanted.arguments for each in _expanded(given)):
+            place = argument if argument == STDIN else os.path.realpath(argument)
+            if place not in self._arguments or not os.path.islink(argument):
+                self._arguments[place] = argument if argument == STDIN else _plain(argument)
+
+    def arguments(self) -> Iterator[Found]:
+        for argument in self._arguments.values():
+            if argument == STDIN:
+                yield STDIN
+            else:
+                yield from self._argument(argument)
+
+    def meets(self, file: str) -> bool:
+        if file in self._arguments:
+            return not self._is_excluded(self._arguments[file], folder=False)
+        return any(
+            self._comes_to(root, _as_prefix(root) + file.removeprefix(_as_prefix(place)))
+            for place, root in self._arguments.items()
+            if _is_in(file, place) and not self._is_excluded(root, folder=True)
+        )
+
+    def _argument(self, path: str) -> Iterator[Found]:
+        try:
+            mode = os.stat(path).st_mode
+        except OSError as error:
+            is_glob = error.errno == errno.ENOENT and glob.has_magic(path)
+            yield FileResult(
+                shown(path), error="nothing has such a name" if is_glob else why(error)
+            )
+            return
+        is_folder = stat.S_ISDIR(mode)
+        if self._is_excluded(path, folder=is_folder):
+            return
+        if is_folder:
+            yield from self._tree(path)
+        elif stat.S_ISREG(mode):
+            yield "", [path]
+        else:
+            yield FileResult(shown(path), error=special(mode))
+
+    def _is_excluded(self, path: str, *, folder: bool) -> bool:
+        """Whether an argument, or a folder that it is in, is excluded."""
+        seen = _seen(path)
+        if self._exclude is None or seen == os.curdir:
+            return False
+        above = [seen[:end] for end, character in enumerate(seen) if character == os.sep]
+        return any(self._exclude.decide(each, folder=True) for each in above) or bool(
+            self._exclude.decide(seen, folder=folder)
+        )
+
+    def _tree(self, root: str) -> Iterator[Found]:
+        prefix, ignored, excluded = self._entered(root)
+        folders = [(prefix, ignored)]
+        while folders:
+            prefix, ignored = folders.pop()
+            folder = _listed(prefix)
+            yield from folder.said
+            if self._obeys:
+                ignored, unread = _inside(prefix, folder.marks, ignored)
+                yield from unread
+            is_met = self._filter(prefix, ignored, excluded)
+            names = list(filter(is_met, sorted(folder.files)))
+            for first in range(0, len(names), _IN_A_LOT):
+                yield prefix, names[first : first + _IN_A_LOT]
+            for link in filter(is_met, sorted(folder.links)):
+                yield from self._link(prefix, link)
+            for name in filter(is_met, sorted(folder.special)):
+                yield FileResult(shown(prefix + name), error=special(folder.special[name]))
+            if self._recursive:
+                is_met = self._filter(prefix, ignored, excluded, folder=True)
+                inner = filter(is_met, sorted(folder.folders, reverse=True))
+                folders += [(f"{prefix}{name}{os.sep}", ignored) for name in inner]
+
+    def _entered(self, root: str) -> tuple[str, Ignored, Ignored]:
+        """The prefix of what is in a folder, and what is ignored and excluded there."""
+        prefix, seen = _as_prefix(root), _as_prefix(_seen(root))
+        ignored = _above(root, len(prefix)) if self._obeys else NOTHING
+        return prefix, ignored, NOTHING.and_also(self._exclude, len(prefix), seen)
+
+    def _comes_to(self, root: str, path: str) -> bool:
+        """Whether the walk through this folder meets a file below it, which is no link."""
+        prefix, ignored, excluded = self._entered(root)
+        *folders, name = path.removeprefix(prefix).split(os.sep)
+        if (folders and not self._recursive) or not is_of_interest(name):
+            return False
+        for depth, each in enumerate([*folders, name]):
+            if self._obeys:
+                marks = {mark for mark in _MARKS if os.path.lexists(prefix + mark)}
+                ignored, _ = _inside(prefix, marks, ignored)
+            is_folder = depth < len(folders)
+            is_met = self._filter(prefix, ignored, excluded, folder=is_folder)
+            if (is_folder and each in _NOT_ENTERED) or (is_met is not None and not is_met(each)):
+                return False
+            prefix += each + os.sep
+        return True
+
+    def _filter(
+        self, prefix: str, ignored: Ignored, excluded: Ignored, *, folder: bool = False
+    ) -> Callable[[str], bool] | None:
+        """Tell which names are met. None, which means all of them, where nothing is left out."""
+        several = len(self._arguments) > 1
+        if not (ignored.files or excluded.files or several):
+            return None
+        place = _as_prefix(os.path.realpath(prefix))
+
+        def is_met(name: str) -> bool:
+            path = prefix + name
+            return not (
+                (several and place + name in self._arguments)
+                or excluded.says(path, folder=folder)
+                or ignored.says(path, folder=folder)
+            )
+
+        return is_met
+
+    def _link(self, prefix: str, name: str) -> Iterator[Found]:
+        path = prefix + name
+        try:
+            mode = os.stat(path).st_mode
+        except OSError as error:
+            if error.errno == errno.ELOOP or is_of_interest(name):
+                yield FileResult(shown(path), error=why(error))
+            return
+        if stat.S_ISREG(mode):
+            if is_of_interest(name):
+                yield from self._linked_file(path)
+        elif not stat.S_ISDIR(mode):
+            if is_of_interest(name):
+                yield FileResult(shown(path), error=special(mode))
+        elif self._recursive:
+            yield from self._linked_folder(prefix, path)
+
+    def _linked_file(self, link: str) -> Iterator[Found]:
+        """The file that a link leads to, unless the walk comes there by another way."""
+        target = os.path.realpath(link)
+        ways = [
+            (root, _as_prefix(root) + target.removeprefix(_as_prefix(place)))
+            for place, root in self._arguments.items()
+            if _is_in(target, place)
+        ]
+        if not ways:
+            yield "", [link]
+        elif target not in self._arguments and target not in self._linked:
+            self._linked.add(target)
+            path = ways[0][1]
+            is_met = any(self._comes_to(*each) for each in ways)
+            if not is_met and not self._is_excluded(path, folder=False):
+                yield "", [path]
+
+    def _linked_folder(self, prefix: str, path: str) -> Iterator[FileResult]:
+        """Say why a link to a folder is not followed, unless the walk comes there otherwise."""
+        target, here = os.path.realpath(path), os.path.realpath(prefix or os.curdir)
+        if _is_in(here, target):
+            yield FileResult(shown(path), error=_LOOP)
+        elif not any(_is_in(target, place) for place in self._arguments):
+            yield FileResult(shown(path), skipped=(Skipped(_NOT_FOLLOWED.format(shown(target))),))
+
+
+_LOOP = (
+    "a loop: the link leads to a folder that it is in; remove it, or leave it out with --exclude"
+)
+_NOT_FOLLOWED = "a link to a folder outside, {}, is not followed; name it to have it looked through"
+
+
+@dataclass(slots=True)
+class _Folder:
+    """What is directly in a folder: names of what may be of interest."""
+
+    prefix: str
+    files: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    special: dict[str, int] = field(default_factory=dict)  # with their modes
+    marks: set[str] = field(default_factory=set)
+    said: list[FileResult] = field(default_factory=list)
+
+
+def _listed(prefix: str) -> _Folder:
+    """Look into a folder; what cannot be listed is said."""
+    folder = _Folder(prefix)
+    try:
+        with os.scandir(prefix or os.curdir) as entries:
+            for entry in entries:
+                name = entry.name
+                if name in _MARKS:
+                    folder.marks.add(name)
+                if entry.is_dir(follow_symlinks=False):
+                    if name not in _NOT_ENTERED:
+                        folder.folders.append(name)
+                elif entry.is_symlink():
+                    folder.links.append(name)
+                elif is_of_interest(name):
+                    if entry.is_file(follow_symlinks=False):
+                        folder.files.append(name)
+                    else:
+                        folder.special[name] = entry.stat(follow_symlinks=False).st_mode
+    except OSError as error:
+        folder.said.append(FileResult(shown(prefix or os.curdir), error=why(error)))
+    return folder
+
+
+def _inside(prefix: str, marks: set[str], ignored: Ignored) -> tuple[Ignored, list[FileResult]]:
+    """Add what the files of this folder ignore; give those that cannot be read, too."""
+    names, unread = [], []
+    if ".git" in marks:  # a repository of its own: what is above is none of its business
+        ignored = NOTHING
+        names.append(".git/info/exclude")
+    if ".gitignore" in marks:
+        names.append(".gitignore")
+    if {"Chart.yaml", ".helmignore"} <= marks:
+        names.append(".helmignore")
+    for name in names:
+        try:
+            ignored = ignored.and_also(_patterns(prefix + name), len(prefix))
+        except OSError as error:
+            unread.append(FileResult(shown(prefix + name), error=why(error)))
+    return ignored, unread
+
+
+def _above(root: str, cut: int) -> Ignored:
+    """Give what the repository around a folder ignores there."""
+    here, below = os.path.realpath(root), ""
+    levels = []
+    while not os.path.lexists(os.path.join(here, ".git")):
+        here, name = os.path.split(here)
+        if not name:  # no repository
+            return NOTHING
+        below = f"{name}{os.sep}{below}"
+        levels.append((here, below))
+    ignored = NOTHING
+    for number, (place, prefix) in enumerate(reversed(levels)):
+        for name in (".git/info/exclude", ".gitignore") if number == 0 else (".gitignore",):
+            with suppress(OSError):  # it is not what was asked for
+                patterns = _patterns(os.path.join(place, name))
+                ignored = ignored.and_also(patterns, cut, prefix)
+    return ignored
+
+
+def _patterns(path: str) -> Patterns | None:
+    """Read an ignore file; None where there is none."""
+    try:
+        descriptor = os.open(path, FLAGS)
+    except (FileNotFoundError, NotADirectoryError):  # .git is a file in worktrees and submodules
+        return None
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        text = os.fsdecode((file.read(_IGNORE_FILE_BYTES) or b"").removeprefix(b"\xef\xbb\xbf"))
+    return Patterns.of(text.split("\n"))
+
+
+def _expanded(argument: str) -> list[str]:
+    """Give what a glob means; a name that is there means itself."""
+    if argument == STDIN or not glob.has_magic(argument) or os.path.lexists(argument):
+        return [argument]
+    return sorted(glob.glob(argument, recursive=True)) or [argument]
+
+
+def _plain(path: str) -> str:
+    # Where .. follows a link, only the system knows where it leads.
+    return path if os.pardir in path else os.path.normpath(path)
+
+
+def _seen(path: str) -> str:
+    """Give the path as --exclude sees it: from where the command runs, if it is below."""
+    seen = os.path.relpath(path) if os.path.isabs(path) else path
+    if seen.startswith(os.pardir + os.sep):
+        return os.path.abspath(path).lstrip(os.sep)
+    return seen
+
+
+def _as_prefix(folder: str) -> str:
+    return "" if folder == os.curdir else os.path.join(folder, "")
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(_as_prefix(folder))

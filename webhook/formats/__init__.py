@@ -1,0 +1,1 @@
+"""The rules over one file of each kind, changing only the bytes that must change."""

@@ -1,0 +1,402 @@
+"""Kustomizations and their patches: what a patch names is renamed, and nothing is judged by it.
+
+A patch is a part of an object that stands elsewhere. That it has no limit, no selector or no
+toleration says nothing, 0 GPUs in it may take away those of its base, and a list in it takes the
+place of the base's. So the resource is renamed wherever the patch names it (in strategic merge
+patches, in the paths of JSON 6902, and in those of replacements and vars), dead versions become
+those that its target will have, and all else is for a person.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.draft import Draft
+from webhook.core.edits import Rename, Set, at_place, place_of
+from webhook.core.modes import is_opted_out
+from webhook.core.rule import Trait
+from webhook.core.text_patterns import find
+from webhook.evaluation.evaluate import Stages, evaluate, name_of
+from webhook.evaluation.workloads import TEMPLATES, tokens
+from webhook.files.results import FileResult, Located, OptedOut, Skipped, Status
+from webhook.formats import kustomization
+from webhook.formats.at_rest import LEFT_ALONE, context, is_left_alone, shapes
+from webhook.formats.mentions import mentions
+from webhook.kube.api_versions import workload_successor
+from webhook.kube.pod import SECTIONS, as_items, as_map
+from webhook.kube.pointer import ROOT, Path, escape, value_at
+from webhook.kube.walk import walk
+from webhook.rules import (
+    MANIFEST,
+    PATTERNS,
+    codes,
+    dead_api_version,
+    legacy_resource,
+)
+from webhook.templates import actions
+from webhook.templates.regions import Region
+from webhook.yamlpatch import documents
+from webhook.yamlpatch.nodes import Scalar
+from webhook.yamlpatch.splice import RefusedError, apply, splice
+from webhook.yamlpatch.yaml_words import is_same
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.core.edits import Edit
+    from webhook.core.findings import Finding
+    from webhook.core.settings import Settings
+    from webhook.files.results import Plan
+    from webhook.files.source import Source
+    from webhook.yamlpatch.documents import Document
+    from webhook.yamlpatch.places import Place, Replacement
+
+    Raw = dict[str, Any]
+
+_CODE = legacy_resource.CODE
+_VERSIONS = Stages(MANIFEST).only(codes(Trait.VERSION).__contains__)
+_OPERATION = re.compile(r"\bop[\"']?[ \t]*:")
+_WITH_TARGETS = ("patches", "patchesJson6902")
+_SECTION = rf"(?P<before>(?:^|.*\.)(?:{'|'.join(SECTIONS)})\.?\[?)"  # in a path of fields
+_ANNOTATIONS = "commonAnnotations"
+# What a patch does not say, the object that it patches may: its selector, labels, strategy and
+# name, and its tolerations, whose list that of a patch would take the place of.
+OF_WHOLE_OBJECTS = tuple(sorted(codes(Trait.WHOLE)))
+
+
+def is_patch(source: Source) -> bool:
+    """Whether every document of the file is a patch by its shape.
+
+    A list of JSON 6902 operations, or a workload of which no container has an image.
+    """
+    text = source.text
+    if "image" in text and not _OPERATION.search(text):
+        return False
+    stream = documents.read(text)
+    shapes = [_is_patch(each.data) for each in stream.documents if each.data is not None]
+    return bool(shapes) and all(shapes) and not stream.unread
+
+
+def migrate(source: Source, plan: Plan) -> FileResult:
+    """Migrate a kustomization.yaml: the patches that are written out in it."""
+    work = _Work(source, plan)
+    for document in documents.read(source.text).documents:
+        for at, value in walk(document.data):
+            if at and at[0] in kustomization.PATCHES and isinstance(value, str) and "\n" in value:
+                work.written_out(document, at)
+        work.look(document)
+        work.field_paths(document)
+    return work.result()
+
+
+def migrate_patch(source: Source, plan: Plan) -> FileResult:
+    """Migrate a file that holds a patch."""
+    work = _Work(source, plan)
+    stream = documents.read(source.text)
+    for document in stream.documents:
+        work.patch(document)
+    for each in stream.unread:
+        work.skipped.append(Skipped(each.reason, source.place(each.start, each.end)))
+    return work.result()
+
+
+def is_replacement(data: Any) -> bool:
+    """Whether it is one replacement, a list of them, or the transformer that makes them."""
+    if as_map(data).get("kind") == "ReplacementTransformer":
+        return True
+    listed = data if isinstance(data, list) else [data]
+    return bool(listed) and all("targets" in as_map(each) for each in listed)
+
+
+def field_paths(data: Any) -> Iterator[tuple[Path, str]]:
+    """Every path into an object that replacements and vars name."""
+    for at, value in walk(data):
+        # kustomize reads the names of its own fields in any case; of old it wrote `fieldpath`.
+        inside = [str(token).lower() for token in at[-2:]]
+        if isinstance(value, str) and (
+            inside[-1:] == ["fieldpath"] or inside[:1] == ["fieldpaths"]
+        ):
+            yield at, value
+
+
+def renamed_path(text: str, settings: Settings) -> str:
+    """The path with today's name of the resource, in brackets or with its dots escaped."""
+    for legacy in settings.legacy_resources:
+        for dot in (".", "\\."):
+            name, today = (each.replace(".", dot) for each in (legacy, settings.gpu_resource))
+            found = re.search(_SECTION + re.escape(name) + r"(?=[\].]|$)", text)
+            if found is not None:
+                text = f"{found['before']}{today}{text[found.end() :]}"
+    return text
+
+
+def names_legacy(name: str, settings: Settings) -> bool:
+    """Whether a path of fields, or a JSON Pointer, names an amount under a legacy name."""
+    ways = zip(tokens(name), tokens(name)[1:], strict=False) if name.startswith("/") else ()
+    return renamed_path(name, settings) != name or any(
+        section in SECTIONS and token in settings.legacy_resources for section, token in ways
+    )
+
+
+def planned(path: str, asked: Plan) -> Plan:
+    """The plan with what the file's kustomization says of it; with -k, another one opts out."""
+    opted_out, patch = kustomization.known_of(path)
+    if asked.opted_out != OptedOut():
+        opted_out = asked.opted_out
+    ignored = (*asked.ignored, *(OF_WHOLE_OBJECTS if patch else ()))
+    return replace(asked, opted_out=opted_out, ignored=ignored)
+
+
+def _is_patch(data: Any) -> bool:
+    if is_replacement(data):
+        return True
+    if isinstance(data, list):
+        return bool(data) and all("op" in as_map(each) and "path" in as_map(each) for each in data)
+    obj = as_map(data)
+    at = TEMPLATES.get(str(obj.get("kind", "")))
+    if not at:  # guides show pods without an image
+        return False
+    template: Any = obj
+    for token in at:
+        template = as_map(template).get(str(token))
+    spec = as_map(as_map(template).get("spec"))
+    kinds = ("initContainers", "containers")
+    listed = [each for kind in kinds for _, each in as_items(spec.get(kind))]
+    return bool(listed) and not any("image" in each for each in listed)
+
+
+@dataclass(slots=True)
+class _Work:
+    """One file on its way."""
+
+    source: Source
+    plan: Plan
+    replacements: list[Replacement] = field(default_factory=list)
+    located: list[Located] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    left_alone: list[Place] = field(default_factory=list)
+
+    def written_out(self, holder: Document, at: Path) -> None:
+        """A patch that stands as text in the kustomization."""
+        node = holder.find(at)
+        if not isinstance(node, Scalar) or node.style != "|":
+            return  # what is legacy in it is told line by line
+        text = self.source.text
+        start = text.find("\n", node.start) + 1
+        region = Region(start, node.end)
+        shown = actions.blank(text[: region.start]) + text[region.start : region.end]
+        for document in documents.read(shown).documents:
+            self.patch(document)
+
+    def patch(self, document: Document) -> None:
+        """One patch of either kind."""
+        if is_replacement(document.data):
+            self.field_paths(document)
+            return
+        if isinstance(document.data, list):
+            said = _of_operations(document.data, self.plan)
+        else:
+            said = _of_object(document.data, self.plan)
+        left = _left_alone(document.data, self.plan)
+        for at in left:
+            place = self.source.place(*document.place(at))
+            self.left_alone.append(place)
+            self.skipped.append(Skipped(LEFT_ALONE, self.source.first_line(place)))
+        found = [
+            each
+            for each in said
+            if self.plan.asks(each.code) and not any(each.at[: len(at)] == at for at in left)
+        ]
+        edits = [edit for each in found for edit in each.edits]
+        refused = self._refused(document, edits)
+        for each in found:
+            self._say(document, each, refused)
+
+    def field_paths(self, document: Document) -> None:
+        """What replacements and vars read of an object, and write into it."""
+        for at, text in field_paths(document.data):
+            new = renamed_path(text, self.plan.settings)
+            if new != text and self.plan.asks(_CODE):
+                message = f"the path names a resource that no node offers; write {new}"
+                said = _Said(_CODE, at, message, (Set(at, new),))
+                self._say(document, said, self._refused(document, [Set(at, new)]))
+        for at, value in walk(document.data):
+            inside = at[-1:] in {("source",), ("select",)} or at[-2:-1] == ("reject",)
+            if inside and isinstance(value, dict):
+                self._target(document, at, value, "what a replacement names")
+
+    def look(self, document: Document) -> None:
+        """What else a kustomization names."""
+        for name in as_map(as_map(document.data).get(_ANNOTATIONS)):
+            match = next(find(name, PATTERNS, self.plan.settings), None)
+            if match is not None and self.plan.asks(match.code):
+                message = f"{match.message} in a patch of what needs it, and delete this line"
+                self._add(document, match.code, ROOT / _ANNOTATIONS / name, message)
+        for section in _WITH_TARGETS:
+            for position, patch in as_items(as_map(document.data).get(section)):
+                target = as_map(patch.get("target"))
+                at = ROOT / section / position / "target"
+                self._target(document, at, target, "the target of a patch")
+
+    def _target(self, document: Document, at: Path, target: Raw, what: str) -> None:
+        """What is named by group, version and kind: it must be found as what it is today."""
+        version = f"{target.get('group', '')}/{target.get('version', '')}"
+        old = {"apiVersion": version, "kind": target.get("kind")}
+        successor = workload_successor(old, self.plan.target)
+        match = next(find(version, PATTERNS, self.plan.settings), None)
+        if successor is not None and self.plan.asks(dead_api_version.CODE):
+            group, _, today = successor.api_version.partition("/")
+            edits: list[Edit] = [Set(at / "group", group), Set(at / "version", today)]
+            if successor.kind != target["kind"]:
+                edits.append(Set(at / "kind", successor.kind))
+            message = f"{what} is {successor.kind} of {successor.api_version} today"
+            said = _Said(dead_api_version.CODE, at, f"{message}: write that", tuple(edits))
+            self._say(document, said, self._refused(document, edits))
+        elif match is not None and self.plan.asks(match.code):
+            self._add(document, match.code, at, f"{what}: {match.message}")
+
+    def result(self) -> FileResult:
+        new_text = apply(self.source.text, self.replacements)
+        more = mentions(self.source, self.plan, self.located, left_alone=self.left_alone)
+        found = [*self.located, *more]
+        found.sort(key=lambda each: (each.place.line, each.place.column, each.code))
+        source = self.source
+        changed = new_text if new_text != source.text else None
+        return FileResult(
+            source.path, source.kind, source.text, changed, tuple(found), tuple(self.skipped)
+        )
+
+    def _refused(self, document: Document, edits: list[Edit]) -> str:
+        """Write the edits; why not, if they cannot be written."""
+        try:
+            replacements = splice(document, edits)
+        except RefusedError as error:
+            return error.reason
+        wanted = _edited(document.data, edits)
+        again = documents.read(apply(document.text, replacements)).documents
+        if not any(is_same(each.data, wanted) for each in again):
+            return "the text would not say what it should"
+        self.replacements += replacements
+        return ""
+
+    def _say(self, document: Document, found: _Said, refused: str) -> None:
+        fix: tuple[Replacement, ...] = ()
+        message, status = found.message, Status.PERSON
+        if found.edits and refused:
+            message = f"{message} (not done here, since {refused})"
+        elif found.edits:
+            fix, status = tuple(splice(document, found.edits)), Status.FIXABLE
+        self._add(document, found.code, found.at, message, status, fix, found.object)
+
+    def _add(  # noqa: PLR0913, PLR0917  # the parts of a finding
+        self,
+        document: Document,
+        code: str,
+        at: Path,
+        message: str,
+        status: Status = Status.PERSON,
+        fix: tuple[Replacement, ...] = (),
+        name: str = "",
+    ) -> None:
+        place = self.source.place(*document.place(at))
+        self.located.append(Located(code, message, status, place, at.dotted, name, fix))
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    code: str
+    at: Path
+    message: str
+    edits: tuple[Edit, ...] = ()
+    object: str = ""
+
+
+def _left_alone(data: Any, plan: Plan) -> list[Path]:
+    """The pods in a patch whose label says so; the whole patch if an operation sets the label."""
+    if plan.opted_out.templates or is_opted_out(context(as_map(data), plan).namespace_labels):
+        return [ROOT]
+    for _, operation in as_items(data):
+        way = tokens(str(operation.get("path", "")))
+        made: Any = operation.get("value")
+        for token in reversed(way[way.index("metadata") :] if "metadata" in way else ()):
+            made = {token: made}
+        if is_left_alone(as_map(made)):
+            return [ROOT]
+    return [at for at, part in shapes(data) if is_left_alone(part)]
+
+
+def _of_object(data: Any, plan: Plan) -> Iterator[_Said]:
+    """A strategic merge patch."""
+    obj = as_map(data)
+    if not obj:
+        return
+    name = name_of(obj)
+    stages, copy = _VERSIONS.only(plan.asks), documents.copy_of(obj)
+    made = evaluate(copy, stages, context(copy, plan), is_left_alone=is_left_alone)
+    for finding in made.findings:
+        edits = finding.touched if finding.action == "repaired" else ()
+        yield _Said(finding.code, finding.origin, _without_defaults(finding), edits, name)
+    yield from _names(obj, ROOT, plan, name)
+
+
+def _without_defaults(finding: Finding) -> str:
+    return f"{finding.message}; the base that it patches, too"
+
+
+def _names(
+    data: Any, at: Path, plan: Plan, name: str = "", section: str | int = ""
+) -> Iterator[_Said]:
+    """Every legacy name below limits or requests: the amount stays, 0 and null too.
+
+    `section` is what the data itself is put below.
+    """
+    for there, _ in walk(data, at):
+        holder = there[-2] if len(there) > len(at) + 1 else section
+        legacy, new = there[-1] if there else "", plan.settings.gpu_resource
+        if legacy not in plan.settings.legacy_resources or len(there) == len(at):
+            continue
+        if holder not in SECTIONS:
+            message = f"{legacy} is a name in the data of a program: write {new} if it is one"
+            yield _Said(_CODE, there, message, object=name)
+        elif new in as_map(value_at(data, Path(there[len(at) : -1]))):
+            message = f"the patch names {legacy} beside {new}: delete the former"
+            yield _Said(_CODE, there, message, object=name)
+        else:
+            message = f"the patch names {legacy}, which no node offers; write {new}"
+            yield _Said(_CODE, there, message, (Rename(there, new),), name)
+
+
+def _of_operations(operations: list[Any], plan: Plan) -> Iterator[_Said]:
+    """A JSON 6902 patch."""
+    for position, operation in as_items(operations):
+        at = ROOT / position
+        for member in ("path", "from"):
+            yield from _pointer(at / member, operation.get(member), plan)
+        way = tokens(str(operation.get("path", "")))
+        section = way[-1] if way else ""
+        yield from _names(operation.get("value"), at / "value", plan, section=section)
+
+
+def _pointer(at: Path, pointer: Any, plan: Plan) -> Iterator[_Said]:
+    if not isinstance(pointer, str):
+        return
+    way = tokens(pointer)
+    for position, token in enumerate(way):
+        if token in plan.settings.legacy_resources and way[position - 1] in SECTIONS:
+            new = plan.settings.gpu_resource
+            named = "".join(
+                f"/{escape(new if n == position else each)}" for n, each in enumerate(way)
+            )
+            message = f"the patch names {token}, which no node offers; write {named}"
+            yield _Said(_CODE, at, message, (Set(at, named),))
+        elif match := next(find(token, PATTERNS, plan.settings), None):
+            yield _Said(match.code, at, match.message)
+
+
+def _edited(data: Any, edits: Iterable[Edit]) -> Any:
+    """The data with these edits, which are no appends."""
+    draft = Draft({"": documents.copy_of(data)})
+    draft.apply(at_place(each, Path(("", *place_of(each)))) for each in edits)
+    return draft.object[""]

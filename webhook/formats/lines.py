@@ -1,0 +1,120 @@
+"""Renames the legacy name line by line, where a text is no YAML even with its actions hidden.
+
+Only what one line says beyond doubt: a name with an amount, right below limits or requests.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from webhook.files.results import Located, Status
+from webhook.rules import legacy_resource
+from webhook.yamlpatch.places import Replacement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.settings import Settings
+    from webhook.files.source import Source
+    from webhook.templates.actions import Template
+    from webhook.templates.regions import Region
+
+CODE = legacy_resource.CODE
+_BESIDE = "it is not indented below limits or requests"
+_ENTRY = re.compile(
+    r"(?P<indent>[ \t]*)(?P<quote>[\"']?)(?P<name>[\w./-]+)(?P=quote)[ \t]*:"
+    r"(?P<value>(?:[ \t].*)?)$"
+)
+_AMOUNT = re.compile(r"[\"']?(?:[1-9][0-9]*|@+)[\"']?[ \t]*(?:#.*)?")
+_SECTION = re.compile(r"[ \t]*(?:- )?[\"']?(?:limits|requests)[\"']?[ \t]*:[ \t]*(?:#.*)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    start: int
+    text: str
+
+    @property
+    def indent(self) -> int:
+        return len(self.text) - len(self.text.lstrip(" \t"))
+
+    @property
+    def says_nothing(self) -> bool:
+        return not self.text.strip() or self.text.lstrip().startswith("#")
+
+
+def not_indented(
+    source: Source, template: Template, region: Region, settings: Settings
+) -> Iterator[Located]:
+    """The lines with the legacy name beside limits or requests, which are then null."""
+    for each in renamed(source, template, region, settings):
+        if _BESIDE in each.message:
+            yield each
+
+
+def renamed(
+    source: Source, template: Template, region: Region, settings: Settings
+) -> Iterator[Located]:
+    """What is said of each line with the legacy name as a key; `fix` where it can be renamed."""
+    lines = list(_lines(template.shown, region))
+    for number, line in enumerate(lines):
+        entry = _ENTRY.match(line.text)
+        if entry is None or entry["name"] not in settings.legacy_resources:
+            continue
+        start = line.start + entry.start("name")
+        place = source.place(line.start + len(entry["indent"]), line.start + len(line.text))
+        why = _why_not(template, lines, number, entry, settings)
+        name, new = entry["name"], settings.gpu_resource
+        if why:
+            message = f"{name} is a name that no node offers, and it is not renamed: {why}"
+            yield Located(CODE, message, Status.PERSON, place)
+            continue
+        value = source.text[line.start + entry.start("value") :].split("\n", 1)[0].strip()
+        message = f"{name} is a name that no node offers; write {new}: {value}"
+        fix = (Replacement(start, start + len(name), new),)
+        yield Located(CODE, message, Status.FIXABLE, place, fix=fix)
+
+
+def _lines(text: str, region: Region) -> Iterator[_Line]:
+    at = region.start
+    for raw in text[region.start : region.end].split("\n"):
+        yield _Line(at, raw.rstrip("\r"))
+        at += len(raw) + 1
+
+
+def _why_not(
+    template: Template, lines: list[_Line], number: int, entry: re.Match[str], settings: Settings
+) -> str:
+    new = settings.gpu_resource
+    if not _AMOUNT.fullmatch(entry["value"].strip()):
+        return f"no amount stands beside it; write {new} where one is meant"
+    indent = len(entry["indent"])
+    above = [n for n in range(number - 1, -1, -1) if not lines[n].says_nothing]
+    holder = next((n for n in above if lines[n].indent < indent), None)
+    level = next(
+        (n for n in above if lines[n].indent == indent and _SECTION.match(lines[n].text)), None
+    )
+    if level is not None and (holder is None or level > holder):
+        return f"{_BESIDE}; indent it and write {new}"
+    if holder is None or not _SECTION.match(lines[holder].text):
+        return f"it stands below neither limits nor requests; write {new} where it is one"
+    for n in _siblings(lines, number, holder, indent):
+        other = _ENTRY.match(lines[n].text)
+        if other is None or not settings.is_gpu(other["name"]):
+            continue
+        if not template.is_either(lines[n].start + indent, lines[number].start + indent):
+            return f"{other['name']} may stand beside it; delete one of them"
+    return ""
+
+
+def _siblings(lines: list[_Line], number: int, holder: int, indent: int) -> Iterator[int]:
+    yield from (n for n in range(holder + 1, number) if lines[n].indent == indent)
+    for n in range(number + 1, len(lines)):
+        if lines[n].says_nothing:
+            continue
+        if lines[n].indent < indent:
+            return
+        if lines[n].indent == indent:
+            yield n

@@ -1,0 +1,225 @@
+"""A YAML or JSON file to its new text, and everything that is to say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.findings import Severity
+from webhook.files.results import FileResult, Located, Skipped, Status
+from webhook.formats import together
+from webhook.formats.at_rest import AMOUNTS, LEFT_ALONE, evaluations, failures, with_namespaces
+from webhook.formats.mentions import mentions
+from webhook.yamlpatch import documents, verify
+from webhook.yamlpatch.nodes import Scalar
+from webhook.yamlpatch.splice import RefusedError, apply, splice
+from webhook.yamlpatch.style import line_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.edits import Edit
+    from webhook.core.findings import Finding
+    from webhook.evaluation.evaluate import Evaluation
+    from webhook.files.results import Plan
+    from webhook.files.source import Source
+    from webhook.kube.pointer import Path
+    from webhook.yamlpatch.documents import Document, Stream
+    from webhook.yamlpatch.places import Place, Replacement
+
+
+@dataclass(slots=True)
+class _Work:
+    """One document on its way: what the rules made of it, and what came of that in the text."""
+
+    document: Document
+    data: Any  # as edited
+    evaluations: list[Evaluation]
+    replacements: list[Replacement] = field(default_factory=list)
+    refused: str = ""
+    at: tuple[int, int] = (0, 0)  # of the refusal
+
+    @property
+    def wanted(self) -> Any:
+        """What the new text must say."""
+        return self.data if self.replacements else self.document.data
+
+    @property
+    def edits(self) -> list[Edit]:
+        return [edit for each in self.evaluations for edit in each.edits]
+
+    def refuse(self, reason: str, at: tuple[int, int] = (0, 0)) -> None:
+        self.refused, self.at, self.replacements = reason, at, []
+
+
+def migrate(source: Source, plan: Plan) -> FileResult:
+    """Ask the rules of each document, and put their edits into the text."""
+    stream = documents.read(source.text, json=source.kind == "json")
+    plan = with_namespaces(plan, source.text)
+    works = [_work(each, plan) for each in stream.documents]
+    for work in works:
+        try:
+            work.replacements = splice(work.document, work.edits)
+        except RefusedError as error:
+            work.refuse(error.reason, (error.start, error.end))
+    new_text = _verified(source, stream, works, plan)
+    located = [each for work in works for each in _located(source, work)]
+    left_alone = [
+        source.place(*work.document.place(at))
+        for work in works
+        for each in work.evaluations
+        for at in each.left_alone
+    ]
+    spoken_of = [*located, *_spoken_of(source, works)]
+    located += mentions(source, plan, spoken_of, left_alone=left_alone)
+    return FileResult(
+        source.path,
+        source.kind,
+        source.text,
+        new_text if new_text != source.text else None,
+        tuple(sorted(located, key=lambda each: (each.place.line, each.place.column, each.code))),
+        tuple(_skipped(source, stream, works)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """The text with all replacements, read again, and why it may not be."""
+
+    text: str
+    stream: Stream
+    why: str = ""
+
+
+def _verified(source: Source, stream: Stream, works: list[_Work], plan: Plan) -> str:
+    """The new text; documents of which it would not say what it should stay as they are."""
+    new = _joined(source, stream, works)
+    if new.why:
+        _refuse_those_that_fail(source, stream, works)
+        new = _joined(source, stream, works)
+    why = new.why or _unstable(source, new, works, plan)
+    if why:
+        for work in works:
+            work.refuse(why)
+        return source.text
+    return new.text
+
+
+def _refuse_those_that_fail(source: Source, stream: Stream, works: list[_Work]) -> None:
+    """Try each document alone."""
+    spliced = [work.replacements for work in works]
+    for tried, work in enumerate(works):
+        for position, each in enumerate(works):
+            each.replacements = spliced[position] if position == tried else []
+        why = _joined(source, stream, works).why
+        if why:
+            spliced[tried] = []
+            work.refuse(why)
+    for work, replacements in zip(works, spliced, strict=True):
+        work.replacements = replacements
+
+
+def _joined(source: Source, stream: Stream, works: list[_Work]) -> _New:
+    replacements = [each for work in works for each in work.replacements]
+    if not replacements:
+        return _New(source.text, stream)
+    new_text = apply(source.text, replacements)
+    new_stream = documents.read(new_text, json=source.kind == "json")
+    wanted = [work.wanted for work in works]
+    return _New(new_text, new_stream, verify.why_not(new_stream, wanted, len(stream.unread)))
+
+
+def _unstable(source: Source, new: _New, works: list[_Work], plan: Plan) -> str:
+    """Why a second run would not leave the new text alone."""
+    if new.text == source.text:
+        return ""
+    for number, (document, work) in enumerate(zip(new.stream.documents, works, strict=True), 1):
+        again = _work(document, plan)
+        if again.edits and not work.refused:
+            made = ((each, found) for each in again.evaluations for found in each.findings)
+            codes = sorted({found.code for each, found in made if each.edits_of(found)})
+            return f"a second run would change document {number} again ({', '.join(codes)})"
+    return ""
+
+
+def _located(source: Source, work: _Work) -> Iterator[Located]:
+    for made in work.evaluations:
+        for found in made.findings:
+            status, why = _status(work, found)
+            yield Located(
+                found.code,
+                found.message + why,
+                status,
+                _place(source, work.document, found.origin),
+                found.origin.dotted,
+                found.object,
+                _fix(work, made, found) if status is not Status.NOTICE else (),
+            )
+        whole = source.place(work.document.root.start, work.document.root.start)
+        yield from failures(made, whole)
+
+
+def _spoken_of(source: Source, works: list[_Work]) -> Iterator[Located]:
+    """What is edited, and whole texts that something is said of: nothing more is said of those."""
+    for work in works:
+        for each in work.replacements:
+            yield Located(
+                "", "", Status.NOTICE, source.place(each.start, max(each.start, each.end - 1))
+            )
+        for found in (found for each in work.evaluations for found in each.findings):
+            node = work.document.find(found.origin)
+            if isinstance(node, Scalar):
+                place = source.place(node.start, node.end)
+                yield Located("", "", Status.NOTICE, place)
+
+
+def _work(document: Document, plan: Plan) -> _Work:
+    def held(code: str, at: Path) -> str:
+        if code not in AMOUNTS or not plan.left or together.is_of_object(document.data, at):
+            return ""
+        return together.elsewhere(*next(iter(plan.left.items())))
+
+    data = documents.copy_of(document.data)
+    return _Work(document, data, evaluations(data, plan, held))
+
+
+def _status(work: _Work, found: Finding) -> tuple[Status, str]:
+    if found.exception or (found.is_remark and found.action != "repaired"):
+        return Status.NOTICE, ""
+    if found.held:
+        return Status.PERSON, f" (not done here, since {found.held})"
+    if found.action != "repaired":
+        return Status.PERSON, ""
+    if work.refused:
+        return Status.PERSON, f" (not done here, since {work.refused})"
+    # A notice has edits only with --unsafe.
+    is_whole = found.severity in {Severity.REPAIR, Severity.NOTICE}
+    return Status.FIXABLE if is_whole else Status.PERSON, ""
+
+
+def _fix(work: _Work, made: Evaluation, found: Finding) -> tuple[Replacement, ...]:
+    """The replacements that this finding alone asks for."""
+    edits = made.edits_of(found)
+    if not work.replacements or found.action != "repaired" or not edits:
+        return ()
+    try:
+        return tuple(splice(work.document, edits))
+    except RefusedError:  # right only together with others
+        return ()
+
+
+def _place(source: Source, document: Document, at: Path) -> Place:
+    """The first line of what stands at the path, or of the nearest that holds it."""
+    start, end = document.place(at)
+    return source.place(start, min(end, line_end(source.text, start)))
+
+
+def _skipped(source: Source, stream: Stream, works: list[_Work]) -> Iterator[Skipped]:
+    for each in stream.unread:
+        yield Skipped(each.reason, source.place(each.at, line_end(source.text, each.at)))
+    for work in works:
+        for twice in work.document.duplicates:
+            reason = f"{twice.at.dotted} stands twice, and only one of them counts: delete one"
+            yield Skipped(reason, source.place(twice.key.start, twice.key.end))
+        for at in (at for each in work.evaluations for at in each.left_alone):
+            yield Skipped(LEFT_ALONE, _place(source, work.document, at))

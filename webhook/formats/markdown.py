@@ -1,0 +1,199 @@
+"""Manifests in documents: code blocks, and here-documents in the commands that these show.
+
+Each goes down the road of templates, since documents leave things out: `...`, `<name>`, `$N`, and
+the tags of site generators. Prose and what commands print is never edited.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from webhook.core.text_patterns import find
+from webhook.files.results import Located, Status
+from webhook.files.source import Source
+from webhook.formats.at_rest import AMOUNTS, with_namespaces
+from webhook.formats.fences import fences, odd_backticks
+from webhook.formats.prefixes import TABS, of_block, strip
+from webhook.formats.templated import Done, stable, undone
+from webhook.rules import PATTERNS
+from webhook.templates import actions
+from webhook.templates.regions import Region, here_documents, manifests, split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.files.results import FileResult, Plan
+    from webhook.formats.prefixes import Stripped
+    from webhook.templates.actions import Template
+    from webhook.yamlpatch.places import Replacement
+
+_MANIFESTS = {
+    "",
+    "yaml",
+    "yml",
+    "json",
+    "json5",
+    "text",
+    "txt",
+    "helm",
+    "jinja",
+    "jinja2",
+    "kubernetes",
+}
+_SHELL = {"", "sh", "bash", "shell", "zsh", "console", "terminal", "shell-session", "text", "txt"}
+
+# What a document writes for what it leaves out. On a line of its own it may stand for any lines.
+_LEFT_OUT = re.compile(
+    r"^[ \t]*(?:\[ ?\.\.\.[^\]\r\n]*\]|\.\.\.|…|<\.\.\.>)[ \t]*(?=\r?$)"
+    r"|(?<=: )[\"']?(?:<[\w .-]+>|\$\{?\w+\}?)[\"']?(?=[ \t]*(?:#|\r?$))",
+    re.MULTILINE,
+)
+_SHELL_VALUE = re.compile(r"\$\{[^}\r\n]*\}|\$\([^)\r\n]*\)|\$\w+|`[^`\r\n]*`")
+_ODD = (
+    "three backticks stand for inline code here, and readers do not agree where the code blocks "
+    "of such a document begin: nothing is edited; write one backtick, and run again"
+)
+_UNEVEN = (
+    "the lines of this block do not all begin in the same way, so that nobody knows how they are "
+    "indented once > or tabs are taken away: nothing is edited in it; begin all lines in one way"
+)
+_BETWEEN = "it does not go between lines that begin with > or tabs)"
+
+
+def migrate(source: Source, plan: Plan) -> FileResult:
+    """Migrate the manifests in a document."""
+    return stable(source, plan, _migrate)
+
+
+def _migrate(source: Source, plan: Plan) -> FileResult:
+    blocks = [(Region(each.start, each.end), each) for each in fences(source.text)]
+    begins = ((at, of_block(each.before)) for at, each in blocks)
+    quoted = strip(source.text, ((at, patterns) for at, patterns in begins if patterns))
+    shell = [at for at, each in blocks if each.language in _SHELL]
+    tabbed = strip(quoted.text, ((each, TABS) for at in shell for each in tabs(quoted.text, at)))
+    bare = Source.of_text(source.path, tabbed.text, source.kind)
+    for at, _ in blocks:
+        plan = with_namespaces(plan, bare.text[at.start : at.end])
+    done = Done(bare, plan, actions.Template(bare.text, [], []), prose=True)
+    odd = odd_backticks(source.text)
+    for at, each in blocks if odd is None else ():
+        if at not in quoted.odd and _is_of_interest(bare, at, plan):
+            _add(done, at, each.language, tabbed)
+    more = done.mentions(prose=True)
+    if odd is not None and any(_is_key(source.text, each, source) for each in more):
+        place = source.place(odd, odd + 3)
+        more.append(Located(more[0].code, _ODD, Status.PERSON, place))
+    return put_back(done, source, [tabbed, quoted], more)
+
+
+def tabs(text: str, region: Region) -> Iterator[Region]:
+    """The here-documents of a script of whose lines the shell takes the tabs away."""
+    for each, opening in _here_documents(text, region):
+        if re.search(r"<<-", opening):
+            yield each
+
+
+def put_back(
+    done: Done, source: Source, stripped: list[Stripped], more: Iterable[Located]
+) -> FileResult:
+    """What was done, as it is to be written: lines begin there as those around them."""
+
+    def back(each: Replacement) -> Replacement | None:
+        for layer in stripped:
+            restored = layer.put_back(each)
+            if restored is None:
+                return None
+            each = restored
+        return each
+
+    def located(each: Located) -> Located:
+        fix = tuple(filter(None, map(back, each.fix)))
+        return replace(each, fix=fix) if len(fix) == len(each.fix) else undone(each, _BETWEEN)
+
+    written = [restored for each in done.replacements if (restored := back(each))]
+    is_whole = len(written) == len(done.replacements)
+    done.source, done.replacements = source, written if is_whole else []
+    found = [located(each) for each in done.located]
+    done.located = found if is_whole else [undone(e, _BETWEEN) if e.fix else e for e in found]
+    return done.result([*_of_odd(source, stripped, more)])
+
+
+def _of_odd(source: Source, stripped: list[Stripped], more: Iterable[Located]) -> Iterator[Located]:
+    """What is mentioned; in a block whose lines begin in several ways a person must look."""
+    odd = {region: at for layer in stripped for region, at in layer.odd.items()}
+    told: set[Region] = set()
+    for each in more:
+        at = source.index(each.place.line, each.place.column)
+        region = next((r for r in odd if r.start <= at < r.end), None)
+        if region is None or not _is_key(source.text, each, source):
+            yield each
+            continue
+        yield replace(each, status=Status.PERSON)
+        if region not in told:
+            told.add(region)
+            place = source.first_line(source.place(odd[region], odd[region]))
+            yield Located(each.code, _UNEVEN, Status.PERSON, place)
+
+
+def _here_documents(text: str, region: Region) -> Iterator[tuple[Region, str]]:
+    """The here-documents of a script, each with the line that opens it."""
+    inside = text[region.start : region.end]
+    for each in here_documents(inside):
+        end = inside.rfind("\n", 0, each.start)
+        opening = inside[inside.rfind("\n", 0, end) + 1 : end]
+        yield Region(region.start + each.start, region.start + each.end), opening
+
+
+def add_here_documents(done: Done, region: Region, tabbed: Stripped) -> list[Region]:
+    """Migrate the here-documents of a script, and give them."""
+    text = done.source.text
+    found = []
+    for each, opening in _here_documents(text, region):
+        found.append(each)
+        if each in tabbed.odd:
+            continue
+        is_literal = re.search(r"<<-?[ \t]*[\"'\\]", opening) is not None
+        template = _only(text, each, None if is_literal else _SHELL_VALUE)
+        # The shell takes backslashes away, and would take more from what is written anew.
+        plain = is_literal or not re.search(r"[\\]", text[each.start : each.end])
+        for part in _parts(template, each):
+            done.add(part, template, frozenset() if plain else AMOUNTS)
+    return found
+
+
+def _add(done: Done, region: Region, language: str, tabbed: Stripped) -> None:
+    scripts = add_here_documents(done, region, tabbed) if language in _SHELL else []
+    if scripts or language not in _MANIFESTS:
+        return
+    template = _only(done.source.text, region, _LEFT_OUT)
+    for part in _parts(template, region):
+        done.add(part, template)
+
+
+def _parts(template: Template, region: Region) -> Iterator[Region]:
+    """The manifests of a block; or all of it, by its `---`."""
+    found = manifests(template.blanked)
+    yield from found or split(template.blanked, region)
+
+
+def _only(text: str, region: Region, placeholders: re.Pattern[str] | None) -> Template:
+    """The text with nothing but this region in it, so that no tag elsewhere counts."""
+    before = actions.blank(text[: region.start])
+    return actions.read(before + text[region.start : region.end], placeholders)
+
+
+def _is_of_interest(source: Source, region: Region, plan: Plan) -> bool:
+    """Whether it has a legacy word, or asks for GPUs: what does not fit is as wrong in a guide."""
+    text, settings = source.text[region.start : region.end], plan.settings
+    if next(find(text, PATTERNS, settings), None) is not None:
+        return True
+    names = {settings.gpu_resource, *(each.rstrip("*") for each in settings.gpu_resources)}
+    return "limits" in text and any(name in text for name in names)
+
+
+def _is_key(text: str, located: Located, source: Source) -> bool:
+    """Whether what was found is the name of something, as in a manifest."""
+    end = source.index(located.place.end_line, located.place.end_column)
+    return re.match(r"[\"']?[ \t]*:", text[end : end + 5]) is not None

@@ -1,0 +1,212 @@
+"""What is legacy in a text where no rule could look: comments, prose, data for other programs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from webhook.core.rule import Trait
+from webhook.core.text_patterns import RESOURCE_TEXT, find
+from webhook.files.results import Located, Status
+from webhook.rules import PATTERNS, codes, legacy_resource
+from webhook.templates import actions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.core.text_patterns import Match
+    from webhook.files.results import Plan
+    from webhook.files.source import Source
+    from webhook.templates.actions import Arm, Template
+    from webhook.yamlpatch.places import Place
+
+_YAML_COMMENT = re.compile(r"(?:^|\s)#")
+_SLASHES = re.compile(r"(?:^|\s)//")
+_WITH_SLASHES = (".go", ".jsonnet", ".libsonnet")
+_QUOTES = ('"', "'", "`")
+_TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}", re.DOTALL)
+_HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_ENV_VALUE = re.compile(r"^\s*(?:-\s+)?[\"']?value[\"']?\s*:")
+# What kubectl remembers of the last apply: it writes it anew with the next one.
+_RECORD = re.compile(
+    r"kubectl\.kubernetes\.io/last-applied-configuration[\"']?[ \t]*:[ \t]*(?:[|>][^\n]*\n)?[^\n]*"
+)
+_API_VERSION = re.compile(r"\s*(?:-\s+)?apiVersion:\s+[\"']?")
+_DESCRIPTION = re.compile(r"[ \t]*(?:-[ \t]+)?[\"']?description[\"']?[ \t]*:")
+_LONGEST_DESCRIPTION = 100  # lines
+_KEY_END = re.compile(r"[\"']?[ \t]*:")
+# What a condition names that asks which Kubernetes it is.
+_CLUSTER = re.compile(
+    r"\bCapabilities\b|\bsemver(?:Compare)?\b|kube_?-?version|k8s_?version|api_?versions?\b"
+    r"|isStable|supportsIngress",
+    re.IGNORECASE,
+)
+_VARIABLE = re.compile(r"\$\w+")
+_OF_TODAY = re.compile(r"\b[a-z][\w.]*/v[1-9][0-9]*(?![\w.])")
+# What is said of an annotation, or of a text, is said of all that it names.
+_OF_TEXTS = codes(Trait.TEXT)
+_VERSIONS = codes(Trait.VERSION)
+
+
+def mentions(
+    source: Source,
+    plan: Plan,
+    known: Iterable[Located],
+    *,
+    prose: bool = False,
+    left_alone: Iterable[Place] = (),
+) -> Iterator[Located]:
+    """What the patterns find on lines of which nothing is said yet.
+
+    In `prose` and in comments it is worth knowing; elsewhere a person must look. Nothing is said of
+    what is left alone.
+    """
+    said = set(_lines_said(source, known))
+    alone = {line for each in left_alone for line in range(each.line, each.end_line + 1)}
+    comments = [found.span() for found in _TEMPLATE_COMMENT.finditer(source.text)]
+    comments += [found.span() for found in _HTML_COMMENT.finditer(source.text)]
+    records = [found.span() for found in _RECORD.finditer(source.text)]
+    for match in find(source.text, PATTERNS, plan.settings):
+        place = source.place(match.start, match.end)
+        if place.line in alone or not plan.asks(match.code):
+            continue
+        if not said.isdisjoint({(place.line, ""), (place.line, match.code)}):
+            continue
+        if any(start <= match.start < end for start, end in records):
+            continue
+        commented = any(start <= match.start < end for start, end in comments)
+        commented = commented or is_comment(source.text, match.start, _sign_of(source))
+        is_notice = commented or _is_condition(source.text, match)
+        is_notice = is_notice or _is_for_old_clusters(source.text, match)
+        is_notice = is_notice or _is_description(source.text, match.start)
+        is_notice = is_notice or (source.path.endswith(".go") and _is_prose(source.text, match))
+        is_notice = is_notice or (prose and not _is_for_manifest(source.text, match))
+        message = _message(source.text, match, commented=commented)
+        yield Located(match.code, message, Status.NOTICE if is_notice else Status.PERSON, place)
+
+
+def holds_configuration(source: Source, plan: Plan) -> bool:
+    """Whether the legacy name has a map below it: what an operator does for each such resource."""
+    found = find(source.text, (RESOURCE_TEXT,), plan.settings)
+    return any(
+        _holds_map(source.text, each.end) and not is_comment(source.text, each.start)
+        for each in found
+    )
+
+
+def _lines_said(source: Source, known: Iterable[Located]) -> Iterator[tuple[int, str]]:
+    """The lines of which all is said, or all with one code.
+
+    What is said of a whole pod says nothing of the words in it; of a text, all.
+    """
+    for each in known:
+        place = each.place
+        is_whole = place.line == place.end_line or each.code in _OF_TEXTS
+        code = "" if is_whole else each.code
+        yield from ((line, code) for line in range(place.line, place.end_line + 1))
+        for fixed in (source.place(fix.start, fix.end) for fix in each.fix):
+            yield from ((line, "") for line in range(fixed.line, fixed.end_line + 1))
+
+
+def _sign_of(source: Source) -> re.Pattern[str]:
+    return _SLASHES if source.path.endswith(_WITH_SLASHES) else _YAML_COMMENT
+
+
+def _is_prose(text: str, match: Match) -> bool:
+    """Whether a version is a word of a sentence in a text of a program, and no value of its own."""
+    is_value = text[match.start - 1 : match.start] in _QUOTES and text[match.end :][:1] in _QUOTES
+    is_version = match.code in _VERSIONS
+    return is_version and not is_value and not _is_for_manifest(text, match)
+
+
+def is_comment(text: str, at: int, sign: re.Pattern[str] = _YAML_COMMENT) -> bool:
+    """Whether it stands in a comment of one line."""
+    before = text[text.rfind("\n", 0, at) + 1 : at]
+    found = sign.search(before)
+    return found is not None and before[: found.start()].count('"') % 2 == 0
+
+
+def _is_for_manifest(text: str, match: Match) -> bool:
+    """Whether it is what somebody is to write into a manifest: an annotation, an apiVersion."""
+    if match.code in _VERSIONS:
+        before = text[text.rfind("\n", 0, match.start) + 1 : match.start]
+        return _API_VERSION.fullmatch(before) is not None
+    is_named = match.pattern.name.endswith("-annotation")
+    return is_named and _KEY_END.match(text, match.end) is not None
+
+
+def _is_condition(text: str, match: Match) -> bool:
+    """Whether a template asks for an API version, which is no use of it."""
+    opened = max(text.rfind("{{", 0, match.start), text.rfind("{%", 0, match.start))
+    closed = max(text.rfind("}}", 0, match.start), text.rfind("%}", 0, match.start))
+    return opened > closed and match.code in _VERSIONS
+
+
+def _is_for_old_clusters(text: str, match: Match) -> bool:
+    """Whether a template has it for clusters of then, and a version of today for those of today."""
+    if match.code not in _VERSIONS or not actions.has_actions(text):
+        return False
+    template = actions.read_apart(text)
+    return not template.torn and any(
+        any(
+            _OF_TODAY.search(text, other.start, other.end)
+            for other in block.arms
+            if other is not arm
+        )
+        and any(_asks_for_cluster(template, other) for other in block.arms)
+        for block, arm in template.blocks_around(match.start, match.end)
+    )
+
+
+def _asks_for_cluster(template: Template, arm: Arm) -> bool:
+    """Whether its condition does, or what a variable in it is made of."""
+    asked = arm.atom or ""
+    if _CLUSTER.search(asked):
+        return True
+    return any(
+        re.match(rf"\s*{re.escape(name)}\s*:?=", inside) and _CLUSTER.search(inside)
+        for name in _VARIABLE.findall(asked)
+        for each in template.actions
+        if (inside := template.text[each.start : each.end].strip("{}-% \t"))
+    )
+
+
+def _is_description(text: str, at: int) -> bool:
+    """Whether it stands in a description, as fields of a custom resource definition have one."""
+    start = text.rfind("\n", 0, at) + 1
+    if _DESCRIPTION.match(text, start):
+        return True
+    indent = len(text[start:at]) - len(text[start:at].lstrip(" "))
+    for _ in range(_LONGEST_DESCRIPTION):
+        if not start:
+            break
+        start = text.rfind("\n", 0, start - 1) + 1
+        line = text[start : text.find("\n", start)]
+        if line.strip() and len(line) - len(line.lstrip(" ")) < indent:
+            return _DESCRIPTION.match(line) is not None
+    return False
+
+
+def _message(text: str, match: Match, *, commented: bool) -> str:
+    if commented:
+        return f"in a comment: {match.message}"
+    line = text[text.rfind("\n", 0, match.start) + 1 : match.start]
+    if match.code == legacy_resource.CODE and _ENV_VALUE.match(line):
+        return (
+            f"{match.message}; it is data for another program here: give that program the name of "
+            "today, in every branch"
+        )
+    if match.code == legacy_resource.CODE and _holds_map(text, match.end):
+        return (
+            f"{match.message}; what stands below it is the configuration of another program, no "
+            "amount: see what that program reads today"
+        )
+    return match.message
+
+
+def _holds_map(text: str, at: int) -> bool:
+    colon = _KEY_END.match(text, at)
+    if colon is None:
+        return False
+    rest = text[colon.end() :].split("\n", 1)[0].strip()
+    return not rest or rest.startswith("#")

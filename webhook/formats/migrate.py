@@ -1,0 +1,54 @@
+"""A file of any kind to its new text and its findings: each kind has a module of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from webhook.formats import together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.files.results import FileResult, Plan
+    from webhook.files.source import Source
+
+    Format = Callable[[Source, Plan], FileResult]
+
+# Kinds of files whose parts make one pod. What a guide shows in two blocks are two pods.
+_OF_PODS = ("yaml", "json", "helm", "jinja")
+
+
+def migrate_text(source: Source, plan: Plan) -> FileResult:
+    """What is to say of a file, and its new text if there is one; nothing is written."""
+    migrate = _format(source)
+    result = migrate(source, plan)
+    if source.kind not in _OF_PODS or not together.does_amounts(result):
+        return result
+    left = {**together.left(result, plan, "this file"), **plan.left}
+    return migrate(source, replace(plan, left=left)) if left != plan.left else result
+
+
+def _format(source: Source) -> Format:
+    """Imported when the first file of a kind comes: `scan` starts faster."""
+    if source.kind in {"yaml", "json"}:
+        return _of_manifests(source)
+    if source.kind in {"helm", "jinja"}:
+        from webhook.formats.templated import migrate
+    elif source.kind == "markdown":
+        from webhook.formats.markdown import migrate
+    elif source.kind == "kustomize":
+        from webhook.formats.kustomize import migrate
+    else:
+        from webhook.formats.programs import migrate
+    return migrate
+
+
+def _of_manifests(source: Source) -> Format:
+    """The patches of a kustomization and templates may be YAML as they are, too."""
+    from webhook.formats import kustomize, manifest, templated
+    from webhook.templates import made_annotations
+
+    if kustomize.is_patch(source):
+        return kustomize.migrate_patch
+    return templated.migrate if made_annotations.is_any_made(source) else manifest.migrate

@@ -1,0 +1,198 @@
+"""Edits of a part of a template as text: what they replace, moved out of conditions if need be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from webhook.core.edits import Append, Remove, place_of
+from webhook.formats.at_rest import cause_of
+from webhook.yamlpatch import style
+from webhook.yamlpatch.nodes import List, Map, entries
+from webhook.yamlpatch.places import Replacement
+from webhook.yamlpatch.splice import RefusedError, splice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.core.edits import Edit
+    from webhook.core.findings import Finding
+    from webhook.evaluation.evaluate import Evaluation
+    from webhook.kube.pointer import Path
+    from webhook.templates.actions import Arm, Block, Template
+    from webhook.templates.open_places import OpenPlaces
+    from webhook.yamlpatch.documents import Document
+
+_LINE_ENDS = ("\n", "\r\n")
+
+
+@dataclass(slots=True)
+class Group:
+    """The edits of one place, with what they come to in the text."""
+
+    at: Path
+    edits: list[Edit]
+    causes: list[Finding]
+    replacements: list[Replacement] = field(default_factory=list)
+    refused: str = ""
+    lines: bool = False  # what is taken away are lines, and what they were in stays
+
+
+@dataclass(slots=True)
+class Written:
+    """The edits of one document, written into one of the texts that it can be."""
+
+    groups: list[Group]
+    document: Document
+    moves: dict[int, int]  # where what is added was to be, and where it is
+
+    def together(self) -> list[Replacement] | None:
+        """All replacements; None if they do not go together."""
+        edits = [edit for group in self.groups if not group.lines for edit in group.edits]
+        try:
+            found = splice(self.document, edits) if edits else []
+        except (RefusedError, LookupError):
+            return None
+        found = [self._moved(each) for each in found]
+        found += [each for group in self.groups if group.lines for each in group.replacements]
+        found.sort(key=lambda each: (each.start, each.end))
+        return None if any(b.start < a.end for a, b in pairwise(found)) else found
+
+    def _moved(self, each: Replacement) -> Replacement:
+        if each.start < each.end or each.start not in self.moves:
+            return each
+        return _moved(self.document.text, each, self.moves[each.start])
+
+
+def written(
+    template: Template,
+    document: Document,
+    evaluations: list[Evaluation],
+    into: Document,
+    open_: OpenPlaces,
+) -> Written:
+    """Write the edits that the rules made of one document into that text of it."""
+    made = Written([], into, {})
+    found = [each for made in evaluations for each in made.findings if each.action == "repaired"]
+    for at, edits in _grouped(edit for each in evaluations for edit in each.edits).items():
+        group = Group(at, edits, _causes_of(found, at))
+        made.groups.append(group)
+        try:
+            replacements = splice(into, edits)
+        except (RefusedError, LookupError) as error:
+            group.refused = str(error) or "it is not there"
+            continue
+        touches = any(template.actions_in(each.start, each.end) for each in replacements)
+        touches = touches or any(map(open_.goes_on, edits))
+        if touches and all(isinstance(edit, Remove) for edit in edits):
+            group.replacements = _lines_of(into, at)
+            group.lines = bool(group.replacements)
+        if not group.lines:
+            arms = [template.arms_around(*document.place(cause_of(each))) for each in group.causes]
+            arms.append(template.arms_around(*(_holder(document, edits[0]),) * 2))
+            group.replacements = [_out(template, each, arms, made) for each in replacements]
+    return made
+
+
+def _causes_of(repaired: list[Finding], at: Path) -> list[Finding]:
+    """The findings whose edits came to an edit at this place."""
+    return [
+        found
+        for found in repaired
+        if any(at[: len(was)] == was[: len(at)] for was in map(place_of, found.touched))
+    ]
+
+
+def _grouped(edits: Iterable[Edit]) -> dict[Path, list[Edit]]:
+    groups: dict[Path, list[Edit]] = {}
+    for edit in edits:
+        groups.setdefault(place_of(edit), []).append(edit)
+    return groups
+
+
+def _holder(document: Document, edit: Edit) -> int:
+    """Where what the edit adds to begins: what is added stays below the same conditions."""
+    at = place_of(edit)
+    at = at if isinstance(edit, Append) else at.parent
+    while at and document.find(at) is None:
+        at = at.parent
+    return document.place(at)[0]
+
+
+def adds_lines(text: str, each: Replacement) -> bool:
+    """Whether whole lines are put between others: behind a line end, or from one to the next."""
+    if each.start < each.end or not each.text.strip():
+        return False
+    at_start = each.start == style.line_start(text, each.start)
+    return each.text.startswith(_LINE_ENDS) or (at_start and each.text.endswith(_LINE_ENDS))
+
+
+def _out(
+    template: Template, added: Replacement, causes: list[list[Arm]], made: Written
+) -> Replacement:
+    """What would be added below a condition that its cause is not under, added behind that."""
+    text = template.text
+    if not adds_lines(text, added):
+        return added
+    behind = added.text.startswith(_LINE_ENDS)
+    at = added.start
+    while True:
+        arms = template.arms_around(at, at)
+        out = [arm for arm in arms if not any(template.covers([arm], each) for each in causes)]
+        block = template.block_of(out[0]) if out else None
+        if block is None or text[block.end : style.line_end(text, block.end)].strip():
+            break
+        end = style.line_end(text, block.end)
+        at = end if behind else style.next_line(text, end)
+    while block := _going_on(template, at, added):
+        end = style.line_end(text, block.end)
+        at = end if behind else style.next_line(text, end)
+    made.moves[added.start] = at
+    return _moved(text, added, at)
+
+
+def _going_on(template: Template, at: int, added: Replacement) -> Block | None:
+    """The block right behind this place, if all its lines belong to what is before the place."""
+    arms = template.arms_around(at, at)
+    blocks = arms[-1].inner if arms else template.blocks
+    block = next((each for each in blocks if each.start >= at), None)
+    if block is None or template.text[at : block.start].strip():
+        return None
+    shown = template.shown[block.start : style.line_end(template.text, block.end)]
+    lines = [each for each in shown.split("\n") if each.strip() and each.strip()[0] != "#"]
+    first = added.text.strip("\r\n")
+    is_whole = not template.text[block.end : style.line_end(template.text, block.end)].strip()
+    goes_on = all(each.strip("@ \t\r") and follows(each, first) for each in lines)
+    return block if is_whole and lines and goes_on else None
+
+
+def follows(line: str, added: str) -> bool:
+    """Whether a line that follows those added, by its indent, belongs to what is before them."""
+    indent, deep = (len(each) - len(each.lstrip(" ")) for each in (added, line))
+    is_item = line.lstrip().startswith("- ") and not added.lstrip().startswith("- ")
+    return deep > indent or (deep == indent and is_item)
+
+
+def _moved(text: str, added: Replacement, at: int) -> Replacement:
+    """The same lines elsewhere: the last line of a text may have no line end."""
+    said = added.text
+    if at != style.line_start(text, at) and not said.startswith(_LINE_ENDS):
+        ends = "\r\n" if said.endswith("\r\n") else "\n"
+        said = ends + said.removesuffix(ends)
+    return Replacement(at, at, said)
+
+
+def _lines_of(document: Document, at: Path) -> list[Replacement]:
+    """The lines of all that is in a map or list, without those of the template around them."""
+    node, text = document.find(at), document.text
+    if not isinstance(node, Map | List) or node.flow:
+        return []
+    found: list[Replacement] = []
+    for entry in entries(node):
+        start, end = style.line_start(text, entry.start), style.line_end(text, entry.end)
+        behind = text[entry.end : end].strip()
+        if text[start : entry.start].strip() or (behind and not behind.startswith("#")):
+            return []
+        found.append(Replacement(start, style.next_line(text, end), ""))
+    return found

@@ -1,0 +1,191 @@
+"""Helm charts and Jinja-templated YAML: what a template leaves in sight is migrated, no more.
+
+With its actions hidden a template mostly is YAML, and then the rules look at it like at any other
+manifest (conditional.py). Where it is none, the resource name is renamed line by line (lines.py).
+What the template hides is told, with its line and the cure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from webhook.core.modes import IGNORE
+from webhook.core.rule import Trait
+from webhook.files.results import FileResult, Skipped, Status
+from webhook.files.source import Source
+from webhook.formats import lines, together
+from webhook.formats.at_rest import LEFT_ALONE, with_namespaces
+from webhook.formats.conditional import migrate_part
+from webhook.formats.mentions import holds_configuration, mentions
+from webhook.rules import codes
+from webhook.templates import actions
+from webhook.templates.regions import Region, manifests, split
+from webhook.yamlpatch.splice import apply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from webhook.files.results import Located, Plan
+    from webhook.templates.actions import Template
+    from webhook.yamlpatch.places import Place, Replacement
+
+# What stands by itself, so that it may be done while a person has to look at the rest of a file.
+_BY_THEMSELVES = codes(Trait.SEPARATE)
+
+_MADE_LABEL = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?\{{\{{")
+_MAY_BE_LEFT = (
+    f"the template decides whether the label {IGNORE} says to leave it alone, so nothing is changed"
+)
+
+
+def migrate(source: Source, plan: Plan) -> FileResult:
+    """Migrate a template."""
+    return stable(source, plan, _migrate)
+
+
+def _migrate(source: Source, plan: Plan) -> FileResult:
+    template = actions.read(source.text)
+    plan = with_namespaces(plan, template.blanked)
+    done = Done(source, plan, template)
+    for region in _regions(template):
+        done.add(region)
+    if done.hidden or holds_configuration(source, plan):
+        done = Done(source, plan, template, _BY_THEMSELVES)
+        for region in _regions(template):
+            done.add(region)
+    return done.result()
+
+
+@dataclass(slots=True)
+class Done:
+    """What was done to the parts of a text so far. With `only`, edits of these rules alone."""
+
+    source: Source
+    plan: Plan
+    template: Template
+    only: frozenset[str] = frozenset()
+    replacements: list[Replacement] = field(default_factory=list)
+    located: list[Located] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    left_alone: list[Place] = field(default_factory=list)  # nothing is said of what is in them
+    hidden: bool = False
+    prose: bool = False  # much of it is no manifest, and that is no mistake
+
+    def add(
+        self, region: Region, template: Template | None = None, only: frozenset[str] = frozenset()
+    ) -> None:
+        """Migrate one more part; `template`: with other actions than those of the whole text."""
+        template = template or self.template
+        outcome = migrate_part(self.source, template, region, self.plan, only or self.only)
+        if outcome.why:
+            # Nobody knows which of its pods the label is of.
+            renamed = lines.renamed(self.source, template, region, self.plan.settings)
+            is_left = IGNORE in self.source.text[region.start : region.end]
+            found = [
+                each
+                for each in renamed
+                if not is_left and self.plan.asks(each.code) and (each.fix or not self.prose)
+            ]
+            if why := together.in_region(self.source, region, self.plan):
+                found = [undone(each, f"{why})") if each.fix else each for each in found]
+            outcome = replace(outcome, replacements=[fix for f in found for fix in f.fix])
+            outcome.located += found
+            if found or not self.prose:
+                place = self.source.place(region.start, region.end)
+                why = f"{outcome.why}; {LEFT_ALONE}" if is_left else outcome.why
+                self.skipped.append(Skipped(why, place))
+                self.left_alone += [place] if is_left else []
+        else:
+            for place in outcome.left_alone:
+                is_made = _MADE_LABEL.search(self.source.excerpt(place)) is not None
+                why = _MAY_BE_LEFT if is_made else LEFT_ALONE
+                self.skipped.append(Skipped(why, self.source.first_line(place)))
+                self.left_alone += [] if is_made else [place]
+            settings = self.plan.settings
+            outcome.located += lines.not_indented(self.source, template, region, settings)
+        self.hidden = self.hidden or outcome.hidden
+        if _meet(outcome.replacements, self.replacements):  # of a manifest inside another
+            return
+        self.replacements += outcome.replacements
+        self.located += outcome.located
+
+    def mentions(self, *, prose: bool = False) -> list[Located]:
+        """What is legacy where no rule could look."""
+        left = self.left_alone
+        return list(mentions(self.source, self.plan, self.located, prose=prose, left_alone=left))
+
+    def result(self, more: Iterable[Located] | None = None) -> FileResult:
+        """The file with all that was found and done; `more` instead of what is mentioned."""
+        new_text = apply(self.source.text, self.replacements)
+        found = (*self.located, *(self.mentions() if more is None else more))
+        return FileResult(
+            self.source.path,
+            self.source.kind,
+            self.source.text,
+            new_text if new_text != self.source.text else None,
+            tuple(sorted(found, key=lambda each: (each.place.line, each.place.column, each.code))),
+            tuple(self.skipped),
+        )
+
+
+def stable(source: Source, plan: Plan, road: Callable[[Source, Plan], FileResult]) -> FileResult:
+    """What the road makes of the text until it would leave the new text alone.
+
+    What is held because of something else may be done once that is done. If there is no end to it,
+    nothing is.
+    """
+    first = last = road(source, plan)
+    new_text = first.new_text
+    done: set[str] = set()  # codes of what later runs did
+    for _ in range(_MOST_RUNS):
+        if last.new_text is None:
+            return _joined(first, last, new_text, done) if last is not first else first
+        new_text = last.new_text
+        last = road(Source.of_text(source.path, new_text, source.kind), plan)
+        done |= {each.code for each in last.located if each.fix}
+    located = (undone(each, _AGAIN) if each.fix else each for each in first.located)
+    return replace(first, new_text=None, located=tuple(located))
+
+
+_MOST_RUNS = 5
+_NOT_DONE = " (not done here, since "
+_AGAIN = "a second run would change it again)"
+
+
+def undone(located: Located, why: str) -> Located:
+    message = f"{located.message}{_NOT_DONE}{why}"
+    return replace(located, status=Status.PERSON, message=message, fix=())
+
+
+def _joined(
+    first: FileResult, last: FileResult, new_text: str | None, done: set[str]
+) -> FileResult:
+    """The first result with what later runs did: what is no more said of the new text.
+
+    What is no more said, though no run did it, was not done: GPU201, for one, asks for a toleration
+    only where a legacy name is, and the name may have been changed while the toleration was held.
+    """
+    left = {(each.code, each.message.split(_NOT_DONE)[0]) for each in last.located}
+    located = []
+    for each in first.located:
+        said, held, _ = each.message.partition(_NOT_DONE)
+        is_done = held and each.code in done and (each.code, said) not in left
+        located.append(replace(each, status=Status.FIXABLE, message=said) if is_done else each)
+    return replace(first, new_text=new_text, located=tuple(located))
+
+
+def _regions(template: Template) -> Iterator[Region]:
+    """The manifests, and the parts between `---` in which there is none."""
+    text = template.text
+    blanked = template.blanked
+    found = manifests(blanked)
+    yield from found
+    for part in split(blanked, Region(0, len(text))):
+        if not any(each.start < part.end and part.start < each.end for each in found):
+            yield part
+
+
+def _meet(some: Iterable[Replacement], others: Iterable[Replacement]) -> bool:
+    return any(a.start < b.end and b.start < a.end for a in some for b in others)

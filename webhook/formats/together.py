@@ -1,0 +1,172 @@
+"""What a pod asks for and where it may run: both are migrated, or neither is.
+
+A pod that asks for GPUs under a legacy name is repaired by the webhook as a whole. Once its amounts
+have today's name it counts as a pod of today, and of its legacy node labels, annotations and driver
+volumes the webhook only warns. So its amounts keep their name while one of these is left for manual
+work: otherwise the pod would lose its GPU model, or would run with an empty folder in the place of
+the driver's libraries.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from webhook.core.edits import Remove
+from webhook.core.findings import Safety, Severity
+from webhook.core.host_paths import is_device
+from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
+from webhook.core.rule import Trait
+from webhook.core.text_patterns import find
+from webhook.files.results import Status
+from webhook.files.source import Source
+from webhook.formats.at_rest import AMOUNTS
+from webhook.formats.mentions import is_comment
+from webhook.kube.pod import as_map
+from webhook.kube.pointer import Path, value_at
+from webhook.rules import (
+    PATTERNS,
+    affinity_annotation,
+    codes,
+    dead_annotations,
+    driver_paths,
+    tolerations_annotation,
+)
+from webhook.templates.placeholders import stands_for_action
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.findings import Finding
+    from webhook.files.results import FileResult, Plan
+    from webhook.templates.regions import Region
+
+_ANNOTATIONS = codes(Trait.ANNOTATION)
+_CODES = codes(Trait.LEGACY_PODS)
+# What is said of a pod as a whole: driver volumes are looked at by what mounts them.
+OF_PODS = (AMOUNTS | _CODES) - {driver_paths.CODE}
+# Words of these in a text that no rule can look at. What nothing replaces is not among them.
+_WORDS = tuple(each for each in PATTERNS if each.code in _CODES and not each.idle)
+_FIELDS = re.compile(
+    r"pod\.beta\.kubernetes\.io/(?:hostname|subdomain)\b|seccomp\.security\.alpha\.kubernetes\.io/"
+)
+WHOLE = ("affinity", "volumes")  # in which any word may be a model, or a path of the driver
+_UNTIL = "until both are changed, the webhook repairs the whole pod"
+
+
+def is_lost(found: Finding) -> bool:
+    """Whether the webhook would make this edit of the pod, but of no pod of today.
+
+    An annotation that only goes had no effect.
+    """
+    if found.safety is Safety.UNSAFE:
+        return False
+    if found.code in _ANNOTATIONS:
+        return not all(isinstance(edit, Remove) for edit in found.touched)
+    return found.code in _CODES
+
+
+def may_be_lost(found: Finding, data: object) -> bool:
+    """Whether only a report is made here, since the template makes a part of what it is about.
+
+    Of the rendered pod the webhook may repair it.
+    """
+    if found.code not in _CODES or found.safety is Safety.UNSAFE or not found.origin:
+        return False
+    value = value_at(data, found.origin)
+    looked_at = as_map(as_map(value).get("hostPath")).get("path", value)
+    if found.severity is not Severity.PERSON or found.touched or is_device(str(looked_at)):
+        return False
+    return any(map(stands_for_action, (found.origin[-1], looked_at)))
+
+
+def code_of(annotation: str) -> str:
+    """The code of the rule that takes over what this annotation says; empty if none does."""
+    if annotation == AFFINITY_ANNOTATION:
+        return affinity_annotation.CODE
+    if annotation == TOLERATIONS_ANNOTATION:
+        return tolerations_annotation.CODE
+    return dead_annotations.CODE if dead_annotations.becomes_field(annotation) else ""
+
+
+def pod_of(at: Path) -> Path:
+    """The pod or template that a place of a finding is in."""
+    inside = [depth for depth, token in enumerate(at) if token in {"metadata", "spec"}]
+    return Path(at[: inside[-1]]) if inside else at
+
+
+def places(pod: Path, code: str) -> Iterator[Path]:
+    """Where what this rule looks at stands in a pod, from the pod down."""
+    yield pod
+    if code in _ANNOTATIONS:
+        yield from (pod / "metadata", pod / "metadata" / "annotations")
+        return
+    yield pod / "spec"
+    members = ("volumes",) if code == driver_paths.CODE else ("nodeSelector", "affinity")
+    yield from (pod / "spec" / each for each in members)
+
+
+def is_of_object(data: object, at: Path) -> bool:
+    """Whether an object is around this place: then all of its pod stands there, too."""
+    return any("kind" in as_map(value_at(data, Path(at[:depth]))) for depth in range(len(at)))
+
+
+def has_made_names(value: object) -> bool:
+    """Whether actions make it, or a name in it."""
+    return stands_for_action(value) or (
+        isinstance(value, dict) and any(map(stands_for_action, value))
+    )
+
+
+def of_same_pod(code: str, line: int) -> str:
+    """Why the amounts of a pod are held: this finding on it is."""
+    return f"{code} of the same pod needs manual work (line {line}); {_UNTIL}"
+
+
+def elsewhere(code: str, where: str) -> str:
+    """Why amounts are held: what is left there may belong to the same pod."""
+    return f"{code} needs manual work in {where} and may be about the same pod; {_UNTIL}"
+
+
+def does_amounts(result: FileResult) -> bool:
+    """Whether amounts are renamed in this file."""
+    return any(each.code in AMOUNTS and each.status is Status.FIXABLE for each in result.located)
+
+
+def words(text: str, plan: Plan) -> Iterator[tuple[str, int, int]]:
+    """The legacy words in a text about what is lost: code, begin and end of each."""
+    found = [(m.code, m.start, m.end) for m in find(text, _WORDS, plan.settings)]
+    found += [(dead_annotations.CODE, *m.span()) for m in _FIELDS.finditer(text)]
+    for code, start, end in found:
+        if plan.asks(code) and not is_comment(text, start):
+            yield code, start, end
+
+
+def in_region(source: Source, region: Region, plan: Plan) -> str:
+    """Why no amounts are renamed in a part of a text that no rule can look at."""
+    for code, start, _ in words(source.text[region.start : region.end], plan):
+        line = source.place(region.start + start, region.start + start).line
+        return elsewhere(code, f"this file (line {line})")
+    return next((elsewhere(*each) for each in plan.left.items()), "")
+
+
+def left(result: FileResult, plan: Plan, name: str) -> dict[str, str]:
+    """What is for manual work in this file: for each code the place of the first word.
+
+    Of pods that are left alone, and of comments, nothing or a notice is said.
+    """
+    source = Source.of_text(result.path, result.text, result.kind)
+    found: dict[str, str] = {}
+    for code, start, end in words(result.text, plan):
+        line = source.place(start, end).line
+        said = [
+            each
+            for each in result.located
+            if each.place.line <= line <= each.place.end_line and each.status is not Status.NOTICE
+        ]
+        is_done = any(
+            each.code in _CODES and (each.fix or each.status is Status.FIXABLE) for each in said
+        )
+        if said and not is_done:
+            found.setdefault(code, f"{name} (line {line})")
+    return found

@@ -1,0 +1,1 @@
+"""Kubernetes' own notions: what a pod, a quantity, a label and a toleration are. Pure: no I/O."""

@@ -1,0 +1,108 @@
+"""Data: what a container may say today (core/v1 `Container` of 1.36), as kube/go_json.py reads it.
+
+Kubernetes has only ever added to it, so this is also what the container of 1.3 could say.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from webhook.kube.go_json import INT_OR_STRING, QUANTITY
+
+_REFERENCE = {"name": str, "optional": bool}
+_KEY = {"key": str, **_REFERENCE}
+_ENV: dict[str, Any] = {
+    "name": str,
+    "value": str,
+    "valueFrom": {
+        "configMapKeyRef": _KEY,
+        "fieldRef": {"apiVersion": str, "fieldPath": str},
+        "fileKeyRef": {"key": str, "optional": bool, "path": str, "volumeName": str},
+        "resourceFieldRef": {"containerName": str, "divisor": QUANTITY, "resource": str},
+        "secretKeyRef": _KEY,
+    },
+}
+_HANDLER: dict[str, Any] = {
+    "exec": {"command": [str]},
+    "httpGet": {
+        "host": str,
+        "httpHeaders": [{"name": str, "value": str}],
+        "path": str,
+        "port": INT_OR_STRING,
+        "scheme": str,
+    },
+    "tcpSocket": {"host": str, "port": INT_OR_STRING},
+}
+_HOOK = {**_HANDLER, "sleep": {"seconds": int}}
+_PROBE = {
+    **_HANDLER,
+    "failureThreshold": int,
+    "grpc": {"port": int, "service": str},
+    "initialDelaySeconds": int,
+    "periodSeconds": int,
+    "successThreshold": int,
+    "terminationGracePeriodSeconds": int,
+    "timeoutSeconds": int,
+}
+_PROFILE = {"localhostProfile": str, "type": str}
+_SECURITY_CONTEXT: dict[str, Any] = {
+    "allowPrivilegeEscalation": bool,
+    "appArmorProfile": _PROFILE,
+    "capabilities": {"add": [str], "drop": [str]},
+    "privileged": bool,
+    "procMount": str,
+    "readOnlyRootFilesystem": bool,
+    "runAsGroup": int,
+    "runAsNonRoot": bool,
+    "runAsUser": int,
+    "seLinuxOptions": {"level": str, "role": str, "type": str, "user": str},
+    "seccompProfile": _PROFILE,
+    "windowsOptions": {
+        "gmsaCredentialSpec": str,
+        "gmsaCredentialSpecName": str,
+        "hostProcess": bool,
+        "runAsUserName": str,
+    },
+}
+
+CONTAINER: dict[str, Any] = {
+    "args": [str],
+    "command": [str],
+    "env": [_ENV],
+    "envFrom": [{"configMapRef": _REFERENCE, "prefix": str, "secretRef": _REFERENCE}],
+    "image": str,
+    "imagePullPolicy": str,
+    "lifecycle": {"postStart": _HOOK, "preStop": _HOOK, "stopSignal": str},
+    "livenessProbe": _PROBE,
+    "name": str,
+    "ports": [{"containerPort": int, "hostIP": str, "hostPort": int, "name": str, "protocol": str}],
+    "readinessProbe": _PROBE,
+    "resizePolicy": [{"resourceName": str, "restartPolicy": str}],
+    "resources": {
+        "claims": [{"name": str, "request": str}],
+        "limits": {"*": QUANTITY},
+        "requests": {"*": QUANTITY},
+    },
+    "restartPolicy": str,
+    "restartPolicyRules": [{"action": str, "exitCodes": {"operator": str, "values": [int]}}],
+    "securityContext": _SECURITY_CONTEXT,
+    "startupProbe": _PROBE,
+    "stdin": bool,
+    "stdinOnce": bool,
+    "terminationMessagePath": str,
+    "terminationMessagePolicy": str,
+    "tty": bool,
+    "volumeDevices": [{"devicePath": str, "name": str}],
+    "volumeMounts": [
+        {
+            "mountPath": str,
+            "mountPropagation": str,
+            "name": str,
+            "readOnly": bool,
+            "recursiveReadOnly": str,
+            "subPath": str,
+            "subPathExpr": str,
+        }
+    ],
+    "workingDir": str,
+}

@@ -1,0 +1,53 @@
+"""What managedFields (KEP-555) say of an object: from its raw map to the fields that were written.
+
+The API server notes which fields a client sets before webhooks see the object. An admission webhook
+that adds some is never named. Whoever sends an object may send any managedFields with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.kube.pod import as_items, as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    Raw = dict[str, Any]
+
+
+def entries(obj: Mapping[str, Any]) -> Iterator[Raw]:
+    """Each entry of the object, one for each manager, operation and subresource."""
+    for _, entry in as_items(as_map(obj.get("metadata")).get("managedFields")):
+        yield entry
+
+
+def fields(entry: Mapping[str, Any]) -> Raw:
+    """The fieldsV1: `f:member`, `k:{keys of an item}` and `v:item`, each with what is below it."""
+    return as_map(entry.get("fieldsV1"))
+
+
+def has_annotation(obj: Mapping[str, Any], name: str) -> bool:
+    """Whether somebody sent this annotation: what a webhook added is never named."""
+    return any(
+        f"f:{name}" in as_map(as_map(fields(entry).get("f:metadata")).get("f:annotations"))
+        for entry in entries(obj)
+    )
+
+
+def merged(written: Iterable[Mapping[str, Any]], namers: dict[int, set[int]] | None = None) -> Raw:
+    """All fields that the entries name: whoever asks does so once, not of each.
+
+    `namers` gets, by the id() of each map in it, the numbers of the entries that name that field.
+    """
+    all_fields: Raw = {}
+    waiting = [(number, all_fields, fields(entry)) for number, entry in enumerate(written)]
+    while waiting:
+        number, into, below = waiting.pop()
+        for name, inside in below.items():
+            if isinstance(inside, dict):
+                there = into.setdefault(name, {})
+                waiting.append((number, there, inside))
+                if namers is not None:
+                    namers.setdefault(id(there), set()).add(number)
+    return all_fields

@@ -1,0 +1,256 @@
+"""A typed reading of a raw pod, or of a pod template: no copies, and nothing is taken on trust.
+
+The raw object may come from anybody, so a member of the wrong type is read as if it were not
+there; the API server refuses it in its own words.
+"""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+
+from webhook.kube import quantity
+from webhook.kube.labels import LONGEST_VALUE
+from webhook.kube.pointer import ROOT, Path, value_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from webhook.core.settings import Settings
+
+    Raw = dict[str, Any]
+
+About = TypeVarTuple("About")
+Answer = TypeVar("Answer")
+
+# Ephemeral containers may not ask for resources, but they mount volumes and have variables.
+KINDS = ("initContainers", "containers", "ephemeralContainers")
+SECTIONS = ("limits", "requests")
+
+_MIRROR = "kubernetes.io/config.mirror"
+_OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
+_NOTHING: Any = {}
+
+
+def as_map(value: object) -> Raw:
+    """The value if it is a map, else an empty one (not to be written to)."""
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def as_items(value: object) -> list[tuple[int, Raw]]:
+    """The maps in a list, with their positions; nothing if it is no list."""
+    if not isinstance(value, list):
+        return []
+    return [(position, item) for position, item in enumerate(value) if isinstance(item, dict)]
+
+
+def controller_of(metadata: Mapping[str, Any]) -> Raw:
+    """The reference to the controller that made an object; an empty one if none did."""
+    owners = as_items(metadata.get("ownerReferences"))
+    return next((owner for _, owner in owners if owner.get("controller") is True), _NOTHING)
+
+
+def is_for_windows(spec: Mapping[str, Any]) -> bool:
+    """Whether this pod spec is for a Windows node, where GPUs have other names."""
+    selector = as_map(spec.get("nodeSelector"))
+    return as_map(spec.get("os")).get("name") == "windows" or "windows" in map(
+        selector.get, _OS_LABELS
+    )
+
+
+def is_mirror(pod: Mapping[str, Any]) -> bool:
+    """True for the API server's image of a static pod: the kubelet runs it as it is on disk."""
+    return _MIRROR in as_map(as_map(pod.get("metadata")).get("annotations"))
+
+
+def is_for_linux(pod: Mapping[str, Any]) -> bool:
+    """Whether a kubelet of Linux will run the pod as the API server stores it."""
+    return not is_mirror(pod) and not is_for_windows(as_map(pod.get("spec")))
+
+
+class Container:
+    """One container of any kind; `limits` and `requests` are the raw maps, empty if missing."""
+
+    __slots__ = ("at", "kind", "limits", "name", "raw", "requests")
+
+    def __init__(self, kind: str, at: Path, raw: Raw) -> None:
+        self.kind = kind
+        self.at = at
+        self.raw = raw
+        # The API server refuses a longer one, and each message quotes it.
+        self.name = str(raw.get("name", at[-1]))[:LONGEST_VALUE]
+        resources = as_map(raw.get("resources"))
+        self.limits = as_map(resources.get("limits"))
+        self.requests = as_map(resources.get("requests"))
+
+    def section(self, name: str) -> Raw:
+        return self.limits if name == "limits" else self.requests
+
+    def section_at(self, name: str) -> Path:
+        return self.at / "resources" / name
+
+    def volume_mounts(self) -> list[tuple[int, Raw]]:
+        return as_items(self.raw.get("volumeMounts"))
+
+    def env(self) -> list[tuple[int, Raw]]:
+        return as_items(self.raw.get("env"))
+
+    def gpus(self, settings: Settings) -> dict[str, int]:
+        """GPU resource names this container asks for, with whole amounts above zero.
+
+        The request counts, as in the scheduler; where it is missing the API server will copy the
+        limit (SetDefaults_Pod), so the limit counts.
+        """
+        asked: dict[str, int] = {}
+        for name, amount in {**self.limits, **self.requests}.items():
+            if settings.is_gpu(name):
+                value = quantity.parse(amount)
+                if value is not None and value.numerator > 0:
+                    asked[name] = quantity.whole(value)
+        return asked
+
+    def names_gpus(self, settings: Settings) -> bool:
+        """Whether an amount of GPUs of today is written, whatever it is."""
+        return any(map(settings.is_gpu, (*self.limits, *self.requests)))
+
+
+class Pod:
+    """The pod, or pod template, at `at` in a raw object. Made anew after each edit."""
+
+    __slots__ = ("_answers", "_named", "at", "containers", "metadata", "raw", "spec")
+
+    def __init__(self, obj: Raw, at: Path = ROOT) -> None:
+        self.raw: Raw = as_map(value_at(obj, at))
+        self.at = at
+        self.metadata = as_map(self.raw.get("metadata"))
+        self.spec = as_map(self.raw.get("spec"))
+        self.containers = tuple(
+            [
+                Container(kind, Path((*at, "spec", kind, position)), raw)
+                for kind in KINDS
+                if kind in self.spec
+                for position, raw in as_items(self.spec[kind])
+            ]
+        )
+        self._answers: dict[object, tuple[tuple[object, ...], Any]] = {}
+        self._named: dict[str, Container] | None = None
+
+    def container(self, name: str) -> Container | None:
+        """The first container of this name."""
+        if self._named is None:  # asked once for each of many annotations
+            self._named = {each.name: each for each in reversed(self.containers)}
+        return self._named.get(name)
+
+    def once(self, question: Callable[[Pod, *About], Answer], *about: *About) -> Answer:
+        """The answer to a question that several rules ask, of this pod and of these objects."""
+        known = self._answers.get(question)
+        if known is None or not all(map(is_, known[0], about)):
+            known = self._answers[question] = about, question(self, *about)
+        answer: Answer = known[1]
+        return answer
+
+    def having(self, **fields: Any) -> Pod:
+        """A pod like this one, with these members of its spec."""
+        return Pod({**self.raw, "spec": {**self.spec, **fields}})
+
+    @property
+    def spec_at(self) -> Path:
+        return self.at / "spec"
+
+    @property
+    def annotations(self) -> Mapping[str, Any]:
+        return as_map(self.metadata.get("annotations"))
+
+    def annotation_at(self, key: str) -> Path:
+        return self.at / "metadata" / "annotations" / key
+
+    @property
+    def node_selector(self) -> Mapping[str, Any]:
+        return as_map(self.spec.get("nodeSelector"))
+
+    @property
+    def affinity(self) -> Mapping[str, Any]:
+        return as_map(self.spec.get("affinity"))
+
+    def volumes(self) -> list[tuple[int, Raw]]:
+        return as_items(self.spec.get("volumes"))
+
+    def tolerations(self) -> list[Raw]:
+        return [item for _, item in as_items(self.spec.get("tolerations"))]
+
+    def controller(self) -> tuple[str, str]:
+        """Kind and name of the object that made this pod; two empty texts for a pod by hand."""
+        owner = controller_of(self.metadata)
+        return str(owner.get("kind", "")), str(owner.get("name", ""))
+
+    def gpus(self, settings: Settings) -> dict[str, int]:
+        """GPU resource names that any container asks for, with the largest amount of one."""
+        return self.once(_gpus, settings)
+
+    def is_in_scope(self, settings: Settings) -> bool:
+        """Whether this pod is any of our business.
+
+        It is if it names a legacy GPU resource or the legacy label, or asks for a GPU. With the
+        scope `all-legacy` every pod is.
+        """
+        return (
+            settings.scope == "all-legacy"
+            or self._names_gpu_resource(settings)
+            or self.names_legacy_label(settings.models.legacy_label)
+        )
+
+    def _names_gpu_resource(self, settings: Settings) -> bool:
+        for container in self.containers:
+            for section in (container.limits, container.requests):
+                for name, amount in section.items():
+                    if name in settings.legacy_resources:
+                        return True
+                    if settings.is_gpu(name) and quantity.parse(amount) != 0:
+                        return True
+        return False
+
+    def names_legacy_label(self, label: str) -> bool:
+        """Whether the pod, or its affinity annotation, names this label for models."""
+        if self.node_selector.get(label) is not None:
+            return True
+        text = self.annotations.get("scheduler.alpha.kubernetes.io/affinity")
+        if isinstance(text, str) and label in text:
+            return True
+        node_affinity = as_map(self.affinity.get("nodeAffinity"))
+        return bool(node_affinity) and any(
+            requirement.get("key") == label for _, requirement in node_requirements(node_affinity)
+        )
+
+    def asks_under_legacy_name(self, settings: Settings) -> bool:
+        """True if a container wants GPUs under a name that no node offers: it can never run."""
+        return any(
+            name in settings.legacy_resources and quantity.parse(amount) != 0
+            for container in self.containers
+            for section in (container.limits, container.requests)
+            for name, amount in section.items()
+        )
+
+
+def _gpus(pod: Pod, settings: Settings) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for container in pod.containers:
+        for name, amount in container.gpus(settings).items():
+            found[name] = max(amount, found.get(name, 0))
+    return found
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def node_requirements(node_affinity: Mapping[str, Any]) -> Iterator[tuple[Path, Raw]]:
+    """Each matchExpressions entry of a nodeAffinity, with its path below it."""
+    required = as_map(node_affinity.get(REQUIRED))
+    at = Path((REQUIRED, "nodeSelectorTerms"))
+    for position, term in as_items(required.get("nodeSelectorTerms")):
+        for index, requirement in as_items(term.get("matchExpressions")):
+            yield at / position / "matchExpressions" / index, requirement
+    for position, preferred in as_items(node_affinity.get(PREFERRED)):
+        preference = as_map(preferred.get("preference"))
+        for index, requirement in as_items(preference.get("matchExpressions")):
+            yield Path((PREFERRED, position, "preference", "matchExpressions", index)), requirement

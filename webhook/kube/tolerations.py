@@ -1,0 +1,105 @@
+"""Which taints a pod tolerates, and which tolerations a namespace lets its pods have.
+
+The plugin PodTolerationRestriction runs again after a pod was changed, and refuses one with a
+toleration that the annotation `scheduler.alpha.kubernetes.io/tolerationsWhitelist` of its namespace
+does not cover. Without the annotation it goes by the API server's own configuration, which nobody
+can read from here.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from webhook.kube import go_json
+from webhook.kube.canonical import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.core.settings import Taint
+
+    Raw = dict[str, Any]
+
+_FIELDS = ("key", "operator", "value", "effect")
+_SHAPE = [{"key": str, "operator": str, "value": str, "effect": str, "tolerationSeconds": int}]
+
+
+class Tolerations:
+    """The tolerations of a pod: one look at each of them, whatever number of taints is asked for.
+
+    Only Exists is asked for by its operator; any other compares values, as Equal does.
+    """
+
+    def __init__(self, tolerations: Iterable[Mapping[str, Any]]) -> None:
+        self._same: set[tuple[str, ...]] = set()
+        self._any: set[tuple[str, str]] = set()  # key and effect; either may be empty: all
+        self._equal: set[tuple[str, str, str]] = set()  # and the value
+        for each in tolerations:
+            self.add(each)
+
+    def add(self, toleration: Mapping[str, Any]) -> None:
+        self._same.add(_fields(toleration))
+        key, effect = _text(toleration.get("key")), _text(toleration.get("effect"))
+        if toleration.get("operator") == "Exists":
+            self._any.add((key, effect))
+        elif key:
+            self._equal.add((key, effect, _text(toleration.get("value"))))
+
+    def has(self, toleration: Mapping[str, Any]) -> bool:
+        """Whether this very one is there, as Toleration.MatchToleration has it."""
+        return _fields(toleration) in self._same
+
+    def tolerate(self, taint: Taint) -> bool:
+        """Toleration.ToleratesTaint of today: an empty key with Exists matches every taint."""
+        key, effect, value = taint.key, taint.effect, taint.value
+        return not self._any.isdisjoint(
+            ((key, ""), (key, effect), ("", ""), ("", effect))
+        ) or not self._equal.isdisjoint(((key, "", value), (key, effect, value)))
+
+
+def _fields(toleration: Mapping[str, Any]) -> tuple[str, ...]:
+    values = tuple([toleration.get(field, "") for field in _FIELDS])
+    return values if {*map(type, values)} == {str} else (canonical(values),)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def allows(whitelist: str, toleration: Mapping[str, str]) -> bool:
+    """Whether a pod may have this toleration, as VerifyAgainstWhitelist says (1.36)."""
+    allowed = _read(whitelist)
+    if allowed is None:  # the plugin refuses each pod that has tolerations
+        return False
+    return not allowed or any(_covers(each, toleration) for each in allowed)
+
+
+@lru_cache(maxsize=256)  # the annotations of a few namespaces, which only admins write
+def _read(text: str) -> tuple[Raw, ...] | None:
+    """The tolerations in the annotation; None if it cannot be read."""
+    try:
+        value = go_json.loads(text) if text else None
+        return () if value is None else tuple(go_json.read(value, _SHAPE, "it", _passed_over))
+    except go_json.Mistake:
+        return None
+
+
+def _passed_over(where: str, member: str) -> None:
+    """Go passes over what its type does not have."""
+
+
+def _covers(allowed: Raw, toleration: Mapping[str, str]) -> bool:
+    """The isSuperset of pkg/util/tolerations, for tolerations without tolerationSeconds."""
+    key, operator = allowed.get("key", ""), allowed.get("operator", "")
+    effect = allowed.get("effect", "")
+    if toleration["key"] != key and (key or operator != "Exists"):
+        return False
+    if effect not in ("", toleration["effect"]):
+        return False
+    if effect == "NoExecute" and "tolerationSeconds" in allowed:
+        return False  # it lets a pod stay for a while, not for good
+    if operator == "Exists":
+        return True
+    equal = operator in ("", "Equal") and toleration["operator"] == "Equal"
+    return equal and toleration.get("value", "") == allowed.get("value", "")

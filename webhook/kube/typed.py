@@ -1,0 +1,79 @@
+"""Whether a pod has the types that an API server sends, in all that rules read and write.
+
+API servers send typed pods alone. Anything else comes from whoever reaches the port, or from a
+manifest that an API server would refuse; a rule that stumbles on it has no bug to be told of.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from webhook.kube.pod import KINDS, PREFERRED, REQUIRED, SECTIONS
+
+_ANYTHING: Final = object
+_AMOUNT: Final = (str, int, float)
+_EACH: Final = "*"  # any member of a map
+
+_EXPRESSION = {"key": str, "operator": str, "values": [str]}
+_TERM = {"matchExpressions": [_EXPRESSION], "matchFields": [_EXPRESSION]}
+_LABELS = {"matchLabels": {_EACH: str}, "matchExpressions": [_EXPRESSION]}
+_POD_TERM = {"labelSelector": _LABELS, "namespaces": [str], "topologyKey": str}
+_POD_AFFINITY = {REQUIRED: [_POD_TERM], PREFERRED: [{"podAffinityTerm": _POD_TERM, "weight": int}]}
+_SECURITY = {"seccompProfile": {_EACH: str}, "sysctls": [{_EACH: str}]}
+_CONTAINER = {
+    "name": str,
+    "image": str,
+    "command": [str],
+    "args": [str],
+    "env": [{"name": str, "value": str, "valueFrom": {_EACH: _ANYTHING}}],
+    "volumeMounts": [{"name": str, "mountPath": str}],
+    "securityContext": _SECURITY,
+    "resources": {
+        **{section: {_EACH: _AMOUNT} for section in SECTIONS},
+        "claims": [{"name": str}],
+    },
+}
+_POD: dict[str, Any] = {
+    "metadata": {
+        "annotations": {_EACH: str},
+        "labels": {_EACH: str},
+        "ownerReferences": [{"kind": str, "name": str}],
+    },
+    "spec": {
+        **{kind: [_CONTAINER] for kind in KINDS},
+        "nodeSelector": {_EACH: str},
+        "tolerations": [{"key": str, "operator": str, "value": str, "effect": str}],
+        "affinity": {
+            "nodeAffinity": {
+                REQUIRED: {"nodeSelectorTerms": [_TERM]},
+                PREFERRED: [{"preference": _TERM, "weight": int}],
+            },
+            "podAffinity": _POD_AFFINITY,
+            "podAntiAffinity": _POD_AFFINITY,
+        },
+        "volumes": [{"name": str, "hostPath": {"path": str}}],
+        "securityContext": _SECURITY,
+        "resourceClaims": [{"name": str}],
+        "os": {"name": str},
+        **dict.fromkeys(("schedulerName", "runtimeClassName", "nodeName", "hostname"), str),
+    },
+}
+
+
+def is_typed(pod: dict[str, Any]) -> bool:
+    """Whether an API server could have sent this pod, or pod template."""
+    return _fits(pod, _POD)
+
+
+def _fits(value: Any, shape: Any) -> bool:
+    """Null is as good as nothing, and members that nobody reads may be anything."""
+    if value is None:
+        return True
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_fits(item, shape[0]) for item in value)
+    if not isinstance(shape, dict):
+        return shape is _ANYTHING or (isinstance(value, shape) and not isinstance(value, bool))
+    if not isinstance(value, dict):
+        return False
+    each = shape.get(_EACH, _ANYTHING)
+    return all(_fits(member, shape.get(key, each)) for key, member in value.items())

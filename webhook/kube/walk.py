@@ -1,0 +1,31 @@
+"""Every place in a raw object, in order; no recursion, so an object may be as deep as it likes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.kube.pointer import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from webhook.kube.pointer import Path
+
+
+def walk(
+    value: Any, at: Path = ROOT, *, without: Collection[Path] = ()
+) -> Iterator[tuple[Path, Any]]:
+    """Each map, list and value with its place, the holder first; `without` what is below these."""
+    waiting = [(at, value)]
+    while waiting:
+        place, here = waiting.pop()
+        yield place, here
+        if place in without:
+            continue
+        if isinstance(here, dict):
+            below = [(place / str(key), item) for key, item in here.items()]
+        elif isinstance(here, list):
+            below = [(place / position, item) for position, item in enumerate(here)]
+        else:
+            continue
+        waiting.extend(reversed(below))

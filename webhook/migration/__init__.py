@@ -1,1 +1,0 @@
-"""Road 2: the same rules over files, changing only the bytes that must change."""

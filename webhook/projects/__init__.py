@@ -1,0 +1,1 @@
+"""Files that belong together, as charts and kustomizations: what one leaves holds in the others."""

@@ -1,0 +1,242 @@
+"""What binds the files of a kustomization: pods are migrated in all of them, or in none.
+
+A patch, a replacement or a variable finds an amount, a label or an annotation by its name: where
+the one is renamed and the other is not, the build fails, or the pod gets both. And what is left for
+manual work in a patch is about the pods of its base: the webhook repairs it only while their
+amounts are legacy, too (together.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.errors import InputError
+from webhook.files import needles
+from webhook.files.reading import stamp_of, text_of
+from webhook.files.results import FileResult, Status
+from webhook.files.source import Source
+from webhook.files.walk import Wanted, which_is_met
+from webhook.formats import kustomization, kustomize, together
+from webhook.kube.pod import SECTIONS
+from webhook.kube.walk import walk
+from webhook.rules import (
+    affinity_annotation,
+    legacy_resource,
+    model_label,
+    tolerations_annotation,
+)
+from webhook.yamlpatch import documents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from webhook.files.results import Plan
+
+    Road = Callable[[str, Source, Plan], FileResult]
+
+_BINDING = (*kustomization.PATCHES, "replacements", "transformers")
+_NAMING = (*_BINDING, "vars", "commonAnnotations")
+# They write lists (tolerations, terms of affinity), and a list in a patch replaces the base's.
+_OF_LISTS = (affinity_annotation.CODE, tolerations_annotation.CODE)
+_LISTS = ("affinity", "tolerations")
+_OF_NODES = (model_label.CODE, affinity_annotation.CODE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bond:
+    """Files that are bound together, and those of them that name fields of the others."""
+
+    files: frozenset[str]
+    naming: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The files of a bond as they are now, and what is asked of them."""
+
+    bond: _Bond
+    changed: tuple[tuple[int, int], ...]
+    asked: tuple[object, ...]
+    plan: Plan = field(compare=False)
+    road: Road = field(compare=False)
+
+
+def why_held(path: str, root: str, plan: Plan, road: Road) -> str:
+    """Why nothing of the pods in this file is changed; empty if it may be."""
+    bond = _index(root, needles.words(plan.settings)).get(os.path.realpath(path))
+    if bond is None:
+        return ""
+    asked = (plan.codes, plan.ignored, plan.named, plan.excluded, plan.below)
+    return _why(_Asked(bond, tuple(map(stamp_of, sorted(bond.files))), asked, plan, road))
+
+
+@lru_cache(maxsize=256)
+def _why(asked: _Asked) -> str:
+    bond, plan = asked.bond, asked.plan
+    is_met = which_is_met(Wanted(plan.named, plan.below, plan.excluded))
+    given = {file for file in bond.files if not plan.named or is_met(file)}
+    looks = [_Look.of(file, bond, asked, file in given) for file in sorted(bond.files)]
+    for look in (each for each in looks if each.file in bond.naming):
+        if code := next(look.left(plan), ""):
+            return together.elsewhere(code, f"the patch {os.path.relpath(look.file)}")
+    finder = next((each for each in looks if each.file in bond.naming and each.finds(plan)), None)
+    for look in looks if finder is not None else ():
+        if any(True for _ in _amounts(look.after, plan)):
+            return _stays(look, finder)
+    for look in looks:
+        others = (each for each in looks if each is not look and each.file in bond.naming)
+        if (changed := look.changed_lists()) and any(
+            changed & set(_named_lists(each.before, plan)) for each in others
+        ):
+            where = f"the patch of {os.path.relpath(look.file)}"
+            return together.elsewhere(model_label.CODE, where)
+    return ""
+
+
+def _stays(look: _Look, finder: _Look | None) -> str:
+    given, file = os.path.relpath(finder.file if finder else look.file), os.path.relpath(look.file)
+    if look.is_given:
+        return f"{given} finds it by this name, and {file} needs manual work first"
+    return (
+        f"{given} finds it by this name, and {file} is not among the files of this run: name all "
+        "files of that kustomization, as -k does"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A file as it is, and as it would be after this run."""
+
+    file: str
+    before: list[Any]
+    after: list[Any]
+    done: frozenset[str]  # codes of what is edited
+    is_given: bool
+    is_patch: bool
+
+    @classmethod
+    def of(cls, file: str, bond: _Bond, asked: _Asked, is_given: bool) -> _Look:  # noqa: FBT001
+        text = text_of(file)
+        made = FileResult(file)
+        if is_given:
+            name = os.path.relpath(file)
+            plan = kustomize.planned(name, asked.plan)
+            made = asked.road(name, Source.of_text(name, text), plan)
+        done = {each.code for each in made.located if each.status is Status.FIXABLE}
+        after = text if made.new_text is None else made.new_text
+        is_patch = file in bond.naming and Path(file).name not in kustomization.NAMES
+        return cls(file, _data(text), _data(after), frozenset(done), is_given, is_patch)
+
+    def left(self, plan: Plan) -> Iterator[str]:
+        """Codes of what a patch says of a pod, and of what this run leaves of that."""
+        for text in _texts(self.after):
+            yield from (code for code, _, _ in together.words(text, plan))
+        if self.is_patch:
+            yield from (code for code in _OF_LISTS if code in self.done)
+            if _how_many(self.after, plan) < _how_many(self.before, plan):
+                yield legacy_resource.CODE  # 0 or null takes the base's away
+            if "affinity" in self.changed_lists() and model_label.CODE in self.done:
+                yield model_label.CODE
+
+    def finds(self, plan: Plan) -> bool:
+        """Whether it names amounts."""
+        return any(True for _ in _amounts(self.before, plan))
+
+    def changed_lists(self) -> set[str]:
+        """Which lists of a pod get other items from what is taken over into them."""
+        if self.done.isdisjoint({*_OF_LISTS, model_label.CODE}):
+            return set()
+        return {
+            name
+            for name in (_LISTS if tolerations_annotation.CODE in self.done else _LISTS[:1])
+            if Counter(map(repr, _lists(self.before, name)))
+            != Counter(map(repr, _lists(self.after, name)))
+        }
+
+
+def _lists(data: Any, name: str) -> Iterator[Any]:
+    return (value for at, value in walk(data) if at[-1:] == (name,))
+
+
+def _named_lists(data: Any, plan: Plan) -> Iterator[str]:
+    """Which of these lists a patch writes, or would have to."""
+    for text in _texts(data):
+        yield from ("affinity" for code, *_ in together.words(text, plan) if code in _OF_NODES)
+        yield from (each for each in _LISTS if each in text.split("/"))
+
+
+def _amounts(data: Any, plan: Plan) -> Iterator[str]:
+    """The amounts of GPUs that are named under a legacy name: by a field, or by a path to one."""
+    for at, value in walk(data):
+        holder = at[-2] if len(at) > 1 else ""
+        if holder in (*SECTIONS, "value") and at[-1] in plan.settings.legacy_resources:
+            yield str(at[-1])
+        if isinstance(value, str) and kustomize.names_legacy(value, plan.settings):
+            yield value
+
+
+def _how_many(data: Any, plan: Plan) -> int:
+    """How many amounts of GPUs there are, under any name, 0 and null among them."""
+    names = {*plan.settings.legacy_resources, plan.settings.gpu_resource}
+    return sum(at[-2] in SECTIONS and at[-1] in names for at, _ in walk(data) if len(at) > 1)
+
+
+def _texts(data: Any) -> Iterator[str]:
+    """Every name and text, as it is without the signs that a path needs."""
+    for at, value in walk(data):
+        for each in (at[-1] if at else "", value):
+            if isinstance(each, str):
+                yield each.replace("~1", "/").replace("\\.", ".")
+
+
+def _data(text: str) -> list[Any]:
+    """What the documents say, and the patches that are written out in them."""
+    found = [each.data for each in documents.read(text).documents]
+    written = [
+        value
+        for data in found
+        for section in kustomization.PATCHES
+        for _, value in walk(data.get(section) if isinstance(data, dict) else None)
+        if isinstance(value, str) and (":" in value)
+    ]
+    return [*found, *(each.data for text in written for each in documents.read(text).documents)]
+
+
+@lru_cache(maxsize=4)
+def _index(root: str, words: tuple[bytes, ...]) -> dict[str, _Bond]:
+    """By file what it is bound to: kustomizations that share a file are one bond."""
+    index: dict[str, _Bond] = {}
+    for folder in kustomization.folders(root):
+        with suppress(InputError):  # it is said where the kustomization itself is looked at
+            files = kustomization.parts(folder).files
+            naming = frozenset(_naming(files[0]))
+            legacy = {os.path.realpath(each) for each in files if _holds(text_of(each), words)}
+            if not legacy or not any(kustomization.read(files[0]).get(each) for each in _NAMING):
+                continue
+            bound = naming.intersection(map(os.path.realpath, files)) | legacy
+            bonds = {index[each] for each in bound if each in index}
+            joined = _Bond(
+                bound.union(*(each.files for each in bonds)),
+                naming.union(*(each.naming for each in bonds)),
+            )
+            index.update(dict.fromkeys(joined.files, joined))
+    return index
+
+
+def _holds(text: str, words: tuple[bytes, ...]) -> bool:
+    content = text.encode(errors="surrogatepass")
+    return any(each in content for each in words)
+
+
+def _naming(file: str) -> Iterator[str]:
+    """The files that name fields of others: the kustomization, and its patches."""
+    yield os.path.realpath(file)
+    for name, _ in kustomization.patches(kustomization.read(file), _BINDING):
+        if name:
+            yield os.path.realpath(Path(file).parent / name)

@@ -1,0 +1,171 @@
+"""Volumes that a kustomization's patches name: they stay in the manifests that are patched.
+
+A patch may mount a volume of its base, in another container and from another folder. Without the
+volume kustomize builds a pod that the API server refuses.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.errors import InputError
+from webhook.evaluation.workloads import tokens
+from webhook.files.reading import UnreadableError, read_regular
+from webhook.files.results import Status
+from webhook.formats import kustomization, kustomize, together
+from webhook.formats.migrate import migrate_text
+from webhook.formats.templated import undone
+from webhook.kube.pod import as_items
+from webhook.projects import bonds
+from webhook.projects.chart import migrated as migrate_in_chart
+from webhook.rules import driver_paths
+from webhook.yamlpatch import documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.files.results import FileResult, Located, Plan
+    from webhook.files.source import Source
+
+_ANY = "*"  # no name of a volume
+_PATCHES = (*kustomization.PATCHES, "transformers")
+HELD = together.OF_PODS  # what is changed in all files of a kustomization, or in none
+_BY_POSITION = {"volumes", "volumeMounts", "env"}
+
+
+def migrated(path: str, source: Source, plan: Plan) -> FileResult:
+    """What is made of a file; what the rest of its kustomizations needs stays as it is."""
+    asked, plan = plan, kustomize.planned(path, plan)
+    result = _with_volumes(path, source, plan)
+    done = any(each.code in HELD and each.status is Status.FIXABLE for each in result.located)
+    why = bonds.why_held(path, _root(path), asked, _with_volumes) if done else ""
+    if not why:
+        return result
+    again = _with_volumes(path, source, replace(plan, ignored=(*plan.ignored, *sorted(HELD))))
+    held = [
+        undone(each, f"{why})") if each.status is Status.FIXABLE else each
+        for each in result.located
+        if each.code in HELD
+    ]
+    return _joined(again, held)
+
+
+def _joined(result: FileResult, held: list[Located]) -> FileResult:
+    located = sorted(
+        (*result.located, *held), key=lambda each: (each.place.line, each.place.column, each.code)
+    )
+    return replace(result, located=tuple(located))
+
+
+def _with_volumes(path: str, source: Source, plan: Plan) -> FileResult:
+    """The same, whose driver volumes stay where a patch names one of them."""
+    result = migrate_in_chart(path, source, plan)
+    code = driver_paths.CODE
+    done = any(each.code == code and each.status is Status.FIXABLE for each in result.located)
+    if result.new_text is None or not done:
+        return result
+    gone = Counter(_volumes(source.text)) - Counter(_volumes(result.new_text))
+    by = _patches_of(path)
+    patch = next((by[name] for name in (_ANY, *sorted(gone)) if name in by), "")
+    if not patch:
+        return result
+    why = f"the patch {os.path.relpath(patch)} may mount it, too)"
+    if os.path.realpath(path) == patch:
+        why = "this is a patch, and its base may mount it, too)"
+    again = migrate_text(source, replace(plan, ignored=(*plan.ignored, code)))
+    held = [
+        undone(each, why) if each.status is Status.FIXABLE else each
+        for each in result.located
+        if each.code == code
+    ]
+    return _joined(again, held)
+
+
+def _volumes(text: str) -> Iterator[str]:
+    for document in documents.read(text).documents:
+        yield from _named(document.data, mounts=False)
+
+
+def _named(data: Any, *, mounts: bool = True) -> Iterator[str]:
+    """The names of the volumes, and of what is mounted, in any data."""
+    if isinstance(data, list):
+        for item in data:
+            yield from _named(item, mounts=mounts)
+    if not isinstance(data, dict):
+        return
+    if mounts and "mountPath" in data:
+        yield str(data.get("name", _ANY))
+    for _, volume in as_items(data.get("volumes")):
+        yield str(volume.get("name", _ANY))
+    for value in data.values():
+        yield from _named(value, mounts=mounts)
+
+
+def _patches_of(path: str) -> dict[str, str]:
+    """The patches of all kustomizations that the file is a part of, by the volumes they name."""
+    return _index(_root(path)).get(os.path.realpath(path), {})
+
+
+def _root(path: str) -> str:
+    """The folder below which kustomizations may be that the file is a part of."""
+    above = Path(os.path.realpath(path)).parents
+    root = next((each for each in above if os.path.lexists(each / ".git")), None)
+    if root is None:  # no repository: overlays mostly lie beside the folder of their base
+        here = Path(os.path.realpath(os.curdir))
+        root = here if here in above else above[min(1, len(above) - 1)]
+    return str(root)
+
+
+@lru_cache(maxsize=4)
+def _index(root: str) -> dict[str, dict[str, str]]:
+    index: dict[str, dict[str, str]] = {}
+    for folder in kustomization.folders(root):
+        with suppress(InputError):  # it is said where the kustomization itself is looked at
+            _note(folder, index)
+    return index
+
+
+def _note(folder: str, index: dict[str, dict[str, str]]) -> None:
+    """Take down which of the files of this kustomization are patched, and by what."""
+    files = kustomization.parts(folder).files
+    by: dict[str, str] = {}
+    for file in (each for each in files if Path(each).name in kustomization.NAMES):
+        for place, text in _patches(file):
+            if place != file:
+                index.setdefault(place, {})[_ANY] = place
+            for document in documents.read(text).documents:
+                for name in (*_named(document.data), *_by_operations(document.data)):
+                    by.setdefault(name, place)
+    for file in files if by else ():
+        known = index.setdefault(os.path.realpath(file), {})
+        for name, place in by.items():
+            known.setdefault(name, place)
+
+
+def _patches(file: str) -> Iterator[tuple[str, str]]:
+    """The patches of one kustomization, with the files that they are in."""
+    for name, written in kustomization.patches(kustomization.read(file), _PATCHES):
+        if not name:
+            yield file, written
+            continue
+        place = os.path.realpath(Path(file).parent / name)
+        with suppress(UnreadableError):  # it is said where the file itself is looked at
+            yield place, read_regular(place)[0].decode(errors="replace")
+
+
+def _by_operations(data: Any) -> Iterator[str]:
+    """What a JSON 6902 patch names: by its position, a volume may be any of them."""
+    for _, operation in as_items(data):
+        way = tokens(str(operation.get("path", "")))
+        if not _BY_POSITION.isdisjoint(way[:-1]) and way[-1] != "-":
+            yield _ANY
+        elif "volumes" in way:
+            values = operation.get("value")
+            for _, volume in as_items(values if isinstance(values, list) else [values]):
+                yield str(volume.get("name", _ANY))

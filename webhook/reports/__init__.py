@@ -1,0 +1,1 @@
+"""What `scan` and `migrate` found, in the formats that people and programs read."""

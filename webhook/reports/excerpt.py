@@ -1,0 +1,121 @@
+"""The lines that a finding is about, where its carets go, and what they become."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from webhook.files.diff import changes, split
+from webhook.yamlpatch.places import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.yamlpatch.places import Replacement
+
+_BEFORE, _AFTER = 60, 100  # characters of a long line, around what is meant
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """One line in three parts: `marked` is what the finding is about."""
+
+    number: int
+    before: str
+    marked: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cure:
+    """Lines that take the place of `gone` lines from `number` on."""
+
+    number: int
+    gone: tuple[str, ...]
+    come: tuple[str, ...]
+
+
+class Lines:
+    """A text by its lines, for many questions."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lines = split(text)
+        self._starts = [0, *accumulate(map(len, self._lines))]
+
+    def place(self, start: int, end: int) -> Place:
+        """Where these indexes are, in lines and columns."""
+        line, column = self._position(start)
+        end_line, end_column = self._position(end)
+        return Place(line, column, end_line, end_column)
+
+    def _position(self, index: int) -> tuple[int, int]:
+        line = max(bisect_right(self._starts, index), 1)
+        if line > len(self._lines) and not self._text.endswith("\n"):
+            line = max(len(self._lines), 1)  # the end of a last line without line end
+        return line, index - self._starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """Give a line without its end; "" where the text has none with this number."""
+        if not 1 <= number <= len(self._lines):
+            return ""
+        return self._lines[number - 1].removesuffix("\n").removesuffix("\r")
+
+    def around(self, place: Place, context: int = 0) -> Iterator[Excerpt]:
+        """Give the place's first line and its neighbours, without what is far off in long lines."""
+        for number in range(place.line - context, place.line + context + 1):
+            if number == place.line:
+                yield self._marked(place)
+            elif 1 <= number <= len(self._lines):
+                yield Excerpt(number, shortened(self.line(number)), "", "")
+
+    def _marked(self, place: Place) -> Excerpt:
+        line = self.line(place.line)
+        start = min(max(place.column - 1, 0), len(line))
+        end = place.end_column - 1 if place.end_line == place.line else len(line)
+        end = min(max(end, start), len(line))
+        before, marked, after = line[:start], line[start:end], line[end:]
+        if len(line) > _BEFORE + _AFTER:
+            before = f"…{before[-_BEFORE:]}" if len(before) > _BEFORE else before
+            marked = f"{marked[:_AFTER]}…" if len(marked) > _AFTER else marked
+            after = f"{after[:_BEFORE]}…" if len(after) > _BEFORE else after
+        return Excerpt(place.line, before, marked, after)
+
+    def cures(self, fix: Sequence[Replacement]) -> Iterator[Cure]:
+        """Give the lines as the replacements leave them, a Cure for each run of lines."""
+        near: list[Replacement] = []
+        last = 0
+        for each in sorted(fix, key=lambda replacement: (replacement.start, replacement.end)):
+            where = self.place(each.start, each.end)
+            if near and where.line > last:
+                yield from self._cured(near)
+                near = []
+            near.append(each)
+            last = max(last, where.end_line)
+        if near:
+            yield from self._cured(near)
+
+    def _cured(self, near: list[Replacement]) -> Iterator[Cure]:
+        first = self._position(near[0].start)[0]
+        last = self._position(max(each.end for each in near))[0]
+        start = self._starts[first - 1]
+        end = self._starts[min(last, len(self._lines))]
+        parts, done = [], start
+        for each in near:
+            parts += [self._text[done : each.start], each.text]
+            done = max(done, each.end)
+        old, new = self._lines[first - 1 : last], split("".join(parts) + self._text[done:end])
+        for a, b, c, d in changes(old, new):
+            yield Cure(first + a, tuple(map(_bare, old[a:b])), tuple(map(_bare, new[c:d])))
+
+
+def _bare(line: str) -> str:
+    return shortened(line.removesuffix("\n").removesuffix("\r"))
+
+
+def shortened(line: str) -> str:
+    """Give the beginning of a line that is too long to be read."""
+    longest = _BEFORE + _AFTER
+    return line if len(line) <= longest else f"{line[:longest]}…"

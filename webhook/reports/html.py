@@ -1,0 +1,300 @@
+"""The report as one page that needs no network: report.html, report.css and report.js filled in."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html as html_text
+import re
+from collections import defaultdict
+from difflib import SequenceMatcher
+from importlib.resources import files
+from itertools import count
+from posixpath import dirname
+from string import Template
+from typing import TYPE_CHECKING
+
+from webhook import __version__
+from webhook.files import diff
+from webhook.files.results import Status
+from webhook.reports.excerpt import Lines, shortened
+from webhook.reports.rules import manuals
+from webhook.reports.text import WORDS, shown, summary, words
+from webhook.reports.visible import sentence, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.files.diff import Line
+    from webhook.files.results import FileResult, Located, Report, Skipped
+    from webhook.reports.excerpt import Cure, Excerpt
+    from webhook.reports.rules import Manual
+
+_FEW = 25  # files whose changes are unfolded from the start
+_CONTEXT = 2
+_LONG = 400  # characters: beyond, lines are not compared word by word
+_UNREAD = "unread"  # the page's own status: errors and what was skipped
+_WORD = re.compile(r"[\w./-]+|\s+|.")  # names of resources and images are one word
+
+
+def html(report: Report) -> str:
+    """Give the page."""
+    room = files("webhook.reports")
+    style, script = (room.joinpath(f"report.{end}").read_text("utf-8") for end in ("css", "js"))
+    folders = _Folders(report)
+    body = folders.html()
+    said = summary(report)
+    return Template(room.joinpath("report.html").read_text("utf-8")).substitute(
+        policy=f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_hash(style)}'; script-src '{_hash(script)}'",
+        style=style,
+        script=script,
+        summary=_text(said[:1].upper() + said[1:]),
+        version=_text(__version__),
+        filters="".join(_filters(report)),
+        folders=body,
+        folder_list=folders.list(),
+        rules="".join(_rules(report, folders.anchors)),
+    )
+
+
+def _hash(text: str) -> str:
+    """The page runs this script and no other, whatever a file's text may hold."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _text(text: str) -> str:
+    return html_text.escape(visible(text))
+
+
+def _source(text: str) -> str:
+    return html_text.escape(shown(text))
+
+
+def _filters(report: Report) -> Iterator[str]:
+    counts: dict[str, int] = dict(report.counts().items())
+    counts[_UNREAD] = sum(len(each.skipped) + bool(each.error) for each in report.results)
+    order = (Status.PERSON, Status.FIXABLE, Status.FIXED, Status.NOTICE, _UNREAD)
+    for key, status in enumerate((each for each in order if counts.get(each)), 1):
+        yield (
+            f'<button type="button" class="filter {status}" data-status="{status}" '
+            f'aria-pressed="false" aria-keyshortcuts="{key}"><b>{counts[status]:,}</b> '
+            f"{'not read' if status == _UNREAD else words(Status(status), counts[status])}</button>"
+        )
+
+
+class _Folders:
+    """The files by folder; each finding gets an anchor, which the rules link to."""
+
+    def __init__(self, report: Report) -> None:
+        self._folders: dict[str, list[FileResult]] = defaultdict(list)
+        for result in report.results:
+            self._folders[dirname(result.path) or "."].append(result)
+        self._open = len(report.results) <= _FEW
+        self._numbers = count(1)
+        self.anchors: list[tuple[str, FileResult, Located]] = []
+
+    def list(self) -> str:
+        return "".join(
+            f'<li><button type="button" data-folder="{_text(folder)}">'
+            f"<span>{_text(folder)}</span> <b>{sum(map(_weight, inside)):,}</b></button></li>"
+            for folder, inside in sorted(self._folders.items())
+        )
+
+    def html(self) -> str:
+        return "".join(
+            f'<section class="folder" data-folder="{_text(folder)}"><h2>{_text(folder)}</h2>'
+            f"{''.join(map(self._file, inside))}</section>"
+            for folder, inside in sorted(self._folders.items())
+        )
+
+    def _file(self, result: FileResult) -> str:
+        lines = Lines(result.text)
+        name = result.path.rpartition("/")[2]
+        return (
+            f'<details class="file" data-path="{_text(result.path)}" open>'
+            f'<summary><h3 title="{_text(result.path)}">{_text(name)}</h3>'
+            f'<span class="kind">{_text(result.kind)}</span>'
+            f'<span class="count">{_weight(result):,}</span></summary>'
+            f"{_unread(result)}"
+            f"{''.join(self._finding(result, each, lines) for each in result.located)}"
+            f"{''.join(_skipped(each, lines) for each in result.skipped)}"
+            f"{self._changes(result)}</details>"
+        )
+
+    def _finding(self, result: FileResult, located: Located, lines: Lines) -> str:
+        anchor = f"f{next(self._numbers)}"
+        self.anchors.append((anchor, result, located))
+        at = located.place
+        facts = "".join(
+            f"<dt>{name}</dt><dd>{_text(value)}</dd>"
+            for name, value in (("object", located.object), ("path", located.path))
+            if value
+        )
+        return (
+            f'<details class="finding {located.status}" id="{anchor}" '
+            f'data-status="{located.status}"><summary>'
+            f'<span class="badge">{WORDS[located.status]}</span> '
+            f'<span class="code">{_text(located.code)}</span> '
+            f'<span class="at">{at.line}:{at.column}</span> '
+            f'<span class="message">{_text(sentence(located.message))}</span></summary>'
+            f"{_excerpt(lines.around(at, _CONTEXT), at.line, lines.cures(located.fix))}"
+            f"{f'<dl>{facts}</dl>' if facts else ''}</details>"
+        )
+
+    def _changes(self, result: FileResult) -> str:
+        if result.new_text is None:
+            return ""
+        rows = "".join(_rows(result.text, result.new_text))
+        if not rows:
+            return ""
+        return (
+            f'<details class="changes"{" open" if self._open else ""}>'
+            "<summary>Before and after</summary>"
+            '<table><colgroup><col class="number"><col><col class="number"><col></colgroup>'
+            '<thead><tr><th colspan="2" scope="colgroup">before</th>'
+            f'<th colspan="2" scope="colgroup">after</th></tr></thead><tbody>{rows}</tbody></table>'
+            "</details>"
+        )
+
+
+def _weight(result: FileResult) -> int:
+    return len(result.located) + len(result.skipped) + bool(result.error)
+
+
+def _unread(result: FileResult) -> str:
+    if not result.error:
+        return ""
+    return _remark("not read", "", sentence(result.error), "")
+
+
+def _skipped(skipped: Skipped, lines: Lines) -> str:
+    at = skipped.place
+    where = f"{at.line}:{at.column}" if at else ""
+    source = _excerpt(lines.around(at, _CONTEXT), at.line) if at else ""
+    return _remark("skipped", where, sentence(skipped.reason), source)
+
+
+def _remark(badge: str, where: str, message: str, source: str) -> str:
+    bare = "" if source else " bare"
+    return (
+        f'<details class="finding {_UNREAD}{bare}" data-status="{_UNREAD}" open><summary>'
+        f'<span class="badge">{badge}</span> <span class="code"></span> '
+        f'<span class="at">{where}</span> '
+        f'<span class="message">{_text(message)}</span></summary>{source}</details>'
+    )
+
+
+def _excerpt(excerpts: Iterator[Excerpt], line: int, cures: Iterable[Cure] = ()) -> str:
+    """The lines around, then what the cure makes of them."""
+    rows = [
+        f'<tr{" class=here" if each.number == line else ""}><th scope="row">{each.number}</th><td>'
+        f"{_source(each.before)}{_marked(each.marked)}{_source(each.after)}</td></tr>"
+        for each in excerpts
+    ]
+    changed = [cure for cure in cures if cure.gone or cure.come]
+    if changed:
+        rows.append('<tr class="hunk"><td colspan="2">the cure</td></tr>')
+    for cure in changed:
+        for kind, lines in (("gone", cure.gone), ("come", cure.come)):
+            rows += [
+                f'<tr class="{kind}"><th scope="row">{number}</th><td>{_source(text)}</td></tr>'
+                for number, text in enumerate(lines, cure.number)
+            ]
+    return f'<table class="excerpt"><tbody>{"".join(rows)}</tbody></table>'
+
+
+def _marked(text: str) -> str:
+    return f"<mark>{_source(text)}</mark>" if text else ""
+
+
+def _rows(old: str, new: str) -> Iterator[str]:
+    for hunk in diff.hunks(old, new):
+        yield f'<tr class="hunk"><td colspan="4">{_text(diff.heading(hunk))}</td></tr>'
+        for before, after in diff.pairs(hunk):
+            if before is not None and after is not None and before.sign != " ":
+                left, right = _compared(_bare(before), _bare(after))
+            else:
+                left, right = (_source(shortened(_bare(each))) for each in (before, after))
+            yield (
+                f"<tr>{_cells(before, left, 'gone', before.old if before else 0)}"
+                f"{_cells(after, right, 'come', after.new if after else 0)}</tr>"
+            )
+
+
+def _bare(line: Line | None) -> str:
+    return line.text.removesuffix("\n").removesuffix("\r") if line else ""
+
+
+def _cells(line: Line | None, code: str, what: str, number: int) -> str:
+    if line is None:
+        return '<th></th><td class="none"></td>'
+    kind = f' class="{what}"' if line.sign != " " else ""
+    return f"<th{kind}>{number}</th><td{kind}>{code}</td>"
+
+
+def _compared(old: str, new: str) -> tuple[str, str]:
+    """Give both lines with the words that differ marked."""
+    if max(len(old), len(new)) > _LONG:
+        return _far(old, new)
+    one, other = _WORD.findall(old), _WORD.findall(new)
+    left, right = [], []
+    for tag, a, b, c, d in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        mine, theirs = "".join(one[a:b]), "".join(other[c:d])
+        left.append(_source(mine) if tag == "equal" else _wrapped("del", mine))
+        right.append(_source(theirs) if tag == "equal" else _wrapped("ins", theirs))
+    return "".join(left), "".join(right)
+
+
+def _far(old: str, new: str) -> tuple[str, str]:
+    """Give of long lines, as of JSON on one line, where they begin to differ."""
+    same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), 0)
+    start = max(same - _LONG // 4, 0)
+    cut = [f"{'…' * bool(start)}{each[start:same]}" for each in (old, new)]
+    rest = [each[same : same + _LONG // 2] for each in (old, new)]
+    left, right = (
+        f"{_source(head)}{_wrapped(tag, differs)}…"
+        for head, tag, differs in zip(cut, ("del", "ins"), rest, strict=True)
+    )
+    return left, right
+
+
+def _wrapped(tag: str, text: str) -> str:
+    return f"<{tag}>{_source(text)}</{tag}>" if text else ""
+
+
+def _rules(report: Report, anchors: list[tuple[str, FileResult, Located]]) -> Iterator[str]:
+    mine: dict[str, list[tuple[str, FileResult, Located]]] = defaultdict(list)
+    for each in anchors:
+        mine[each[2].code].append(each)
+    for code, manual in manuals(report).items():
+        if code in mine:
+            links = "".join(_rule_link(*each) for each in mine[code])
+            yield (
+                f'<section class="rule"><h2><span class="code">{_text(code)}</span> '
+                f'{_text(manual.name)} <span class="count">{len(mine[code]):,}</span></h2>'
+                f"{_manual(manual)}<ul>{links}</ul></section>"
+            )
+
+
+def _manual(manual: Manual) -> str:
+    if not manual.text:
+        return ""
+    paragraphs = "".join(f"<p>{_paragraph(each)}</p>" for each in manual.text.split("\n\n")[1:])
+    return (
+        f'<details class="manual"><summary>{_text(manual.headline)}</summary>{paragraphs}</details>'
+    )
+
+
+def _paragraph(text: str) -> str:
+    text = _text(" ".join(text.split()))
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", re.sub(r"^(\w+:)", r"<b>\1</b>", text))
+
+
+def _rule_link(anchor: str, result: FileResult, located: Located) -> str:
+    return (
+        f'<li class="{located.status}" data-finding="{anchor}">'
+        f'<span class="badge">{WORDS[located.status]}</span> <a href="#{anchor}">'
+        f'{_text(result.path)}<span class="at">:{located.place.line}</span></a> '
+        f'<span class="message">{_text(sentence(located.message))}</span></li>'
+    )

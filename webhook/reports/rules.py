@@ -1,0 +1,52 @@
+"""What reports say of a rule: its name, its manual, and where its page is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from webhook.rules import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.files.results import Report
+
+PAGES = "https://gpu-webhook.dev/docs/rules/"  # where docs/rules is published
+
+
+@dataclass(frozen=True, slots=True)
+class Manual:
+    """A rule's docstring in parts. A code that no rule has (a parser's) is its own name."""
+
+    code: str
+    name: str = ""
+    headline: str = ""
+    text: str = ""
+
+    @property
+    def page(self) -> str:
+        return f"{PAGES}{self.code}.md" if self.name else PAGES
+
+    @property
+    def markdown(self) -> str:
+        """The manual with its words in bold, as on the page."""
+        return re.sub(r"^(Why|Does|Safety):", r"**\1:**", self.text, flags=re.MULTILINE)
+
+
+def manuals(report: Report) -> dict[str, Manual]:
+    """Every rule there is and every code in the report, in the order of codes."""
+    known = {rule.CODE: _manual(rule.CODE, rule.NAME, (rule.__doc__ or "").strip()) for rule in ALL}
+    for code in _codes(report):
+        known.setdefault(code, Manual(code))
+    return dict(sorted(known.items()))
+
+
+def _manual(code: str, name: str, text: str) -> Manual:
+    headline = text.partition("\n")[0].removeprefix("Finds ")
+    return Manual(code, name, headline[:1].upper() + headline[1:], text)
+
+
+def _codes(report: Report) -> Iterable[str]:
+    return {located.code for result in report.results for located in result.located}

@@ -1,0 +1,208 @@
+"""The report for people at a terminal: `path:line:col: CODE message`, the lines, and the cure."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from webhook.files import diff
+from webhook.files.results import Status
+from webhook.reports.excerpt import Lines
+from webhook.reports.visible import sentence, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.files.results import FileResult, Located, Report, Skipped
+    from webhook.reports.excerpt import Cure, Excerpt
+
+_TAB = "    "
+
+
+class Style(StrEnum):
+    """What a piece of text is; the command knows the colours."""
+
+    PLAIN = "plain"
+    PLACE = "place"
+    FIXED = "fixed"
+    FIXABLE = "fixable"
+    PERSON = "person"
+    NOTICE = "notice"
+    ERROR = "error"
+    FAINT = "faint"
+    HEADING = "heading"
+    GONE = "gone"
+    COME = "come"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of text in one style. No segment goes on over a line end."""
+
+    text: str
+    style: Style = Style.PLAIN
+
+
+STYLES = {
+    Status.FIXED: Style.FIXED,
+    Status.FIXABLE: Style.FIXABLE,
+    Status.PERSON: Style.PERSON,
+    Status.NOTICE: Style.NOTICE,
+}
+WORDS = {
+    Status.FIXED: "fixed",
+    Status.FIXABLE: "can be fixed",
+    Status.PERSON: "needs a person",
+    Status.NOTICE: "worth knowing",
+}
+_END = Segment("\n")
+
+
+def text(report: Report) -> str:
+    """Give the report without colours."""
+    return "".join(segment.text for segment in segments(report))
+
+
+def wide(report: Report) -> str:
+    """Give the report with each finding's object and its path in it."""
+    return "".join(segment.text for segment in segments(report, wide=True))
+
+
+def segments(report: Report, *, wide: bool = False) -> Iterator[Segment]:
+    """Give the report piece by piece, file by file."""
+    yield from findings(report, wide=wide)
+    yield from (Segment(summary(report), Style.HEADING), _END)
+
+
+def findings(report: Report, *, wide: bool = False) -> Iterator[Segment]:
+    """Give the report without its summary."""
+    for result in report.results:
+        lines = Lines(result.text)
+        path = visible(result.path)
+        if result.error:
+            yield from (Segment(f"{path}:", Style.PLACE), Segment(" "))
+            yield from (Segment(f"error: {sentence(result.error)}", Style.ERROR), _END, _END)
+        for located in result.located:
+            yield from _finding(path, located, lines, wide=wide)
+        for skipped in result.skipped:
+            yield from _skipped(path, skipped, lines)
+
+
+def diff_segments(result: FileResult) -> Iterator[Segment]:
+    """Give the file's patch for a terminal; as a patch for programs it is `diff.unified`."""
+    if result.new_text is None:
+        return
+    signs = {"-": Style.GONE, "+": Style.COME, " ": Style.PLAIN}
+    name = visible(result.path)
+    hunks = list(diff.hunks(result.text, result.new_text))
+    if hunks:
+        yield from (Segment(f"--- a/{name}", Style.HEADING), _END)
+        yield from (Segment(f"+++ b/{name}", Style.HEADING), _END)
+    for hunk in hunks:
+        yield from (Segment(diff.heading(hunk), Style.FAINT), _END)
+        for line in hunk:
+            bare = line.text.removesuffix("\n").removesuffix("\r")
+            yield from (Segment(f"{line.sign}{shown(bare)}", signs[line.sign]), _END)
+
+
+def summary(report: Report) -> str:
+    """Give one line: how much there is of what."""
+    counts = report.counts()
+    parts = [f"{counts[each]:,} {words(each, counts[each])}" for each in Status if counts[each]]
+    found = sum(counts.values())
+    files = sum(1 for result in report.results if result.located)
+    looked_at = _amount(max(report.files, len(report.results)), "file")
+    line = f"no findings in {looked_at}"
+    if found:
+        line = f"{_amount(found, 'finding')} in {files:,} of {looked_at}"
+    if parts:
+        line += f": {', '.join(parts)}"
+    errors = sum(1 for result in report.results if result.error)
+    skipped = sum(len(result.skipped) for result in report.results)
+    if errors:
+        line += f"; {_amount(errors, 'file')} with an error"
+    if skipped:
+        line += f"; {_amount(skipped, 'part')} skipped"
+    return line
+
+
+def words(status: Status, number: int) -> str:
+    """What so many findings of this status are."""
+    return "need a person" if status is Status.PERSON and number > 1 else WORDS[status]
+
+
+def _amount(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _finding(path: str, located: Located, lines: Lines, *, wide: bool) -> Iterator[Segment]:
+    style = STYLES[located.status]
+    at = located.place
+    yield Segment(f"{path}:{at.line}:{at.column}:", Style.PLACE)
+    yield from (Segment(" "), Segment(visible(located.code), style))
+    yield from (Segment(f" {sentence(located.message)}"), _END)
+    cures = list(lines.cures(located.fix))
+    width = len(str(max([at.line, *(cure.number + len(cure.come) for cure in cures)])))
+    for excerpt in lines.around(at):
+        yield from marked(excerpt, width, style)
+    yield from _note(WORDS[located.status] + (":" if cures else ""), width)
+    for cure in cures:
+        yield from _cure(cure, width)
+    if wide and located.object:
+        yield from _note(f"object: {visible(located.object)}", width)
+    if wide and located.path:
+        yield from _note(f"path: {visible(located.path)}", width)
+    yield _END
+
+
+def _note(words: str, width: int) -> Iterator[Segment]:
+    yield from (Segment(f"{'':{width}} = {words}", Style.FAINT), _END)
+
+
+def marked(excerpt: Excerpt, width: int, style: Style) -> Iterator[Segment]:
+    """Give the line, and the carets below it, under the very characters on any terminal."""
+    before, middle = shown(excerpt.before), shown(excerpt.marked)
+    if not (before or middle or excerpt.after):
+        return
+    yield Segment(f"{excerpt.number:>{width}} | ", Style.FAINT)
+    yield from (Segment(before + middle + shown(excerpt.after)), _END)
+    yield Segment(f"{'':{width}} | ", Style.FAINT)
+    carets = "^" * max(_cells(middle.rstrip()), 1)
+    yield from (Segment(f"{' ' * _cells(before)}{carets}", style), _END)
+
+
+def _cure(cure: Cure, width: int) -> Iterator[Segment]:
+    for number, line in enumerate(cure.gone, cure.number):
+        if not cure.come:
+            yield Segment(f"{number:>{width}} - ", Style.FAINT)
+            yield from (Segment(shown(line), Style.GONE), _END)
+    for number, line in enumerate(cure.come, cure.number):
+        yield Segment(f"{number:>{width}} + ", Style.FAINT)
+        yield from (Segment(shown(line), Style.COME), _END)
+
+
+def _skipped(path: str, skipped: Skipped, lines: Lines) -> Iterator[Segment]:
+    at = skipped.place
+    yield Segment(f"{path}:{at.line}:{at.column}:" if at else f"{path}:", Style.PLACE)
+    yield from (Segment(f" skipped: {sentence(skipped.reason)}"), _END)
+    if at:
+        for excerpt in lines.around(at):
+            yield from marked(excerpt, len(str(at.line)), Style.FAINT)
+    yield _END
+
+
+def shown(line: str) -> str:
+    """Give a source line as every terminal shows it: tabs are spaces, nothing is hidden."""
+    return visible(line.replace("\t", _TAB))
+
+
+def _cells(line: str) -> int:
+    return sum(map(_width, line))
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

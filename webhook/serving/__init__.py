@@ -1,0 +1,1 @@
+"""The server: connections, bodies, processes and their limits, around admission."""

@@ -1,0 +1,335 @@
+"""The ASGI application: reads a body within its limits, and answers.
+
+Reviews are answered here, before Flask's router; anything else goes through Flask, whose WSGI call
+is run inline: it is plain computing, without I/O, so a thread would only cost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from functools import lru_cache, partial
+from io import BytesIO
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.admission.decide import MUTATE
+from webhook.admission.endpoint import LARGEST_BODY, refusal
+from webhook.admission.review import HEAD_BYTES, NEVER_LIGHT, is_heavy
+from webhook.serving.backlog import Backlog, namespace_of
+from webhook.serving.bodies import Bodies, Crowded
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+    from wsgiref.types import WSGIApplication
+
+    from webhook.admission.endpoint import Answer, Endpoint
+
+    Scope = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+    Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+    Headers = list[tuple[bytes, bytes]]
+
+BODY_SECONDS = 4.5  # a body that stalls is given up within 5 s
+IN_TIME = 0.8  # of what the caller waits, a heavy review may take; then it is answered unjudged
+LARGEST_LENGTH = 1024 * 1024 * 1024  # nobody means this; an API server's largest is some 40 MiB
+LINGER_SECONDS = 1.0  # for a client that is still sending to find the answer instead of a reset;
+LINGER_BYTES = 2 * LARGEST_BODY  # so much of it is thrown away, then it must wait
+MOST_PIECES = 8192  # one-byte chunks cost more to take apart than any honest body does
+DIRECT = frozenset({"/mutate", "/validate", "/guard", "/guard/refuse"})
+FORBIDDEN, TIMEOUT, TOO_LARGE, TOO_MANY = 403, 408, 413, 429
+# Why a review was not judged.
+LATE = "too many large objects came at the same time; send it again"
+SLOW = "it did not come in time; send it again"
+LARGE = f"it takes more than {LARGEST_BODY // 2**20} MiB as JSON; make it smaller"
+_BAD = 400  # from here on, what the client frames is not trusted: the connection ends
+
+# Put into the scope by our own server (serving/server.py); another ASGI server leaves them out.
+REQUEST = "gpu-webhook.request"  # the server's request; `must_close` ends the connection
+STRANGER = "gpu-webhook.stranger"  # True: the client shows no certificate that is asked for
+BEGAN = "gpu-webhook.began"  # time.monotonic() when the head of the request was read
+
+
+_NO_STRANGERS = (
+    "client certificate: none that may ask here. Give the API server one: docs/access.md"
+)
+
+
+class Head(NamedTuple):
+    """The headers that matter here."""
+
+    length: int | None
+    content_type: str
+    content_encoding: str
+
+
+class Reply(NamedTuple):
+    """What goes onto the wire."""
+
+    status: int
+    headers: Headers
+    body: bytes
+    lingers: bool = False  # the client may be sending still
+
+
+class _Refused(Exception):  # noqa: N818  # an answer, not an error
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.reply = _reply(refusal(status, message), lingers=status != TIMEOUT)
+        if status == TOO_MANY:
+            self.reply.headers.append((b"retry-after", b"1"))
+
+
+class _Unread(_Refused):
+    """A body that is not read to its end. If it begins as a review, it is answered as one."""
+
+    def __init__(self, status: int, message: str, why: str) -> None:
+        super().__init__(status, message)
+        self.why = why
+
+
+class _Disconnected(Exception):  # noqa: N818
+    """Nobody waits for an answer."""
+
+
+class AdmissionApp:
+    """The callable that the server runs for each request."""
+
+    def __init__(
+        self, endpoint: Endpoint, wsgi: WSGIApplication, direct: frozenset[str] = DIRECT
+    ) -> None:
+        """`direct` are the paths that Flask's router does not see."""
+        self._endpoint = endpoint
+        self._wsgi = wsgi
+        self._direct = direct
+        self.bodies = Bodies()
+        self._backlog = Backlog()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await receive()
+            await send({"type": "websocket.close"})
+            return
+        try:
+            reply = await self._reply(scope, receive)
+        except _Refused as refused:
+            reply = refused.reply
+        except _Disconnected:
+            return
+        if reply.status >= _BAD or reply.lingers:
+            _end(scope)
+        await send(
+            {"type": "http.response.start", "status": reply.status, "headers": reply.headers}
+        )
+        await send({"type": "http.response.body", "body": reply.body})
+        if reply.lingers:
+            await _linger(receive)
+
+    def answer_at_once(self, request: Any, body: bytes, began: float) -> Reply | None:
+        """The answer to a review that our own server has read; None: it must call as usual."""
+        if request.method != "POST" or request.path not in self._direct or is_heavy(body):
+            return None
+        if monotonic() > began + seconds_of(request.query.encode("latin-1")):
+            return None
+        head = _head(request.headers_bytes)
+        answer = self._endpoint.post(request.path, head.content_type, head.content_encoding, body)
+        return _reply(answer) if answer.status < _BAD else None
+
+    async def _reply(self, scope: Scope, receive: Receive) -> Reply:
+        if scope.get(STRANGER) and scope["path"] in DIRECT:
+            raise _Refused(FORBIDDEN, _NO_STRANGERS)
+        began = scope.get(BEGAN) or monotonic()
+        patience = seconds_of(scope["query_string"])
+        head = _head(scope["headers"])
+        path = scope["path"]
+        is_review = path in self._direct and scope["method"] == "POST"
+        pieces: list[bytes] = []
+        try:
+            body = await self._read(receive, head, min(IN_TIME * patience, BODY_SECONDS), pieces)
+        except _Unread as unread:
+            beginning = b"".join(pieces)[:HEAD_BYTES] if is_review else b""
+            if (answer := self._endpoint.late(path, beginning, unread.why)) is None:
+                raise
+            return _reply(answer, lingers=True)
+        left = began + patience - monotonic()
+        if left < 0:
+            text = "timeout: the deadline of ?timeout= passed before the work began"
+            raise _Refused(TIMEOUT, text)
+        if not is_review:
+            return _call_wsgi(self._wsgi, scope, body)
+        post = partial(self._endpoint.post, path, head.content_type, head.content_encoding, body)
+        if not is_heavy(body):
+            return _reply(post())
+        if len(body) > NEVER_LIGHT:
+            _end(scope)  # else its buffers, as large as the body, would stay for the next request
+        seconds = left - (1 - IN_TIME) * patience
+        lane, urgent = namespace_of(body), path != MUTATE
+        answer = await self._backlog.run(lane, len(body), post, seconds, urgent=urgent)
+        if answer is None and (answer := self._endpoint.late(path, body, LATE)) is None:
+            raise _Refused(TOO_MANY, "too many large reviews came at once. Send it again")
+        return _reply(answer)
+
+    async def _read(
+        self, receive: Receive, head: Head, seconds: float, pieces: list[bytes]
+    ) -> bytes:
+        """The body; also as the pieces in which it came, which are there if the rest is not."""
+        length = head.length or 0
+        if length > LARGEST_LENGTH:
+            raise _too_large()
+        most = LARGEST_BODY if length <= LARGEST_BODY else HEAD_BYTES
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                body, more = await _piece(receive)
+                if not more:
+                    return body
+                with self.bodies.reading(limit) as reader:
+                    return await _rest(receive, body, reader.take, pieces, most)
+        except TimeoutError:
+            text = f"body: not here after {seconds:g} s. Send it at once"
+            raise _Unread(TIMEOUT, text, SLOW) from None
+        except Crowded:
+            text = "body: too many bytes are being read at once. Send it again"
+            raise _Unread(TOO_MANY, text, LATE) from None
+
+
+def _end(scope: Scope) -> None:
+    """Have the connection closed with the answer."""
+    if (request := scope.get(REQUEST)) is not None:
+        request.must_close = True
+
+
+def _too_large() -> _Unread:
+    text = f"body: larger than {LARGEST_BODY} bytes. Send a smaller object"
+    return _Unread(TOO_LARGE, text, LARGE)
+
+
+async def _piece(receive: Receive) -> tuple[bytes, bool]:
+    """The next piece of the body, and whether there is more."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise _Disconnected
+    return message.get("body", b""), message.get("more_body", False)
+
+
+async def _rest(
+    receive: Receive, piece: bytes, take: Callable[[int], None], pieces: list[bytes], most: int
+) -> bytes:
+    size, more = 0, True
+    while True:
+        pieces.append(piece)
+        size += len(piece)
+        take(len(piece))
+        if size > most:
+            raise _too_large()
+        if len(pieces) > MOST_PIECES:
+            text = f"body: in more than {MOST_PIECES} pieces. Send larger ones"
+            raise _Unread(TOO_LARGE, text, LARGE)
+        if not more:
+            return b"".join(pieces)
+        piece, more = await _piece(receive)
+
+
+async def _linger(receive: Receive) -> None:
+    """Let a client that is still sending find the answer instead of a reset."""
+    size, more = 0, True
+    try:
+        async with asyncio.timeout(LINGER_SECONDS):
+            while more and size < LINGER_BYTES:
+                piece, more = await _piece(receive)
+                size += len(piece)
+            if more:  # it has not read the answer yet
+                await asyncio.sleep(LINGER_SECONDS)
+    except (TimeoutError, _Disconnected):
+        pass
+
+
+def _head(headers: Headers) -> Head:
+    length, content_type, content_encoding = None, "", ""
+    for name, value in headers:
+        if name == b"content-length":
+            length = int(value)
+        elif name == b"content-type":
+            content_type = value.decode("latin-1")
+        elif name == b"content-encoding":
+            content_encoding += value.decode("latin-1")
+    return Head(length, content_type, content_encoding)
+
+
+def _reply(answer: Answer, *, lingers: bool = False) -> Reply:
+    headers = [
+        (b"content-type", answer.content_type.encode("latin-1")),
+        (b"content-length", b"%d" % len(answer.body)),
+    ]
+    return Reply(answer.status, headers, answer.body, lingers)
+
+
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+_PART = re.compile(r"(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(ns|us|µs|μs|ms|s|m|h)")
+_DURATION = re.compile(rf"(?:{_PART.pattern})+")
+_TIMEOUT = re.compile(r"(?:^|&)timeout=([^&]*)")
+_LONGEST = 30.0  # seconds; the API server's own limit for timeoutSeconds
+
+
+@lru_cache(maxsize=64)
+def seconds_of(query: bytes) -> float:
+    """How long the caller waits: `?timeout=`, a Go duration as `10s` or `1m0.5s`.
+
+    What is missing, no duration, or zero (no limit, to Kubernetes) counts as the longest.
+    """
+    found = _TIMEOUT.search(query.decode("latin-1"))
+    if found is None or not _DURATION.fullmatch(found[1]):
+        return _LONGEST
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(found[1]))
+    return min(seconds, _LONGEST) or _LONGEST
+
+
+def _call_wsgi(wsgi: WSGIApplication, scope: Scope, body: bytes) -> Reply:
+    """Run a WSGI application for this request, here and now."""
+    started: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], _: object = None) -> Any:
+        started.append((status, headers))
+
+    result = wsgi(_environ(scope, body), start_response)
+    try:
+        content = b"".join(result)
+    finally:
+        if hasattr(result, "close"):
+            result.close()
+    status, headers = started[-1]
+    return Reply(
+        int(status[:3]),
+        [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers],
+        content,
+    )
+
+
+def _environ(scope: Scope, body: bytes) -> dict[str, Any]:
+    """The WSGI environment. No Host: nothing here makes links, so nobody gets to choose one."""
+    host, port = scope.get("server") or ("localhost", 0)
+    environ = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope["path"].encode("utf-8", "replace").decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": host,
+        "SERVER_PORT": str(port),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope.get("scheme", "https"),
+        "wsgi.input": BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": False,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            environ["CONTENT_TYPE"] = value.decode("latin-1")
+        elif name not in {b"content-length", b"host", b"transfer-encoding"}:
+            key = "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
+            environ[key] = environ.get(key, "") + value.decode("latin-1")
+    return environ

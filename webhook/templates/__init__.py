@@ -1,0 +1,1 @@
+"""What can be known of a Go or Jinja template before it is rendered."""

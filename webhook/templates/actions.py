@@ -1,0 +1,455 @@
+"""The actions of a Go or Jinja template: what they are, which arms they make, how to hide them.
+
+A text with actions is no YAML, but it is one once every action is hidden behind as many characters
+that are. Which lines count then depends on conditions that nobody knows here, so the text is looked
+at once for every way in which the conditions that matter can turn out (a `view`). An edit must be
+right in each of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+_MOST_COMBINED = 5  # conditions: all 32 ways; with more, each alone against all others
+_MOST_VIEWS = 64
+
+# A Go comment may hold `}}`; what is neither closed nor known is text.
+_ACTION = re.compile(
+    r"\{\{-?\s*/\*.*?\*/\s*-?\}\}"
+    r"|\{#.*?#\}"
+    r"|\{%[-+]?(?P<statement>(?:[^%'\"]|%(?!\})|'[^'\n]*'|\"[^\"\n]*\")*?)[-+]?%\}"
+    r"|\{\{-?(?P<expression>(?:[^{}\"`']|\"(?:\\.|[^\"\\\n])*\"|`[^`]*`|'[^'\n]*'|\{(?!\{)|\}(?!\}))*?)"
+    r"-?\}\}",
+    re.DOTALL,
+)
+_LITERAL = re.compile(
+    r"\{%-?\s*(?:raw|verbatim)\s*-?%\}.*?\{%-?\s*end(?:raw|verbatim)\s*-?%\}", re.DOTALL
+)
+_OPENING = {"if", "unless", "range", "with", "for", "define", "block", "macro", "filter", "call"}
+_CONDITIONAL = {"if", "unless", "range", "with", "for"}
+_LOOPS = {"range", "with", "for"}  # what is inside may mean another thing each time
+_SILENT = {"set", "import", "from", "do", "extends", "include_once", "break", "continue", "assign"}
+_ASSIGNMENT = re.compile(r"\$[\w]*\s*(?:,\s*\$\w+\s*)?:?=[^=]")
+
+
+class Rest(Enum):
+    """How the conditions of which nothing is assumed turn out."""
+
+    FIRST = "the first arm of each block"
+    TRUE = "all are true"
+    NONE = "no arm but `else`"
+
+
+class Kind(Enum):
+    """What an action does to the text."""
+
+    OPENS = "opens a block"
+    TURNS = "begins another arm"
+    ENDS = "ends a block"
+    WRITES = "writes text"
+    SILENT = "writes nothing"
+    COMMENT = "is a comment"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action: `word` is what it begins with, `rest` what follows."""
+
+    start: int
+    end: int
+    kind: Kind
+    word: str = ""
+    rest: str = ""
+
+
+@dataclass(slots=True)
+class Arm:
+    """What stands between two actions of a block; `atom` is its condition, None for `else`."""
+
+    start: int
+    end: int
+    atom: str | None
+    wanted: bool = True  # the atom must be so
+    needs: frozenset[tuple[str, bool]] = frozenset()  # all that must be so for it to be chosen
+    inner: list[Block] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Block:
+    """From the action that opens it to the one that ends it."""
+
+    start: int
+    end: int
+    word: str
+    arms: list[Arm]
+
+
+@dataclass
+class Template:
+    """A text with its actions and blocks. `torn` says that the blocks do not fit together."""
+
+    text: str
+    actions: list[Action]
+    blocks: list[Block]
+    torn: bool = False
+
+    @cached_property
+    def shown(self) -> str:
+        """The text with all arms in sight: @ for what is written, blanks for other actions."""
+        return self._with_signs("@")
+
+    @cached_property
+    def blanked(self) -> str:
+        """The text with all arms in sight, and blanks for all actions."""
+        return self._with_signs(" ")
+
+    def _with_signs(self, written: str) -> str:
+        pieces, here = [], 0
+        for action in self.actions:
+            sign = written if action.kind is Kind.WRITES else " "
+            pieces.append(self.text[here : action.start])
+            pieces.append(re.sub(r"[^\r\n]", sign, self.text[action.start : action.end]))
+            here = action.end
+        return "".join([*pieces, self.text[here:]])
+
+    def arms_around(self, start: int, end: int) -> list[Arm]:
+        """The arms that hold all of this span, the outermost first."""
+        found: list[Arm] = []
+        blocks = self.blocks
+        while blocks:
+            arm = _arm_with(blocks, start, end)
+            if arm is None:
+                break
+            found.append(arm)
+            blocks = arm.inner
+        return found
+
+    def block_of(self, arm: Arm) -> Block | None:
+        """The block with this arm."""
+        return next(
+            (block for block, _ in _blocks(self.blocks, {}) if any(arm is a for a in block.arms)),
+            None,
+        )
+
+    def blocks_around(self, start: int, end: int) -> list[tuple[Block, Arm]]:
+        """The blocks that hold all of this span, each with the arm that does."""
+        arms = self.arms_around(start, end)
+        found = [(self.block_of(arm), arm) for arm in arms]
+        return [(block, arm) for block, arm in found if block is not None]
+
+    def covers(self, some: list[Arm], others: list[Arm]) -> bool:
+        """Whether all `some` are chosen wherever all `others` are."""
+        given = {need for arm in others for need in arm.needs}
+        loops = [
+            arm for arm in some if not arm.needs or any(a.startswith("#") for a, _ in arm.needs)
+        ]
+        return all(any(arm is other for other in others) for arm in loops) and all(
+            arm.needs <= given for arm in some
+        )
+
+    def is_either(self, one: int, other: int) -> bool:
+        """Whether these two places are in two arms of one block, so that never both count."""
+        mine = {need for arm in self.arms_around(one, one) for need in arm.needs}
+        theirs = {need for arm in self.arms_around(other, other) for need in arm.needs}
+        return any((atom, not wanted) in theirs for atom, wanted in mine)
+
+    def actions_in(self, start: int, end: int) -> list[Action]:
+        """The actions that touch this span."""
+        return [each for each in self.actions if each.start < end and start < each.end]
+
+
+def read(text: str, placeholders: re.Pattern[str] | None = None) -> Template:
+    """Find the actions of a text and how they are nested.
+
+    `placeholders` are other signs that stand for what is put there later, as `$N` in a script.
+    """
+    actions = list(_actions(text))
+    if placeholders is not None:
+        actions = sorted([*actions, *_placeholders(text, actions, placeholders)], key=_start)
+    blocks, torn = _nested(actions, len(text))
+    inline = [block for block, _ in _blocks(blocks, {}) if _is_inline(text, block)]
+    if inline:
+        actions = _joined(actions, inline)
+        blocks, torn = _nested(actions, len(text))
+    return Template(text, actions, blocks, torn)
+
+
+def read_apart(text: str) -> Template:
+    """The same with the blocks that are a part of one line, which are no blocks to `read`."""
+    actions = list(_actions(text))
+    blocks, torn = _nested(actions, len(text))
+    return Template(text, actions, blocks, torn)
+
+
+def has_actions(text: str) -> bool:
+    """Whether there is any action in this text."""
+    return any(True for _ in _actions(text))
+
+
+def views(template: Template, start: int, end: int, matters: Callable[[str], bool]) -> list[Needs]:
+    """The ways in which conditions that matter between these places can turn out.
+
+    A block matters if one of its arms holds text that does; the others are seen with their first
+    arm.
+    """
+    atoms: list[str] = []
+    needed: list[dict[str, bool]] = []
+    for block, path in _blocks(template.blocks, {}):
+        if block.end <= start or end <= block.start:
+            continue
+        within = template.text[max(block.start, start) : min(block.end, end)]
+        if not matters(within) or (block.start < start and block.end > end):
+            continue
+        before: dict[str, bool] = {}
+        for arm in block.arms:
+            chosen = {**path, **before}
+            if arm.atom is not None:
+                if block.word not in _LOOPS:  # none at all is no other case than one
+                    atoms.append(arm.atom)
+                chosen[arm.atom] = arm.wanted
+                before[arm.atom] = not arm.wanted
+            needed.append(chosen)
+    return _cases(list(dict.fromkeys(atoms)), needed)
+
+
+Needs = dict[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way in which the conditions can turn out."""
+
+    known: Needs
+    rest: Rest = Rest.FIRST
+
+
+def hidden(template: Template, case: Case, mask: Callable[[Action], str]) -> str:
+    """The text with its actions and the arms that are not chosen behind other characters.
+
+    The length stays and so do the line ends, so every index means the same place.
+    """
+    pieces: list[str] = []
+    here = 0
+    gone = sorted(_gone(template.blocks, case))
+    spans: list[tuple[int, int, Action | None]] = [(start, end, None) for start, end in gone]
+    spans += [(each.start, each.end, each) for each in template.actions]
+    for start, end, action in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start < here:
+            continue
+        pieces.append(template.text[here:start])
+        if action is not None and action.kind is Kind.WRITES:
+            pieces.append(mask(action))
+        else:
+            pieces.append(blank(template.text[start:end]))
+        here = end
+    pieces.append(template.text[here:])
+    return "".join(pieces)
+
+
+def blank(text: str) -> str:
+    """As many blanks, with the line ends where they were."""
+    return re.sub(r"[^\r\n]", " ", text)
+
+
+def is_active(template: Template, case: Case, start: int, end: int) -> bool:
+    """Whether no part of this span is in an arm that is not chosen."""
+    return not any(a < end and start < b for a, b in _gone(template.blocks, case))
+
+
+def _start(action: Action) -> int:
+    return action.start
+
+
+def _placeholders(text: str, known: list[Action], signs: re.Pattern[str]) -> Iterator[Action]:
+    for match in signs.finditer(text):
+        start, end = match.span()
+        if not any(each.start < end and start < each.end for each in known):
+            yield Action(start, end, Kind.WRITES)
+
+
+def _is_inline(text: str, block: Block) -> bool:
+    """Whether a block is a part of one line: `name: {{ if .x }}a{{ else }}b{{ end }}`."""
+    if "\n" in text[block.start : block.end]:
+        return False
+    before = text[text.rfind("\n", 0, block.start) + 1 : block.start]
+    after = text[block.end :].split("\n", 1)[0]
+    return bool(before.strip() or after.strip() or len(block.arms) > 1)
+
+
+def _joined(actions: list[Action], inline: list[Block]) -> list[Action]:
+    """The actions with one that writes for each of these blocks."""
+    kept = [
+        each
+        for each in actions
+        if not any(block.start <= each.start < block.end for block in inline)
+    ]
+    made = [Action(block.start, block.end, Kind.WRITES) for block in inline]
+    return sorted([*kept, *made], key=_start)
+
+
+def _actions(text: str) -> Iterator[Action]:
+    literal = [match.span() for match in _LITERAL.finditer(text)] if "{%" in text else []
+    for match in _ACTION.finditer(text):
+        start, end = match.span()
+        if any(a < start and end < b for a, b in literal):
+            continue
+        statement, expression = match["statement"], match["expression"]
+        if statement is None and expression is None:
+            yield Action(start, end, Kind.COMMENT)
+            continue
+        inside = (statement if statement is not None else expression).strip()
+        word = re.match(r"\w*", inside)
+        head = word.group() if word else ""
+        kind = _kind(head, inside, is_statement=statement is not None)
+        yield Action(start, end, kind, head, inside[len(head) :].strip())
+
+
+def _kind(word: str, inside: str, *, is_statement: bool) -> Kind:
+    if word in {"else", "elif", "elsif", "elseif"}:
+        return Kind.TURNS
+    if word == "end" or (is_statement and word.startswith("end")):
+        return Kind.ENDS
+    if word in _OPENING and (is_statement or inside != word):
+        return Kind.OPENS
+    if is_statement:
+        return Kind.WRITES if word in {"include", "render"} else Kind.SILENT
+    return (
+        Kind.SILENT if _ASSIGNMENT.match(inside) or word in _SILENT or not inside else Kind.WRITES
+    )
+
+
+def _nested(actions: list[Action], length: int) -> tuple[list[Block], bool]:
+    top: list[Block] = []
+    open_: list[tuple[Block, str]] = []  # with the scope that its conditions are in
+    torn = False
+
+    def siblings() -> list[Block]:
+        return open_[-1][0].arms[-1].inner if open_ else top
+
+    for action in actions:
+        scope = open_[-1][1] if open_ else ""
+        if action.kind is Kind.OPENS:
+            atom, wanted = _atom(action.rest, scope, negated=action.word == "unless")
+            if action.word in _LOOPS:  # of each loop nobody knows how often
+                atom = f"#{action.start} {atom}"
+            arm = Arm(action.end, length, atom if action.word in _CONDITIONAL else "", wanted)
+            inner = f"{scope}{action.start}:" if action.word in _LOOPS else scope
+            block = Block(action.start, length, action.word, [arm])
+            siblings().append(block)
+            open_.append((block, inner))
+        elif action.kind is Kind.TURNS and open_:
+            block = open_[-1][0]
+            block.arms[-1].end = action.start
+            outer = open_[-2][1] if len(open_) > 1 else ""
+            block.arms.append(_next_arm(action, length, outer))
+        elif action.kind is Kind.ENDS and open_:
+            block = open_.pop()[0]
+            block.arms[-1].end, block.end = action.start, action.end
+        elif action.kind in {Kind.TURNS, Kind.ENDS}:
+            torn = True
+    for block, _ in _blocks(top, {}):
+        _note_needs(block)
+    return top, torn or bool(open_)
+
+
+def _note_needs(block: Block) -> None:
+    before: list[tuple[str, bool]] = []
+    for arm in block.arms:
+        own = [(arm.atom, arm.wanted)] if arm.atom else []
+        arm.needs = frozenset([*before, *own])
+        before += [(atom, not wanted) for atom, wanted in own]
+
+
+def _next_arm(action: Action, length: int, scope: str) -> Arm:
+    condition = action.rest
+    if action.word == "else":
+        if not condition:
+            return Arm(action.end, length, None)
+        condition = re.sub(r"^(?:if|with)\b", "", condition)
+    atom, wanted = _atom(condition, scope)
+    return Arm(action.end, length, atom, wanted)
+
+
+_UNEQUAL = (re.compile(r"ne\b"), re.compile(r"!="))
+
+
+def _atom(condition: str, scope: str, *, negated: bool = False) -> tuple[str, bool]:
+    """A condition as a name for it and whether it stands there as such or denied."""
+    text = " ".join(condition.split())
+    wanted = not negated
+    while denied := re.match(r"(?:not\b|!(?!=)) *", text):
+        text, wanted = text[denied.end() :], not wanted
+        if text.startswith("(") and text.endswith(")"):
+            text = text[1:-1].strip()
+    if _UNEQUAL[0].match(text):
+        text, wanted = "eq" + text[2:], not wanted
+    elif text.count("!=") == 1 and " and " not in text and " or " not in text:
+        text, wanted = text.replace("!=", "=="), not wanted
+    return scope + re.sub(r" ?== ?", "==", text), wanted
+
+
+def _arm_with(blocks: list[Block], start: int, end: int) -> Arm | None:
+    for block in blocks:
+        for arm in block.arms:
+            if arm.start <= start and end <= arm.end:
+                return arm
+    return None
+
+
+def _blocks(blocks: list[Block], path: Needs) -> Iterator[tuple[Block, Needs]]:
+    """All blocks, each with what must be so for it to count."""
+    for block in blocks:
+        yield block, path
+        before: Needs = {}
+        for arm in block.arms:
+            chosen = {**path, **before}
+            if arm.atom:
+                chosen[arm.atom] = arm.wanted
+                before[arm.atom] = not arm.wanted
+            yield from _blocks(arm.inner, chosen)
+
+
+def _cases(atoms: list[str], needed: Iterable[Needs]) -> list[Needs]:
+    """All of them, or each alone against all others where there are too many."""
+    true, false = dict.fromkeys(atoms, True), dict.fromkeys(atoms, False)
+    if len(atoms) <= _MOST_COMBINED:
+        made = [
+            dict(zip(atoms, each, strict=True))
+            for each in product((True, False), repeat=len(atoms))
+        ]
+    else:
+        made = [true, false]
+        made += [{**base, **each} for base in (true, false) for each in needed]
+        made += [{**base, atom: not base[atom]} for base in (true, false) for atom in atoms]
+    different = {tuple(sorted(each.items())): each for each in made}
+    return list(different.values())[:_MOST_VIEWS]
+
+
+def _gone(blocks: list[Block], case: Case) -> Iterator[tuple[int, int]]:
+    """The arms that are not chosen."""
+    for block in blocks:
+        chosen: Arm | None = None
+        for arm in block.arms:
+            if chosen is None and _holds(arm, case, first=arm is block.arms[0]):
+                chosen = arm
+                yield from _gone(arm.inner, case)
+            else:
+                yield arm.start, arm.end
+
+
+def _holds(arm: Arm, case: Case, *, first: bool) -> bool:
+    if not arm.atom:
+        return True  # `else`, or a block that is no question
+    if arm.atom in case.known:
+        return case.known[arm.atom] is arm.wanted
+    if case.rest is Rest.FIRST:
+        return first
+    return case.rest is Rest.TRUE and arm.wanted

@@ -1,0 +1,116 @@
+"""Annotations of old whose text the template makes, wholly or in part.
+
+With its actions hidden such a text looks empty, or shorter than it is. Nobody knows what it says
+before it is rendered, so nothing of it may be converted or removed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.text_patterns import find
+from webhook.kube.pointer import ROOT
+from webhook.rules import PATTERNS, dead_annotations
+from webhook.templates import actions
+from webhook.templates.open_places import said_indent
+from webhook.yamlpatch import documents, style
+from webhook.yamlpatch.nodes import Map, Member, Scalar, entry_at, real
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.files.source import Source
+    from webhook.kube.pointer import Path
+    from webhook.templates.actions import Action, Template
+    from webhook.yamlpatch.documents import Document
+
+_BY_ACTIONS = re.compile(r"@[@ \t]*(?:#.*)?")  # in Template.shown: a line that actions write
+
+
+def is_any_made(source: Source) -> bool:
+    """Whether there is one in a text that is YAML with its actions, too."""
+    if "{{" not in source.text and "{%" not in source.text:
+        return False
+    template = actions.read(source.text)
+    stream = documents.read(source.text, json=source.kind == "json")
+    return any(True for each in stream.documents for _ in made_annotations(each, template))
+
+
+def made_annotations(document: Document, template: Template) -> Iterator[Path]:
+    """Where they are, in one of the ways in which the template can turn out."""
+    for at in _annotations(document.data, ROOT):
+        if actions_of(document, template, at):
+            yield at
+
+
+def actions_of(document: Document, template: Template, at: Path) -> list[Action]:
+    """The actions that make a part of what this member holds; none if it is not there."""
+    found = document.find(at.parent)
+    holder = real(found) if found is not None else None
+    member = entry_at(holder, at[-1]) if isinstance(holder, Map) else None
+    if not isinstance(holder, Map) or not isinstance(member, Member):
+        return []
+    end = _end_in_flow(holder, member) if holder.flow else _end_in_block(template, member)
+    return template.actions_in(member.key.end, end)
+
+
+def _annotations(data: Any, at: Path) -> Iterator[Path]:
+    if isinstance(data, dict):
+        for name, value in data.items():
+            if name == "annotations" and isinstance(value, dict):
+                for key in value:
+                    if dead_annotations.is_dead(key) or next(find(key, PATTERNS), None):
+                        yield at / name / key
+            else:
+                yield from _annotations(value, at / name)
+    elif isinstance(data, list):
+        for position, value in enumerate(data):
+            yield from _annotations(value, at / position)
+
+
+def _end_in_flow(holder: Map, member: Member) -> int:
+    """Where the next member begins, or the map ends."""
+    later = (each.start for each in holder.members if each.start > member.start)
+    return min(later, default=holder.end)
+
+
+def _end_in_block(template: Template, member: Member) -> int:
+    """The end of the last line that may be a part of the value, whatever the conditions are.
+
+    These lines stand further right than the key. Of a line that actions write the place says
+    nothing if they name no indent: behind a value that may go on it is taken for a part of it.
+    """
+    text, end = template.shown, member.end
+    column = style.column(text, member.start)
+    here = style.next_line(text, end)
+    while here < len(text):
+        next_ = style.next_line(text, here)
+        line = text[here:next_].strip()
+        start = text.find(line, here) if line else here
+        if line and not line.startswith("#"):
+            indent = style.column(text, start)
+            if _BY_ACTIONS.fullmatch(line):
+                said = said_indent(template.text, template.actions_in(start, start + 1)[0])
+                if said is not None:
+                    indent = said
+                elif indent < column and _may_go_on(member):
+                    indent = column + 1
+                elif indent == column and _is_empty(member):
+                    indent += 1
+            if indent <= column:
+                break
+            end = next_
+        here = next_
+    return end
+
+
+def _may_go_on(member: Member) -> bool:
+    """Whether lines that follow may belong to the value, which is all that is in sight of it."""
+    value = member.value
+    return isinstance(value, Scalar) and (value.style in {"|", ">"} or _is_empty(member))
+
+
+def _is_empty(member: Member) -> bool:
+    value = member.value
+    return isinstance(value, Scalar) and not value.text and value.style in {"", "|", ">"}

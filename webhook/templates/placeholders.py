@@ -1,0 +1,166 @@
+"""Signs that stand for template actions while a text is read as YAML, and back again.
+
+Each is as long as its action, so every index means the same place. An amount of GPUs becomes a
+number, so that the rules take it for one; everything else a run of one letter that no manifest has.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from webhook.templates.actions import Kind, blank
+from webhook.yamlpatch import style
+from webhook.yamlpatch.style import FIRST_SIGN, LAST_SIGN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.settings import Settings
+    from webhook.templates.actions import Action, Template
+    from webhook.templates.regions import Region
+
+_RUN = re.compile(f"([{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}])\\1*")
+_DIGITS = 18  # of a number that fits 64 bits
+_KEY = re.compile(r"[\"']?(?P<name>[\w./-]+)[\"']?[ \t]*:[ \t]*(?P<quote>[\"']?)$")
+_NEW_LINES = re.compile(r"\|\s*nindent\b")
+# What is no part of what is said: `{{- $n | quote }}` is as much as `{{ $n }}`.
+_FORM = re.compile(r"\|\s*(?:quote|squote|int|int64|toString)\b|[-\s]")
+_AFTER = re.compile(r"[ \t]*(?:#|,|\}|\r?$)", re.MULTILINE)
+
+
+def stands_for_action(value: object) -> bool:
+    """Whether the value, or a part of it, is the sign of an action."""
+    return isinstance(value, str) and _RUN.search(value) is not None
+
+
+def may_say(value: object, text: str) -> bool:
+    """Whether a value of which actions make a part may be this text once it is rendered."""
+    if not isinstance(value, str) or not stands_for_action(value):
+        return False
+    written = _RUN.split(value)[::2]  # between them the letters of the runs
+    return re.fullmatch(".*".join(map(re.escape, written)), text) is not None
+
+
+class TooManyError(ValueError):
+    """There are not as many signs."""
+
+
+class Masks:
+    """The signs of one part of a template."""
+
+    def __init__(self, template: Template, region: Region, settings: Settings) -> None:
+        self._template = template
+        self._signs: dict[int, str] = {}  # by where the action starts
+        self._runs: dict[str, Action] = {}
+        self._numbers: dict[str, Action] = {}
+        text = template.text
+        if _RUN.search(text, region.start, region.end):
+            raise TooManyError("it has the letters that would stand for the actions")
+        writing = [
+            each
+            for each in template.actions_in(region.start, region.end)
+            if each.kind is Kind.WRITES and not self.is_alone(each)
+        ]
+        amounts = [each for each in writing if self._is_amount(each, settings)]
+        self._add_numbers(amounts)
+        for action in writing:
+            if action not in amounts:
+                self._add(action)
+
+    def is_alone(self, action: Action) -> bool:
+        """Whether what it writes may be any lines.
+
+        There is nothing but actions on its line, or it begins new lines behind a key.
+        """
+        text = self._template.text
+        start, end = style.line_start(text, action.start), text.find("\n", action.end)
+        end = len(text) if end < 0 else end
+        rest = "".join(self._between(start, end)).strip()
+        if _NEW_LINES.search(self._raw(action)) and not text[action.end : end].strip():
+            rest = _KEY.sub("", rest)
+        return not rest or rest.startswith("#")
+
+    def _between(self, start: int, end: int) -> Iterator[str]:
+        """What is no action between these places."""
+        text = self._template.text
+        for each in self._template.actions_in(start, end):
+            yield text[start : each.start]
+            start = max(start, each.end)
+        yield text[start:end]
+
+    def __call__(self, action: Action) -> str:
+        """The sign for the action; blanks for one that is alone on its line."""
+        raw = self._template.text[action.start : action.end]
+        return self._signs.get(action.start) or blank(raw)
+
+    def restored(self, text: str) -> str:
+        """The text with the actions in the place of their signs."""
+        text = _RUN.sub(lambda found: self._raw_of(found[0]), text)
+        if not self._numbers:
+            return text
+        numbers = "|".join(sorted(self._numbers, key=len, reverse=True))
+        return re.sub(
+            rf"(?<![\w.])(?:{numbers})(?![\w.])",
+            lambda found: self._raw(self._numbers[found[0]]),
+            text,
+        )
+
+    def _add_numbers(self, amounts: list[Action]) -> None:
+        """Give each amount a number; those that say the same have the same."""
+        together: dict[str, list[Action]] = {}
+        for action in amounts:
+            together.setdefault(_FORM.sub("", self._raw(action)), []).append(action)
+        for position, same in enumerate(together.values()):
+            digits = min(*(len(self._raw(each)) for each in same), _DIGITS) - 1
+            value = int("7" + f"{position:o}".zfill(digits - 1), 8)
+            for action in same:
+                length = len(self._raw(action))
+                # With a zero before it a plain number is octal, as go-yaml has it.
+                is_text = self._template.text[action.start - 1] in {"'", '"'}
+                number = f"{value}" if is_text else f"{value:o}"
+                self._signs[action.start] = number.zfill(length)
+                self._numbers[number.zfill(length)] = action
+            self._numbers[str(value)] = same[0]
+
+    def _add(self, action: Action) -> None:
+        if len(self._runs) > LAST_SIGN - FIRST_SIGN:
+            raise TooManyError("it has too many actions")
+        letter = chr(FIRST_SIGN + len(self._runs))
+        self._runs[letter] = action
+        self._signs[action.start] = re.sub(r"[^\r\n]", letter, self._raw(action))
+
+    def _is_amount(self, action: Action, settings: Settings) -> bool:
+        text = self._template.text
+        if "\n" in self._raw(action):
+            return False
+        line = text[text.rfind("\n", 0, action.start) + 1 : action.start]
+        key = _KEY.search(line)
+        if key is None:
+            return False
+        name = key["name"]
+        if not (name in settings.legacy_resources or settings.is_gpu(name)):
+            return False
+        after = self._without_actions(action.end)
+        if key["quote"]:
+            if not after.startswith(key["quote"]):
+                return False
+            after = after[1:]
+        return _AFTER.match(after) is not None
+
+    def _without_actions(self, at: int) -> str:
+        """The rest of the line; what is a condition there says nothing."""
+        text = self._template.text
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        rest = text[at:end]
+        for each in reversed(self._template.actions_in(at, end)):
+            if each.kind is not Kind.WRITES:
+                rest = rest[: max(each.start - at, 0)] + rest[each.end - at :]
+        return rest
+
+    def _raw(self, action: Action) -> str:
+        return self._template.text[action.start : action.end]
+
+    def _raw_of(self, run: str) -> str:
+        return self._raw(self._runs[run[0]]) if run[0] in self._runs else run

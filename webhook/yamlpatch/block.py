@@ -1,0 +1,166 @@
+"""Entries of maps and lists in block style: where they go from a text, and where new ones come.
+
+A member or an item leaves with its own lines, a comment behind it on the last of them among these.
+The comments above and below it and the blank lines around it stay: who wrote them knows what of.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from webhook.yamlpatch.changes import RefusedError
+from webhook.yamlpatch.nodes import Map, Scalar, entries
+from webhook.yamlpatch.places import Replacement
+from webhook.yamlpatch.style import column, habits_of, line_end, line_start, newline, next_line
+from webhook.yamlpatch.writing import Writer, indented
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+    from webhook.yamlpatch.documents import Document
+    from webhook.yamlpatch.nodes import Collection, Entry
+
+_SPACES = re.compile(r" *\Z")
+_COMPACT = re.compile(r" *(?:-[ \t]+)+\Z")
+
+
+def removed(document: Document, node: Collection, gone: list[bool]) -> Iterator[Replacement]:
+    """The lines of the entries that go; at least one stays."""
+    every = entries(node)
+    first_stays = gone.index(False)
+    start = 0
+    if first_stays and _before(document.text, every[0].start).strip():
+        yield from _pulled_up(document, every[: first_stays + 1])
+        start = first_stays
+    for position in range(start, len(every)):
+        if gone[position]:
+            yield _own_lines(document, every[position])
+
+
+def _before(text: str, at: int) -> str:
+    return text[line_start(text, at) : at]
+
+
+def _own_lines(document: Document, entry: Entry) -> Replacement:
+    text = document.text
+    if not _SPACES.match(_before(text, entry.start)):
+        raise RefusedError("something stands before it on its line", _value(entry))
+    end = next_line(text, line_end(text, entry.end))
+    return Replacement(line_start(text, entry.start), end, "")
+
+
+def _value(entry: Entry) -> Any:
+    return entry.value
+
+
+def _pulled_up(document: Document, leaving: list[Any]) -> Iterator[Replacement]:
+    """The first entries, behind a dash: the one that stays comes up, or leaves the dash alone."""
+    text, stays = document.text, leaving[-1]
+    before = _before(text, leaving[0].start)
+    if not _COMPACT.match(before) or column(text, stays.start) != len(before):
+        raise RefusedError("something stands before it on its line", _value(leaving[0]))
+    between = (text[line_end(text, a.end) : b.start] for a, b in pairwise(leaving))
+    if not any(gap.strip() for gap in between):
+        yield Replacement(leaving[0].start, stays.start, "")
+        return
+    start = leaving[0].start - len(before) + len(before.rstrip())
+    yield Replacement(start, line_end(text, leaving[0].end), "")
+    for entry in leaving[1:-1]:
+        yield _own_lines(document, entry)
+
+
+def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> Replacement:
+    """The lines of new entries, behind the last one and its trailing comment."""
+    text, last = document.text, entries(node)[-1]
+    writer = Writer(habits_of(document, node))
+    lines: list[str] = []
+    for name, value in new:
+        lines += writer.member(name, value) if isinstance(node, Map) else writer.item(value)
+    indent = column(text, node.start)
+    ends = newline(text, last.end)
+    at = next_line(text, line_end(text, last.end))
+    block = [indented(line, indent) for line in lines]
+    if at == len(text) and not text.endswith("\n"):
+        return Replacement(at, at, "".join(f"{ends}{line}" for line in block))
+    return Replacement(at, at, "".join(f"{line}{ends}" for line in block))
+
+
+def parted(document: Document, gone: list[Replacement], kept: Container[int]) -> list[Replacement]:
+    """The removals, joined, with what would get another meaning once they are gone.
+
+    That is: the blank lines below, where the text above keeps those that follow it, and the line
+    end above, where the file ended without one. Neither goes where something is put in (`kept`).
+    """
+    before: list[Replacement] = []
+    after = joined(gone, kept)
+    while after != before:
+        before = after
+        after = joined([_parted(document, each, kept) for each in before], kept)
+    text = document.text
+    for position, each in enumerate(after):
+        if each.start in kept or not each.start or each.end < len(text):
+            continue
+        if not text.endswith("\n") and _text_above(document, each.start) is None:
+            start = each.start - (2 if text[: each.start].endswith("\r\n") else 1)
+            after[position] = Replacement(start, each.end, "")
+    return after
+
+
+def _parted(document: Document, removal: Replacement, kept: Container[int]) -> Replacement:
+    text, start, end = document.text, removal.start, removal.end
+    if end in kept or start != line_start(text, start):
+        return removal
+    if end != len(text) and end != line_start(text, end):
+        return removal
+    above = _text_above(document, start)
+    return removal if above is None else Replacement(start, _behind_text(text, above, end), "")
+
+
+def _block_scalars(document: Document) -> tuple[list[int], list[Scalar]]:
+    """The texts that go on as far as lines are indented, and where they end, in order."""
+    every = (node for node in document.root.walk() if isinstance(node, Scalar))
+    scalars = [node for node in every if node.style in {"|", ">"}]
+    return [node.end for node in scalars], scalars
+
+
+def _text_above(document: Document, at: int) -> Scalar | None:
+    """The block scalar that the lines from here on would be part of if they were indented."""
+    ends, scalars = document.once(_block_scalars)
+    last = bisect_right(ends, at) - 1
+    if last < 0 or document.text[ends[last] : at].strip():
+        return None
+    return scalars[last]
+
+
+def _behind_text(text: str, scalar: Scalar, at: int) -> int:
+    """Where the blank lines end that would be the text's above, if it keeps them.
+
+    A comment that is as far right as the text would be of the text, too; it must not go.
+    """
+    lines = text[scalar.start : scalar.end].splitlines()
+    indent = min((len(x) - len(x.lstrip(" ")) for x in lines[1:] if x.strip()), default=1)
+    keeps = "+" in lines[0].split("#", 1)[0]
+    end = at
+    while end < len(text):
+        line = text[end : next_line(text, end)]
+        if line.strip():
+            if line.lstrip()[0] == "#" and len(line) - len(line.lstrip(" ")) >= indent:
+                raise RefusedError("a comment below would become part of the text above", scalar)
+            break
+        end += len(line)
+    return end if keeps else at
+
+
+def joined(gone: list[Replacement], kept: Container[int]) -> list[Replacement]:
+    """Removals that overlap, or touch where nothing is put in, as one."""
+    found: list[Replacement] = []
+    for each in sorted(gone, key=lambda one: (one.start, one.end)):
+        last = found[-1].end if found else -1
+        if each.start < last or (each.start == last and last not in kept):
+            found[-1] = Replacement(found[-1].start, max(each.end, last), "")
+        else:
+            found.append(each)
+    return found

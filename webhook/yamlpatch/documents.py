@@ -1,0 +1,293 @@
+"""A text as documents: nodes with their places, and the data as Kubernetes reads it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from webhook.kube.pointer import Path
+from webhook.yamlpatch import json_tree, yaml_tree, yaml_words
+from webhook.yamlpatch.nodes import Alias, List, Map, Scalar, entry_at, real
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from webhook.yamlpatch.nodes import Member, Node
+
+T = TypeVar("T")
+
+MOST_VALUES = 1_000_000  # a few lines of aliases can stand for more than any memory holds
+_MERGE = "<<"
+_MARKER = re.compile(r"^(?:---(?=[ \t\r\n]|\Z)|\.\.\.(?=[ \t\r\n]|\Z)[^\n]*\n?)", re.MULTILINE)
+_BEFORE = re.compile(r"(?:%[^\n]*\n|[ \t]*(?:#[^\n]*)?\n)*")  # directives and comments
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A part of a text that is no YAML and no JSON, or that no manifest is like.
+
+    `at` is where reading it ended.
+    """
+
+    start: int
+    end: int
+    reason: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A name that stands twice in one map: readers take one of the values, and not all the same."""
+
+    at: Path
+    key: Node
+
+
+@dataclass(slots=True)
+class Document:
+    """One document. `data` is its own copy: no part of it is in two places."""
+
+    text: str
+    start: int
+    end: int
+    root: Node
+    json: bool = False
+    data: Any = None
+    duplicates: list[Duplicate] = field(default_factory=list)
+    memo: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, make: Callable[[Document], T]) -> T:
+        """What this says of the document, worked out once: a file may have thousands of edits."""
+        name = f"{make.__module__}.{make.__qualname__}"
+        if name not in self.memo:
+            self.memo[name] = make(self)
+        made: T = self.memo[name]
+        return made
+
+    def find(self, at: Path) -> Node | None:
+        """The node at this place, an alias if one stands there; None if there is none."""
+        node: Node | None = self.root
+        for token in at:
+            if node is None:
+                return None
+            entry = entry_at(real(node), token)
+            node = entry.value if entry is not None else None
+        return node
+
+    def place(self, at: Path) -> tuple[int, int]:
+        """Where to point at for this path: the member's name and value, or the nearest there is."""
+        node, entry = self.root, None
+        for token in at:
+            deeper = entry_at(real(node), token)
+            if deeper is None:
+                break
+            entry, node = deeper, deeper.value
+        if entry is None:
+            return self.root.outer, self.root.end
+        return entry.start, entry.end
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """All documents of a text, and what of it could not be read."""
+
+    documents: tuple[Document, ...]
+    unread: tuple[Unread, ...] = ()
+
+
+def read(text: str, *, json: bool = False) -> Stream:
+    """The documents of a text. What cannot be read is told, and the rest is read."""
+    if text.lstrip()[:1] in {"{", "["}:
+        try:
+            return _collect(text, json_tree.read(text), json=True)
+        except json_tree.NotJsonError as error:
+            if json:
+                return Stream((), (Unread(0, len(text), str(error), error.at),))
+    try:
+        return _collect(text, yaml_tree.read(text))
+    except yaml_tree.NotYamlError:
+        return _part_by_part(text)
+
+
+def _collect(text: str, trees: Any, *, json: bool = False) -> Stream:
+    documents, unread = [], []
+    for tree in trees:
+        root = tree if json else tree.root
+        start, end = (root.start, root.end) if json else (tree.start, tree.end)
+        document = Document(text, start, end, root, json)
+        try:
+            if root is not None:
+                nodes = _in_order_of_ends(root)
+                _refuse_bombs(nodes)
+                _name_members(nodes, MOST_VALUES)
+            document.data = _Reading(document).value(root, Path())
+        except _UnfitError as error:
+            unread.append(Unread(start, end, str(error), error.at))
+        else:
+            documents.append(document)
+    return Stream(tuple(documents), tuple(unread))
+
+
+def _part_by_part(text: str) -> Stream:
+    """Documents by their `---`, as kubectl cuts a file: one that is no YAML spoils no other.
+
+    The markers cannot be in a scalar. Each part is read with blank lines for what is before it.
+    """
+    documents: list[Document] = []
+    unread: list[Unread] = []
+    for start, end in _parts(text):
+        try:
+            trees = yaml_tree.read(text[start:end])
+        except yaml_tree.NotYamlError as error:
+            unread.append(Unread(start, end, str(error), start + error.at))
+            continue
+        for tree in trees:
+            _move(tree.root, start)
+        moved = [yaml_tree.Tree(t.start + start, t.end + start, t.root) for t in trees]
+        stream = _collect(text, moved)
+        documents += stream.documents
+        unread += stream.unread
+    return Stream(tuple(documents), tuple(unread))
+
+
+def _parts(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for found in _MARKER.finditer(text):
+        if found[0] == "---":
+            if _BEFORE.fullmatch(text, start, found.start()) is None:
+                yield start, found.start()
+                start = found.start()
+        else:
+            yield start, found.end()
+            start = found.end()
+    if start < len(text):
+        yield start, len(text)
+
+
+def _move(root: Node | None, by: int) -> None:
+    if root is None:
+        return
+    for node in root.walk():
+        node.outer += by
+        node.start += by
+        node.end += by
+        if isinstance(node, List):
+            for item in node.items:
+                item.start += by
+
+
+def is_merge(member: Member) -> bool:
+    """Whether the member is `<<: *other`: the members of the other are these, too."""
+    key = member.key
+    return isinstance(key, Scalar) and key.text == _MERGE and not key.style and key.tag is None
+
+
+def sources_of(value: Node) -> list[Node]:
+    """What a merge key merges, that which counts most first."""
+    there = real(value)
+    return [real(item.value) for item in there.items] if isinstance(there, List) else [there]
+
+
+def _in_order_of_ends(root: Node) -> list[Node]:
+    """What a node holds, or stands for by an alias or a merge key, comes before it."""
+    return sorted(root.walk(), key=lambda node: (node.end, -node.start))
+
+
+def _refuse_bombs(nodes: list[Node]) -> None:
+    """Count the values that the aliases stand for, without making them."""
+    sizes: dict[int, int] = {}
+    for node in nodes:
+        held = [node.target] if isinstance(node, Alias) else node.children
+        size = sizes[id(node)] = 1 + sum(sizes.get(id(each), 1) for each in held)
+        if size > MOST_VALUES:
+            raise _UnfitError(node.outer, f"holds over {MOST_VALUES:,} values, by its aliases")
+
+
+def _name_members(nodes: list[Node], left: int) -> None:
+    """Give every map its names."""
+    for node in nodes:
+        if not isinstance(node, Map):
+            continue
+        for member in filter(is_merge, node.members):
+            for source in sources_of(member.value):
+                if not isinstance(source, Map):
+                    raise _UnfitError(member.start, "merges what is no map")
+                left -= len(source.names)
+                if left < 0:
+                    raise _UnfitError(member.start, f"merges over {MOST_VALUES:,} values")
+                node.names = {**source.names, **node.names}
+        for member in node.members:
+            if not is_merge(member):
+                node.names[_name(member.key)] = member
+
+
+def _name(key: Node) -> str:
+    if not isinstance(real(key), Scalar):
+        raise _UnfitError(key.outer, "has a map or a list for a name: no manifest has")
+    return name_of(key)
+
+
+def name_of(key: Node) -> str:
+    """A key as JSON has it: a text."""
+    value = scalar_value(real(key))
+    if isinstance(value, bool) or value is None:
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
+
+
+def scalar_value(node: Node) -> Any:
+    """What a scalar says."""
+    if not isinstance(node, Scalar):
+        return None
+    return yaml_words.read(node.text, node.tag, plain=not node.style and node.tag != "!")
+
+
+class _UnfitError(ValueError):
+    """YAML that no manifest is like."""
+
+    def __init__(self, at: int, reason: str) -> None:
+        super().__init__(reason)
+        self.at = at
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Nodes to data."""
+
+    document: Document
+    depth: int = 0
+
+    def value(self, node: Node | None, at: Path) -> Any:
+        if node is None:
+            return None
+        if self.depth > json_tree.DEEPEST:  # by aliases: the nodes are not
+            raise _UnfitError(node.outer, "is too deeply nested")
+        there = real(node)
+        self.depth += 1
+        try:
+            if isinstance(there, Map):
+                return self._map(there, at)
+            if isinstance(there, List):
+                return [self.value(item.value, at / n) for n, item in enumerate(there.items)]
+            return scalar_value(there)
+        finally:
+            self.depth -= 1
+
+    def _map(self, node: Map, at: Path) -> dict[str, Any]:
+        own: set[str] = set()
+        for member in node.members:
+            if is_merge(member):
+                continue
+            name = name_of(member.key)
+            if name in own:
+                self.document.duplicates.append(Duplicate(at / name, member.key))
+            own.add(name)
+        return {name: self.value(each.value, at / name) for name, each in node.names.items()}
+
+
+def copy_of(value: Any) -> Any:
+    """A copy that may be edited."""
+    if isinstance(value, dict):
+        return {name: copy_of(item) for name, item in value.items()}
+    return [copy_of(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,298 @@
+"""Edits into a text: the fewest characters that make it say what the edited object says.
+
+Everything else stays as it is: comments, order, quotes, indents, anchors, line ends. What cannot be
+said without touching more is refused, with the reason and the place.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from webhook.yamlpatch import block, flow, yaml_words
+from webhook.yamlpatch.changes import RefusedError, wishes_of
+from webhook.yamlpatch.nodes import Alias, Item, List, Map, Member, Scalar, entries
+from webhook.yamlpatch.places import Replacement
+from webhook.yamlpatch.style import column, habits_of, line_end, line_start, newline
+from webhook.yamlpatch.writing import Writer, indented, is_nested
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.core.edits import Edit
+    from webhook.yamlpatch.documents import Document
+    from webhook.yamlpatch.nodes import Collection, Entry, Node
+
+__all__ = ["RefusedError", "apply", "splice"]
+
+_COLON = re.compile(r"[ \t]*:")
+_PROPERTIES = re.compile(r"(?:[ \t]*[&!][^ \t\r\n]*)*")
+
+
+def splice(document: Document, edits: Iterable[Edit]) -> list[Replacement]:
+    """The replacements that the edits come to, in order and without overlap; raises RefusedError.
+
+    The edits are at places of the object as it came (Draft.changes).
+    """
+    wishes = wishes_of(document, edits)
+    names = [w for key, w in wishes.names.items() if key not in wishes.gone]
+    removals: list[Replacement] = []
+    made: list[tuple[int, Replacement]] = []  # with where the changed node begins
+    made += [(wish.node.start, _renamed(document, wish.node, wish.what)) for wish in names]
+    for wish in wishes.values.values():
+        made += [(wish.node.start, each) for each in _revalued(document, wish.node, wish.what)]
+    for holder in wishes.holders():
+        gone = [wishes.is_gone(entry) for entry in entries(holder)]
+        new = wishes.added_to(holder)
+        if all(gone):
+            changed: Iterable[Replacement] = _filled(document, holder, new)
+        else:
+            removals += _removed(document, holder, gone)
+            changed = _added(document, holder, new)
+        made += [(holder.start, each) for each in changed]
+    made.sort(key=lambda pair: -pair[0])  # what is put in at one place: the innermost first
+    others = _joined([each for _, each in made])
+    kept = {each.start for each in others}
+    return _in_order(document, [*block.parted(document, removals, kept), *others])
+
+
+def _joined(found: list[Replacement]) -> list[Replacement]:
+    """What is put in at the same place as one."""
+    together: dict[int, str] = {}
+    for each in found:
+        if each.start == each.end:
+            together[each.start] = together.get(each.start, "") + each.text
+    others = [each for each in found if each.start < each.end]
+    return [*others, *(Replacement(at, at, text) for at, text in together.items())]
+
+
+def apply(text: str, replacements: Iterable[Replacement]) -> str:
+    """The text with the replacements made, from the end."""
+    for each in sorted(replacements, key=lambda one: (one.start, one.end), reverse=True):
+        text = text[: each.start] + each.text + text[each.end :]
+    return text
+
+
+def _renamed(document: Document, value: Node, name: str) -> Replacement:
+    key = _entry_of(document, value).key  # type: ignore[union-attr]  # only members have names
+    if not isinstance(key, Scalar) or key.anchor or key.style in {"|", ">"}:
+        raise RefusedError("the name is an anchor or an alias, or a text block", key)
+    if key.style == '"' and document.json:
+        said = flow.value_text(document, key, name)
+    elif key.style:
+        said = yaml_words.quoted(name, key.style)
+    else:
+        in_flow = isinstance(value.parent, Map) and value.parent.flow
+        said = Writer(habits_of(document, value)).scalar_like(name, key, 0, "", flow=in_flow)
+    return Replacement(key.start, key.end, said)
+
+
+def _entry_of(document: Document, value: Node) -> Entry:
+    holder = value.parent
+    if isinstance(holder, Map | List):
+        for entry in entries(holder):
+            if entry.value is value:
+                return entry
+    raise RefusedError("the whole document would be another", document.root)
+
+
+def _removed(document: Document, holder: Collection, gone: list[bool]) -> Iterator[Replacement]:
+    if any(gone):
+        yield from (flow if holder.flow else block).removed(document, holder, gone)
+
+
+def _added(
+    document: Document, holder: Collection, new: list[tuple[str, Any]]
+) -> Iterable[Replacement]:
+    if not new:
+        return []
+    if holder.flow:
+        return flow.added(document, holder, new)
+    return [block.added(document, holder, new)]
+
+
+def _filled(
+    document: Document, holder: Collection, new: list[tuple[str, Any]]
+) -> list[Replacement]:
+    """A map or a list with nothing left of what was in it."""
+    value: Any = dict(new) if isinstance(holder, Map) else [item for _, item in new]
+    return list(_revalued(document, holder, value))
+
+
+def _is_in_flow(node: Node) -> bool:
+    return isinstance(node.parent, Map | List) and node.parent.flow
+
+
+def _revalued(document: Document, node: Node, value: Any) -> Iterable[Replacement]:
+    """Another value in the place of a node."""
+    if node.parent is None and isinstance(node, Map | List):
+        return [_whole(document, node, value)]
+    if document.json or _is_in_flow(node):
+        return [_revalued_in_flow(document, node, value)]
+    entry = _entry_of(document, node)
+    if isinstance(node, Map | List) and node.flow and entries(node) and is_nested(value):
+        return [_revalued_in_flow(document, node, value)]
+    if isinstance(node, Map | List) and not node.flow:
+        return _instead_of_block(document, entry, node, value)
+    if is_nested(value):
+        return _block_instead_of(document, entry, node, value)
+    return [_scalar(document, entry, node, value)]
+
+
+def _whole(document: Document, node: Collection, value: Any) -> Replacement:
+    """Another map or list in the place of that which is the whole document."""
+    if document.json or node.flow or not is_nested(value):
+        said = flow.value_text(document, node, value)
+    else:
+        indent = column(document.text, node.start)
+        block_ = Writer(habits_of(document, node)).block(value)
+        lines = [indented(line, indent) for line in block_]
+        said = newline(document.text, node.start).join(lines)[indent:]
+    return Replacement(node.start, node.end, said)
+
+
+def _revalued_in_flow(document: Document, node: Node, value: Any) -> Replacement:
+    holder = node.parent if node.parent is not None else node
+    if node.tag or (node.start == node.end and not _has_colon(document, node)):
+        raise RefusedError("its tag or its form says more than the value", node)
+    if document.json or not isinstance(node, Scalar) or is_nested(value):
+        said = flow.value_text(document, holder, value)
+    else:
+        said = Writer(habits_of(document, holder)).scalar_like(value, node, 0, "", flow=True)
+    blank = " " if node.start == node.end else ""
+    return Replacement(node.start, node.end, blank + said)
+
+
+def _has_colon(document: Document, node: Node) -> bool:
+    return document.text[: node.start].rstrip().endswith(":")
+
+
+def _head_end(document: Document, entry: Entry, node: Node) -> int:
+    """Where the dash, or the name with its colon, and an anchor end."""
+    if isinstance(entry, Member):
+        colon = _COLON.match(document.text, entry.key.end)
+        if colon is None:
+            raise RefusedError("its name stands behind a question mark, or has no colon", entry.key)
+        end = colon.end()
+    else:
+        end = entry.start + 1
+    if node.tag:
+        raise RefusedError("its tag says more than the value", node)
+    if node.outer < node.start or node.anchor:
+        found = _PROPERTIES.match(document.text, end)
+        end = found.end() if found is not None else end
+    return end
+
+
+def _scalar(document: Document, entry: Entry, node: Node, value: Any) -> Replacement:
+    """A scalar, or nothing, instead of a scalar, an alias, or what is empty or in flow style."""
+    writer = Writer(habits_of(document, node))
+    if node.start == node.end:
+        at = _head_end(document, entry, node)
+        return Replacement(at, at, f" {writer.scalar(value)}")
+    if node.tag:
+        raise RefusedError("its tag says more than the value", node)
+    if not isinstance(node, Scalar):
+        return Replacement(node.start, node.end, writer.scalar(value))
+    indent = _indent_of_lines(document.text, node)
+    ends = newline(document.text, node.start)
+    return Replacement(
+        node.start, node.end, writer.scalar_like(value, node, indent, ends, flow=False)
+    )
+
+
+def _indent_of_lines(text: str, node: Scalar) -> int:
+    """The indent of the lines of a block scalar."""
+    for line in text[node.start : node.end].splitlines()[1:]:
+        if line.strip():
+            return len(line) - len(line.lstrip(" "))
+    return column(text, line_start(text, node.start)) + 2
+
+
+def _instead_of_block(
+    document: Document, entry: Entry, node: Collection, value: Any
+) -> Iterator[Replacement]:
+    """Something else instead of a map or a list in block style."""
+    text = document.text
+    head = _head_end(document, entry, node)
+    ends = newline(text, head)
+    writer = Writer(habits_of(document, node))
+    if not is_nested(value):
+        if line_start(text, node.start) <= head:  # behind a dash
+            yield Replacement(node.start, node.end, writer.scalar(value))
+            return
+        yield Replacement(head, head, f" {writer.scalar(value)}")
+        yield Replacement(line_end(text, head), node.end, "")
+        return
+    if isinstance(node, Map) is isinstance(value, dict):
+        indent = column(text, node.start)
+        lines = [indented(line, indent) for line in writer.block(value)]
+        yield Replacement(node.start, node.end, ends.join(lines)[indent:])
+        return
+    start = line_end(text, head) if line_start(text, node.start) > head else head
+    lines = _lines_below(document, entry, writer, value)
+    yield Replacement(start, node.end, "".join(f"{ends}{line}" for line in lines))
+
+
+def _block_instead_of(
+    document: Document, entry: Entry, node: Node, value: Any
+) -> Iterator[Replacement]:
+    """A map or a list in block style instead of a scalar, an alias or something empty."""
+    text = document.text
+    head, end = _head_end(document, entry, node), line_end(text, node.end)
+    ends = newline(text, head)
+    writer = Writer(habits_of(document, node))
+    behind = text[node.end : end]
+    if isinstance(entry, Item) and not behind.strip() and node.start > head and not node.anchor:
+        indent = column(text, node.start)
+        lines = [indented(line, indent) for line in writer.block(value)]
+        yield Replacement(node.start, node.end, ends.join(lines)[indent:])
+        return
+    said = "".join(f"{ends}{line}" for line in _lines_below(document, entry, writer, value))
+    if not behind.strip():
+        yield Replacement(head, end, said)
+        return
+    comment = end - len(behind.lstrip())
+    blank = text[node.end : comment].replace("\t", " ")  # YAML takes no tab behind a dash
+    if node.end > node.start or blank != text[node.end : comment]:
+        yield Replacement(head, comment, blank)
+    yield Replacement(end, end, said)
+
+
+def _lines_below(document: Document, entry: Entry, writer: Writer, value: Any) -> list[str]:
+    """The lines of a value that stands below its name or its dash."""
+    habits = writer.habits
+    indent = column(document.text, entry.start)
+    if isinstance(entry, Item):
+        indent += habits.item_indent
+    else:
+        indent += habits.step if isinstance(value, dict) else habits.list_indent
+    return [indented(line, indent) for line in writer.block(value)]
+
+
+def _in_order(document: Document, found: list[Replacement]) -> list[Replacement]:
+    """The replacements in order; one must not begin before the one before it ends."""
+    found = [each for each in found if each.text or each.start < each.end]
+    found.sort(key=lambda one: (one.start, one.end))
+    _refuse_lost_anchors(document, found)
+    for one, other in pairwise(found):
+        if other.start < one.end:
+            raise RefusedError("two changes meet here", document.root)
+    return found
+
+
+def _aliases(document: Document) -> list[Alias]:
+    return [node for node in document.root.walk() if isinstance(node, Alias)]
+
+
+def _refuse_lost_anchors(document: Document, found: list[Replacement]) -> None:
+    """An alias that stays needs its anchor."""
+
+    def is_gone(node: Node) -> bool:
+        return any(each.start <= node.outer and node.end <= each.end for each in found)
+
+    for node in document.once(_aliases):
+        if is_gone(node.target) and not is_gone(node):
+            name = node.target.anchor
+            raise RefusedError(f"*{name} elsewhere needs what &{name} stands at", node.target)

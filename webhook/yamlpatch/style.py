@@ -1,0 +1,168 @@
+"""How the author of a text writes: what is put into the text is written so, too."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.yamlpatch import yaml_words
+from webhook.yamlpatch.documents import is_merge
+from webhook.yamlpatch.nodes import List, Map, Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.yamlpatch.documents import Document
+    from webhook.yamlpatch.nodes import Node
+
+# Signs that stand for template actions (templates/placeholders.py) are Yi syllables: letters that
+# YAML may have in a plain word, and that no manifest has.
+FIRST_SIGN, LAST_SIGN = 0xA000, 0xA48C
+_SIGN = re.compile(f"[{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """Indents are in columns; a quote is empty where words stand without quotes if they can."""
+
+    step: int = 2  # of a map below its name
+    list_indent: int = 0  # of the dashes below the name of the list
+    item_indent: int = 2  # of an item behind its dash
+    quote: str = '"'  # of texts that need quotes
+    text_quote: str = ""  # of texts that need none
+    name_quote: str = ""  # of names
+    # Texts that a template makes a part of, as they stand: in other quotes, or in none, they could
+    # become numbers.
+    as_written: Mapping[str, str] = field(default_factory=dict)
+
+
+def column(text: str, at: int) -> int:
+    """How many characters stand before this one on its line."""
+    return at - line_start(text, at)
+
+
+def line_start(text: str, at: int) -> int:
+    """Where the line begins."""
+    return text.rfind("\n", 0, at) + 1
+
+
+def line_end(text: str, at: int) -> int:
+    """Where the line ends, before its line end."""
+    end = text.find("\n", at)
+    if end < 0:
+        return len(text)
+    return end - 1 if end > at and text[end - 1] == "\r" else end
+
+
+def next_line(text: str, at: int) -> int:
+    """Where the next line begins."""
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end + 1
+
+
+def newline(text: str, at: int) -> str:
+    """The line end of this line, or of the first one if this is the last."""
+    end = text.find("\n", at)
+    end = text.find("\n") if end < 0 else end
+    return "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
+
+
+def habits_of(document: Document, near: Node) -> Habits:
+    """How things are written around this node: the nearest of its kind, else what most are like."""
+    usual = document.once(_usual)
+    around, text = list(_up(near)), document.text
+    names = _names(near) if isinstance(near, Map) else Counter()
+    return replace(
+        usual,
+        step=next((n for each in around for n in _indents(each, text, Map)), usual.step),
+        list_indent=next(
+            (n for each in around for n in _indents(each, text, List)), usual.list_indent
+        ),
+        item_indent=next((n for each in around for n in _behind_dashes(each, text)), 0)
+        or usual.item_indent,
+        name_quote=_most(names, usual.name_quote),
+    )
+
+
+def _usual(document: Document) -> Habits:
+    """What most of the document is like."""
+    text, usual = document.text, Habits()
+    counts: tuple[Counter[Any], ...] = (Counter(), Counter(), Counter(), Counter())
+    steps, lists, items, names = counts
+    needed: Counter[str] = Counter()
+    plain: Counter[str] = Counter()
+    for node in document.root.walk():
+        if isinstance(node, Map):
+            steps.update(_indents(node, text, Map))
+            lists.update(_indents(node, text, List))
+            names.update(_names(node))
+            values = [member.value for member in node.members]
+        elif isinstance(node, List):
+            items.update(_behind_dashes(node, text))
+            values = [item.value for item in node.items]
+        else:
+            continue
+        for value in values:
+            if isinstance(value, Scalar) and value.style not in {"|", ">"}:
+                needed.update([value.style] if value.style else [])
+                if yaml_words.is_plain(value.text, flow=False):
+                    plain[value.style] += 1
+    return Habits(
+        _most(steps, usual.step),
+        _most(lists, usual.list_indent),
+        _most(items, usual.item_indent),
+        _most(needed, usual.quote),
+        _most(plain, usual.text_quote),
+        _most(names, usual.name_quote),
+        dict(_as_written(document)),
+    )
+
+
+def _as_written(document: Document) -> Iterator[tuple[str, str]]:
+    for node in document.root.walk():
+        if isinstance(node, Scalar) and _SIGN.search(node.text):
+            said = document.text[node.start : node.end]
+            is_one_line = node.style not in {"|", ">"} and "\n" not in said
+            yield node.text, said if is_one_line else yaml_words.quoted(node.text, '"')
+
+
+def _most(counted: Counter[Any], otherwise: Any) -> Any:
+    return counted.most_common(1)[0][0] if counted else otherwise
+
+
+def _up(node: Node | None) -> Iterator[Node]:
+    while node is not None:
+        yield node
+        node = node.parent
+
+
+def _indents(holder: Node, text: str, kind: type[Map | List]) -> Iterator[int]:
+    """How far blocks of this kind stand behind the names that they belong to."""
+    if not isinstance(holder, Map) or holder.flow:
+        return
+    for member in holder.members:
+        value = member.value
+        if isinstance(value, kind) and not value.flow:
+            yield column(text, value.start) - column(text, holder.start)
+
+
+def _behind_dashes(node: Node, text: str) -> Iterator[int]:
+    """How far items that are maps or lists stand behind their dashes."""
+    if not isinstance(node, List) or node.flow:
+        return
+    for item in node.items:
+        inside = text[item.start + 1 : item.value.outer]
+        if not isinstance(item.value, Scalar) and not inside.strip(" "):
+            yield item.value.outer - item.start
+
+
+def _names(node: Map) -> Counter[str]:
+    """The quotes of names that need none."""
+    keys = [member.key for member in node.members if not is_merge(member)]
+    return Counter(
+        key.style
+        for key in keys
+        if isinstance(key, Scalar) and yaml_words.is_plain(key.text, flow=False)
+    )

@@ -1,0 +1,31 @@
+"""Holds a new text against what it must say, before anybody writes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.yamlpatch.yaml_words import is_same
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.yamlpatch.documents import Stream
+
+
+def why_not(stream: Stream, wanted: Sequence[Any], unread: int = 0) -> str:
+    """Why the new text, read, does not say what is wanted of its documents; empty if it does.
+
+    `unread` is how many parts of the text could not be read before.
+    """
+    if len(stream.unread) != unread:
+        where = stream.unread[-1] if stream.unread else None
+        return (
+            f"the new text would not parse: {where.reason}" if where else "its parts would differ"
+        )
+    found = [document.data for document in stream.documents]
+    if len(found) != len(wanted):
+        return f"the new text would have {len(found)} documents, not {len(wanted)}"
+    for number, (is_, should) in enumerate(zip(found, wanted, strict=True), 1):
+        if not is_same(is_, should):
+            return f"document {number} of the new text would not say what it should"
+    return ""

@@ -1,0 +1,201 @@
+"""YAML to nodes, from libyaml's events: never its composer, which recurses in C and may crash."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from webhook.yamlpatch.json_tree import DEEPEST
+from webhook.yamlpatch.nodes import Alias, Item, List, Map, Member, Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.yamlpatch.nodes import Collection, Node
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MOST_EVENTS = 2_000_000
+_PROPERTY = re.compile(r"[&!][^ \t\r\n]*")
+_GAP = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
+_TABS = re.compile(r"\t[ \t]*(?=#|\r?$)", re.MULTILINE)
+_MOST_TABS = 100  # lines with tabs before a comment that are read as if these were blanks
+
+
+class NotYamlError(ValueError):
+    """The text is no YAML from `at` on."""
+
+    def __init__(self, at: int, reason: str) -> None:
+        super().__init__(reason)
+        self.at = at
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """One document of a stream: where it begins, with its `---`, and ends."""
+
+    start: int
+    end: int
+    root: Node | None
+
+
+def read(text: str) -> list[Tree]:
+    """The documents of the text; NotYamlError if it is no YAML."""
+    shown = text
+    for _ in range(_MOST_TABS):
+        try:
+            return list(_Composer(text, shown).documents())
+        except yaml.MarkedYAMLError as error:
+            at = error.problem_mark.index if error.problem_mark is not None else 0
+            without = _without_tabs(shown, at)
+            if without is None:
+                why = ", ".join(filter(None, (error.context, error.problem)))
+                raise NotYamlError(at, f"is not YAML: {why}") from error
+            shown = without
+        except yaml.reader.ReaderError as error:
+            at = len(text.encode()[: error.position].decode(errors="ignore"))
+            why = f"a control character, {chr(error.character)!r}"
+            raise NotYamlError(at, f"is not YAML: {why}") from error
+    raise NotYamlError(0, "is not YAML: tabs before its lines")
+
+
+def _without_tabs(text: str, at: int) -> str | None:
+    """The text with blanks for the tabs before a comment or the end of the line, if it is these.
+
+    libyaml, and with it kubectl, stumbles over them; editors and people do not.
+    """
+    found = _TABS.match(text, at)
+    if found is None:
+        return None
+    return text[:at] + " " * len(found[0]) + text[found.end() :]
+
+
+def _span(event: Any) -> tuple[int, int]:
+    return event.start_mark.index, event.end_mark.index
+
+
+@dataclass
+class _Composer:
+    """Events to nodes, with a stack of what is open."""
+
+    text: str
+    shown: str
+    open_: list[tuple[Collection, list[Node]]] = field(default_factory=list)
+    anchors: dict[str, Node] = field(default_factory=dict)
+
+    def documents(self) -> Iterator[Tree]:
+        loader = _LOADER(self.shown)
+        start, root = 0, None
+        for _ in range(_MOST_EVENTS):
+            if not loader.check_event():
+                return
+            event = loader.get_event()
+            match event:
+                case yaml.DocumentStartEvent():
+                    start, root = _span(event)[0], None
+                    self.anchors = {}
+                case yaml.DocumentEndEvent():
+                    yield Tree(start, _span(event)[1], root)
+                case yaml.NodeEvent():
+                    node = self._begin(event)
+                    root = node if root is None else root
+                case yaml.CollectionEndEvent():
+                    self._end(event)
+        raise NotYamlError(0, "is too large to be a manifest")
+
+    def _begin(self, event: Any) -> Node:
+        node = self._node(event)
+        if self.open_:
+            holder, waiting = self.open_[-1]
+            node.parent = holder
+            waiting.append(node)
+        if isinstance(node, Map | List):
+            self.open_.append((node, []))
+            if len(self.open_) > DEEPEST:
+                raise NotYamlError(node.start, "is too deeply nested")
+        return node
+
+    def _node(self, event: Any) -> Node:
+        outer, end = _span(event)
+        anchor = event.anchor or ""
+        if isinstance(event, yaml.AliasEvent):
+            return Alias(outer, outer, end, target=self._anchored(anchor, outer))
+        start = self._content(outer, end) if anchor or event.tag else outer
+        node: Node
+        match event:
+            case yaml.ScalarEvent():
+                tag = None if event.tag in {None, "!"} else event.tag
+                style = event.style or ""
+                plain = style == "" and event.tag is None
+                end = self._end_of_scalar(start, end, event.value) if style in {"|", ">"} else end
+                node = Scalar(outer, start, end, None, anchor, tag, event.value, style)
+                if not plain and tag is None and not style:
+                    node.tag = "!"
+            case yaml.MappingStartEvent():
+                node = Map(outer, start, end, None, anchor, event.tag, flow=bool(event.flow_style))
+            case _:
+                node = List(outer, start, end, None, anchor, event.tag, flow=bool(event.flow_style))
+        if isinstance(node, Map | List) and not node.flow:
+            node.start = self._first(node.start, end)
+        if anchor:
+            self.anchors[anchor] = node
+        return node
+
+    def _anchored(self, name: str, at: int) -> Node:
+        target = self.anchors.get(name)
+        if target is None:
+            raise NotYamlError(at, f"is not YAML: *{name} stands for nothing")
+        if any(target is holder for holder, _ in self.open_):
+            raise NotYamlError(at, f"holds itself by *{name}")
+        return target
+
+    def _content(self, start: int, end: int) -> int:
+        """Where the content begins after an anchor and a tag, in any order."""
+        found = _PROPERTY.match(self.text, start)
+        while found is not None:
+            gap = _GAP.match(self.text, found.end())
+            start = gap.end() if gap is not None and gap.end() <= end else found.end()
+            found = _PROPERTY.match(self.text, start) if start < end else None
+        return start
+
+    def _first(self, start: int, end: int) -> int:
+        """Where the first key or dash of a block is: libyaml marks a dash without indent behind."""
+        if self.text[end - 1 : end] == "-" and self.text[end : end + 1] in {"", *" \t\r\n"}:
+            return end - 1
+        return max(start, end)
+
+    def _end_of_scalar(self, start: int, end: int, value: str) -> int:
+        """The end of a block scalar, without blank lines that are no part of it."""
+        said = self.text[start:end]
+        header = said.split("\n", 1)[0].split("#", 1)[0]
+        if "+" in header:
+            return end - len(said[len(said.removesuffix("\n").removesuffix("\r")) :])
+        blank = " \t\r\n" if not value.rstrip("\n").endswith((" ", "\t")) else "\r\n"
+        return start + max(len(said.rstrip(blank)), len(header.rstrip()))
+
+    def _end(self, event: Any) -> None:
+        node, children = self.open_.pop()
+        if isinstance(node, Map):
+            pairs = zip(children[::2], children[1::2], strict=True)
+            node.members = [Member(key, value) for key, value in pairs]
+        else:
+            node.items = list(self._items(node, children))
+        if node.flow:
+            node.end = _span(event)[1]
+        elif isinstance(node, Map):
+            node.end = max(member.end for member in node.members)
+        else:
+            node.end = max(item.end for item in node.items)
+
+    def _items(self, node: List, children: list[Node]) -> Iterator[Item]:
+        at = node.start
+        for child in children:
+            yield Item(child.outer if node.flow else self._dash(at, node), child)
+            at = child.end
+
+    def _dash(self, at: int, node: List) -> int:
+        """The next dash of this list from `at` on."""
+        gap = _GAP.match(self.text, at)
+        return gap.end() if gap is not None else node.start
