@@ -100,6 +100,21 @@ def test_an_output_that_is_closed_is_no_fault_of_ours(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, said)
 
 
+def test_where_stderr_is_closed_its_words_are_not_among_the_data(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(LEGACY)
+    program = Path(sys.executable).with_name("gpu-webhook")
+    printed = [
+        subprocess.run(
+            ["sh", "-c", f"{program} migrate pod.yaml {closed}"],
+            capture_output=True,
+            check=False,
+            cwd=tmp_path,
+        ).stdout
+        for closed in ("2>&-", "")
+    ]
+    assert printed[0] == printed[1] != b""
+
+
 @pytest.mark.parametrize(
     "words",
     [

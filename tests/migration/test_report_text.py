@@ -147,9 +147,9 @@ def _printed(report: Report, *, terminal: bool) -> str:
             return terminal
 
     stream = Screen()
-    report_console.report(report, report_console.console(stream), wide=True)
+    report_console.report(report, stream, wide=True)
     for result in report.results:
-        report_console.diff(result, report_console.console(stream))
+        report_console.diff(result, stream)
     return stream.getvalue()
 
 

@@ -186,10 +186,9 @@ def print_report(form: str, found: Report, diffs_of: Seen | None = None) -> None
         return
     from webhook.cli import report_console
 
-    console = report_console.console(sys.stdout)
     if diffs_of is not None:
         print_diffs(found.results, diffs_of)
-    report_console.report(found, console, wide=form == "wide")
+    report_console.report(found, sys.stdout, wide=form == "wide")
 
 
 def print_diffs(found: Sequence[FileResult], seen: Seen) -> None:
@@ -197,12 +196,12 @@ def print_diffs(found: Sequence[FileResult], seen: Seen) -> None:
     from webhook.cli import report_console
     from webhook.files import diff
 
-    console = report_console.console(sys.stdout)
+    coloured = report_console.console(sys.stdout) is not None
     for result in found:
         if result.new_text is None:
             continue
-        if console.is_terminal:
-            report_console.diff(result, console)
+        if coloured:
+            report_console.diff(result, sys.stdout)
         else:
             mark = "\ufeff" if result.path in seen.marked else ""
             path = _without_links(result.path)

@@ -43,6 +43,8 @@ def kubectl_plugin() -> int:
 def main(words: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Run the command; the exit code is the epilog's."""
     given = list(sys.argv[1:] if words is None else words)
+    if sys.stderr is None:  # closed by the shell: print() would write to stdout then
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stdout is None:  # closed by the shell, as in `scan >&-`
         print("gpu-webhook: the output cannot be written: it is closed", file=sys.stderr)  # noqa: T201
         return ERROR
@@ -61,16 +63,7 @@ def main(words: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001  # whatever it is, nobody can make use of a traceback
-        extra = EXTRAS.get(error.name or "") if isinstance(error, ModuleNotFoundError) else None
-        if extra:
-            how = f"pip install 'gpu-admission-webhook[{extra}]'"
-            print(f"gpu-webhook: `{given[0]}` needs the extra {extra}: {how}", file=sys.stderr)  # noqa: T201
-            return ERROR
-        if isinstance(error, OSError) and error.errno in _FULL:
-            _print_no_more()
-            print(f"gpu-webhook: the output cannot be written: {error.strerror}", file=sys.stderr)  # noqa: T201
-            return ERROR
-        return _our_bug(" ".join(given[:1]), error)
+        return _failed(" ".join(given[:1]), error)
     else:
         return code
 
@@ -95,6 +88,19 @@ def _run(words: list[str], program: str) -> int:
 def _parts(word: str) -> tuple[str, ...]:
     """`-o=json` in two words, as kubectl takes it and click does not."""
     return (word[:2], word[3:]) if _SHORT.match(word) else (word,)
+
+
+def _failed(command: str, error: Exception) -> int:
+    """Say what failed; the exit code says whether it is our own fault."""
+    if isinstance(error, OSError) and error.errno in _FULL:
+        _print_no_more()
+        print(f"gpu-webhook: the output cannot be written: {error.strerror}", file=sys.stderr)  # noqa: T201
+        return ERROR
+    if isinstance(error, ModuleNotFoundError) and (extra := EXTRAS.get(error.name or "")):
+        how = f"pip install 'gpu-admission-webhook[{extra}]'"
+        print(f"gpu-webhook: `{command}` needs the extra {extra}: {how}", file=sys.stderr)  # noqa: T201
+        return ERROR
+    return _our_bug(command, error)
 
 
 def _our_bug(command: str, error: Exception) -> int:

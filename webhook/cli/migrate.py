@@ -97,7 +97,7 @@ def _say(found: Report) -> None:
     """On stderr, what the diff does not show, and how much there is."""
     from webhook.cli import report_console
 
-    report_console.remarks(found, report_console.console(sys.stderr))
+    report_console.remarks(found, sys.stderr)
 
 
 def _filter(args: SimpleNamespace, asked: Plan) -> int:

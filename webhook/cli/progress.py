@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,13 +17,13 @@ LONG = 500  # of what is counted: below, a bar would only flicker
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
     """What is told here is shown if there is much of it, or if nobody knows how much (None)."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda *_: None
-        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True) as bars:
         tasks: dict[str, Any] = {}

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.text import Text
-
 from webhook.files.results import Status
-from webhook.reports.text import Style, diff_segments, findings, segments, summary
+from webhook.reports.text import Segment, Style, diff_segments, findings, segments, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TextIO
 
-    from webhook.files.results import FileResult, Report
-    from webhook.reports.text import Segment
+    from rich.console import Console
 
+    from webhook.files.results import FileResult, Report
+
+_FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")  # which rich obeys
 _COLOURS = {
     Style.PLAIN: "",
     Style.PLACE: "bold",
@@ -33,36 +33,47 @@ _COLOURS = {
 }
 
 
-def console(stream: TextIO) -> Console:
-    """A console that writes lines as they are: no wrapping, no guesses about what is a number."""
-    return Console(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
+def console(stream: TextIO) -> Console | None:
+    """A console that writes lines as they are; None where there is nothing to colour.
+
+    rich takes as long to load as a file takes to scan.
+    """
+    if not (stream.isatty() or any(map(os.environ.get, _FORCING))):
+        return None
+    from rich.console import Console
+
+    made = Console(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
+    return made if made.is_terminal else None
 
 
-def report(found: Report, on: Console, *, wide: bool = False) -> None:
+def report(found: Report, stream: TextIO, *, wide: bool = False) -> None:
     """Print the report, line by line: it may be long."""
-    _print(segments(found, wide=wide), on)
+    _print(segments(found, wide=wide), stream)
 
 
-def remarks(found: Report, on: Console) -> None:
+def remarks(found: Report, stream: TextIO) -> None:
     """Print what a diff does not show, and the summary of all."""
     shown = (Status.FIXABLE, Status.FIXED)
     rest = [
         replace(each, located=tuple(f for f in each.located if f.status not in shown))
         for each in found.results
     ]
-    _print(findings(replace(found, results=tuple(rest))), on)
-    on.print(Text(summary(found), style=_COLOURS[Style.HEADING]))
+    _print(findings(replace(found, results=tuple(rest))), stream)
+    _print((Segment(summary(found), Style.HEADING), Segment("\n")), stream)
 
 
-def diff(result: FileResult, on: Console) -> None:
+def diff(result: FileResult, stream: TextIO) -> None:
     """Print what changes in the file."""
-    _print(diff_segments(result), on)
+    _print(diff_segments(result), stream)
 
 
-def _print(pieces: Iterable[Segment], on: Console) -> None:
-    if not on.is_terminal:  # nothing to colour: a third of the time of a whole scan
-        on.file.writelines(piece.text for piece in pieces)
+def _print(pieces: Iterable[Segment], stream: TextIO) -> None:
+    on = console(stream)
+    if on is None:
+        stream.writelines(piece.text for piece in pieces)
         return
+    from rich.text import Text
+
     line = Text()
     for piece in pieces:
         if piece.text == "\n":
