@@ -29,7 +29,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from webhook.migration.printing import as_yaml
+from webhook.reports.printing import as_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
