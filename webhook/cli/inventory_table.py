@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from webhook.inventory.census import merged, totals
+from webhook.rules import leak_guard, never_fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -259,7 +260,8 @@ def _notes(census: Census, unknown: str, shown: list[Row]) -> Iterator[Text]:
         yield Text("Declared pools count as if their nodes were there; they are not in the sums.")
     if census.joining:
         nodes = _count(census.joining, "node")
-        yield Text(f"{nodes} joined a short while ago: GPUs and labels may still come (GPU301).")
+        why = f"GPUs and labels may still come ({never_fits.CODE})"
+        yield Text(f"{nodes} joined a short while ago: {why}.")
     for words in census.may_add():
         yield Text(words)
     served = sorted(resources & census.served_by_dra)
@@ -273,11 +275,12 @@ def _notes(census: Census, unknown: str, shown: list[Row]) -> Iterator[Text]:
 
 def _guard(census: Census) -> Text:
     """What the leak guard's audit says of the pods."""
+    title = f"Leak guard ({leak_guard.CODE})"
     if not census.exposed_pods:
-        return Text("Leak guard (GPU303): no pod is seen to reach GPUs that it did not ask for.")
+        return Text(f"{title}: no pod is seen to reach GPUs that it did not ask for.")
     by = ", ".join(f"{way} {number}" for way, number in sorted(census.exposures.items()))
     pods = _count(census.exposed_pods, "pod")
-    return Text(f"Leak guard (GPU303): {pods} may see GPUs unasked ({by}).", style="yellow")
+    return Text(f"{title}: {pods} may see GPUs unasked ({by}).", style="yellow")
 
 
 def _count(number: int, what: str) -> str:

@@ -43,7 +43,17 @@ from webhook.core.settings import (
     Taint,
 )
 from webhook.evaluation.workloads import READY_MADE
-from webhook.rules import ALL, RETIRED
+from webhook.rules import (
+    ALL,
+    POLICY,
+    RETIRED,
+    above_limit,
+    affinity_annotation,
+    gone_image,
+    leak_guard,
+    legacy_resource,
+    never_fits,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -122,6 +132,7 @@ POLICY_RULE = rule_words(
     (rule for rule in ALL if rule.FACTS.has_exceptions),
     "the code or name of a GPU3xx rule: only these have exceptions",
 )
+_POLICY_CODES = ", ".join(sorted(rule.CODE for rule in POLICY))
 UNSAFE_RULE = rule_words(
     (rule for rule in ALL if rule.FACTS.unsafe),
     "the code or name of a rule that has edits that are not safe",
@@ -527,7 +538,7 @@ _OVERRIDE = Record(
                 "Modes of rules there",
                 MODES,
                 "Of some rules in these namespaces; they win over `mode`.",
-                {"GPU301": "enforce"},
+                {never_fits.CODE: "enforce"},
                 "rules",
             ),
         ),
@@ -552,7 +563,7 @@ _ALLOWANCE = Record(
                 "Rules with exceptions",
                 ListOf(POLICY_RULE, 1),
                 "For which the annotation counts.",
-                ["GPU301", "GPU304"],
+                [never_fits.CODE, above_limit.CODE],
                 "rules",
                 required=True,
             ),
@@ -570,7 +581,7 @@ _POLICY = Group(
             MODE,
             "off: not asked. audit: counted and logged only. warn: the user is told, nothing "
             "changes. enforce: repairs, or denies. Left out, each rule has its usual mode: "
-            "repairs enforce, GPU3xx warn, the leak guard GPU303 audit.",
+            f"repairs enforce, GPU3xx warn, the leak guard {leak_guard.CODE} audit.",
             "warn",
             "mode",
         ),
@@ -579,7 +590,7 @@ _POLICY = Group(
             "Modes of rules",
             MODES,
             "Of single rules, by code or name; they win over `mode`.",
-            {"GPU301": "enforce", "leak-guard": "warn"},
+            {never_fits.CODE: "enforce", "leak-guard": "warn"},
             "rules",
         ),
         Setting(
@@ -596,7 +607,7 @@ _POLICY = Group(
             ListOf(_ALLOWANCE),
             "Where a pod's annotation gpu-webhook.dev/allow.GPU3xx excuses it from that rule. "
             "Without an entry it never does: who makes a pod could excuse it.",
-            [{"rules": ["GPU301"], "namespaces": ["ml-*"]}],
+            [{"rules": [never_fits.CODE], "namespaces": ["ml-*"]}],
             "exceptions",
         ),
     )
@@ -672,7 +683,7 @@ _CAPACITY = Group(
             "Further schedulers",
             ListOf(SCHEDULER),
             "Their pods are judged as those of default-scheduler. About pods of any other "
-            "scheduler GPU301 only warns.",
+            f"scheduler {never_fits.CODE} only warns.",
             ["my-scheduler"],
             "schedulers",
         ),
@@ -748,7 +759,7 @@ _EXEMPT = Record(
                 "",
                 lambda given: not given,
                 "an exemption needs namespaces or labels; to turn the guard off, say "
-                "policy: {rules: {GPU303: off}}",
+                f"policy: {{rules: {{{leak_guard.CODE}: off}}}}",
                 _either("namespaces", "labels"),
             ),
         ),
@@ -902,7 +913,8 @@ _MESSAGES = Group(
             "Annotate what was repaired",
             Truth(),
             "A repaired pod carries gpu-webhook.dev/repaired with the codes of the rules, as "
-            "GPU101,GPU106; so does a workload whose template was repaired, on itself.",
+            f"{legacy_resource.CODE},{affinity_annotation.CODE}; so does a workload whose template "
+            "was repaired, on itself.",
             False,
             "annotation",
         ),
@@ -956,9 +968,14 @@ FILE = Record(
                 "capacity",
                 "Capacity",
                 _CAPACITY,
-                "How requests are held against the cluster (GPU301, GPU302, GPU304, GPU305).",
+                f"How requests are held against the cluster ({_POLICY_CODES}).",
             ),
-            _section("guard", "Leak guard", _GUARD, "Pods that see GPUs without asking (GPU303)."),
+            _section(
+                "guard",
+                "Leak guard",
+                _GUARD,
+                f"Pods that see GPUs without asking ({leak_guard.CODE}).",
+            ),
             _section("workloads", "Workloads", _WORKLOADS, "Objects that hold pod templates."),
             _section("messages", "Messages", _MESSAGES, "What people are told."),
             Setting(
@@ -967,7 +984,7 @@ FILE = Record(
                 ListOf(UNSAFE_RULE),
                 "Rules whose edits in files are made though they may change how a pod runs, or who "
                 "may have how much; `--unsafe` is all of them. In admission they are never made.",
-                ["quota-names", "GPU134"],
+                ["quota-names", gone_image.CODE],
                 "unsafe",
             ),
         )

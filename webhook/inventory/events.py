@@ -25,6 +25,7 @@ from webhook.evaluation.workloads import makes_pods
 from webhook.inventory.project import seconds_of
 from webhook.inventory.quiet import Lines, Trouble
 from webhook.kube.pod import as_map, controller_of
+from webhook.rules import leak_guard
 
 if TYPE_CHECKING:
     from webhook.cluster.client import Client
@@ -41,7 +42,7 @@ MOST_A_MINUTE = 20  # for one namespace: whoever makes pods there makes up their
 REST_SECONDS = 0.1  # between two Events
 ATTEMPTS = 3
 REFUSED_SECONDS = 60.0  # until we ask again for what we may not do
-_GUARD = "GPU303"  # hides GPUs from pods that asked for none: nothing for their owner to do
+_GUARD = leak_guard.CODE  # hides GPUs from pods that asked for none: their owner need do nothing
 
 
 class Event(NamedTuple):

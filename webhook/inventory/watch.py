@@ -13,6 +13,7 @@ from webhook.inventory.loop import NAMES, Loop, Retired, State, kinds
 from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot
 from webhook.inventory.quiet import Lines, Trouble
 from webhook.inventory.store import Store
+from webhook.rules import leak_guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -200,7 +201,7 @@ class Watcher:
         if found:
             self.guard_lines.write(
                 "warning",
-                "GPU303 audit: pods see GPUs that they did not ask for",
+                f"{leak_guard.CODE} audit: pods see GPUs that they did not ask for",
                 pods=[f"{key}: {', '.join(by)}" for key, by in found[:3]],
                 new=len(found),
                 all=self.store.pods.exposed_pods,
