@@ -210,7 +210,7 @@ def test_a_pod_that_the_guard_cannot_make_safe_is_refused_where_it_is_in_force(
     def fail(*_: object, **__: object) -> str:
         raise error
 
-    monkeypatch.setattr("webhook.admission.decide.flaw", fail)
+    monkeypatch.setattr("webhook.admission.outcome.flaw", fail)
     pod = asking(0)
     pod["spec"]["containers"][0]["env"] = [NEVER_SAFE]
     desk = Desk()

@@ -158,7 +158,7 @@ def test_a_patch_that_is_no_json_is_not_sent() -> None:
 def test_a_patch_that_fails_its_test_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(labelling)
     wrong = b'[{"op":"remove","path":"/spec/nothing"}]'
-    monkeypatch.setattr("webhook.admission.decide.dump", lambda _: wrong)
+    monkeypatch.setattr("webhook.admission.outcome.dump", lambda _: wrong)
     response = journal.mutate()
     assert "patch" not in response
     assert response["warnings"][0].startswith("gpu-webhook: this was let through unrepaired")
@@ -170,10 +170,10 @@ def test_a_patch_that_fails_its_test_is_not_sent(monkeypatch: pytest.MonkeyPatch
 def test_a_failure_outside_the_rules_lets_the_pod_in(monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(emptying)
 
-    def explode(*_: object) -> None:
+    def explode(*_: object, **__: object) -> None:
         raise RuntimeError("hunter2")
 
-    monkeypatch.setattr("webhook.admission.decide.run", explode)
+    monkeypatch.setattr("webhook.evaluation.evaluate.run", explode)
     body = dump(review(gpu_pod()))
     answer = journal.endpoint.post("/mutate", "application/json", "", body)
     assert answer.status == 200

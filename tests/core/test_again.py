@@ -25,6 +25,7 @@ from webhook.core.settings import (
 from webhook.evaluation import again, record
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.engine import run
+from webhook.evaluation.evaluate import Asking
 from webhook.kube.pointer import Path
 from webhook.rules import RULES
 
@@ -167,7 +168,7 @@ def sent_again(manifest: Raw, live: Raw, cx: Context, tool: Any = client_side) -
     """Give the pod as it leaves us when the manifest is applied to the stored one."""
     update: Raw = tool(live, manifest)
     before = copy.deepcopy(update)
-    verdict = again.pod(update, copy.deepcopy(live), RULES, cx)
+    verdict = again.pod(update, copy.deepcopy(live), Asking(RULES), cx)
     assert verdict.failed == ()
     assert bool(verdict.patch) is (before != update)
     return update
@@ -446,9 +447,9 @@ def test_the_drivers_profile_is_put_back() -> None:
 
 def test_a_pod_stored_under_a_legacy_name_stays() -> None:
     live = pod(container({LEGACY: "1"}))
-    assert again.pod(copy.deepcopy(live), live, RULES, K80).patch == []
+    assert again.pod(copy.deepcopy(live), live, Asking(RULES), K80).patch == []
     other = pod(container({LEGACY: "2"}), annotations=in_annotation(model("K80")))
-    assert again.pod(other, live, RULES, K80).patch == []
+    assert again.pod(other, live, Asking(RULES), K80).patch == []
 
 
 def with_defaults(manifest: Raw, default: Raw, tool: Any, *, is_said: bool) -> Raw:
@@ -522,7 +523,7 @@ def test_an_update_without_words_is_let_through() -> None:
     live = stored(EVERYTHING, K80)
     update = copy.deepcopy(live)
     update["spec"]["containers"][0]["image"] = "other"
-    assert again.pod(update, live, RULES, K80).patch == []
+    assert again.pod(update, live, Asking(RULES), K80).patch == []
 
 
 @pytest.mark.parametrize(
@@ -543,7 +544,7 @@ def test_what_others_added_to_a_stored_pod_stays(selector: Raw, metadata: Raw) -
     live["metadata"] = metadata
     update = copy.deepcopy(live)
     update["metadata"]["labels"] = {"a": "b"}
-    assert again.pod(update, live, RULES, cx).patch == []
+    assert again.pod(update, live, Asking(RULES), cx).patch == []
     assert run(RULES, copy.deepcopy(live), cx).patch
 
 
@@ -579,7 +580,7 @@ def test_while_a_workload_is_made_another_webhook_takes_nothing_away(
         verdict, noted = again.template(
             Draft(obj),
             again.Update(AT, None, noted or {}, Authors(obj), Authors({}), may_change=True),
-            RULES,
+            Asking(RULES),
             Context(),
         )
         assert not verdict.failed
@@ -628,7 +629,7 @@ class Author:
             Authors(self.live or {}),
             self.may_change,
         )
-        verdict, made = again.template(Draft(update), sent, RULES, self.cx)
+        verdict, made = again.template(Draft(update), sent, Asking(RULES), self.cx)
         assert verdict.failed == ()
         assert bool(verdict.patch) is (before != update)
         with_api_defaults(update["spec"]["template"]["spec"])

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from webhook.core.draft import Draft
+from webhook.core.draft import Draft, copied
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.modes import IGNORE
+from webhook.core.modes import IGNORE, Mode, Modes
 from webhook.core.rule import Context, Facts, Stage
 from webhook.core.settings import Settings
-from webhook.evaluation.evaluate import Stages, evaluate, name_of
+from webhook.evaluation.evaluate import Stages, evaluate, in_force, name_of
 from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from webhook.core.edits import Edit
-    from webhook.evaluation.evaluate import Evaluation
+    from webhook.core.findings import Verdict
+    from webhook.evaluation.evaluate import Asking, Evaluation
     from webhook.kube.pod import Pod
 
     Raw = dict[str, Any]
@@ -202,6 +203,103 @@ def test_a_rule_that_raises_is_named_and_the_others_go_on() -> None:
     made = evaluate(pod(), Stages((), [Rule("GPU101", fails), notes("GPU102")]), ANY)
     assert [code for code, _ in made.failed] == ["GPU101"]
     assert asked(made) == ["GPU102"]
+
+
+def too_large() -> str:
+    return "it has too many fields"
+
+
+def test_what_is_too_large_is_not_judged() -> None:
+    made = evaluate(pod(), Stages(repairs=[notes("GPU102")]), ANY, excess=too_large)
+    assert (asked(made), made.over) == ([], "it has too many fields")
+
+
+@pytest.mark.parametrize(
+    ("obj", "stages", "cx"),
+    [
+        pytest.param(pod(**OUT), Stages(repairs=[notes("GPU102")]), ANY, id="the pod"),
+        pytest.param(pod(), ALL, Context(ANY.settings, namespace_labels=OUT), id="its namespace"),
+    ],
+)
+def test_nobody_asks_how_large_that_is_which_opted_out(obj: Raw, stages: Stages, cx: Any) -> None:
+    assert evaluate(obj, stages, cx, excess=too_large).over == ""
+
+
+def test_without_held_no_finding_says_where_it_was() -> None:
+    made = evaluate(pod(), Stages([notes("GPU101")], [notes("GPU102")]), ANY, held=None)
+    assert [(each.origin, each.touched) for each in made.findings] == [(ROOT, ())] * 2
+    assert made.edits == []
+    assert made.patch == [{"op": "add", "path": "/spec/asked", "value": ["GPU101", "GPU102"]}]
+
+
+def test_what_is_sent_again_is_asked_of_in_its_own_way() -> None:
+    def again(asking: Asking, cx: Context, at: Path) -> Verdict:
+        seen.append((asked_of(asking), cx.template, at))
+        return replace(asking.of(obj, cx, at), patch=[{"op": "test"}])
+
+    def asked_of(asking: Asking) -> list[str]:
+        return [rule.CODE for rule in asking.rules]
+
+    seen: list[Any] = []
+    obj = deployment()
+    made = evaluate(
+        obj, Stages((), [notes("GPU102")], [GUARD], [reads("GPU301")]), ANY, again=again
+    )
+    assert seen == [(["GPU102"], True, TEMPLATE), (["GPU303"], True, TEMPLATE)]
+    assert asked(made) == ["GPU102", "GPU303", "GPU301"]
+    assert made.patch == [{"op": "test"}] * 2
+
+
+LEGACY_POD: Raw = {
+    "spec": {
+        "containers": [{"resources": {"limits": {"alpha.kubernetes.io/nvidia-gpu": 1}}}],
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("repair", "mode", "foretold"),
+    [
+        pytest.param(notes("GPU101"), Mode.ENFORCE, ["True"], id="what is in force"),
+        pytest.param(notes("GPU101"), Mode.WARN, [], id="not what only warns"),
+        pytest.param(reads("GPU101"), Mode.ENFORCE, [], id="not where nothing is repaired"),
+    ],
+)
+def test_the_rules_that_will_judge_the_repaired_pod_are_asked(
+    repair: Rule, mode: Mode, foretold: list[str]
+) -> None:
+    @dataclass
+    class Stuck(Rule):
+        def check(self, looked_at: Any, cx: Context) -> Iterator[Finding]:
+            assert cx.namespace == "later"
+            yield Finding("GPU301", looked_at.at, str(cx.was_stuck))
+
+    policy = Stuck("GPU301", lambda _, __: None, FACTS=Facts(Stage.POLICY))  # type: ignore[arg-type,return-value]
+    made = evaluate(
+        copied(LEGACY_POD),
+        Stages(repairs=[repair], foretold=[policy]),
+        Context(ANY.settings, modes=Modes(rules={"GPU301": mode})),
+        templates=[ROOT],
+        later=lambda: Context(ANY.settings, namespace="later"),
+    )
+    assert [each.message for each in made.foretold] == foretold
+    assert asked(made) == ["GPU101"]
+
+
+def test_a_pod_that_could_run_was_not_stuck() -> None:
+    policy = Rule("GPU301", lambda _, at: Finding("GPU301", at, "x"))
+    stages = Stages(repairs=[notes("GPU101")], foretold=[policy])
+    enforced = Context(ANY.settings, modes=Modes(Mode.ENFORCE))
+    made = evaluate(pod(), stages, enforced, later=lambda: enforced)
+    assert [each.code for each in made.foretold] == ["GPU301"]
+
+
+def test_the_modes_in_force_and_the_first_rule_of_each() -> None:
+    rules = [reads("GPU301"), reads("GPU302"), reads("GPU303")]
+    modes = Modes(rules={"GPU301": Mode.WARN, "GPU302": Mode.ENFORCE, "GPU303": Mode.ENFORCE})
+    cx = Context(modes=modes)
+    assert in_force(rules, cx) == {Mode.WARN: "GPU301", Mode.ENFORCE: "GPU302"}
+    assert in_force(rules, replace(cx, namespace_labels=OUT)) == {}
 
 
 @pytest.mark.parametrize(

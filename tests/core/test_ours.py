@@ -15,6 +15,7 @@ from webhook.core.rule import Context
 from webhook.core.settings import Drivers, Models, Settings
 from webhook.evaluation import again, record
 from webhook.evaluation.authors import Authors
+from webhook.evaluation.evaluate import Asking
 from webhook.evaluation.leaves import Leaves
 from webhook.evaluation.ours import Ours
 from webhook.kube.pod import PREFERRED, REQUIRED, as_map
@@ -389,7 +390,7 @@ def answered(sent: Raw, stored: Raw | None, forged: Any) -> Raw:
     noted = record.read(metadata)["/spec/template"]
     was = None if stored is None else old
     update = again.Update(AT, was, noted, Authors(obj), Authors(old), may_change=True)
-    again.template(Draft(obj), update, RULES, Context(SETTINGS))
+    again.template(Draft(obj), update, Asking(RULES), Context(SETTINGS))
     return as_map(as_map(value_at(obj, AT)).get("spec"))
 
 

@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import grimp
+
 from webhook.cli.main import EXTRAS
 
 ROOT = Path(__file__).parents[2]
@@ -32,3 +34,10 @@ def test_every_package_of_an_extra_is_known_where_one_is_missing() -> None:
 def name_of(requirement: str) -> str:
     """`prometheus-client>=0.22` is imported as prometheus_client."""
     return re.split("[^a-z0-9-]", requirement)[0].replace("-", "_")
+
+
+def test_only_the_evaluator_calls_the_engine() -> None:
+    """So opt-outs, the order of stages and what counts as stuck are decided in one place."""
+    graph = grimp.build_graph("webhook", cache_dir=None)
+    callers = graph.find_modules_that_directly_import("webhook.evaluation.engine")
+    assert callers == {"webhook.evaluation.evaluate"}

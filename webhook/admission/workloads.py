@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission import subject
@@ -15,30 +16,24 @@ from webhook.capacity import daemons
 from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
 from webhook.core.errors import EditError
-from webhook.core.findings import Severity, Verdict
+from webhook.core.findings import Severity
 from webhook.core.modes import Mode
 from webhook.evaluation import again, record
 from webhook.evaluation.authors import Authors
-from webhook.evaluation.engine import run
-from webhook.evaluation.evaluate import has_label
-from webhook.evaluation.workloads import (
-    around,
-    group_of,
-    has_controller,
-    template_changed,
-    templates_of,
-)
+from webhook.evaluation.evaluate import Stages, evaluate, nothing_is_over
+from webhook.evaluation.workloads import group_of, has_controller, template_changed, templates_of
 from webhook.kube.accounts import is_system
-from webhook.kube.pod import Pod, as_map, is_for_windows
+from webhook.kube.pod import as_map, is_for_windows
 from webhook.kube.pointer import ROOT, value_at
 from webhook.rules import daemonset_template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from webhook.core.findings import Finding
+    from webhook.core.findings import Finding, Verdict
     from webhook.core.rule import Context, Rule
     from webhook.core.settings import Settings
+    from webhook.evaluation.evaluate import Asking, Evaluation
     from webhook.kube.pointer import Path
 
 # The API server refuses it, or the validating webhook of whoever brings the kind.
@@ -84,74 +79,102 @@ def workload_of(request: dict[str, Any], settings: Settings) -> Workload | None:
 
 
 def judge(
-    workload: Workload, rules: Sequence[Rule], policy: Sequence[Rule], cx: Context
-) -> Verdict:
+    workload: Workload,
+    rules: Sequence[Rule],
+    policy: Sequence[Rule],
+    cx: Context,
+    excess: Callable[[], str] = nothing_is_over,
+) -> Evaluation:
     """What is to be said of all templates; nothing is to be changed, and nothing is refused.
 
     The policy sees the templates as repaired, since the pods will be, if the modes allow it. The
     workload's object is written to on the way: it is of no further use. Several templates with
     the same fault are one finding.
     """
-    stuck = {
-        at for at in workload.templates if Pod(workload.obj, at).asks_under_legacy_name(cx.settings)
-    }
-    mended = repair(replace(workload, old=None), rules, cx, kept=False)
-    found, failed = list(mended.findings), list(mended.failed)
-    inside = around(cx, workload.obj)
-    repaired = replace(inside, was_stuck=True)
-    for at in workload.templates:
-        verdict = run(policy, workload.obj, repaired if at in stuck else inside, at, patched=False)
-        found += verdict.findings
-        failed += verdict.failed
-    told: Iterable[Finding] = (as_warning(each, workload.namespace) for each in _once(found))
-    if inside.makes_daemons:
-        told = _of_daemons(list(told), workload.templates[0])
-    return Verdict(tuple(told), workload.obj, [], tuple(failed))
+    again = _Again(replace(workload, old=None), cx.settings, notes=False)
+    made = _evaluated(workload, Stages(repairs=rules, policy=policy), cx, excess, again)
+    told = [as_warning(each, workload.namespace) for each in _once(made.findings)]
+    is_daemon_set = workload.obj.get("kind") == "DaemonSet"
+    made.findings = list(_of_daemons(told, workload.templates[0])) if is_daemon_set else told
+    made.patch = []
+    return made
 
 
-def repair(workload: Workload, rules: Sequence[Rule], cx: Context, *, kept: bool = True) -> Verdict:
+def repair(
+    workload: Workload,
+    rules: Sequence[Rule],
+    cx: Context,
+    excess: Callable[[], str] = nothing_is_over,
+) -> Evaluation:
     """Repair all templates, in place; the patch is for all of them.
 
-    A template whose pods opt out by their label is left alone, as these pods would be. What was
-    changed is noted in the metadata of the workload: the next update is taken apart by it. If
-    nothing of it is `kept`, the findings are all that is worked out, unless an earlier repair is
-    noted there. Where no template is repaired nobody but a tenant wrote that.
+    What was changed is noted in the metadata of the workload: the next update is taken apart by it.
     """
-    inside = replace(cx, template=True, workload=workload.obj)  # no repair counts its GPUs
-    is_kept = kept or cx.settings.workloads.repair
-    before = record.latest(workload.obj, workload.old) if is_kept else {}
-    stored = frozenset(templates_of(workload.old, cx.settings) if workload.old else ())
-    authors = Authors(workload.obj, workload.manager)
-    authors_before = Authors(workload.old or {})
-    may_change = not _is_fixed(workload.obj)
-    noted: record.Record = {}
-    repaired = False
-    found: list[Finding] = []
-    failed: list[tuple[str, Exception]] = []
-    patch: list[dict[str, Any]] = []
-    for at in workload.templates:
-        if has_label(_template(workload.obj, at)):
-            continue
-        if not kept and not before:
-            verdict, changed = run(rules, workload.obj, inside, at, patched=False), None
-        else:
-            update = again.Update(
-                at,
-                workload.old if at in stored else None,
-                before.get(str(at), {}),
-                authors,
-                authors_before,
-                may_change,
-            )
-            verdict, changed = again.template(Draft(workload.obj), update, rules, inside)
-        found += verdict.findings
-        failed += verdict.failed
-        patch += verdict.patch
-        repaired = repaired or changed is not None
-        noted[str(at)] = before.get(str(at), {}) if changed is None else changed
-    if repaired:
-        patch += _note(workload.obj, noted)
-    return Verdict(_once(found), workload.obj, patch, tuple(failed))
+    again = _Again(workload, cx.settings, notes=True)
+    made = _evaluated(workload, Stages(repairs=rules), cx, excess, again)
+    made.findings = _once(made.findings)
+    made.patch += again.note()
+    return made
+
+
+def _evaluated(
+    workload: Workload,
+    stages: Stages,
+    cx: Context,
+    excess: Callable[[], str],
+    again: _Again,
+) -> Evaluation:
+    at = workload.templates
+    return evaluate(workload.obj, stages, cx, templates=at, held=None, excess=excess, again=again)
+
+
+class _Again:
+    """Repairs templates that may have been repaired before.
+
+    If what is changed is not to be noted, the findings are all that is worked out, unless an
+    earlier repair is noted there. Where no template is repaired nobody but a tenant wrote that.
+    """
+
+    def __init__(self, workload: Workload, settings: Settings, *, notes: bool) -> None:
+        self._workload, self._settings, self._notes = workload, settings, notes
+        self._repaired = False
+        self._noted: record.Record = {}
+
+    def __call__(self, rules: Asking, cx: Context, at: Path) -> Verdict:
+        obj, before = self._workload.obj, self._before
+        if not (self._notes or before):
+            return rules.of(obj, cx, at)
+        update = again.Update(
+            at,
+            self._workload.old if at in self._stored else None,
+            before.get(str(at), {}),
+            *self._authors,
+            may_change=not _is_fixed(obj),
+        )
+        verdict, changed = again.template(Draft(obj), update, rules, cx)
+        self._repaired = self._repaired or changed is not None
+        self._noted[str(at)] = before.get(str(at), {}) if changed is None else changed
+        return verdict
+
+    def note(self) -> list[dict[str, Any]]:
+        """The patch that notes what was changed."""
+        return _note(self._workload.obj, self._noted) if self._repaired else []
+
+    @cached_property
+    def _before(self) -> record.Record:
+        reads = self._notes or self._settings.workloads.repair
+        return record.latest(self._workload.obj, self._workload.old) if reads else {}
+
+    @cached_property
+    def _stored(self) -> frozenset[Path]:
+        old = self._workload.old
+        return frozenset(templates_of(old, self._settings) if old else ())
+
+    @cached_property
+    def _authors(self) -> tuple[Authors, Authors]:
+        """Of the object that is sent, and of the one that is stored."""
+        workload = self._workload
+        return Authors(workload.obj, workload.manager), Authors(workload.old or {})
 
 
 def _note(obj: dict[str, Any], noted: record.Record) -> list[dict[str, Any]]:
@@ -264,9 +287,9 @@ def _of_daemons(found: Sequence[Finding], template: Path) -> Iterator[Finding]:
             yield replace(each, outlook=f"see {code}" if judged else each.outlook)
 
 
-def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def _once(findings: Iterable[Finding]) -> list[Finding]:
     """Each finding once: templates often share a fault, and the words for it."""
     kept: dict[tuple[str, str], Finding] = {}
     for each in findings:
         kept.setdefault((each.code, each.message), each)
-    return tuple(kept.values())
+    return list(kept.values())

@@ -102,7 +102,8 @@ def _metrics(args: SimpleNamespace, log: Log) -> tuple[Page | None, Metrics]:
 
     if not args.metrics_bind:
         return None, NONE
-    from webhook.admission.decide import OUTCOMES, PATHS
+    from webhook.admission.decide import PATHS
+    from webhook.admission.outcome import OUTCOMES
     from webhook.certs.failures import REASONS
     from webhook.rules import ALL
     from webhook.telemetry.scratch import Scratch

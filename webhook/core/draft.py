@@ -246,6 +246,8 @@ class Draft:
 
         A member with another name is where it was to a text (`by_name`), and gone to a patch.
         """
+        if not self._touched:  # as nearly always
+            return []
         touched = [known for known in self._touched.values() if known is not None]
         touched.sort(key=lambda known: len(known.at), reverse=True)
         places = {id(known.now): known.places(by_name=by_name) for known in touched}

@@ -78,7 +78,7 @@ class Finding:
         return beside or self.severity is Severity.NOTICE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Verdict:
     """The outcome for one object.
 

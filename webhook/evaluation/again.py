@@ -19,21 +19,21 @@ from webhook.core.limit_ranger import Origins
 from webhook.core.repaired import is_noted
 from webhook.core.rule import Trait
 from webhook.evaluation.authors import Authors
-from webhook.evaluation.engine import run
 from webhook.evaluation.leaves import Leaves, changes, is_of_settings
 from webhook.evaluation.ours import Ours
 from webhook.evaluation.stored import PLACEMENT, agrees, as_it_was, is_still_right, model_labels
 from webhook.kube import quantity
 from webhook.kube.canonical import canonical
 from webhook.kube.pod import KINDS, Pod, as_items, as_map
-from webhook.kube.pointer import value_at
+from webhook.kube.pointer import ROOT, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from webhook.core.edits import Edit
-    from webhook.core.rule import Context, Rule
+    from webhook.core.rule import Context
     from webhook.core.settings import Settings
+    from webhook.evaluation.evaluate import Asking
     from webhook.evaluation.leaves import Change, Key
     from webhook.kube.pointer import Path
 
@@ -47,7 +47,7 @@ _DEFAULTS: dict[Key, Any] = {("spec", "schedulerName"): "default-scheduler"}
 _VOLUMES: Key = ("volumes",)
 
 
-def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
+def pod(obj: Raw, old: Raw, rules: Asking, cx: Context, _at: Path = ROOT) -> Verdict:
     """Translate the legacy words that this update of a pod brings, and nothing else.
 
     Nearly nothing of a pod may change. If the words say what is stored, the stored spec is sent; if
@@ -70,7 +70,7 @@ def pod(obj: Raw, old: Raw, rules: Sequence[Rule], cx: Context) -> Verdict:
         for each in (draft, Draft(trial)):
             _apply(each, sent.edits_to(dict.fromkeys(ours)))
         made = _made(draft, Leaves(obj).kept(), at_work, cx, cx)
-    run(rules, trial, as_then, patched=False)
+    rules.of(trial, as_then)
     if ours:
         _keep_fields(Draft(trial), ours)
         _keep_fields(draft, ours)
@@ -128,7 +128,7 @@ class _Made(NamedTuple):
 
 
 def template(
-    draft: Draft, update: Update, rules: Sequence[Rule], cx: Context
+    draft: Draft, update: Update, rules: Asking, cx: Context
 ) -> tuple[Verdict, dict[Key, Change] | None]:
     """Repair the template, from what its author writes now.
 
@@ -143,7 +143,7 @@ def template(
 
 
 def _fixed(
-    draft: Draft, update: Update, rules: Sequence[Rule], cx: Context
+    draft: Draft, update: Update, rules: Asking, cx: Context
 ) -> tuple[Verdict, dict[Key, Change] | None]:
     """Send what is stored wherever the author writes what was written then, or nothing new.
 
@@ -197,12 +197,13 @@ def _is_said(key: Key, then: Any, now: Any, said: Mapping[Key, Any]) -> bool:
 
 
 def _repaired(
-    draft: Draft, update: Update, rules: Sequence[Rule], cx: Context
+    draft: Draft, update: Update, rules: Asking, cx: Context
 ) -> tuple[Verdict, dict[Key, Change] | None]:
     update = _without_forged(update, cx.settings)
     obj, at, sent = draft.object, update.at, Leaves(draft.object, update.at).kept()
     if update.old is None and not update.noted:  # nothing in it is ours, so nothing comes out first
-        verdict = run(rules, obj, cx, at, draft=draft)
+        verdict = rules.of(obj, cx, at, draft)
+        verdict = replace(verdict, patch=draft.patch())
         return verdict, _notes(sent.values, Leaves(obj, at).values) or None
     beside = {key: change for key, change in update.noted.items() if change[0] == change[1]}
     if beside:
@@ -251,13 +252,11 @@ def _repaired(
     return replace(made.verdict, patch=patch), {**kept, **_notes(made.author, now.values)}
 
 
-def _made(
-    draft: Draft, sent: Leaves, rules: Sequence[Rule], cx: Context, as_then: Context
-) -> _Made:
+def _made(draft: Draft, sent: Leaves, rules: Asking, cx: Context, as_then: Context) -> _Made:
     """What the rules make of the template of which these are the leaves."""
     obj, at = draft.object, sent.at
     trial = copied(value_at(obj, at)) if as_then is not cx else {}
-    verdict = run(rules, obj, cx, at, draft=draft, patched=False)
+    verdict = rules.of(obj, cx, at, draft)
     return _Made(sent.values, trial, verdict)
 
 
@@ -291,7 +290,7 @@ def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
     made: _Made,
     leaves: tuple[Leaves, Leaves],
     contexts: tuple[Context, Context],
-    rules: Sequence[Rule],
+    rules: Asking,
 ) -> Leaves:
     """Restore what is stored at these leaves if the author wrote the same then, and it is right.
 
@@ -317,7 +316,7 @@ def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
     else:
         tried, its = Pod(obj, at), now
         if made.trial:
-            run(rules, made.trial, as_then, patched=False)
+            rules.of(made.trial, as_then)
             tried, its = Pod(made.trial), Leaves(made.trial)
         same = agrees(tried, stored, keys, (its, then), as_then)
     return _restore(draft, now, then, all_keys) if same else now
@@ -581,13 +580,13 @@ def _keep_fields(draft: Draft, ours: Mapping[Key, Any]) -> None:
     _apply(draft, leaves.edits_to({k: v for k, v in fields.items() if k not in leaves.values}))
 
 
-def _at_work(rules: Sequence[Rule], old: Raw, cx: Context) -> list[Rule]:
+def _at_work(rules: Asking, old: Raw, cx: Context) -> Asking:
     """The rules on legacy words, without those that let what they would change be stored."""
-    legacy = [rule for rule in rules if Trait.CLUSTER not in rule.FACTS.traits]
+    legacy = rules.only(lambda rule: Trait.CLUSTER not in rule.FACTS.traits)
     wide = replace(cx, settings=replace(cx.settings, scope="all-legacy"))
-    found = run(legacy, copied(old), wide, patched=False).findings
+    found = legacy.of(copied(old), wide).findings
     idle = {each.code for each in found if each.action == "repaired"}
-    return [rule for rule in legacy if rule.CODE not in idle]
+    return legacy.only(lambda rule: rule.CODE not in idle)
 
 
 def _are_the_words_of(

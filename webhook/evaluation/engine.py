@@ -16,7 +16,7 @@ from webhook.kube.pointer import ROOT
 from webhook.kube.typed import is_typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from webhook.core.exceptions import Claim
     from webhook.core.findings import Finding
@@ -59,7 +59,10 @@ def run(  # noqa: PLR0913  # each says something else about the run
         if mode is Mode.OFF:
             continue
         try:
-            found = _allowed(rule.check(pod, cx), mode, cx, hear)
+            found = tuple(rule.check(pod, cx))
+            if not found:  # as nearly always
+                continue
+            found = _allowed(found, mode, cx, hear)
             if found and rule.FACTS.has_exceptions:
                 found = _excepted(found, pod, cx)
             edits = [e for f in found if f.action == "repaired" for e in f.edits]
@@ -105,7 +108,7 @@ def run_on_object(
         if mode is Mode.OFF:
             continue
         try:
-            found = _allowed(rule.check(obj, cx), mode, cx, hear)
+            found = _allowed(tuple(rule.check(obj, cx)), mode, cx, hear)
             edits = [e for f in found if f.action == "repaired" for e in f.edits]
             if edits:
                 draft.apply(edits)
@@ -117,12 +120,9 @@ def run_on_object(
 
 
 def _allowed(
-    found: Iterable[Finding], mode: Mode, cx: Context, hear: Hear | None
+    found: tuple[Finding, ...], mode: Mode, cx: Context, hear: Hear | None
 ) -> tuple[Finding, ...]:
     """The findings; edits that are not safe are as good as safe ones to whoever asked for them."""
-    found = tuple(found)
-    if not found:  # as nearly always
-        return found
     if hear is not None:
         found = tuple([each for each in map(hear, found) if each is not None])
     if mode is not Mode.ENFORCE:

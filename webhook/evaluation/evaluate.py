@@ -7,12 +7,13 @@ are made is decided here, for every way in: admission, `review`, manifests, temp
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core.draft import Draft
 from webhook.core.edits import Append, Rename, at_place, place_of
 from webhook.core.findings import Severity
-from webhook.core.modes import is_opted_out
+from webhook.core.modes import Mode, is_opted_out
+from webhook.core.rule import Context
 from webhook.evaluation.engine import run, run_on_object
 from webhook.evaluation.workloads import around, templates_of
 from webhook.kube.canonical import canonical
@@ -20,15 +21,18 @@ from webhook.kube.pod import Pod, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from webhook.core.edits import Edit
     from webhook.core.findings import Finding, Verdict
-    from webhook.core.rule import Context, ObjectRule, Rule
+    from webhook.core.rule import ObjectRule, Rule
+    from webhook.evaluation.engine import Hear
 
     Raw = dict[str, Any]
     # Of a rule's code and a place in the document: why its edits are not made; empty if they are.
     Held = Callable[[str, Path], str]
+    # How the rules of a stage that edits are asked of what is sent again (evaluation/again.py).
+    Again = Callable[["Asking", Context, Path], Verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class Stages:
     repairs: Sequence[Rule] = ()
     guards: Sequence[Rule] = ()
     policy: Sequence[Rule] = ()  # of pods as they are repaired
+    # Policy that is asked elsewhere of the pod that is repaired here: what will it do if enforced?
+    foretold: Sequence[Rule] = ()
 
     def only(self, asks: Callable[[str], bool]) -> Stages:
         """The same with those rules alone that are asked, by their codes."""
@@ -50,12 +56,30 @@ class Stages:
         )
 
 
-@dataclass
+class Asking(NamedTuple):
+    """The rules of one stage, to be asked of a pod: once, or as often as an update needs it."""
+
+    rules: Sequence[Rule]
+    every_pod: bool = False
+    hear: Hear | None = None
+
+    def of(self, obj: Raw, cx: Context, at: Path = ROOT, draft: Draft | None = None) -> Verdict:
+        """Ask them of the pod, or template, at this place of the object; it is edited."""
+        every, hear = self.every_pod, self.hear
+        return run(self.rules, obj, cx, at, every_pod=every, draft=draft, patched=False, hear=hear)
+
+    def only(self, asks: Callable[[Rule], bool]) -> Asking:
+        """The same with those rules alone that are asked."""
+        return self._replace(rules=list(filter(asks, self.rules)))
+
+
+@dataclass(slots=True)
 class Evaluation:
     """What the rules found in one object, and made of it.
 
     `at` is where the object is in its document, and all places are those of the document as it
-    came. `left_alone` are the pods that opted out, `failed` the rules that raised.
+    came. `left_alone` are the pods that opted out, `failed` the rules that raised. An object that
+    is `over` the budget was not judged.
     """
 
     object: Raw
@@ -66,6 +90,9 @@ class Evaluation:
     failed: list[tuple[str, Exception]] = field(default_factory=list)
     left_alone: list[Path] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)  # what all rules together changed
+    patch: list[dict[str, Any]] = field(default_factory=list)  # the same, as RFC 6902
+    foretold: Sequence[Finding] = ()
+    over: str = ""
     draft: Draft = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -101,6 +128,21 @@ def has_label(pod: Raw) -> bool:
     return is_opted_out(as_map(as_map(pod.get("metadata")).get("labels")))
 
 
+def nothing_is_over() -> str:
+    """Judge objects of any size."""
+    return ""
+
+
+def in_force(rules: Sequence[Rule], cx: Context) -> Mapping[Mode, str]:
+    """The modes of these rules, each with the first rule in it; none where the namespace opted out.
+
+    For who has to answer before an object can be evaluated.
+    """
+    if is_opted_out(cx.namespace_labels):
+        return {}
+    return {cx.modes.of(rule): rule.CODE for rule in reversed(rules)}
+
+
 def evaluate(  # noqa: PLR0913  # what is asked, of what, and how far it may go
     obj: Raw,
     stages: Stages,
@@ -109,57 +151,102 @@ def evaluate(  # noqa: PLR0913  # what is asked, of what, and how far it may go
     *,
     name: str | None = None,
     skip: int = 0,
-    templates: list[Path] | None = None,
-    held: Held = nothing_is_held,
+    templates: Sequence[Path] | None = None,
+    held: Held | None = nothing_is_held,
     is_left_alone: Callable[[Raw], bool] = has_label,
+    excess: Callable[[], str] = nothing_is_over,
+    again: Again | None = None,
+    later: Callable[[], Context] = Context,
 ) -> Evaluation:
     """Ask all stages of the object, which is edited; `at` is where it is in its document.
 
     Without a kind it says nothing of its `templates`: then they are given.
     A namespace that opted out has nothing said of it. A pod, or template, whose label says so is
     not repaired; the policy is for whoever runs the cluster, so only its own author's files are
-    silent of such a pod there, too.
+    silent of such a pod there, too. What is left to be judged is judged unless `excess` says that
+    it is too large. With `held` of None no finding says where it is in the document as it came.
+    `again` asks of an update, and `later` gives the context of the foretold rules.
     """
     made = Evaluation(obj, name_of(obj) if name is None else name, at, skip)
     if is_opted_out(cx.namespace_labels):
         made.left_alone.append(at)
         return made
-    hear = _Hearing(made, held)
-
-    def of_object(finding: Finding) -> Finding | None:
-        around_it = (each for each in _on_the_way(obj, finding.at) if is_pod(each))
-        return None if any(map(is_left_alone, around_it)) else hear(finding)
-
+    hear = None if held is None else _Hearing(made, held)
     if stages.manifest:
-        made.take(run_on_object(stages.manifest, obj, cx, made.draft, of_object))
+        made.take(_of_object(made, stages.manifest, cx, hear, is_left_alone))
     # Only now: a kind may have been written in lower case before.
     places = templates_of(obj, cx.settings) if templates is None else templates
     left = [p for p in places if cx.pods_opted_out or is_left_alone(value_at(obj, p))]
-    rest = [place for place in places if place not in left]
     made.left_alone += [made.placed(made.draft.origin(place)) for place in left]
-    stuck = {place for place in places if Pod(obj, place).asks_under_legacy_name(cx.settings)}
-    for rules, asked_of in (
-        (stages.repairs, rest),
-        (stages.guards, places),
-        (stages.policy, rest if cx.at_rest else places),
-    ):
-        inside = around(cx, obj) if rules and places not in ([], [ROOT]) else cx
-        for place in asked_of if rules else ():
-            every = rules is stages.guards
-            repaired = rules is stages.policy and place in stuck
-            verdict = run(
-                rules,
-                obj,
-                replace(inside, was_stuck=True) if repaired else inside,
-                place,
-                every_pod=every,
-                draft=made.draft,
-                patched=False,
-                hear=hear,
-            )
-            made.take(verdict)
-    made.edits = [at_place(each, made.placed(place_of(each))) for each in made.draft.changes()]
+    rest = [place for place in places if place not in left] if left else places
+    if rest or stages.guards or stages.policy:
+        made.over = excess()
+    if not made.over:
+        _of_pods(made, stages, cx, (places, rest), hear, again, later)
+    if held is not None:
+        made.edits = [at_place(e, made.placed(place_of(e))) for e in made.draft.changes()]
     return made
+
+
+def _of_object(
+    made: Evaluation,
+    rules: Sequence[ObjectRule],
+    cx: Context,
+    hear: Hear | None,
+    is_left_alone: Callable[[Raw], bool],
+) -> Verdict:
+    """Ask the rules on whole objects, and take nothing of what is in a pod that is left alone."""
+
+    def of_object(finding: Finding) -> Finding | None:
+        around_it = (each for each in _on_the_way(made.object, finding.at) if is_pod(each))
+        if any(map(is_left_alone, around_it)):
+            return None
+        return finding if hear is None else hear(finding)
+
+    return run_on_object(rules, made.object, cx, made.draft, of_object)
+
+
+def _of_pods(  # noqa: PLR0913, PLR0917  # what is asked, of which pods, and how
+    made: Evaluation,
+    stages: Stages,
+    cx: Context,
+    pods: tuple[Sequence[Path], Sequence[Path]],
+    hear: Hear | None,
+    again: Again | None,
+    later: Callable[[], Context],
+) -> None:
+    """Ask the stages in turn, of all pods in the object or of those that are not left alone."""
+    (places, rest), obj, draft = pods, made.object, made.draft
+    is_workload = any(places)  # a pod is at the root
+    foretold = [rule for rule in stages.foretold if cx.modes.of(rule) is Mode.ENFORCE]
+    inside, stuck = cx, set[Path]()
+    if stages.repairs and (foretold or stages.policy):
+        stuck = {at for at in places if Pod(obj, at).asks_under_legacy_name(cx.settings)}
+    if is_workload and (stages.repairs or stages.guards):
+        inside = replace(cx, template=True, workload=obj)
+    for rules, asked_of in ((stages.repairs, rest), (stages.guards, places)):
+        if not (rules and asked_of):
+            continue
+        asking = Asking(rules, rules is stages.guards, hear)
+        for place in asked_of:
+            if again is None:
+                verdict = asking.of(obj, inside, place, draft)
+            else:
+                verdict = again(asking, inside, place)
+            made.take(verdict)
+            made.patch += verdict.patch
+    made.patch += draft.patch()
+    if foretold and made.patch:
+        then = replace(later(), was_stuck=True) if stuck else later()
+        made.foretold = Asking(foretold).of(obj, then).findings
+    if stages.policy:
+        inside = around(cx, obj) if is_workload else cx
+        asking, repaired = (
+            Asking(stages.policy, hear=hear),
+            replace(inside, was_stuck=True) if stuck else inside,
+        )
+        for place in rest if cx.at_rest else places:
+            made.take(asking.of(obj, repaired if place in stuck else inside, place, draft))
 
 
 def is_pod(data: Raw) -> bool:

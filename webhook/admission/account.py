@@ -1,0 +1,111 @@
+"""Gives an account of each answer: its line in the log, its metrics, and the bytes themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from webhook.admission import response, subject
+from webhook.admission.outcome import place_of
+from webhook.evaluation.workloads import is_known_kind
+from webhook.kube.pod import as_map
+from webhook.rules import is_legacy
+from webhook.telemetry.metrics import OTHER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.admission.outcome import Outcome
+    from webhook.admission.review import Review
+    from webhook.core.settings import Settings
+    from webhook.telemetry.logs import Log
+    from webhook.telemetry.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Of all answers under these settings."""
+
+    settings: Settings
+    log: Log
+    metrics: Metrics
+
+    def passed(self, path: str, review: Review, began: float) -> bytes:
+        """Nothing here is any of our business."""
+        self.metrics.review(path, "passed", perf_counter() - began)
+        return response.allowed(review)
+
+    def answer(
+        self, path: str, review: Review, obj: dict[str, Any], began: float, outcome: Outcome
+    ) -> bytes:
+        """The bytes of this answer, once it is logged and counted."""
+        if outcome.word:
+            more: dict[str, Any] = dict(outcome.fault)
+            if outcome.decisions:
+                actions = [f"{code} {mode}: {action}" for code, mode, action in outcome.decisions]
+                more["actions"] = actions
+                self.metrics.decided(outcome.decisions)
+            more["legacy"] = any(map(is_legacy, outcome.codes))
+            if review.request.get("dryRun") is True:
+                more["dryRun"] = True
+            elif more["legacy"]:
+                self.metrics.legacy(review.request["namespace"], self._kind(obj))
+            self._write(review, obj, began, outcome.word, codes=outcome.codes, **more)
+        self.metrics.review(path, outcome.word or "passed", perf_counter() - began)
+        if outcome.denial:
+            return response.denied(review, outcome.denial, outcome.warnings, outcome.audit)
+        if outcome.patch:
+            return response.patched(review, outcome.patch, outcome.warnings, outcome.audit)
+        return response.allowed(review, outcome.warnings, outcome.audit)
+
+    def failures(
+        self,
+        review: Review,
+        obj: dict[str, Any],
+        began: float,
+        failed: Iterable[tuple[str, Exception]],
+    ) -> None:
+        """The rules that raised."""
+        for code, error in failed:
+            self.metrics.rule_failed(code)
+            more: dict[str, Any] = {"level": "error", "error": place_of(error)}
+            self._write(review, obj, began, "failed", codes=[code], **more)
+
+    def _kind(self, obj: dict[str, Any]) -> str:
+        """The kind of what made the object, or its own. A tenant may make up any number of them."""
+        owner = subject.owner_of(as_map(obj.get("metadata")))
+        kind = owner["kind"] if owner else subject.text(obj.get("kind"))
+        return kind if is_known_kind(kind, self.settings) else OTHER
+
+    def _write(  # noqa: PLR0913  # one line says it all
+        self,
+        review: Review,
+        obj: dict[str, Any],
+        began: float,
+        outcome: str,
+        *,
+        codes: list[str],
+        level: str = "info",
+        **more: object,
+    ) -> None:
+        metadata = as_map(obj.get("metadata"))
+        self.log.write(
+            level,
+            f"{(subject.text(obj.get('kind')) or 'pod').lower()} {outcome}",
+            uid=review.uid,
+            namespace=subject.text(review.request.get("namespace")),
+            name=_name(review, metadata),
+            owner=subject.owner_of(metadata),
+            user=subject.user_of(review.request),
+            codes=codes,
+            outcome=outcome,
+            milliseconds=round((perf_counter() - began) * 1000, 3),
+            **more,
+        )
+
+
+def _name(review: Review, metadata: dict[str, Any]) -> str:
+    """The object's name, or what it will begin with. Of a late review only the request is there."""
+    names = (metadata.get("name"), metadata.get("generateName"), review.request.get("name"))
+    return next(filter(None, map(subject.text, names)), "")

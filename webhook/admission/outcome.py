@@ -1,0 +1,152 @@
+"""What came of an object: in go the findings on it, out come denial, warnings, audit and patch.
+
+A patch is tried before it is sent (verify.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.admission import response, workloads
+from webhook.admission.review import dump
+from webhook.admission.verify import flaw
+from webhook.core.findings import Severity
+from webhook.core.modes import Mode
+from webhook.core.repaired import annotate, is_noted
+from webhook.kube.pod import as_map
+from webhook.telemetry.metrics import decisions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.admission.review import Review
+    from webhook.core.findings import Finding
+    from webhook.core.rule import Context
+    from webhook.evaluation.evaluate import Evaluation
+    from webhook.telemetry.metrics import Decision
+
+OUTCOMES = (
+    "passed",
+    "patched",
+    "denied",
+    "reported",
+    "audited",
+    "excepted",
+    "refused",
+    "unfinished",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All of an answer but the uid. `word` is for the log, empty if there is nothing to say."""
+
+    word: str
+    codes: list[str] = field(default_factory=list)
+    patch: bytes = b""
+    warnings: list[str] = field(default_factory=list)
+    audit: dict[str, str] = field(default_factory=dict)
+    fault: dict[str, str] = field(default_factory=dict)
+    decisions: tuple[Decision, ...] = ()  # for the metrics
+    denial: str = ""  # why the object is refused, if it is
+
+
+_NOTHING = Outcome("")
+
+
+def judged(findings: Sequence[Finding], cx: Context) -> Outcome:
+    """The answer to these findings, without a patch."""
+    if not findings:
+        return _NOTHING
+    contact, policy = cx.settings.messages.help, cx.settings.policy
+
+    def allows_exception(code: str) -> bool:
+        return policy.allows_exception(code, cx.namespace, cx.namespace_labels)
+
+    denials = response.denials_of(findings, allows_exception, contact)
+    return Outcome(
+        "denied" if denials else _word(findings),
+        sorted({found.code for found in findings}),
+        warnings=response.warnings_of(findings, contact),
+        audit=response.audit_of(findings),
+        decisions=tuple(dict.fromkeys(decisions_of(findings))),
+        denial=denials,
+    )
+
+
+def repaired(review: Review, made: Evaluation, cx: Context, *, of_any_size: bool) -> Outcome:
+    """What the rules did, with a patch that has been tried; nothing is refused where they repair.
+
+    A denial is a person's matter there.
+    """
+    refused = workloads.refusal(made.foretold)
+    outcome = judged([_as_repair(each, refused) for each in made.findings], cx)
+    if not made.patch:
+        return outcome
+    patch, fault, level = _tried(
+        review, made.patch + _note(review, made, cx), of_any_size=of_any_size
+    )
+    if fault:
+        text = f"this was let through unrepaired: {fault}; repair its manifest"
+        told = {"level": level, "error": fault}
+        warnings = [response.warning(response.US, text)]
+        return Outcome("refused", outcome.codes, warnings=warnings, fault=told)
+    return replace(outcome, word="patched", patch=patch)
+
+
+def _as_repair(found: Finding, refused: str) -> Finding:
+    """The finding where nothing is denied yet; a pod that is repaired may be `refused` later."""
+    if refused and found.action == "repaired":
+        return replace(found, outlook=refused)
+    is_denial = found.severity is Severity.DENY
+    return replace(found, severity=Severity.PERSON) if is_denial else found
+
+
+def place_of(error: Exception) -> str:
+    """Kind and place of an error. Not its text, which may quote the pod."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = trace.tb_frame.f_code if trace is not None else None
+    line = trace.tb_lineno if trace is not None else 0
+    name = where.co_filename.rpartition("/")[2] if where is not None else "?"
+    return f"{type(error).__name__} in {name}:{line}"
+
+
+def _word(findings: Sequence[Finding]) -> str:
+    """What became of an object that is neither refused nor changed."""
+    if all(found.exception for found in findings):
+        return "excepted"
+    return "audited" if all(found.mode is Mode.AUDIT for found in findings) else "reported"
+
+
+def _note(review: Review, made: Evaluation, cx: Context) -> list[dict[str, Any]]:
+    """The patch that notes the repair on the object; a subresource has no annotations of its own.
+
+    An update that comes to what is stored keeps the note that is there: its words may have been
+    repaired in more rounds then, by other rules.
+    """
+    if not cx.settings.messages.annotation or review.request.get("subResource"):
+        return []
+    obj, stored = made.object, as_map(review.request.get("oldObject"))
+    if is_noted(obj) and obj.get("spec") == stored.get("spec"):
+        return []
+    return annotate(obj, made.findings)
+
+
+def _tried(
+    review: Review, operations: list[dict[str, Any]], *, of_any_size: bool
+) -> tuple[bytes, str, str]:
+    """The patch in bytes; why it must not be sent, if so, and how bad that is.
+
+    It is for the object of the request, which the rules have edited in place.
+    """
+    edited = review.request["object"]
+    try:
+        patch = dump(operations)
+        return patch, flaw(review, patch, edited, of_any_size=of_any_size), "warning"
+    except RecursionError:
+        return b"", "it is nested too deeply", "warning"
+    except Exception as error:  # noqa: BLE001  # a patch that fails its test is not sent
+        return b"", f"the patch fails its own test ({place_of(error)})", "error"

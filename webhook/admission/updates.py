@@ -1,0 +1,51 @@
+"""The guard on a pod that is stored already: what of it may be changed, and what is new in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.draft import Draft, copied
+from webhook.kube.pod import Pod
+from webhook.kube.pointer import Path
+
+if TYPE_CHECKING:
+    from webhook.core.findings import Verdict
+    from webhook.core.rule import Context
+    from webhook.evaluation.evaluate import Asking
+
+    Raw = dict[str, Any]
+
+_OF_CONTAINER = 3  # tokens of the place of a container: spec, kind and position
+
+
+def sent_again(pod: Raw, stored: Raw, guards: Asking, cx: Context, _at: Path) -> Verdict:
+    """Send the variable that is stored, where that is what the guard makes of an update.
+
+    So the same pod can be applied again, with a new image too. Of the rest the API server says
+    itself what cannot change.
+    """
+    guarded = copied(pod)
+    verdict = guards.of(guarded, cx)
+    now, then = (
+        {each.at: each.raw.get("env") for each in Pod(one).containers} for one in (guarded, stored)
+    )
+    found = tuple(
+        each
+        for each in verdict.findings
+        if each.action == "repaired" and (at := Path(each.at[:_OF_CONTAINER])) in then
+        if now[at] == then[at]
+    )
+    draft = Draft(pod)
+    draft.apply(edit for each in found for edit in each.edits)
+    return replace(verdict, findings=found, object=pod, patch=draft.patch(), draft=draft)
+
+
+def opened(pod: Raw, stored: Raw, guards: Asking, cx: Context, _at: Path) -> Verdict:
+    """What the update leaves open that was not so before.
+
+    A part of a GPU may be asked for by an annotation, which may go while the pod waits for it.
+    """
+    verdict = guards.of(pod, cx)
+    before = {each.at for each in guards.of(stored, cx).findings}
+    return replace(verdict, findings=tuple(f for f in verdict.findings if f.at not in before))
