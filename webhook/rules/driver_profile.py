@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from webhook.core.rule import Context
     from webhook.core.settings import DriverMount, DriverProfile
     from webhook.kube.pod import Container, Pod
+    from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
 
@@ -83,42 +84,14 @@ def _enforced_level(cx: Context) -> str:
 def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
     name = cx.settings.drivers.runtime_class
     at = pod.spec_at / "runtimeClassName"
+    classes = cx.inventory.runtime_classes if cx.inventory is not None else {}
+    stays = bool(name) and cx.was_added.get(("spec", "runtimeClassName")) == name
     if pod.spec.get("runtimeClassName"):
         return
-    known = cx.inventory is not None and name in cx.inventory.runtime_classes
-    wanted = cx.inventory.runtime_classes[name] if cx.inventory is not None and known else {}
-    bound = in_namespace(pod, cx)
-    there = bound.node_selector
-    stays = bool(name) and cx.was_added.get(("spec", "runtimeClassName")) == name
-    against = next((key for key in wanted if there.get(key, wanted[key]) != wanted[key]), None)
-    if against is not None:
-        who = "nodeSelector" if against in pod.node_selector else "the namespace's node selector"
-        message = (
-            f"the runtime class {name} is not set: it is for nodes with {against}="
-            f"{wanted[against]}, {who} says {against}={there[against]}, and the API server "
-            "refuses a pod with both; change one of them"
-        )
-        yield Finding(CODE, at, message, severity=Severity.PERSON)
-    elif wanted and node_selector(cx) is None and not stays:
-        return  # the pods will show what their namespace gives them
-    elif wanted and not (fits := _fits(pod, name, cx)) and stays:
-        message = (
-            f"the runtime class {short(name)} was set before and stays, though no node known to "
-            f"have {_label(wanted)}, as the class asks, fits this pod; change what the pod says "
-            "of its nodes, or the nodes"
-        )
-        yield Finding(CODE, at, message, (Set(at, name),), Severity.PERSON)
-    elif wanted and not (fits and (bound is pod or _fits(bound, name, cx))):
-        within = " with the node selector of its namespace" if fits else ""
-        message = (
-            f"the runtime class {short(name)} is not set: no node known to have {_label(wanted)}, "
-            f"as the class asks, fits this pod{within}; change what the pod "
-            f"says of its nodes, or write runtimeClassName: {short(name)}"
-        )
-        yield Finding(CODE, at, message, severity=Severity.PERSON)
-    elif name and (known or cx.settings.drivers.assume_runtime_class):
-        message = f"GPU pods run with the runtime class {name} here; write runtimeClassName: {name}"
-        yield Finding(CODE, at, message, (Set(at, name),))
+    if selector := classes.get(name):
+        yield from _of_nodes(pod, cx, selector, stays=stays)
+    elif name and (name in classes or cx.settings.drivers.assume_runtime_class):
+        yield _given(at, name)
     elif stays:
         message = (
             f"the runtime class {short(name)} was set before and stays, though it is not known to "
@@ -133,6 +106,51 @@ def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
             "name another in drivers.runtimeClass, or set drivers.assumeRuntimeClass"
         )
         yield Finding(CODE, at, message, severity=Severity.PERSON)
+
+
+def _of_nodes(
+    pod: Pod, cx: Context, selector: Mapping[str, str], *, stays: bool
+) -> Iterator[Finding]:
+    """The same for a class with a nodeSelector: its nodes must do for the pod."""
+    name = cx.settings.drivers.runtime_class
+    at = pod.spec_at / "runtimeClassName"
+    bound = in_namespace(pod, cx)
+    there = bound.node_selector
+    against = next((key for key in selector if there.get(key, selector[key]) != selector[key]), "")
+    if against:
+        who = "nodeSelector" if against in pod.node_selector else "the namespace's node selector"
+        message = (
+            f"the runtime class {name} is not set: it is for nodes with {against}="
+            f"{selector[against]}, {who} says {against}={there[against]}, and the API server "
+            "refuses a pod with both; change one of them"
+        )
+        yield Finding(CODE, at, message, severity=Severity.PERSON)
+        return
+    if node_selector(cx) is None and not stays:
+        return  # the pods will show what their namespace gives them
+    fits = _fits(pod, name, cx)
+    if fits and (bound is pod or _fits(bound, name, cx)):
+        yield _given(at, name)
+    elif stays and not fits:
+        message = (
+            f"the runtime class {short(name)} was set before and stays, though no node known to "
+            f"have {_label(selector)}, as the class asks, fits this pod; change what the pod says "
+            "of its nodes, or the nodes"
+        )
+        yield Finding(CODE, at, message, (Set(at, name),), Severity.PERSON)
+    else:
+        within = " with the node selector of its namespace" if fits else ""
+        message = (
+            f"the runtime class {short(name)} is not set: no node known to have "
+            f"{_label(selector)}, as the class asks, fits this pod{within}; change what the pod "
+            f"says of its nodes, or write runtimeClassName: {short(name)}"
+        )
+        yield Finding(CODE, at, message, severity=Severity.PERSON)
+
+
+def _given(at: Path, name: str) -> Finding:
+    message = f"GPU pods run with the runtime class {name} here; write runtimeClassName: {name}"
+    return Finding(CODE, at, message, (Set(at, name),))
 
 
 def _label(selector: Mapping[str, str]) -> str:
