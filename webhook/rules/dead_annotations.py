@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from webhook.kube.pod import Pod
     from webhook.kube.pointer import Path
 
+    _Reader = Callable[[Pod, Context, str, str], "_Reading"]
+
 NAME = "dead-annotations"
 CODE = "GPU108"
 FACTS = Facts(
@@ -86,6 +88,9 @@ class _Reading:
 
 
 _NOTHING = _Reading("it is null; delete the line", ())  # a chart that erases an old value
+_INIT_CONTAINERS = _Reading("the API server drops it; write spec.initContainers", None)
+_STATUSES = _Reading("delete it", ())
+_UNSAFE_SYSCTLS = _Reading("write securityContext.sysctls if the kubelets allow them", None)
 
 
 def is_dead(key: str) -> bool:
@@ -95,16 +100,19 @@ def is_dead(key: str) -> bool:
 
 def becomes_field(key: str) -> bool:
     """Whether what this annotation says may be taken over by a field."""
-    return _reader(key) in _TAKEN_OVER
+    return callable(_reader(key))
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for key, value in pod.annotations.items():
-        reader = _reader(key)
-        if reader is None or (cx.at_rest and reader is _init_containers):
+        reading = _reader(key)
+        if reading is None or (cx.at_rest and reading is _INIT_CONTAINERS):
             continue  # init-containers-annotation has taken it over, or has said why not
         at = pod.annotation_at(key)
-        reading = _NOTHING if value is None else reader(pod, cx, key, str(value))
+        if value is None:
+            reading = _NOTHING
+        elif callable(reading):
+            reading = reading(pod, cx, key, str(value))
         message = f"the annotation {key} has no effect today"
         if reading.edits is None or not cx.may_constrain:
             message += f" and is left: {reading.cure}"
@@ -114,7 +122,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             yield Finding(CODE, at, message, (*reading.edits, Remove(at)))
 
 
-def _reader(key: str) -> Callable[[Pod, Context, str, str], _Reading] | None:
+def _reader(key: str) -> _Reader | _Reading | None:
     return _READERS.get(key) or (_container_seccomp if key.startswith(_SECCOMP) else None)
 
 
@@ -137,27 +145,7 @@ def _scheduler(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa
     return _field(pod.spec_at / "schedulerName", spec, value, f"schedulerName: {value[:60]}")
 
 
-def _initialized(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
-    return _Reading("no StatefulSet has waited for it since 1.8; delete it", ())
-
-
-def _critical_pod(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
-    return _Reading("write priorityClassName (in kube-system: system-cluster-critical)", None)
-
-
-def _init_containers(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
-    return _Reading("the API server drops it; write spec.initContainers", None)
-
-
-def _statuses(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
-    return _Reading("delete it", ())
-
-
-def _gpu_hint(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
-    return _Reading("nothing replaces this hint; delete it", ())
-
-
-def _sysctls(pod: Pod, cx: Context, key: str, value: str) -> _Reading:
+def _sysctls(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
     items = value.split(",")
     if any(item.count("=") != 1 for item in items):  # as SysctlsFromPodAnnotation had it
         return _Reading("it is not of the form a=b,c=d; write securityContext.sysctls", None)
@@ -165,14 +153,10 @@ def _sysctls(pod: Pod, cx: Context, key: str, value: str) -> _Reading:
     host = pod.spec.get("hostNetwork") or pod.spec.get("hostIPC")
     # The API server refuses a name that stands twice, and most of them beside a host namespace.
     if host or len(wanted) < len(items) or not wanted.keys() <= {*_SAFE_SYSCTLS}:
-        return _unsafe_sysctls(pod, cx, key, value)
+        return _UNSAFE_SYSCTLS
     at = pod.spec_at / "securityContext" / "sysctls"
     sysctls = [{"name": name, "value": text} for name, text in wanted.items()]
     return _field(at, pod.spec.get("securityContext"), sysctls, "securityContext.sysctls")
-
-
-def _unsafe_sysctls(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
-    return _Reading("write securityContext.sysctls if the kubelets allow them", None)
 
 
 def _pod_seccomp(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa: ARG001
@@ -201,19 +185,25 @@ def _host_name(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa
     return _field(pod.spec_at / field, pod.spec, value, f"{field}: {value}")
 
 
-_READERS: dict[str, Callable[[Pod, Context, str, str], _Reading]] = {
+# A function reads what a field can take over.
+_READERS: dict[str, _Reader | _Reading] = {
     "scheduler.alpha.kubernetes.io/name": _scheduler,
-    "scheduler.alpha.kubernetes.io/critical-pod": _critical_pod,
-    "scheduler.alpha.kubernetes.io/nvidiaGPU": _gpu_hint,
-    "pod.alpha.kubernetes.io/init-containers": _init_containers,
-    "pod.beta.kubernetes.io/init-containers": _init_containers,
-    "pod.alpha.kubernetes.io/init-container-statuses": _statuses,
-    "pod.beta.kubernetes.io/init-container-statuses": _statuses,
-    "pod.alpha.kubernetes.io/initialized": _initialized,
+    "scheduler.alpha.kubernetes.io/critical-pod": _Reading(
+        "write priorityClassName (in kube-system: system-cluster-critical)", None
+    ),
+    "scheduler.alpha.kubernetes.io/nvidiaGPU": _Reading(
+        "nothing replaces this hint; delete it", ()
+    ),
+    "pod.alpha.kubernetes.io/init-containers": _INIT_CONTAINERS,
+    "pod.beta.kubernetes.io/init-containers": _INIT_CONTAINERS,
+    "pod.alpha.kubernetes.io/init-container-statuses": _STATUSES,
+    "pod.beta.kubernetes.io/init-container-statuses": _STATUSES,
+    "pod.alpha.kubernetes.io/initialized": _Reading(
+        "no StatefulSet has waited for it since 1.8; delete it", ()
+    ),
     "security.alpha.kubernetes.io/sysctls": _sysctls,
-    "security.alpha.kubernetes.io/unsafe-sysctls": _unsafe_sysctls,
+    "security.alpha.kubernetes.io/unsafe-sysctls": _UNSAFE_SYSCTLS,
     "seccomp.security.alpha.kubernetes.io/pod": _pod_seccomp,
     "pod.beta.kubernetes.io/hostname": _host_name,
     "pod.beta.kubernetes.io/subdomain": _host_name,
 }
-_TAKEN_OVER = (_scheduler, _sysctls, _pod_seccomp, _container_seccomp, _host_name)
