@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from webhook.rules import ALL
+from webhook.rules import ALL, unfinished_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +44,12 @@ def test_a_code_stands_in_the_module_of_its_rule_alone() -> None:
         name = file.relative_to(PACKAGE).as_posix()
         others = set(codes_in(file)) - {own.get(name)}
         assert bool(others) is (name in ALLOWED), (name, others)
+
+
+def test_the_example_for_contributors_is_a_rule_as_it_is() -> None:
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text()
+    [example] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert Path(unfinished_object.__file__).read_text().endswith(f"\n\n{example}")
 
 
 TOY = '''\
