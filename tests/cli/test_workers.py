@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 import time
+from multiprocessing import active_children
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cli.test_scan import CLEAN, LEGACY, PERSON, put
-from webhook.cli import workers
 from webhook.cli.workers import judge_all
 from webhook.files.results import Plan
 
@@ -48,39 +48,47 @@ def test_several_processes_say_what_one_says(paths: list[str]) -> None:
             assert theirs.source.raw == mine.source.raw
 
 
-def test_there_are_others_for_many_files_only(
-    paths: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[int] = []
-
-    def start(most: int, _: Plan) -> list[object]:
-        started.append(most)
-        return []
-
-    monkeypatch.setattr(workers, "_start", start)
-    list(judge_all(paths[:40], Plan(), 3))
-    assert started == []
-    list(judge_all(paths, Plan(), 3))
-    assert started == [2]
+def test_there_are_others_for_many_files_only(paths: list[str]) -> None:
+    found = judge_all(paths[:80], Plan(), 3)
+    assert [bool(active_children()) for _ in found] == [False] * 80
+    more = judge_all(paths, Plan(), 3)
+    assert max(len(active_children()) for _ in more) == 2
+    assert active_children() == []
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param("raise SystemExit(1)", id="it does not start"),
-        pytest.param("print('x')", id="it ends in the middle of an answer"),
-        pytest.param(
-            "import os, webhook.cli.workers as j; j.judge = lambda *_: os._exit(9); j.answer()",
-            id="it dies in the middle",
-        ),
-    ],
-)
-def test_the_files_of_a_process_that_died_are_judged_here(
-    program: str, paths: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_files_of_processes_that_died_are_judged_here(paths: list[str]) -> None:
     alone = [each.result for each in results(paths, 1)]
-    monkeypatch.setattr(workers, "_PROGRAM", program)
-    assert [each.result for each in results(paths, 3)] == alone
+    found, killed = [], False
+    for each in judge_all(paths, Plan(), 3):
+        found.append(each.result)
+        if not killed and (others := active_children()):
+            others[0].kill()
+            killed = True
+    assert killed
+    assert sorted(found, key=lambda each: each.path) == alone
+
+
+def test_nothing_is_left_of_those_that_nobody_listens_to(paths: list[str]) -> None:
+    found = judge_all(paths, Plan(), 3)
+    for _ in found:
+        if active_children():
+            break
+    found.close()  # type: ignore[attr-defined]  # a generator
+    assert active_children() == []
+
+
+@pytest.mark.parametrize("files", [8, 12, 14])
+def test_a_machine_with_no_room_for_others_goes_without(
+    files: int, paths: list[str], tmp_path: Path
+) -> None:
+    program = Path(sys.executable).with_name("gpu-webhook")
+    command = [str(program), "scan", "-o", "json", *paths]
+    limited = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
+    done, free = (
+        subprocess.run(words, cwd=tmp_path, capture_output=True, check=False)
+        for words in (limited, command)
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, free.stdout, free.stderr)
 
 
 def test_modules_beside_the_manifests_are_not_ours(paths: list[str], tmp_path: Path) -> None:
@@ -100,13 +108,15 @@ def test_modules_beside_the_manifests_are_not_ours(paths: list[str], tmp_path: P
     assert not (tmp_path / "run").exists()
 
 
-def test_a_process_ends_with_the_one_that_started_it() -> None:
+def test_a_process_ends_with_the_one_that_started_it(paths: list[str]) -> None:
     program = (
-        "import time; from webhook.cli.workers import _Other; from webhook.files.results "
-        "import Plan; other = _Other(Plan()); print(other._popen.pid, flush=True); time.sleep(60)"
+        "import sys, time; from multiprocessing import active_children; "
+        "from webhook.cli.workers import judge_all; from webhook.files.results import Plan\n"
+        "for _ in judge_all(sys.argv[1:], Plan(), 2):\n"
+        "    for each in active_children(): print(each.pid, flush=True); time.sleep(60)"
     )
     starter = subprocess.Popen(
-        [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, *paths], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert starter.stdout is not None
     started = Path("/proc") / starter.stdout.readline().strip()

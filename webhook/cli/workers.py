@@ -8,21 +8,19 @@ dies, its files are judged here. Results come in any order.
 from __future__ import annotations
 
 import os
-import pickle
-import select
-import struct
-import subprocess
 import sys
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult
+from webhook.files.search import cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import IO
+    from concurrent.futures import Future
+    from multiprocessing.process import BaseProcess
 
     from webhook.files.results import Plan
     from webhook.files.source import Source
@@ -30,11 +28,9 @@ if TYPE_CHECKING:
 STDIN = "-"
 _MANIFESTS = ("yaml", "json", "kustomize")  # kinds of files that are to be read in all parts
 _OUR_MISTAKE = "the program failed on it and changed nothing: please report it"
-_ALONE = 40  # files
+_ALONE = 80  # files
 _GIVEN = 3  # files that another process is given ahead
-_MOST = 4  # processes
-_HEAD = struct.Struct("<Q")  # bytes that follow
-_END_SECONDS = 2.0
+_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class Judged(NamedTuple):
@@ -92,135 +88,92 @@ def _whole(result: FileResult, source: Source) -> FileResult:
 
 def judge_all(paths: Iterable[str], asked: Plan, processes: int | None = None) -> Iterator[Judged]:
     """What there is to say of each file. `processes` may be at work; by default one a core."""
-    others: list[_Other] = []
-    most = (_cores() if processes is None else processes) - 1
-    number = 0
+    most = (cores() if processes is None else processes) - 1
+    pool: _Pool | None = None
     try:
         for number, path in enumerate(paths):
-            if number == _ALONE:
-                others += _start(most, asked)
-            idle = min(others, key=lambda each: len(each.paths), default=None)
-            if path == STDIN or idle is None or not idle.take(path):
+            if number == _ALONE and most > 0:
+                pool = _started(most, asked)
+            if pool is None or path == STDIN or not pool.take(path):
                 yield judge(path, asked)
-            for other in others:
-                yield from other.heard(asked)
-        for other in others:
-            while other.paths:
-                yield from other.heard(asked, wait=True)
+            if pool is not None:
+                yield from pool.heard()
+        if pool is not None:
+            yield from pool.heard(wait=True)
     finally:
-        for other in others:
-            other.end()
+        if pool is not None:
+            pool.end()
 
 
-def _cores() -> int:
-    if sys.platform == "win32":  # a pipe cannot be asked whether there is something in it
-        return 1
-    return min(len(os.sched_getaffinity(0)) if sys.platform == "linux" else 2, _MOST)
+def _started(most: int, asked: Plan) -> _Pool | None:
+    try:
+        return _Pool(most, asked)
+    except (ImportError, NotImplementedError, OSError):  # the machine has no room for it
+        return None
 
 
-def _start(most: int, asked: Plan) -> Iterator[_Other]:
-    if getattr(sys, "frozen", False) or not sys.executable:  # a program in one piece
-        return
-    for _ in range(most):
-        try:
-            yield _Other(asked)
-        except OSError:  # no memory, no more processes: it goes without
-            return
+class _Pool:
+    """Other processes, and the files that they have."""
 
+    def __init__(self, most: int, asked: Plan) -> None:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
 
-_PROGRAM = "from webhook.cli.workers import answer; answer()"
-
-
-class _Other:
-    """Another process, and the files that it has, in the order in which it will answer."""
-
-    def __init__(self, asked: Plan) -> None:
-        # -P, or the folder in which the command runs would be searched for modules of ours.
-        self._popen = subprocess.Popen(  # noqa: S603  # this interpreter
-            [sys.executable, "-P", "-c", _PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            bufsize=0,
-            process_group=0,  # an interrupt is ours to notice: it ends when its input does
-        )
-        self.paths: deque[str] = deque()
-        self._alive = self._say(asked)
+        self._asked = asked
+        self._room = most * _GIVEN
+        self._given: deque[tuple[str, Future[Judged]]] = deque()
+        # Or the folder in which the command runs would be searched for modules of ours.
+        os.environ[_SAFE_PATH] = "1"
+        self._executor = ProcessPoolExecutor(most, get_context("spawn"), _begin, (asked,))
 
     def take(self, path: str) -> bool:
-        """Send a file; False if it has enough to do, or has died."""
-        if not self._alive or len(self.paths) >= _GIVEN or not self._say(path):
+        """Give a file to the others; False if they have enough to do, or cannot be had."""
+        if len(self._given) >= self._room:
             return False
-        self.paths.append(path)
-        return True
-
-    def heard(self, asked: Plan, *, wait: bool = False) -> Iterator[Judged]:
-        """Give what is there, with `wait` at least one."""
-        output = self._popen.stdout
-        assert output is not None  # noqa: S101
-        while self.paths and (wait or select.select([output], [], [], 0)[0]):
-            wait = False
-            answer: Judged | None = _read(output) if self._alive else None
-            path = self.paths.popleft()
-            if answer is None:
-                self._alive = False
-            yield answer if answer is not None else judge(path, asked)
-
-    def _say(self, what: object) -> bool:
-        assert self._popen.stdin is not None  # noqa: S101
         try:
-            _write(self._popen.stdin, what)
-        except OSError:
+            self._given.append((path, self._executor.submit(_judge_there, path)))
+        except (OSError, RuntimeError):  # no memory, no more processes, or one of them has died
+            self._room = 0
             return False
         return True
+
+    def heard(self, *, wait: bool = False) -> Iterator[Judged]:
+        """What they have said, with `wait` all that they have to say."""
+        while self._given and (wait or self._given[0][1].done()):
+            path, future = self._given.popleft()
+            yield judge(path, self._asked) if future.exception() else future.result()
 
     def end(self) -> None:
-        for stream in (self._popen.stdin, self._popen.stdout):
-            if stream is not None:
-                stream.close()
-        try:
-            self._popen.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._popen.kill()
-            self._popen.wait()
+        if self._given:  # an interrupt: nobody waits for the rest
+            from multiprocessing import active_children
+
+            for each in active_children():
+                each.terminate()
+        self._executor.shutdown(cancel_futures=True)
+        os.environ.pop(_SAFE_PATH, None)
 
 
-def answer() -> None:
-    """Judge what is asked for until nothing is any more: first the plan, then paths."""
-    given = os.fdopen(os.dup(0), "rb", buffering=0)
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what is printed by mistake must not stand among the answers
-    try:
-        asked = _read(given)
-        while (path := _read(given)) is not None:
-            judged = judge(path, asked)
-            has_work = judged.result.new_text is not None
-            _write(answers, judged if has_work else judged._replace(source=None))
-    except (BrokenPipeError, KeyboardInterrupt):  # whoever asked has gone
-        os._exit(0)
+_plans: list[Plan] = []  # that of another process
 
 
-def _write(stream: IO[bytes], what: object) -> None:
-    content = pickle.dumps(what, pickle.HIGHEST_PROTOCOL)
-    view = memoryview(_HEAD.pack(len(content)) + content)
-    while view:
-        view = view[stream.write(view) :]
+def _begin(asked: Plan) -> None:
+    """What another process does first."""
+    import signal
+    from multiprocessing import parent_process
+    from threading import Thread
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the one that started it
+    _plans.append(asked)
+    parent = parent_process()
+    assert parent is not None  # noqa: S101
+    Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
-def _read(stream: IO[bytes]) -> Any:
-    """The next thing; None at the end, also if that comes too early."""
-    head = _read_exactly(stream, _HEAD.size)
-    content = _read_exactly(stream, _HEAD.unpack(head)[0]) if head else b""
-    return pickle.loads(content) if content else None  # noqa: S301  # of our own process
+def _end_with(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
 
 
-def _read_exactly(stream: IO[bytes], size: int) -> bytes:
-    pieces = []
-    while size:
-        piece = stream.read(size)
-        if not piece:
-            return b""
-        pieces.append(piece)
-        size -= len(piece)
-    return b"".join(pieces)
+def _judge_there(path: str) -> Judged:
+    judged = judge(path, _plans[0])
+    return judged if judged.result.new_text is not None else judged._replace(source=None)

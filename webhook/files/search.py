@@ -71,7 +71,7 @@ def search(
 
     `processes`: how many may be at work, this one among them; by default one a core.
     """
-    others = _Others(words, (_cores() if processes is None else processes) - 1)
+    others = _Others(words, (cores() if processes is None else processes) - 1)
     turns: deque[Turn] = deque()
     files = 0
     try:
@@ -101,7 +101,10 @@ def _finished(turn: Turn, others: _Others, words: Sequence[bytes]) -> Turn:
     return turn
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many processes may work at once, this one among them."""
+    if getattr(sys, "frozen", False) or not sys.executable:  # all is one program
+        return 1
     if sys.platform == "linux":
         return min(len(os.sched_getaffinity(0)), _MOST)
     # On Windows a pipe cannot be asked whether there is something in it.
@@ -138,8 +141,7 @@ class _Others:
 
 def _started(words: Sequence[bytes], most: int) -> Iterator[_Process]:
     program = prefilter.__file__
-    # Where all is one program (sys.frozen) or an archive, there is no file that Python could run.
-    if getattr(sys, "frozen", False) or not sys.executable or not Path(program).is_file():
+    if not Path(program).is_file():  # all is one archive
         return
     mode = ("-X", "utf8") if sys.flags.utf8_mode else ()  # the same names of files as here
     for _ in range(most):
