@@ -1,1 +1,4 @@
-"""The command: one file a subcommand, imported only when it runs."""
+"""The command: one file a subcommand, imported only when it runs.
+
+Other rooms use: main.
+"""

@@ -1,1 +1,4 @@
-"""Which files are meant, what they hold, and how they are written."""
+"""Which files are meant, what they hold, and how they are written.
+
+Other rooms use: candidates, capped, diff, needles, reading, replacing, results, source, walk.
+"""

@@ -1,1 +1,4 @@
-"""The rules over one file of each kind, changing only the bytes that must change."""
+"""The rules over one file of each kind, changing only the bytes that must change.
+
+Other rooms use: kustomization, kustomize, migrate, templated, together.
+"""

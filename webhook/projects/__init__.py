@@ -1,1 +1,4 @@
-"""Files that belong together, as charts and kustomizations: what one leaves holds in the others."""
+"""Files that belong together, as charts and kustomizations: what one leaves holds in the others.
+
+Other rooms use: overlays.
+"""

@@ -1,1 +1,4 @@
-"""The server: connections, bodies, processes and their limits, around admission."""
+"""The server: connections, bodies, processes and their limits, around admission.
+
+Other rooms use: asgi, server.
+"""

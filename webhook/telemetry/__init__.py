@@ -1,1 +1,4 @@
-"""Shell: what the program says about its own work. JSON lines now, metrics later."""
+"""Shell: what the program says about its own work. JSON lines now, metrics later.
+
+Other rooms use: logs, metrics, page, scratch.
+"""

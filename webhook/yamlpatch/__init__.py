@@ -1,1 +1,4 @@
-"""A YAML or JSON text and edits of its data to the fewest changed characters."""
+"""A YAML or JSON text and edits of its data to the fewest changed characters.
+
+Other rooms use: documents, nodes, places, splice, style, verify, yaml_words.
+"""
