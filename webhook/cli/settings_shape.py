@@ -43,17 +43,7 @@ from webhook.core.settings import (
     Taint,
 )
 from webhook.evaluation.workloads import READY_MADE
-from webhook.rules import (
-    ALL,
-    POLICY,
-    RETIRED,
-    above_limit,
-    affinity_annotation,
-    gone_image,
-    leak_guard,
-    legacy_resource,
-    never_fits,
-)
+from webhook.rules import ALL, POLICY, RETIRED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -538,7 +528,7 @@ _OVERRIDE = Record(
                 "Modes of rules there",
                 MODES,
                 "Of some rules in these namespaces; they win over `mode`.",
-                {never_fits.CODE: "enforce"},
+                {"GPU301": "enforce"},
                 "rules",
             ),
         ),
@@ -563,7 +553,7 @@ _ALLOWANCE = Record(
                 "Rules with exceptions",
                 ListOf(POLICY_RULE, 1),
                 "For which the annotation counts.",
-                [never_fits.CODE, above_limit.CODE],
+                ["GPU301", "GPU304"],
                 "rules",
                 required=True,
             ),
@@ -581,7 +571,7 @@ _POLICY = Group(
             MODE,
             "off: not asked. audit: counted and logged only. warn: the user is told, nothing "
             "changes. enforce: repairs, or denies. Left out, each rule has its usual mode: "
-            f"repairs enforce, GPU3xx warn, the leak guard {leak_guard.CODE} audit.",
+            "repairs enforce, GPU3xx warn, the leak guard GPU303 audit.",
             "warn",
             "mode",
         ),
@@ -590,7 +580,7 @@ _POLICY = Group(
             "Modes of rules",
             MODES,
             "Of single rules, by code or name; they win over `mode`.",
-            {never_fits.CODE: "enforce", "leak-guard": "warn"},
+            {"GPU301": "enforce", "leak-guard": "warn"},
             "rules",
         ),
         Setting(
@@ -607,7 +597,7 @@ _POLICY = Group(
             ListOf(_ALLOWANCE),
             "Where a pod's annotation gpu-webhook.dev/allow.GPU3xx excuses it from that rule. "
             "Without an entry it never does: who makes a pod could excuse it.",
-            [{"rules": [never_fits.CODE], "namespaces": ["ml-*"]}],
+            [{"rules": ["GPU301"], "namespaces": ["ml-*"]}],
             "exceptions",
         ),
     )
@@ -683,7 +673,7 @@ _CAPACITY = Group(
             "Further schedulers",
             ListOf(SCHEDULER),
             "Their pods are judged as those of default-scheduler. About pods of any other "
-            f"scheduler {never_fits.CODE} only warns.",
+            "scheduler GPU301 only warns.",
             ["my-scheduler"],
             "schedulers",
         ),
@@ -759,7 +749,7 @@ _EXEMPT = Record(
                 "",
                 lambda given: not given,
                 "an exemption needs namespaces or labels; to turn the guard off, say "
-                f"policy: {{rules: {{{leak_guard.CODE}: off}}}}",
+                "policy: {rules: {GPU303: off}}",
                 _either("namespaces", "labels"),
             ),
         ),
@@ -913,8 +903,7 @@ _MESSAGES = Group(
             "Annotate what was repaired",
             Truth(),
             "A repaired pod carries gpu-webhook.dev/repaired with the codes of the rules, as "
-            f"{legacy_resource.CODE},{affinity_annotation.CODE}; so does a workload whose template "
-            "was repaired, on itself.",
+            "GPU101,GPU106; so does a workload whose template was repaired, on itself.",
             False,
             "annotation",
         ),
@@ -970,12 +959,7 @@ FILE = Record(
                 _CAPACITY,
                 f"How requests are held against the cluster ({_POLICY_CODES}).",
             ),
-            _section(
-                "guard",
-                "Leak guard",
-                _GUARD,
-                f"Pods that see GPUs without asking ({leak_guard.CODE}).",
-            ),
+            _section("guard", "Leak guard", _GUARD, "Pods that see GPUs without asking (GPU303)."),
             _section("workloads", "Workloads", _WORKLOADS, "Objects that hold pod templates."),
             _section("messages", "Messages", _MESSAGES, "What people are told."),
             Setting(
@@ -984,7 +968,7 @@ FILE = Record(
                 ListOf(UNSAFE_RULE),
                 "Rules whose edits in files are made though they may change how a pod runs, or who "
                 "may have how much; `--unsafe` is all of them. In admission they are never made.",
-                ["quota-names", gone_image.CODE],
+                ["quota-names", "GPU134"],
                 "unsafe",
             ),
         )

@@ -9,7 +9,6 @@ the driver's libraries.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from webhook.core.edits import Remove
@@ -47,9 +46,6 @@ _CODES = codes(Trait.LEGACY_PODS)
 OF_PODS = (AMOUNTS | _CODES) - {driver_paths.CODE}
 # Words of these in a text that no rule can look at. What nothing replaces is not among them.
 _WORDS = tuple(each for each in PATTERNS if each.code in _CODES and not each.idle)
-_FIELDS = re.compile(
-    r"pod\.beta\.kubernetes\.io/(?:hostname|subdomain)\b|seccomp\.security\.alpha\.kubernetes\.io/"
-)
 WHOLE = ("affinity", "volumes")  # in which any word may be a model, or a path of the driver
 _UNTIL = "until both are changed, the webhook repairs the whole pod"
 
@@ -136,7 +132,8 @@ def does_amounts(result: FileResult) -> bool:
 def words(text: str, plan: Plan) -> Iterator[tuple[str, int, int]]:
     """The legacy words in a text about what is lost: code, begin and end of each."""
     found = [(m.code, m.start, m.end) for m in find(text, _WORDS, plan.settings)]
-    found += [(dead_annotations.CODE, *m.span()) for m in _FIELDS.finditer(text)]
+    fields = dead_annotations.IN_MANIFESTS.finditer(text)
+    found += [(dead_annotations.CODE, *m.span()) for m in fields]
     for code, start, end in found:
         if plan.asks(code) and not is_comment(text, start):
             yield code, start, end

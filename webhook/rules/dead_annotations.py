@@ -16,6 +16,7 @@ Safety: safe.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,10 @@ FACTS = Facts(
             "write securityContext.sysctls",
         ),
     ),
+)
+# Further annotations that become fields, which are looked for in manifests alone.
+IN_MANIFESTS = re.compile(
+    r"pod\.beta\.kubernetes\.io/(?:hostname|subdomain)\b|seccomp\.security\.alpha\.kubernetes\.io/"
 )
 
 _DEFAULT = "default-scheduler"
