@@ -89,7 +89,7 @@ def test_many_warnings_are_counted(count: int, last: str) -> None:
         pytest.param([], {}, id="nothing"),
         pytest.param([finding(edits=EDIT)], {"gpu101": "enforce: repaired"}, id="repaired"),
         pytest.param(
-            [finding(severity=Severity.PERSON)], {"gpu101": "enforce: reported"}, id="reported only"
+            [finding(severity=Severity.MANUAL)], {"gpu101": "enforce: reported"}, id="reported only"
         ),
         pytest.param(
             [finding(edits=EDIT, safety=Safety.UNSAFE)],

@@ -17,7 +17,7 @@ import yaml
 
 from tests.cli.installed import ROOT, environment
 from tests.cli.test_migrate import MIGRATED
-from tests.cli.test_scan import CLEAN, LEGACY, PERSON, put
+from tests.cli.test_scan import CLEAN, LEGACY, MANUAL, put
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,17 +110,17 @@ def runner(tmp_path: Path, installed: Path) -> Runner:
     [
         pytest.param({"a": CLEAN}, {}, 0, None, id="clean"),
         pytest.param({"deep__a": LEGACY}, {}, 2, None, id="what can be fixed fails the job"),
-        pytest.param({"a": PERSON}, {}, 3, None, id="so does what needs a person"),
-        pytest.param({"a": LEGACY}, {"fail-on": "person"}, 0, None, id="unless that is enough"),
-        pytest.param({"a": PERSON}, {"fail-on": "person"}, 3, None, id="a person is a person"),
-        pytest.param({"a": PERSON}, {"fail-on": "never"}, 0, None, id="never"),
+        pytest.param({"a": MANUAL}, {}, 3, None, id="so does what needs manual changes"),
+        pytest.param({"a": LEGACY}, {"fail-on": "manual"}, 0, None, id="unless that is enough"),
+        pytest.param({"a": MANUAL}, {"fail-on": "manual"}, 3, None, id="a person is a person"),
+        pytest.param({"a": MANUAL}, {"fail-on": "never"}, 0, None, id="never"),
         pytest.param({"a": LEGACY}, {"fix": "true"}, 0, "true", id="fixed"),
         pytest.param({"a": CLEAN}, {"fix": "true"}, 0, "false", id="nothing to fix"),
-        pytest.param({"a": LEGACY, "b": PERSON}, {"fix": "true"}, 3, "true", id="half is fixed"),
+        pytest.param({"a": LEGACY, "b": MANUAL}, {"fix": "true"}, 3, "true", id="half is fixed"),
         pytest.param({"a": CLEAN}, {"paths": "gone"}, 1, None, id="an error"),
         pytest.param({"a": CLEAN}, {"paths": "gone", "fail-on": "never"}, 1, None, id="always"),
         pytest.param(
-            {"a": PERSON, "b c__d": LEGACY}, {"paths": "b c\n\n"}, 2, None, id="a path with blanks"
+            {"a": MANUAL, "b c__d": LEGACY}, {"paths": "b c\n\n"}, 2, None, id="a path with blanks"
         ),
         pytest.param(
             {"a": CLEAN}, {"paths": "$(touch injected)\n-w"}, 1, None, id="paths are no commands"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.test_scan import CLEAN, LEGACY, PERSON, put
+from tests.cli.test_scan import CLEAN, LEGACY, MANUAL, put
 from webhook.files.replacing import temporary_name
 from webhook.formats import migrate
 
@@ -150,7 +150,7 @@ def test_a_kustomization_is_read_through_links(gpu_webhook: Command, tmp_path: P
 
 
 def test_a_file_with_nothing_to_do_is_not_written(gpu_webhook: Command, tmp_path: Path) -> None:
-    put(tmp_path, clean=CLEAN, odd=PERSON, migrated=MIGRATED)
+    put(tmp_path, clean=CLEAN, odd=MANUAL, migrated=MIGRATED)
 
     def state() -> dict[Path, tuple[int, ...]]:
         found = {path: path.stat() for path in tmp_path.iterdir()}
@@ -170,7 +170,7 @@ def test_check_names_the_files_only(gpu_webhook: Command, tmp_path: Path) -> Non
 
 
 def test_what_needs_a_person_is_told_on_stderr(gpu_webhook: Command, tmp_path: Path) -> None:
-    put(tmp_path, legacy=LEGACY, odd=PERSON)
+    put(tmp_path, legacy=LEGACY, odd=MANUAL)
     done = gpu_webhook("migrate", ".")
     assert (done.code, done.out) == (3, DIFF)
     assert "odd.yaml:11:9: GPU101 " in done.err
@@ -189,11 +189,11 @@ def test_a_report_takes_the_place_of_the_diff(
 
 
 def test_write_and_a_report_says_what_was_fixed(gpu_webhook: Command, tmp_path: Path) -> None:
-    put(tmp_path, legacy=LEGACY, odd=PERSON)
+    put(tmp_path, legacy=LEGACY, odd=MANUAL)
     done = gpu_webhook("migrate", ".", "-w", "-o", "json")
     summary = json.loads(done.out)["summary"]
     assert done.code == 3
-    assert (summary["fixed"], summary["fixable"], summary["person"]) == (1, 0, 1)
+    assert (summary["fixed"], summary["fixable"], summary["manual"]) == (1, 0, 1)
 
 
 def test_write_with_diff_prints_what_it_wrote(gpu_webhook: Command, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_write_with_diff_prints_what_it_wrote(gpu_webhook: Command, tmp_path: Pa
     [
         pytest.param(LEGACY, MIGRATED, 0, id="the new text"),
         pytest.param(CLEAN, CLEAN, 0, id="nothing to do: as it came"),
-        pytest.param(PERSON, PERSON, 3, id="a person's: as it came"),
+        pytest.param(MANUAL, MANUAL, 3, id="a person's: as it came"),
         pytest.param(f"\ufeff{LEGACY}", f"\ufeff{MIGRATED}", 0, id="a byte order mark"),
         pytest.param(
             LEGACY.replace("\n", "\r\n"), MIGRATED.replace("\n", "\r\n"), 0, id="line ends"
@@ -224,8 +224,8 @@ def test_a_filter_prints_the_new_text(
 
 
 def test_a_filter_keeps_stdout_for_the_text(gpu_webhook: Command) -> None:
-    done = gpu_webhook("migrate", "-", stdin=PERSON)
-    assert done.out == PERSON
+    done = gpu_webhook("migrate", "-", stdin=MANUAL)
+    assert done.out == MANUAL
     assert "stdin:11:9: GPU101 " in done.err
 
 

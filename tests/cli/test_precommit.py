@@ -10,7 +10,7 @@ import yaml
 
 from tests.cli.installed import ROOT, demand, empty_environment, run
 from tests.cli.test_migrate import MIGRATED
-from tests.cli.test_scan import CLEAN, LEGACY, PERSON, put
+from tests.cli.test_scan import CLEAN, LEGACY, MANUAL, put
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,7 +102,7 @@ def test_gpu_migrate_fails_while_a_person_is_needed(
     tmp_path: Path, hooks: Path, pre_commit: tuple[Path, Path]
 ) -> None:
     repository = Repository(tmp_path, "gpu-migrate", hooks, pre_commit)
-    put(tmp_path, odd=PERSON)
+    put(tmp_path, odd=MANUAL)
     git(tmp_path, "add", "-A")
     done = repository.pre_commit("run", "--all-files")
     assert done.returncode == 1

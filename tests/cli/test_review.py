@@ -117,7 +117,7 @@ BAD_AFFINITY = {"scheduler.alpha.kubernetes.io/affinity": "{"}
         pytest.param(review(pod()), 0, id="a review of a plain pod: nothing found"),
         pytest.param(review(pod({LEGACY: "1"})), 2, id="a review of a legacy pod: repaired"),
         pytest.param(
-            review(pod({LEGACY: "1"}, **BAD_AFFINITY)), 3, id="a review that needs a person"
+            review(pod({LEGACY: "1"}, **BAD_AFFINITY)), 3, id="a review that needs manual changes"
         ),
         pytest.param(review(SERVICE), 0, id="a review of something else: nothing found"),
     ],

@@ -34,7 +34,7 @@ spec:
   tolerations:
   - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
 """
-PERSON = LEGACY.replace("gpu: 1 #", 'gpu: "{" #').replace("name: legacy", "name: odd")
+MANUAL = LEGACY.replace("gpu: 1 #", 'gpu: "{" #').replace("name: legacy", "name: odd")
 CLEAN = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
 
 
@@ -52,11 +52,11 @@ def put(folder: Path, **files: str) -> None:
         pytest.param(["clean.yaml"], 0, id="nothing found"),
         pytest.param(["legacy.yaml"], 2, id="what can be fixed"),
         pytest.param(["-f", "legacy.yaml"], 2, id="the same by -f"),
-        pytest.param(["odd.yaml"], 3, id="what needs a person"),
+        pytest.param(["odd.yaml"], 3, id="what needs manual changes"),
         pytest.param(["legacy.yaml", "odd.yaml"], 3, id="a person beats what can be fixed"),
         pytest.param(["odd.yaml", "nowhere.yaml"], 1, id="an error beats both"),
-        pytest.param(["legacy.yaml", "--fail-on=person"], 0, id="only a person's work fails"),
-        pytest.param(["odd.yaml", "--fail-on=person"], 3, id="and it does"),
+        pytest.param(["legacy.yaml", "--fail-on=manual"], 0, id="only a person's work fails"),
+        pytest.param(["odd.yaml", "--fail-on=manual"], 3, id="and it does"),
         pytest.param(["odd.yaml", "--exit-zero"], 0, id="findings are no failure"),
         pytest.param(["nowhere.yaml", "--exit-zero"], 1, id="errors are, all the same"),
         pytest.param(["."], 3, id="a folder"),
@@ -71,7 +71,7 @@ def put(folder: Path, **files: str) -> None:
 def test_the_exit_code_is_the_same_in_every_format(
     words: list[str], code: int, form: str, gpu_webhook: Command, tmp_path: Path
 ) -> None:
-    put(tmp_path, clean=CLEAN, legacy=LEGACY, odd=PERSON)
+    put(tmp_path, clean=CLEAN, legacy=LEGACY, odd=MANUAL)
     assert gpu_webhook("scan", *words, "-o", form).code == code
 
 
@@ -219,7 +219,7 @@ def test_paths_for_programs_are_those_of_the_repository(
         (["--rule=GPU1O1", "x"], "there is no rule 'GPU1O1'; did you mean GPU1"),
         (["--ignore-rule=legacy-resorce", "x"], "did you mean legacy-resource?"),
         (["--target-version=2.0", "x"], "'2.0' is no version of Kubernetes: write 1.36"),
-        (["--fail-on=all", "x"], "'all' is not one of 'fixable', 'person'"),
+        (["--fail-on=all", "x"], "'all' is not one of 'fixable', 'manual'"),
         (["--diff", "-o", "sarif", "x"], "--diff is for people"),
         (["-n", "x", "x"], "--namespace is of clusters: add --cluster"),
         (["--cluster", "x"], "leave the files out"),

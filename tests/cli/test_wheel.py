@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.installed import ROOT, demand, empty_environment, run, wheel
-from tests.cli.test_scan import LEGACY, PERSON, put
+from tests.cli.test_scan import LEGACY, MANUAL, put
 from tests.migration.browser import Page, started
 from webhook import __version__
 
@@ -106,7 +106,7 @@ def test_settings_and_an_inventory_in_a_file(programs: Path, tmp_path: Path) -> 
 
 
 def test_scan_and_migrate_with_every_report(programs: Path, tmp_path: Path) -> None:
-    put(tmp_path, a=LEGACY, odd=PERSON)
+    put(tmp_path, a=LEGACY, odd=MANUAL)
     forms = ("text", "json", "yaml", "markdown", "html", "sarif", "junit", "github")
     reports = [f"--output-file={form}={tmp_path / form}.report" for form in forms]
     done = run(programs / "gpu-webhook", "scan", ".", *reports, cwd=tmp_path)

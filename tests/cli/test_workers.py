@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.test_scan import CLEAN, LEGACY, PERSON, put
+from tests.cli.test_scan import CLEAN, LEGACY, MANUAL, put
 from webhook.cli.workers import judge_all
 from webhook.files.results import Plan
 
@@ -25,7 +25,7 @@ FILES = 150
 
 @pytest.fixture
 def paths(tmp_path: Path) -> list[str]:
-    texts = (LEGACY, PERSON, CLEAN, f"\ufeff{LEGACY}", "a: [", "a: \xff")
+    texts = (LEGACY, MANUAL, CLEAN, f"\ufeff{LEGACY}", "a: [", "a: \xff")
     for number in range(FILES):
         put(tmp_path, **{f"{number:03}": texts[number % len(texts)]})
     (tmp_path / "000.yaml").write_bytes(b"\xff\xfe")

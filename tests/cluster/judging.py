@@ -77,7 +77,7 @@ class Judged:
     @property
     def persons(self) -> bool:
         """Whether something in the text after is left to a person."""
-        return any(each.status is Status.PERSON for each in self.after.located)
+        return any(each.status is Status.MANUAL for each in self.after.located)
 
     @property
     def outcome(self) -> str:
@@ -85,7 +85,7 @@ class Judged:
             return "missed"
         if self.result.new_text is not None:
             return "partly" if self.persons or self.refused else "migrated"
-        return "person" if self.persons else "skipped"
+        return "manual" if self.persons else "skipped"
 
 
 def judged(file: File, cluster: Cluster, folder: Path, given: Mapping[str, Any]) -> Judged:
@@ -145,7 +145,7 @@ def _judge(obj: Json, lines: range, verdict: Judged, cluster: Cluster) -> None:
                 verdict.placed += not words
                 said += [f"{name}: not placed: {words}"] if words else []
     is_known = any(
-        each.status is Status.PERSON and each.place.line in lines for each in verdict.result.located
+        each.status is Status.MANUAL and each.place.line in lines for each in verdict.result.located
     )
     if said and (verdict.name, name) in NEVER_VALID:
         verdict.excused.add((verdict.name, name))

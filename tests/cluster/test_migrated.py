@@ -44,7 +44,7 @@ drivers:
   profile: toolkit
   remove: [/usr/local/nvidia, "/home/kubernetes/bin/nvidia/*"]
 """
-OUTCOMES = ("migrated", "partly", "person", "skipped", "missed")
+OUTCOMES = ("migrated", "partly", "manual", "skipped", "missed")
 _DEAD_VERSIONS = {"GPU120", "GPU121", "GPU122", "GPU123"}
 
 # Files of class D with an object that is in no doubt beside what makes them D.

@@ -60,7 +60,7 @@ def test_every_kind_is_found_once_and_what_it_made_is_left_out(
         (path, each["code"])
         for path, findings in found(out).items()
         for each in findings
-        if each["status"] == "person"
+        if each["status"] == "manual"
     }
     assert manual == {(f"{namespace}/DaemonSet/daemonset-of-gpu-pods", "GPU110")}
     assert set(found(out)) == {

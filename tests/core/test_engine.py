@@ -326,7 +326,7 @@ def test_an_exception_to_a_repairing_policy_rule_leaves_the_pod_as_it_is(
 
 @pytest.mark.parametrize("text", ["migrating", "", "x (until 2020-01-01)"])
 def test_a_notice_is_never_excepted_and_nothing_is_said_of_it(text: str) -> None:
-    rule = says("GPU301", Severity.NOTICE, Severity.DENY, Severity.PERSON)
+    rule = says("GPU301", Severity.NOTICE, Severity.DENY, Severity.MANUAL)
     notice, *others = run([rule], excepted_pod("GPU301", text), ALLOWS).findings
     assert (notice.message, notice.exception, notice.action) == ("a notice", "", "reported")
     assert all(each.exception or "(" in each.message for each in others)

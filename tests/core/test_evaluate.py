@@ -151,7 +151,7 @@ def test_edits_that_are_held_are_not_made_and_the_finding_says_why() -> None:
     at = Path(("items", 3))
     made = evaluate(pod(), Stages((), [notes("GPU102"), notes("GPU103")]), ANY, at, held=held)
     first, second = made.findings
-    assert (first.held, first.edits, first.severity) == ("not here", (), Severity.PERSON)
+    assert (first.held, first.edits, first.severity) == ("not here", (), Severity.MANUAL)
     assert first.touched == (Append(at / "spec" / "asked", "GPU102"),)
     assert (second.held, second.action) == ("", "repaired")
     assert made.object["spec"]["asked"] == ["GPU103"]

@@ -13,7 +13,7 @@ from webhook.kube.pointer import ROOT
 from webhook.rules import ALL, is_legacy
 
 REPAIR = Finding("GPU101", ROOT, "repaired")
-PERSON = Finding("GPU101", ROOT, "look at it", severity=Severity.PERSON)
+MANUAL = Finding("GPU101", ROOT, "look at it", severity=Severity.MANUAL)
 DENY = Finding("GPU301", ROOT, "must not run", severity=Severity.DENY)
 FAILED = (("GPU101", ValueError("a bug")),)
 
@@ -32,7 +32,7 @@ NOTICE = Finding("GPU302", ROOT, "full now", severity=Severity.NOTICE)
     [
         pytest.param(EDITED, "repaired", "would repair", id="edits"),
         pytest.param(
-            replace(EDITED, severity=Severity.PERSON),
+            replace(EDITED, severity=Severity.MANUAL),
             "repaired",
             "would repair",
             id="edits, and a person must look too",
@@ -41,7 +41,7 @@ NOTICE = Finding("GPU302", ROOT, "full now", severity=Severity.NOTICE)
             replace(EDITED, safety=Safety.UNSAFE), "reported", "reported", id="edits left undone"
         ),
         pytest.param(REPAIR, "reported", "reported", id="no edits"),
-        pytest.param(PERSON, "reported", "reported", id="a person must look"),
+        pytest.param(MANUAL, "reported", "reported", id="a person must look"),
         pytest.param(NOTICE, "reported", "reported", id="a notice"),
         pytest.param(DENY, "denied", "would deny", id="the pod must not run"),
         pytest.param(
@@ -67,7 +67,7 @@ def test_one_word_says_what_came_of_a_finding(finding: Finding, enforced: str, e
         pytest.param(REPAIR, True, id="a word beside another's repair"),
         pytest.param(EDITED, False, id="a repair"),
         pytest.param(replace(EDITED, safety=Safety.UNSAFE), False, id="a repair left undone"),
-        pytest.param(PERSON, False, id="a person must look"),
+        pytest.param(MANUAL, False, id="a person must look"),
         pytest.param(DENY, False, id="the pod must not run"),
     ],
 )
@@ -80,7 +80,7 @@ def test_a_remark_asks_nothing_of_anybody(finding: Finding, *, is_remark: bool) 
     [
         pytest.param(Verdict((), {}, []), False, id="nothing was found"),
         pytest.param(Verdict((REPAIR,), {}, []), False, id="all is repaired"),
-        pytest.param(Verdict((REPAIR, PERSON), {}, []), False, id="a person must look"),
+        pytest.param(Verdict((REPAIR, MANUAL), {}, []), False, id="a person must look"),
         pytest.param(Verdict((REPAIR, DENY), {}, []), True, id="the pod must not run"),
         pytest.param(
             Verdict((replace(DENY, mode=Mode.WARN),), {}, []), False, id="it would be denied"

@@ -799,7 +799,7 @@ def severities(
 
 
 def verdict(*, denied: bool | None) -> list[Severity]:
-    return [] if denied is False else [Severity.DENY if denied else Severity.PERSON]
+    return [] if denied is False else [Severity.DENY if denied else Severity.MANUAL]
 
 
 @pytest.mark.parametrize(

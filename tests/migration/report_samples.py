@@ -126,7 +126,7 @@ def _pod() -> FileResult:
             Located(
                 "GPU301",
                 "asks for 2 nvidia.com/gpu; no node has more than 1. Ask for 1 or split the work.",
-                Status.PERSON,
+                Status.MANUAL,
                 place(POD, "  containers:\n  - name: cuda\n    image"),
                 "spec",
                 "Pod/trainer",
@@ -154,7 +154,7 @@ def _chart() -> FileResult:
                 "GPU109",
                 'the template hides what include "train.env" writes: look for old driver paths in '
                 "it, 100% of them | and | `all`",
-                Status.PERSON,
+                Status.MANUAL,
                 place(CHART, '{{- include "train.env" . | nindent 8 }}'),
             ),
         ),
@@ -219,7 +219,7 @@ def empty() -> Report:
     return Report((), files=42)
 
 
-_STATUSES = (Status.FIXABLE, Status.FIXABLE, Status.FIXABLE, Status.PERSON, Status.NOTICE)
+_STATUSES = (Status.FIXABLE, Status.FIXABLE, Status.FIXABLE, Status.MANUAL, Status.NOTICE)
 _CODES = ("GPU101", "GPU101", "GPU201", "GPU301", "GPU302")
 
 
@@ -279,7 +279,7 @@ def hostile() -> Report:
                 text,
                 applied(text, renamed(text)),
                 (
-                    Located(words or "X", words, Status.PERSON, at, words, words),
+                    Located(words or "X", words, Status.MANUAL, at, words, words),
                     Located("GPU101", words, Status.FIXABLE, at, words, words, (renamed(text),)),
                 ),
                 (Skipped(words, at), Skipped(words)),

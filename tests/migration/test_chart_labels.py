@@ -86,7 +86,7 @@ def test_a_selector_that_is_nowhere_is_told_where_the_labels_are_made() -> None:
     )
 
     (told,) = migrated(text).located
-    assert (told.code, told.status) == ("GPU121", Status.PERSON)
+    assert (told.code, told.status) == ("GPU121", Status.MANUAL)
     assert "the template makes the labels" in told.message
 
 
@@ -108,7 +108,7 @@ def test_labels_of_which_a_part_is_made_are_not_copied(labels: str) -> None:
 
     assert result.new_text == text.replace("alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu")
     told = {each.code: each for each in result.located}
-    assert told["GPU120"].status is told["GPU121"].status is Status.PERSON
+    assert told["GPU120"].status is told["GPU121"].status is Status.MANUAL
     assert "not in sight" in told["GPU120"].message
 
 
@@ -125,7 +125,7 @@ def assert_version_is_held(text: str, why: str) -> None:
 
     assert "apiVersion: extensions/v1beta1\n" in (result.new_text or text)
     told = {each.code: each for each in result.located}
-    assert told["GPU120"].status is Status.PERSON
+    assert told["GPU120"].status is Status.MANUAL
     assert why in told["GPU120"].message
 
 

@@ -170,7 +170,7 @@ def test_a_rule_that_raises_is_reported(way: Way, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(at_rest, "_STAGES", Stages((), (Failing(),)))
     result = result_of(way.path, way.write(POD), Plan())
     (said,) = [each for each in result.located if "the rule failed" in each.message]
-    assert (said.code, said.status, said.object) == ("GPU101", "person", "Pod/p")
+    assert (said.code, said.status, said.object) == ("GPU101", "manual", "Pod/p")
     assert result.new_text is None
 
 
@@ -186,7 +186,7 @@ spec:
 @every_way
 def test_a_kind_that_nobody_knows(way: Way) -> None:
     manifest = result_of("x.yaml", CUSTOM, Plan())
-    assert [each.status for each in manifest.located] == ["person"]
+    assert [each.status for each in manifest.located] == ["manual"]
     assert found(result_of(way.path, way.write(CUSTOM), Plan())) == found(manifest)
 
 

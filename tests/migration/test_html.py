@@ -117,12 +117,12 @@ def test_search_knows_objects_and_says_when_there_is_nothing(show: Callable[...,
 def test_status_filters_add_up(show: Callable[..., Page]) -> None:
     page = show(report_samples.everything())
     whole = page.run(VISIBLE)
-    page.click(".filter.person")
+    page.click(".filter.manual")
     assert page.run(VISIBLE) == 2
-    assert page.run("document.querySelector('.filter.person').ariaPressed") == "true"
+    assert page.run("document.querySelector('.filter.manual').ariaPressed") == "true"
     page.click(".filter.fixable")
     assert page.run(VISIBLE) == 6
-    page.click(".filter.person")
+    page.click(".filter.manual")
     page.click(".filter.fixable")
     assert page.run(VISIBLE) == whole == 12
     page.click(".filter.unread")
@@ -141,7 +141,7 @@ def test_by_rule_links_to_the_finding(show: Callable[..., Page]) -> None:
     page = show(report_samples.everything())
     page.click("[data-view=rules]")
     assert (page.run(VISIBLE), page.run(LINKS)) == (0, 8)
-    page.click(".filter.person")
+    page.click(".filter.manual")
     assert page.run(LINKS) == 2
     page.click(".rule li:not([hidden]) a")
     finding = page.run(FOCUS)

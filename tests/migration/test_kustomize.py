@@ -85,7 +85,7 @@ def test_it_is_told_and_not_edited(text: str) -> None:
     result = patched(text)
     assert result.new_text is None
     assert result.located
-    assert {each.status for each in result.located} == {Status.PERSON}
+    assert {each.status for each in result.located} == {Status.MANUAL}
 
 
 def test_a_dead_version_in_a_patch_is_the_one_that_its_target_will_have() -> None:
@@ -208,7 +208,7 @@ def test_patches_that_are_written_out(ends: str) -> None:
     result = kustomize.migrate(Source.of_text("kustomization.yaml", text), Plan())
     assert result.new_text == text.replace(OLD, NEW).replace(ESCAPED, NEW_ESCAPED)
     said = [(each.place.line, each.status) for each in result.located]
-    assert (7, Status.PERSON) in said  # an annotation for everything that has had no effect
+    assert (7, Status.MANUAL) in said  # an annotation for everything that has had no effect
     assert (13, Status.FIXABLE) in said
 
 

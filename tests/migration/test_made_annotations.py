@@ -64,14 +64,14 @@ def assert_is_held(text: str, key: str, result: FileResult) -> None:
         assert result.new_text is None
         waiting = [each for each in result.located if each.code == "GPU101"]
         assert waiting
-        assert all(each.status is Status.PERSON and not each.fix for each in waiting)
+        assert all(each.status is Status.MANUAL and not each.fix for each in waiting)
         assert all("until both are changed" in each.message for each in waiting)
     else:
         assert (result.new_text or text) == text.replace(OLD, NEW)
     told = [each for each in result.located if each.code == CODES[key]]
     assert told or result.skipped, "nothing is said of the annotation"
     for each in told:
-        assert each.status is Status.PERSON
+        assert each.status is Status.MANUAL
         assert each.fix == ()
         assert "the template makes" in each.message or result.skipped, "the reason"
 

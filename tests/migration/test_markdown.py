@@ -159,7 +159,7 @@ def test_a_block_whose_lines_begin_in_several_ways_is_left_to_a_person(text: str
     assert result.new_text is None
     line = 1 + f"# x\n\n{text}".split(OLD)[0].count("\n")
     told = {each.place.line: each for each in result.located}
-    assert {each.status for each in result.located} == {Status.PERSON}
+    assert {each.status for each in result.located} == {Status.MANUAL}
     assert line in told
     assert any("begin all lines in one way" in each.message for each in result.located)
 
@@ -168,7 +168,7 @@ def test_three_backticks_in_a_line_leave_the_document_to_a_person() -> None:
     text = f"Do:  ```kubectl apply```\n\n```yaml\n{POD}```\n"
     result = migrated(text)
     assert result.new_text is None
-    (odd,) = (each for each in result.located if each.status is Status.PERSON)
+    (odd,) = (each for each in result.located if each.status is Status.MANUAL)
     assert (odd.place.line, odd.place.column) == (1, 6)
     assert "write one backtick" in odd.message
 
@@ -177,7 +177,7 @@ def test_an_annotation_whose_spec_is_not_shown_is_for_a_person() -> None:
     text = "```\nannotations:\n  scheduler.alpha.kubernetes.io/tolerations: '[]'\n```\n"
     result = migrated(text)
     assert result.new_text is None
-    assert [(each.status, each.place.line) for each in result.located] == [(Status.PERSON, 3)]
+    assert [(each.status, each.place.line) for each in result.located] == [(Status.MANUAL, 3)]
 
 
 def test_a_pod_of_today_is_left_as_its_author_has_it() -> None:
@@ -212,7 +212,7 @@ def test_a_kind_that_nobody_knows_is_a_matter_of_the_rule_on_data(*, unsafe: boo
     new = f"```yaml\n{job}```\n".replace(OLD, NEW)
     assert result.new_text == (new if unsafe else None)
     assert [(each.code, each.status, each.place.line) for each in result.located] == [
-        ("GPU132", Status.FIXABLE if unsafe else Status.PERSON, 7)
+        ("GPU132", Status.FIXABLE if unsafe else Status.MANUAL, 7)
     ]
 
 

@@ -16,7 +16,7 @@ NAME = "alpha.kubernetes.io/nvidia-gpu"
     [
         pytest.param("a: b\n", [], id="nothing"),
         pytest.param(f"# {NAME}: 1\n", [Status.NOTICE], id="in a comment: worth knowing"),
-        pytest.param(f"x: {NAME}\n", [Status.PERSON], id="data: a person must look"),
+        pytest.param(f"x: {NAME}\n", [Status.MANUAL], id="data: a person must look"),
         pytest.param(
             f"spec:\n  description: |-\n    Words,\n\n    and `{NAME}`.\n  type: boolean\n",
             [Status.NOTICE],
@@ -32,13 +32,13 @@ NAME = "alpha.kubernetes.io/nvidia-gpu"
         ),
         pytest.param(
             f"description: Words.\nargs:\n  - --resource={NAME}\n",
-            [Status.PERSON],
+            [Status.MANUAL],
             id="behind a description: a person must look",
         ),
         pytest.param(
             "kubectl.kubernetes.io/last-applied-configuration: |\n"
             f'  {{"limits":{{"{NAME}":1}}}}\nother: {NAME}\n',
-            [Status.PERSON],
+            [Status.MANUAL],
             id="what kubectl remembers is written anew by the next apply",
         ),
         pytest.param(
@@ -61,16 +61,16 @@ def test_mentions(text: str, statuses: list[Status]) -> None:
         pytest.param(
             "\t// a webhook on apps/v1beta1 and extensions/v1beta1", Status.NOTICE, id="a version"
         ),
-        pytest.param(f'url := "a // {NAME}"', Status.PERSON, id="slashes in a text"),
-        pytest.param(f'const gpu = "{NAME}"', Status.PERSON, id="a name"),
-        pytest.param('version := "extensions/v1beta1"', Status.PERSON, id="a version as a value"),
-        pytest.param("version := `extensions/v1beta1`", Status.PERSON, id="in other quotes"),
+        pytest.param(f'url := "a // {NAME}"', Status.MANUAL, id="slashes in a text"),
+        pytest.param(f'const gpu = "{NAME}"', Status.MANUAL, id="a name"),
+        pytest.param('version := "extensions/v1beta1"', Status.MANUAL, id="a version as a value"),
+        pytest.param("version := `extensions/v1beta1`", Status.MANUAL, id="in other quotes"),
         pytest.param(
             'text := "if a rule says apps/v1beta1, a request to it"',
             Status.NOTICE,
             id="a version in a sentence, as in what is made of comments",
         ),
-        pytest.param("apiVersion: extensions/v1beta1", Status.PERSON, id="a manifest in a program"),
+        pytest.param("apiVersion: extensions/v1beta1", Status.MANUAL, id="a manifest in a program"),
     ],
 )
 def test_what_a_go_program_says(line: str, status: Status) -> None:
@@ -164,4 +164,4 @@ def test_a_version_for_old_clusters_is_worth_knowing(text: str) -> None:
 def test_a_version_that_clusters_of_today_get_is_dead(text: str) -> None:
     source = Source.of("templates/x.yaml", text.encode())
 
-    assert Status.PERSON in {each.status for each in mentions(source, Plan(), ())}
+    assert Status.MANUAL in {each.status for each in mentions(source, Plan(), ())}

@@ -141,7 +141,7 @@ def test_a_document_that_cannot_be_edited_is_a_persons_and_the_others_are_not() 
     assert result.new_text == f"{ANCHORED}---\n{FIXED}"
     refused = [each for each in result.located if "not done here" in each.message]
     assert refused
-    assert {each.status for each in refused} == {Status.PERSON}
+    assert {each.status for each in refused} == {Status.MANUAL}
     assert "by the anchor &shared this is in 2 places" in refused[0].message
     assert all(each.fix == () for each in refused)
 
@@ -160,7 +160,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_migrated() -> None:
     assert result.new_text == f"{bad}---\n{FIXED}"
     assert [each.reason.split(":")[0] for each in result.skipped] == ["is not YAML"]
     assert result.skipped[0].place is not None
-    assert ("GPU101", "person", 1, "") in said(result)
+    assert ("GPU101", "manual", 1, "") in said(result)
 
 
 def test_comments_are_worth_knowing() -> None:
@@ -201,7 +201,7 @@ spec:
 def test_what_is_not_safe_is_a_persons_until_asked_for() -> None:
     result = migrated(QUOTA)
     assert result.new_text is None
-    assert {each.status for each in result.located} == {Status.PERSON}
+    assert {each.status for each in result.located} == {Status.MANUAL}
     asked = migrated(QUOTA, Plan(unsafe=True))
     assert asked.new_text == QUOTA.replace("alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu")
     assert {each.status for each in asked.located} == {Status.FIXABLE}
@@ -280,7 +280,7 @@ def test_a_rule_that_is_never_content_leaves_the_file_untouched(
     with_rules(monkeypatch, more)
     result = migrated("kind: A\ncount: 1\n")
     assert result.new_text is None
-    assert [(each.status, each.fix) for each in result.located] == [(Status.PERSON, ())]
+    assert [(each.status, each.fix) for each in result.located] == [(Status.MANUAL, ())]
     assert result.located[0].message == (
         "more (not done here, since a second run would change document 1 again (GPU998))"
     )

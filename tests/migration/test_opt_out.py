@@ -197,7 +197,7 @@ def test_another_value_of_the_label_says_nothing(path: str, text: str) -> None:
     )
 
     if "x.io" in text:  # nobody knows what the kind is: in a template no more than elsewhere
-        assert [(each.code, each.status) for each in result.located] == [("GPU132", Status.PERSON)]
+        assert [(each.code, each.status) for each in result.located] == [("GPU132", Status.MANUAL)]
         return
     assert result.new_text is not None
     assert NEW in result.new_text
@@ -306,7 +306,7 @@ def test_what_is_in_a_namespace_with_the_label_is_left_alone(path: str, text: st
 def test_a_namespace_without_the_label_says_nothing(path: str, text: str) -> None:
     result = migrated(path, text.replace("gpu-webhook.dev/ignore", "example.com/ignore"))
 
-    assert {Status.FIXABLE, Status.PERSON} & {each.status for each in result.located}
+    assert {Status.FIXABLE, Status.MANUAL} & {each.status for each in result.located}
 
 
 def test_a_namespace_that_the_inventory_knows_with_the_label_is_left_alone() -> None:
@@ -466,5 +466,5 @@ def test_a_label_that_the_template_makes_leaves_it_to_a_person(value: str) -> No
     result = migrated("chart/templates/pod.yaml", templated(POD.replace('"true"', value)))
 
     assert result.new_text is None
-    assert Status.PERSON in {each.status for each in result.located}
+    assert Status.MANUAL in {each.status for each in result.located}
     assert any("the template decides" in each.reason for each in result.skipped)

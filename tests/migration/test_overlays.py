@@ -116,7 +116,7 @@ def test_a_volume_that_a_patch_names_stays(files: dict[str, str], tmp_path: Path
     result = looked_at(written(tmp_path / "it", {**BASE_OF, **files}))
     assert result.new_text is None
     said = [each for each in result.located if each.code == "GPU109"]
-    assert {each.status for each in said} == {Status.PERSON}
+    assert {each.status for each in said} == {Status.MANUAL}
     assert all("may mount it, too" in each.message for each in said)
     assert len(said) == 2  # the search path stays with its mount
 

@@ -69,7 +69,7 @@ def test_what_a_script_hands_to_kubectl_is_as_good_as_a_file(name: str) -> None:
     head, _, tail = SCRIPT.partition("kubectl")
     assert result.new_text == f"{head}kubectl{tail.replace(OLD, 'nvidia.com/gpu')}"
     assert [(each.place.line, each.status) for each in result.located] == [
-        (2, Status.PERSON),
+        (2, Status.MANUAL),
         (14, Status.FIXABLE),
     ]
 
@@ -97,9 +97,9 @@ def test_tabs_of_which_the_shell_takes_away_several_are_left_to_a_person() -> No
     result = programs.migrate(Source.of_text("x.sh", text, "other"), Plan())
     assert result.new_text is None
     assert [(each.place.line, each.status) for each in result.located] == [
-        (2, Status.PERSON),
-        (8, Status.PERSON),
-        (14, Status.PERSON),
+        (2, Status.MANUAL),
+        (8, Status.MANUAL),
+        (14, Status.MANUAL),
     ]
 
 

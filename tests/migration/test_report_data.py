@@ -49,7 +49,7 @@ def test_counts_are_by_status() -> None:
         "files": 120,
         "fixed": 1,
         "fixable": 4,
-        "person": 2,
+        "manual": 2,
         "notice": 1,
         "skipped": 3,
         "errors": 1,
@@ -89,7 +89,7 @@ def test_what_has_nothing_to_say_is_left_out() -> None:
 )
 def test_each_finding_says_whether_it_is_legacy(code: str, *, legacy: bool) -> None:
     """As the logs and metrics of the webhook count it."""
-    located = Located(code, "words", Status.PERSON, Place(1, 1, 1, 2))
+    located = Located(code, "words", Status.MANUAL, Place(1, 1, 1, 2))
     data = json.loads(as_json(Report((FileResult("x.yaml", text="x\n", located=(located,)),))))
 
     assert data["files"][0]["findings"][0]["legacy"] is legacy

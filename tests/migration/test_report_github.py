@@ -110,7 +110,7 @@ def test_the_gravest_come_first_and_no_more_than_are_shown() -> None:
 
 def test_columns_only_within_one_line() -> None:
     located = tuple(
-        Located("GPU101", "m", Status.PERSON, place)
+        Located("GPU101", "m", Status.MANUAL, place)
         for place in (Place(1, 2, 1, 4), Place(1, 2, 3, 1))
     )
     one, other = _commands(github(Report((FileResult("f", located=located),))))

@@ -35,7 +35,7 @@ def test_it_parses_and_its_counts_are_true(report: Report) -> None:
         sentence(each.message)
         for result in report.results
         for each in result.located
-        if each.status in {Status.FIXABLE, Status.PERSON}
+        if each.status in {Status.FIXABLE, Status.MANUAL}
     ]
     if report.results:
         assert [each.attrib["name"] for each in root] == [visible(r.path) for r in report.results]

@@ -70,7 +70,7 @@ def test_every_rule_is_there_with_its_manual_and_its_page() -> None:
 @pytest.mark.parametrize(
     ("status", "level", "kind"),
     [
-        pytest.param(Status.PERSON, "error", "fail", id="what needs a person is an error"),
+        pytest.param(Status.MANUAL, "error", "fail", id="what needs manual changes is an error"),
         pytest.param(Status.FIXABLE, "warning", "fail", id="what can be fixed is a warning"),
         pytest.param(Status.NOTICE, "note", "fail", id="what is worth knowing is a note"),
         pytest.param(Status.FIXED, "none", "informational", id="what is fixed is no failure"),
@@ -146,14 +146,14 @@ def test_a_chart_has_its_true_line() -> None:
     ],
 )
 def test_where_a_file_is(path: str, expected: dict[str, str]) -> None:
-    located = Located("GPU101", "m", Status.PERSON, Place(1, 1, 1, 1))
+    located = Located("GPU101", "m", Status.MANUAL, Place(1, 1, 1, 1))
     [result] = _run(Report((FileResult(path, located=(located,)),)))["results"]
     assert _artifact(result) == expected
 
 
 def _fingerprints(text: str, *words: str, code: str = "GPU101") -> list[str]:
     located = tuple(
-        Located(code, "m", Status.PERSON, report_samples.place(text, each)) for each in words
+        Located(code, "m", Status.MANUAL, report_samples.place(text, each)) for each in words
     )
     run = _run(Report((FileResult("a.yaml", text=text, located=located),)))
     return [next(iter(each["partialFingerprints"].values())) for each in run["results"]]

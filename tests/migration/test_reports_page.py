@@ -80,7 +80,7 @@ def test_every_member_is_in_the_table() -> None:
         "name",  # of the tool, as is its version
         "fixed",
         "fixable",
-        "person",
+        "manual",
         "notice",
     }
     assert f"\nversion: {VERSION}\n" in PAGE

@@ -131,11 +131,11 @@ def test_the_statistics(results: dict[str, FileResult], capsys: pytest.CaptureFi
     table: dict[tuple[str, str], Counter[str]] = {}
     for name, result in results.items():
         count = table.setdefault(known[name], Counter())
-        has_person = any(each.status is Status.PERSON for each in result.located)
+        has_person = any(each.status is Status.MANUAL for each in result.located)
         edited = result.new_text is not None
         count["files"] += 1
         count["edited, all of it" if edited and not has_person else "edited in part"] += edited
-        count["person"] += not edited and has_person
+        count["manual"] += not edited and has_person
         count["notice"] += not edited and not has_person
         count["parts skipped"] += len(result.skipped)
     with capsys.disabled():

@@ -84,7 +84,7 @@ def test_the_name_is_renamed_and_nothing_else_changes(limits: str) -> None:
     )
     result = migrated(text)
     assert result.new_text == text.replace(OLD, NEW)
-    assert [each.code for each in result.located if each.status is Status.PERSON] == []
+    assert [each.code for each in result.located if each.status is Status.MANUAL] == []
 
 
 LEFT = {
@@ -182,7 +182,7 @@ def test_what_is_added_goes_behind_the_condition_at_the_end_of_the_spec() -> Non
 def test_nothing_is_added_where_the_template_may_write_too(end: str) -> None:
     result = migrated(WORKLOAD + end)
     assert result.new_text is None
-    assert [each.status for each in result.located if each.code == "GPU107"] == [Status.PERSON]
+    assert [each.status for each in result.located if each.code == "GPU107"] == [Status.MANUAL]
 
 
 _OLD_DEPLOYMENT = """\
@@ -265,7 +265,7 @@ def test_a_toleration_is_added_below_the_condition_that_its_gpus_are_under(
     )
     result = migrated(text, "jinja")
     (status,) = {each.status for each in result.located if each.code == "GPU201"}
-    assert status is (Status.FIXABLE if is_done else Status.PERSON)
+    assert status is (Status.FIXABLE if is_done else Status.MANUAL)
     assert (result.new_text or "").count("key: nvidia.com/gpu") == is_done
     assert OLD not in (result.new_text or "")
 
@@ -279,7 +279,7 @@ def test_a_toleration_that_was_held_is_not_said_to_be_done_once_the_name_is_of_t
     result = migrated(text)
     assert result.new_text == text.replace(OLD, NEW)
     held = [each for each in result.located if each.code == "GPU201"]
-    assert [each.status for each in held] == [Status.PERSON]
+    assert [each.status for each in held] == [Status.MANUAL]
     assert "not done here" in held[0].message
 
 
@@ -305,7 +305,7 @@ def test_nothing_is_put_between_a_key_and_the_action_that_writes_its_value(tail:
     result = migrated(text + tail)
     assert result.new_text == text.replace(OLD, NEW) + tail
     held = [each.status for each in result.located if each.code == "GPU201"]
-    assert held == [Status.PERSON]
+    assert held == [Status.MANUAL]
 
 
 def test_an_annotation_alone_under_a_condition_leaves_the_condition() -> None:
@@ -314,7 +314,7 @@ def test_an_annotation_alone_under_a_condition_leaves_the_condition() -> None:
     )
     result = migrated(text)  # the pod of the other case has no toleration, so a person must say
     assert result.new_text is None
-    assert [each.status for each in result.located] == [Status.PERSON]
+    assert [each.status for each in result.located] == [Status.MANUAL]
 
 
 def test_a_version_goes_with_its_selector_or_not_at_all() -> None:
@@ -472,7 +472,7 @@ def test_a_volume_that_the_template_may_mount_stays_with_all_its_mounts(text: st
     result = migrated(text)
     assert result.new_text is None
     said = {each.status for each in result.located if each.code == "GPU109"}
-    assert said == {Status.PERSON}
+    assert said == {Status.MANUAL}
 
 
 IN_SIGHT = {
@@ -523,7 +523,7 @@ def test_a_request_is_renamed_with_its_limit_or_not_at_all(resources: str) -> No
     )
     result = migrated(text)
     assert result.new_text is None
-    assert {"GPU101"} <= {e.code for e in result.located if e.status is Status.PERSON}
+    assert {"GPU101"} <= {e.code for e in result.located if e.status is Status.MANUAL}
 
 
 TWICE = """\
@@ -560,5 +560,5 @@ spec:
 
 def test_what_only_a_way_with_a_name_that_stands_twice_shows_is_told() -> None:
     found = {(each.code, each.place.line, each.status) for each in migrated(TWICE).located}
-    assert found == {("GPU109", 27, Status.PERSON), ("GPU133", 15, Status.NOTICE)}
+    assert found == {("GPU109", 27, Status.MANUAL), ("GPU133", 15, Status.NOTICE)}
     assert migrated(TWICE).new_text is None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from webhook.cli.workers import judge
-from webhook.files.results import PERSON, Plan, Report, Status
+from webhook.files.results import MANUAL, Plan, Report, Status
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
 
@@ -358,11 +358,11 @@ def asked_of(file: Path) -> FileResult:
 def assert_amounts_wait(result: FileResult) -> None:
     amounts = [each for each in result.located if each.code == "GPU101"]
     assert amounts
-    assert all(each.status is Status.PERSON and not each.fix for each in amounts)
+    assert all(each.status is Status.MANUAL and not each.fix for each in amounts)
     assert any(WHY in each.message for each in amounts)
     assert f"{OLD}:" in (result.new_text or result.text)
     assert f"{NEW}:" not in (result.new_text or result.text)
-    assert Report((result,)).exit_code() == PERSON
+    assert Report((result,)).exit_code() == MANUAL
 
 
 @pytest.mark.parametrize("chart", HELD.values(), ids=HELD)
@@ -373,7 +373,7 @@ def test_in_a_chart_amounts_wait_for_what_is_left_of_placement(
     for name in chart.held:
         assert_amounts_wait(asked_of(files[name]))
         assert any(
-            each.status is Status.PERSON and each.code in WAITED_FOR
+            each.status is Status.MANUAL and each.code in WAITED_FOR
             for file in files.values()
             for each in asked_of(file).located
         )

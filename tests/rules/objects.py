@@ -62,6 +62,6 @@ def found(rule: ObjectRule, obj: Raw, cx: Context = ROAD_2) -> list[Finding]:
 def said(rule: ObjectRule, obj: Raw, cx: Context = ROAD_2) -> list[tuple[str, str]]:
     """Where it found something, and what is left to do; the object is edited in place."""
     return [
-        (each.at.dotted, "reported" if each.severity == "person" else each.action)
+        (each.at.dotted, "reported" if each.severity == "manual" else each.action)
         for each in found(rule, obj, cx)
     ]

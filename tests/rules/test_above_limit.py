@@ -29,7 +29,7 @@ TRAIN = replace(CX, namespace="train-a")
 NO_GPUS = replace(CX, namespace_labels={"gpus": "none"})
 
 denied = partial(Finding, rule.CODE, SPEC, severity=Severity.DENY)
-warned = partial(Finding, rule.CODE, SPEC, severity=Severity.PERSON)
+warned = partial(Finding, rule.CODE, SPEC, severity=Severity.MANUAL)
 
 PER_POD = "This limit is per pod; sums per namespace are ResourceQuota's."
 FIVE = (

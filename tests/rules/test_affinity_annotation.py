@@ -38,7 +38,7 @@ NEVER = "requiredDuringSchedulingRequiredDuringExecution"
 HOST = "kubernetes.io/hostname"
 
 repaired = partial(Finding, rule.CODE)
-reported = partial(Finding, rule.CODE, severity=Severity.PERSON)
+reported = partial(Finding, rule.CODE, severity=Severity.MANUAL)
 
 
 def moved(*edits: Edit, stays: bool = False) -> Finding:

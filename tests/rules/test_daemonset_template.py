@@ -42,7 +42,7 @@ MIGRATE = Finding(
     Path(("metadata",)),
     "the DaemonSet trainer makes such a pod on every node, and without these GPUs it stays Pending "
     "there: migrate the DaemonSet's template",
-    severity=Severity.PERSON,
+    severity=Severity.MANUAL,
 )
 ALL = Context(Settings(scope="all-legacy"))
 
@@ -77,7 +77,7 @@ PENDING = Finding(
     SPEC,
     "the DaemonSet controller makes a pod on each node that this template allows; without these "
     "GPUs it stays Pending there: write a nodeSelector for nodes with these GPUs into the template",
-    severity=Severity.PERSON,
+    severity=Severity.MANUAL,
 )
 
 

@@ -35,7 +35,7 @@ SECCOMP_OF = "container.seccomp.security.alpha.kubernetes.io/"
 INIT = ("pod.alpha.kubernetes.io/init-containers", "pod.beta.kubernetes.io/init-containers")
 
 repaired = partial(Finding, rule.CODE)
-reported = partial(Finding, rule.CODE, severity=Severity.PERSON)
+reported = partial(Finding, rule.CODE, severity=Severity.MANUAL)
 RUNTIME_DEFAULT = {"type": "RuntimeDefault"}
 PROFILE = "securityContext.seccompProfile: {type: RuntimeDefault}"
 SET_PROFILE = "seccompProfile is set and wins; delete the annotation"
@@ -363,7 +363,7 @@ def test_a_scheduler_that_the_settings_list(spec: Any, expected: Edit | None) ->
 )
 def test_a_pod_that_runs_is_only_warned(key: str) -> None:
     findings = found(rule, modern_pod({key: "packer"}), LISTED)
-    assert [(each.edits, each.severity) for each in findings] == [((), Severity.PERSON)]
+    assert [(each.edits, each.severity) for each in findings] == [((), Severity.MANUAL)]
 
 
 def test_scope_all_legacy_takes_over_what_is_dead_on_a_pod_that_runs() -> None:

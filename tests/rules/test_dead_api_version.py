@@ -110,7 +110,7 @@ def test_fields_that_only_the_old_version_had(
 def test_a_set_without_its_service_is_converted_and_a_person_names_it(api: str, kind: str) -> None:
     obj = workload(api, kind)
     [finding] = found(rule, obj)
-    assert (finding.severity, finding.action) == (Severity.PERSON, "repaired")
+    assert (finding.severity, finding.action) == (Severity.MANUAL, "repaired")
     assert finding.message.endswith(
         "a person must write serviceName, the name of its headless Service"
     )

@@ -84,5 +84,5 @@ def test_the_whole_finding() -> None:
         "it is always on"
     )
     assert found(rule, config_map("--feature-gates=DevicePlugins=true")) == [
-        Finding(rule.CODE, Path(("data", "args")), message, severity=Severity.PERSON)
+        Finding(rule.CODE, Path(("data", "args")), message, severity=Severity.MANUAL)
     ]

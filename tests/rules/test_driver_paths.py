@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 VOLUMES = SPEC / "volumes"
 
 repaired = partial(Finding, rule.CODE)
-reported = partial(Finding, rule.CODE, severity=Severity.PERSON)
+reported = partial(Finding, rule.CODE, severity=Severity.MANUAL)
 
 
 def volume(path: str, name: str = "drv") -> dict[str, Any]:
@@ -225,7 +225,7 @@ def test_devices_of_a_pod_that_asks_for_gpus_go_on_request() -> None:
     edits = (Remove(VOLUMES / 0), Remove(FIRST / "volumeMounts" / 0))
     unasked = Finding(
         *(rule.CODE, VOLUMES / 0, message, edits),
-        severity=Severity.PERSON,
+        severity=Severity.MANUAL,
         safety=Safety.UNSAFE,
     )
     obj = devices(modern_pod())

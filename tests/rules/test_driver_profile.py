@@ -46,7 +46,7 @@ BIN = DriverMount("/opt/driver/bin", "/usr/local/nvidia/bin")
 CUDA = DriverMount("/opt/driver/libcuda.so.1", "/usr/lib/libcuda.so.1", "File")
 
 repaired = partial(Finding, rule.CODE)
-reported = partial(Finding, rule.CODE, severity=Severity.PERSON)
+reported = partial(Finding, rule.CODE, severity=Severity.MANUAL)
 
 
 def host_path(*mounts: DriverMount, library_path: str = "", **more: Any) -> Context:

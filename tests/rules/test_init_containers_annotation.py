@@ -137,7 +137,7 @@ def test_what_says_nothing_new_is_removed(annotations: Any, field: Any, expected
 def test_a_field_that_says_something_else_needs_a_person(text: str, expected: Any) -> None:
     obj = annotated({BETA: text}, initContainers=[OTHER])
     [finding] = found(rule, obj)
-    assert (finding.severity, finding.action) == (Severity.PERSON, "repaired")
+    assert (finding.severity, finding.action) == (Severity.MANUAL, "repaired")
     assert finding.message.endswith("and releases from 1.8 on ran that: compare")
     assert obj["spec"].get("initContainers") == expected
 
@@ -185,7 +185,7 @@ def test_what_cannot_be_taken_over_is_left(value: Any, why: str) -> None:
     [finding] = found(rule, annotated({BETA: value}))
     assert finding.message.startswith(f"the annotation {BETA} cannot be taken over: {why}")
     assert finding.message.endswith("; write spec.initContainers")
-    assert (finding.severity, finding.edits) == (Severity.PERSON, ())
+    assert (finding.severity, finding.edits) == (Severity.MANUAL, ())
 
 
 def test_statuses_of_exported_pods_go() -> None:

@@ -139,7 +139,7 @@ def frees(*edits: Edit, name: str = "cuda") -> Finding:
 
 
 def asks(message: str, at: Path, path: str = "", name: str = "web") -> Finding:
-    return Finding(rule.CODE, at, message.format(name, path), severity=Severity.PERSON)
+    return Finding(rule.CODE, at, message.format(name, path), severity=Severity.MANUAL)
 
 
 def brought() -> Finding:

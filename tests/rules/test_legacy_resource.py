@@ -33,7 +33,7 @@ SHARED = "nvidia.com/gpu.shared"
 SLICE = "nvidia.com/mig-1g.5gb"
 
 repaired = partial(Finding, rule.CODE)
-reported = partial(Finding, rule.CODE, severity=Severity.PERSON)
+reported = partial(Finding, rule.CODE, severity=Severity.MANUAL)
 
 
 def edits(verb: type[Rename | Remove], *sections: Path, name: str = LEGACY) -> tuple[Edit, ...]:

@@ -381,7 +381,7 @@ def test_a_whitelist_of_the_namespace_forbids_it() -> None:
         "the pod cannot run on GPU nodes with that taint: add it to the namespace's annotation"
     )
     assert found(rule, legacy(GPU_ONE), cx) == [
-        Finding(rule.CODE, TO, message, severity=Severity.PERSON)
+        Finding(rule.CODE, TO, message, severity=Severity.MANUAL)
     ]
 
 

@@ -28,7 +28,7 @@ NODE = SPEC / "affinity" / "nodeAffinity"
 TERMS = NODE / REQUIRED / "nodeSelectorTerms"
 
 repaired = partial(Finding, rule.CODE)
-reported = partial(Finding, rule.CODE, severity=Severity.PERSON)
+reported = partial(Finding, rule.CODE, severity=Severity.MANUAL)
 
 NODES = gpu_nodes(
     {PRODUCT: "Tesla-K80"},
@@ -719,7 +719,7 @@ def test_a_label_that_some_nodes_still_carry(spec: Any, expected: Any) -> None:
     assert found(rule, modern_pod(**copy.deepcopy(expected)), on(MIXED)) == []
     (said,) = found(rule, modern_pod(**copy.deepcopy(spec)), on(MIXED))
     left = f"{BOTH}. It is left as it is: this pod asks for GPUs under today's name"
-    assert (said.severity, said.edits) == (Severity.PERSON, ())
+    assert (said.severity, said.edits) == (Severity.MANUAL, ())
     assert said.message == left or "K80" in str(spec)
 
 
@@ -762,7 +762,7 @@ def test_a_node_selector_that_some_nodes_of_the_model_fulfil(
 def test_if_there_are_too_many_ways_some_nodes_are_left_out() -> None:
     spec = {"affinity": required(*[models("Tesla-P100", "Tesla-M40")] * 60)}
     findings = found(rule, legacy_pod(**spec), on(MIXED))
-    told = [each for each in findings if each.severity is Severity.PERSON]
+    told = [each for each in findings if each.severity is Severity.MANUAL]
     assert len(told) == 20
     assert all(each.message.startswith("node affinity would have over 100") for each in told)
 
@@ -866,7 +866,7 @@ def test_a_label_that_was_not_sent_was_added_by_somebody(written: Any, *, says: 
         obj["metadata"]["managedFields"] = [{"fieldsV1": written}]
     (told,) = found(rule, obj, on(TWO))
     assert (WHERE.format(PRODUCT) in told.message) == says
-    assert told.severity is Severity.PERSON
+    assert told.severity is Severity.MANUAL
     assert not told.edits
 
 

@@ -57,7 +57,7 @@ OF_CLASSES = replace(
 )
 
 denied = partial(Finding, rule.CODE, SPEC, severity=Severity.DENY)
-warned = partial(Finding, rule.CODE, SPEC, severity=Severity.PERSON)
+warned = partial(Finding, rule.CODE, SPEC, severity=Severity.MANUAL)
 
 TOO_MUCH = (
     "asks for 9 nvidia.com/gpu on one node; the largest of 4 GPU nodes (Tesla-A100) has 8. Ask for "

@@ -68,5 +68,5 @@ def test_the_whole_finding() -> None:
     message = f"no node of today offers {LEGACY}: its device plugin reports {GPU}"
     at = Path(("status", "capacity", LEGACY))
     assert found(rule, node(status={"capacity": {LEGACY: 4}})) == [
-        Finding(rule.CODE, at, message, severity=Severity.PERSON)
+        Finding(rule.CODE, at, message, severity=Severity.MANUAL)
     ]

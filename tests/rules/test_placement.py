@@ -75,7 +75,7 @@ LEFT = Finding(
     SPEC / "nodeSelector" / PRESENT,
     f"the label {PRESENT}=true of placement is not added: with it this pod would lack nodes that "
     "fit it now; ask the administrator to label them",
-    severity=Severity.PERSON,
+    severity=Severity.MANUAL,
 )
 
 

@@ -45,7 +45,7 @@ def too_late(queue: str, legacy: str = LEGACY, new: str = GPU) -> Finding:
         f"{queue} counts GPUs in this template, and a pod is repaired too late for it: ask for "
         f"{new} here instead of {legacy}, which no quota knows"
     )
-    return Finding(rule.CODE, ROOT, message, severity=Severity.PERSON)
+    return Finding(rule.CODE, ROOT, message, severity=Severity.MANUAL)
 
 
 def in_time(queue: str) -> Finding:

@@ -17,7 +17,7 @@ AT = ANNOTATIONS / KEY
 TO = SPEC / "tolerations"
 
 repaired = partial(Finding, rule.CODE)
-reported = partial(Finding, rule.CODE, severity=Severity.PERSON)
+reported = partial(Finding, rule.CODE, severity=Severity.MANUAL)
 
 CRITICAL = {"key": "CriticalAddonsOnly", "operator": "Exists"}
 DEDICATED = {"key": "dedicated", "value": "gpu-task"}

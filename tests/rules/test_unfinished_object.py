@@ -59,5 +59,5 @@ def test_it_is_reported(obj: Any, places: list[str]) -> None:
 def test_the_whole_finding() -> None:
     message = "this Pod has no name, and no API server takes it: write metadata.name"
     assert found(rule, nameless(pod(container()))) == [
-        Finding(rule.CODE, ROOT, message, severity=Severity.PERSON)
+        Finding(rule.CODE, ROOT, message, severity=Severity.MANUAL)
     ]

@@ -18,7 +18,7 @@ SLICE = "nvidia.com/mig-1g.5gb"
 THERE = Inventory(group([Node(f"n{i}", {}, (), {GPU: 8}) for i in range(4)]))
 CX = Context(inventory=THERE, template=True)
 
-warned = partial(Finding, rule.CODE, SPEC, severity=Severity.PERSON, mode=Mode.WARN)
+warned = partial(Finding, rule.CODE, SPEC, severity=Severity.MANUAL, mode=Mode.WARN)
 
 
 def of(amount: int, name: str = GPU, cx: Context = CX) -> Context:

@@ -355,7 +355,7 @@ def test_decisions_are_rule_mode_and_action() -> None:
     found = [
         Finding("GPU301", ROOT, "m", severity=Severity.DENY, mode=Mode.WARN),
         Finding("GPU301", ROOT, "m", severity=Severity.DENY),
-        Finding("GPU302", ROOT, "m", severity=Severity.PERSON, exception="why"),
+        Finding("GPU302", ROOT, "m", severity=Severity.MANUAL, exception="why"),
     ]
     assert metrics.decisions_of(found) == (
         ("GPU301", "warn", "would deny"),

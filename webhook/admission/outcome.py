@@ -100,7 +100,7 @@ def _as_repair(found: Finding, refused: str) -> Finding:
     if refused and found.action == "repaired":
         return replace(found, outlook=refused)
     is_denial = found.severity is Severity.DENY
-    return replace(found, severity=Severity.PERSON) if is_denial else found
+    return replace(found, severity=Severity.MANUAL) if is_denial else found
 
 
 def place_of(error: Exception) -> str:

@@ -242,7 +242,7 @@ def as_warning(found: Finding, namespace: str) -> Finding:
     """The finding where nothing is changed and nothing refused, whatever its rule's mode."""
     return replace(
         found,
-        severity=Severity.PERSON if found.severity is Severity.DENY else found.severity,
+        severity=Severity.MANUAL if found.severity is Severity.DENY else found.severity,
         mode=Mode.WARN if found.mode is Mode.ENFORCE else found.mode,
         outlook=outlook(found, namespace),
     )

@@ -27,7 +27,7 @@ Most flags have an environment variable: --bind of serve has GPU_WEBHOOK_SERVE_B
 
 \b
 Exit codes: 0 fine, nothing found, or all written; 1 bad input or usage;
-            2 repaired, or can be; 3 denied, or needs a person;
+            2 repaired, or can be; 3 denied, or needs manual changes;
             70 a fault of this program
 """
 
@@ -235,10 +235,10 @@ _REPORTS = (
     ),
     Flag(
         "--fail-on",
-        type=click.Choice(("fixable", "person")),
+        type=click.Choice(("fixable", "manual")),
         default="fixable",
         help="Which findings make the exit code other than 0: any (fixable), or only those that "
-        "`migrate --write` leaves (person).",
+        "`migrate --write` leaves (manual).",
     ),
     Flag("--exit-zero", is_flag=True, help="The exit code is 0 in spite of findings."),
 )

@@ -23,7 +23,7 @@ _COLOURS = {
     Style.PLACE: "bold",
     Style.FIXED: "green",
     Style.FIXABLE: "yellow",
-    Style.PERSON: "bold red",
+    Style.MANUAL: "bold red",
     Style.NOTICE: "blue",
     Style.ERROR: "bold red",
     Style.FAINT: "dim",

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from webhook.core.findings import Finding
     from webhook.core.settings import Settings
 
-_NOTHING_FOUND, _REPAIRED, _NEEDS_PERSON = 0, 2, 3
-_WORDS = {_NOTHING_FOUND: "clean", _REPAIRED: "repaired", _NEEDS_PERSON: "needs a person"}
+_NOTHING_FOUND, _REPAIRED, _MANUAL = 0, 2, 3
+_WORDS = {_NOTHING_FOUND: "clean", _REPAIRED: "repaired", _MANUAL: "needs manual changes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class Reviewed:
         """
         counted = [each for each in self.verdict.findings if _counts(each)]
         if self.verdict.failed or any(each.action != "repaired" for each in counted):
-            return _NEEDS_PERSON
-        if any(each.severity is Severity.PERSON for each in counted):
-            return _NEEDS_PERSON
+            return _MANUAL
+        if any(each.severity is Severity.MANUAL for each in counted):
+            return _MANUAL
         return _REPAIRED if counted else _NOTHING_FOUND
 
 
@@ -171,7 +171,7 @@ def _findings(verdict: Verdict) -> list[dict[str, Any]]:
     failed = [
         {
             "code": code,
-            "severity": "person",
+            "severity": "manual",
             "path": "",
             "message": f"the rule failed and changed nothing: {error!r}; please report it",
             "repaired": False,

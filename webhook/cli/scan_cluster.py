@@ -201,7 +201,7 @@ def _why(kind: Served, fault: client.Fault) -> str:
 _WORDS = {
     Status.FIXED: "fixed",
     Status.FIXABLE: "`migrate` does it",
-    Status.PERSON: "needs a person",
+    Status.MANUAL: "needs manual changes",
     Status.NOTICE: "worth knowing",
 }
 

@@ -19,7 +19,7 @@ class Severity(StrEnum):
     """What is left to do."""
 
     REPAIR = "repair"  # the edits are the whole cure
-    PERSON = "person"  # a person must look, with or without edits
+    MANUAL = "manual"  # a person must look, with or without edits
     DENY = "deny"  # the pod must not run
     NOTICE = "notice"  # worth knowing; nothing is wrong with the pod
 

@@ -281,7 +281,7 @@ class _Hearing:
         )
         why = self.held(finding.code, origin) if touched else ""
         found = replace(finding, object=self.made.name, origin=origin, touched=touched, held=why)
-        return replace(found, edits=(), severity=Severity.PERSON) if why else found
+        return replace(found, edits=(), severity=Severity.MANUAL) if why else found
 
     def _origin(self, at: Path, renamed: dict[Path, Path]) -> Path:
         was = ROOT

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from webhook.capacity.nodes import Inventory
     from webhook.yamlpatch.places import Place, Replacement
 
-CLEAN, ERROR, FIXABLE, PERSON = 0, 1, 2, 3  # exit codes
+CLEAN, ERROR, FIXABLE, MANUAL = 0, 1, 2, 3  # exit codes
 
 
 class Status(StrEnum):
@@ -23,7 +23,7 @@ class Status(StrEnum):
 
     FIXED = "fixed"  # written, or in the text that was printed
     FIXABLE = "fixable"  # `migrate --write` does it
-    PERSON = "person"  # a person must look
+    MANUAL = "manual"  # a person must look
     NOTICE = "notice"  # worth knowing; nothing need be done
 
 
@@ -79,17 +79,17 @@ class Report:
         return Counter(located.status for result in self.results for located in result.located)
 
     def exit_code(self, fail_on: Status = Status.FIXABLE, *, exit_zero: bool = False) -> int:
-        """0 clean or all written, 1 an error, 2 findings that can be fixed, 3 that need a person.
+        """0 clean or all written, 1 an error, 2 fixable findings, 3 manual ones.
 
-        3 beats 2, and 1 beats both. `fail_on` person leaves 2 out.
+        3 beats 2, and 1 beats both. `fail_on` manual leaves 2 out.
         """
         if any(result.error for result in self.results):
             return ERROR
         counts = self.counts()
         if exit_zero:
             return CLEAN
-        if counts[Status.PERSON]:
-            return PERSON
+        if counts[Status.MANUAL]:
+            return MANUAL
         return FIXABLE if counts[Status.FIXABLE] and fail_on is Status.FIXABLE else CLEAN
 
 

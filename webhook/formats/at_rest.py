@@ -119,7 +119,7 @@ def failures(made: Evaluation, whole: Place) -> Iterator[Located]:
     """What is to be said of rules that raised; `whole` is where the document is."""
     for code, error in made.failed:
         message = f"the rule failed and changed nothing: {error!r}; please report it"
-        yield Located(code, message, Status.PERSON, whole, object=made.name)
+        yield Located(code, message, Status.MANUAL, whole, object=made.name)
 
 
 def with_namespaces(plan: Plan, text: str) -> Plan:

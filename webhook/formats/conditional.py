@@ -217,7 +217,7 @@ class _Part:
         for each in self._located(doubled):
             place = self.source.index(each.place.line, each.place.column)
             if not any(self._shows(view, place, place + 1) for view in shown):
-                yield replace(each, status=Status.PERSON, fix=()) if each.fix else each
+                yield replace(each, status=Status.MANUAL, fix=()) if each.fix else each
 
     def _shows(self, view: _View, start: int, end: int) -> bool:
         return actions.is_active(self.template, view.case, start, end)
@@ -538,13 +538,13 @@ class _Part:
     def _say(self, found: Finding, made: _Made) -> Located:
         start, end = made.document.place(found.origin)
         message = self.masks.restored(found.message)
-        status = Status.NOTICE if found.is_remark else Status.PERSON
+        status = Status.NOTICE if found.is_remark else Status.MANUAL
         fix: tuple[Replacement, ...] = ()
         if found.held:
-            status = Status.PERSON
+            status = Status.MANUAL
             message = f"{message} (not done here, since {found.held})"
         elif found.action == "repaired":
-            status = Status.PERSON if found.severity is Severity.PERSON else Status.FIXABLE
+            status = Status.MANUAL if found.severity is Severity.MANUAL else Status.FIXABLE
             fix = tuple(
                 Replacement(each.start, each.end, self.masks.restored(each.text))
                 for group in made.written.groups
@@ -562,7 +562,7 @@ class _Part:
         code = match.code if match else dead_annotations.CODE
         message = f"{what}; the template makes a part of it, so a person must"
         place = self.source.place(start, end)
-        return Located(code, message, Status.PERSON, place, self.masks.restored(at.dotted))
+        return Located(code, message, Status.MANUAL, place, self.masks.restored(at.dotted))
 
 
 def _cause(code: str, at: Path, document: Document) -> Cause:

@@ -283,7 +283,7 @@ class _Work:
 
     def _say(self, document: Document, found: _Said, refused: str) -> None:
         fix: tuple[Replacement, ...] = ()
-        message, status = found.message, Status.PERSON
+        message, status = found.message, Status.MANUAL
         if found.edits and refused:
             message = f"{message} (not done here, since {refused})"
         elif found.edits:
@@ -296,7 +296,7 @@ class _Work:
         code: str,
         at: Path,
         message: str,
-        status: Status = Status.PERSON,
+        status: Status = Status.MANUAL,
         fix: tuple[Replacement, ...] = (),
         name: str = "",
     ) -> None:

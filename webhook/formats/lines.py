@@ -69,7 +69,7 @@ def renamed(
         name, new = entry["name"], settings.gpu_resource
         if why:
             message = f"{name} is a name that no node offers, and it is not renamed: {why}"
-            yield Located(CODE, message, Status.PERSON, place)
+            yield Located(CODE, message, Status.MANUAL, place)
             continue
         value = source.text[line.start + entry.start("value") :].split("\n", 1)[0].strip()
         message = f"{name} is a name that no node offers; write {new}: {value}"

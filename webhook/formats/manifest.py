@@ -187,14 +187,14 @@ def _status(work: _Work, found: Finding) -> tuple[Status, str]:
     if found.exception or (found.is_remark and found.action != "repaired"):
         return Status.NOTICE, ""
     if found.held:
-        return Status.PERSON, f" (not done here, since {found.held})"
+        return Status.MANUAL, f" (not done here, since {found.held})"
     if found.action != "repaired":
-        return Status.PERSON, ""
+        return Status.MANUAL, ""
     if work.refused:
-        return Status.PERSON, f" (not done here, since {work.refused})"
+        return Status.MANUAL, f" (not done here, since {work.refused})"
     # A notice has edits only with --unsafe.
     is_whole = found.severity in {Severity.REPAIR, Severity.NOTICE}
-    return Status.FIXABLE if is_whole else Status.PERSON, ""
+    return Status.FIXABLE if is_whole else Status.MANUAL, ""
 
 
 def _fix(work: _Work, made: Evaluation, found: Finding) -> tuple[Replacement, ...]:

@@ -84,7 +84,7 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
     more = done.mentions(prose=True)
     if odd is not None and any(_is_key(source.text, each, source) for each in more):
         place = source.place(odd, odd + 3)
-        more.append(Located(more[0].code, _ODD, Status.PERSON, place))
+        more.append(Located(more[0].code, _ODD, Status.MANUAL, place))
     return put_back(done, source, [tabbed, quoted], more)
 
 
@@ -130,11 +130,11 @@ def _of_odd(source: Source, stripped: list[Stripped], more: Iterable[Located]) -
         if region is None or not _is_key(source.text, each, source):
             yield each
             continue
-        yield replace(each, status=Status.PERSON)
+        yield replace(each, status=Status.MANUAL)
         if region not in told:
             told.add(region)
             place = source.first_line(source.place(odd[region], odd[region]))
-            yield Located(each.code, _UNEVEN, Status.PERSON, place)
+            yield Located(each.code, _UNEVEN, Status.MANUAL, place)
 
 
 def _here_documents(text: str, region: Region) -> Iterator[tuple[Region, str]]:

@@ -82,7 +82,7 @@ def mentions(
         is_notice = is_notice or (source.path.endswith(".go") and _is_prose(source.text, match))
         is_notice = is_notice or (prose and not _is_for_manifest(source.text, match))
         message = _message(source.text, match, commented=commented)
-        yield Located(match.code, message, Status.NOTICE if is_notice else Status.PERSON, place)
+        yield Located(match.code, message, Status.NOTICE if is_notice else Status.MANUAL, place)
 
 
 def holds_configuration(source: Source, plan: Plan) -> bool:

@@ -156,7 +156,7 @@ _AGAIN = "a second run would change it again)"
 
 def undone(located: Located, why: str) -> Located:
     message = f"{located.message}{_NOT_DONE}{why}"
-    return replace(located, status=Status.PERSON, message=message, fix=())
+    return replace(located, status=Status.MANUAL, message=message, fix=())
 
 
 def _joined(

@@ -71,7 +71,7 @@ def may_be_lost(found: Finding, data: object) -> bool:
         return False
     value = value_at(data, found.origin)
     looked_at = as_map(as_map(value).get("hostPath")).get("path", value)
-    if found.severity is not Severity.PERSON or found.touched or is_device(str(looked_at)):
+    if found.severity is not Severity.MANUAL or found.touched or is_device(str(looked_at)):
         return False
     return any(map(stands_for_action, (found.origin[-1], looked_at)))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MOST = 10  # of each level in a step: GitHub shows no more
 _LEVELS = {
-    Status.PERSON: "error",
+    Status.MANUAL: "error",
     Status.FIXABLE: "warning",
     Status.NOTICE: "notice",
     Status.FIXED: "notice",

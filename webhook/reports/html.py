@@ -74,7 +74,7 @@ def _source(text: str) -> str:
 def _filters(report: Report) -> Iterator[str]:
     counts: dict[str, int] = dict(report.counts().items())
     counts[_UNREAD] = sum(len(each.skipped) + bool(each.error) for each in report.results)
-    order = (Status.PERSON, Status.FIXABLE, Status.FIXED, Status.NOTICE, _UNREAD)
+    order = (Status.MANUAL, Status.FIXABLE, Status.FIXED, Status.NOTICE, _UNREAD)
     for key, status in enumerate((each for each in order if counts.get(each)), 1):
         yield (
             f'<button type="button" class="filter {status}" data-status="{status}" '

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from webhook.files.results import FileResult, Located, Report
 
-_FAILED = (Status.FIXABLE, Status.PERSON)
+_FAILED = (Status.FIXABLE, Status.MANUAL)
 
 
 def junit(report: Report) -> str:

@@ -28,7 +28,7 @@ _SCHEMA = (
 )
 _ROOT = "%SRCROOT%"  # what GitHub and others call the root of the repository
 _LEVELS = {
-    Status.PERSON: "error",
+    Status.MANUAL: "error",
     Status.FIXABLE: "warning",
     Status.NOTICE: "note",
     Status.FIXED: "none",  # 3.27.10: the level of what is no failure

@@ -28,7 +28,7 @@ class Style(StrEnum):
     PLACE = "place"
     FIXED = "fixed"
     FIXABLE = "fixable"
-    PERSON = "person"
+    MANUAL = "manual"
     NOTICE = "notice"
     ERROR = "error"
     FAINT = "faint"
@@ -48,13 +48,13 @@ class Segment:
 STYLES = {
     Status.FIXED: Style.FIXED,
     Status.FIXABLE: Style.FIXABLE,
-    Status.PERSON: Style.PERSON,
+    Status.MANUAL: Style.MANUAL,
     Status.NOTICE: Style.NOTICE,
 }
 WORDS = {
     Status.FIXED: "fixed",
     Status.FIXABLE: "can be fixed",
-    Status.PERSON: "needs a person",
+    Status.MANUAL: "needs manual changes",
     Status.NOTICE: "worth knowing",
 }
 _END = Segment("\n")
@@ -130,7 +130,7 @@ def summary(report: Report) -> str:
 
 def words(status: Status, number: int) -> str:
     """What so many findings of this status are."""
-    return "need a person" if status is Status.PERSON and number > 1 else WORDS[status]
+    return "need manual changes" if status is Status.MANUAL and number > 1 else WORDS[status]
 
 
 def _amount(number: int, noun: str) -> str:

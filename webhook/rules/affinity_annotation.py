@@ -77,14 +77,14 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             "the affinity annotation has had no effect since Kubernetes 1.8 and is left as it is: "
             "this pod runs without it; move it to spec.affinity or delete it"
         )
-        yield Finding(CODE, at, message, severity=Severity.PERSON)
+        yield Finding(CODE, at, message, severity=Severity.MANUAL)
         return
     try:
         # null is what a chart writes to erase an old value on upgrade
         sections = {} if text is None else affinity.decode(text)
     except go_json.Mistake as mistake:
         message = f"the affinity annotation is not converted: {mistake}; mend or delete it"
-        yield Finding(CODE, at, message, severity=Severity.PERSON)
+        yield Finding(CODE, at, message, severity=Severity.MANUAL)
         return
     unknown = affinity.unknown_sections(text) if text else []
     for name in _few([repr(name[:40]) for name in unknown], "members"):
@@ -107,12 +107,12 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
                 f"{name} of the affinity annotation is not converted: {section.why}; "
                 "write it as spec.affinity"
             )
-            yield Finding(CODE, at, message, severity=Severity.PERSON)
+            yield Finding(CODE, at, message, severity=Severity.MANUAL)
         else:
             remarks = [section.left_out] if section.left_out else []
             for note in (*remarks, *_few(notes, "values of the affinity annotation")):
-                yield Finding(CODE, at, note, severity=Severity.PERSON)
-            severity = Severity.PERSON if left else Severity.REPAIR
+                yield Finding(CODE, at, note, severity=Severity.MANUAL)
+            severity = Severity.MANUAL if left else Severity.REPAIR
             for note in _few(section.notes, "parts"):
                 message = f"affinity annotation: {note}; see that spec.affinity says what is meant"
                 yield Finding(CODE, at, message, severity=severity)

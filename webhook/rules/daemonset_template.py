@@ -42,7 +42,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             f"the DaemonSet {name} makes such a pod on every node, and without these GPUs it stays "
             "Pending there: migrate the DaemonSet's template"
         )
-        yield Finding(CODE, pod.at / "metadata", message, severity=Severity.PERSON)
+        yield Finding(CODE, pod.at / "metadata", message, severity=Severity.MANUAL)
 
 
 def _of_template(written: Pod, pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -56,14 +56,14 @@ def _of_template(written: Pod, pod: Pod, cx: Context) -> Iterator[Finding]:
             "the DaemonSet controller reads this template, not the repaired pods, and by it "
             f"{_NONE if will.no_pod else _SOME}: write today's {_listed(parts)} into the template"
         )
-        yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
+        yield Finding(CODE, pod.spec_at, message, severity=Severity.MANUAL)
     if will.pending:
         message = (
             "the DaemonSet controller makes a pod on each node that this template allows; without "
             "these GPUs it stays Pending there: write a nodeSelector for nodes with these GPUs "
             "into the template"
         )
-        yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
+        yield Finding(CODE, pod.spec_at, message, severity=Severity.MANUAL)
 
 
 def _listed(parts: list[str]) -> str:

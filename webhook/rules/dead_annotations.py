@@ -121,7 +121,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         message = f"the annotation {key} has no effect today"
         if reading.edits is None or not cx.may_constrain:
             message += f" and is left: {reading.cure}"
-            yield Finding(CODE, at, message, severity=Severity.PERSON)
+            yield Finding(CODE, at, message, severity=Severity.MANUAL)
         else:
             message += f" and is {'taken over' if reading.edits else 'removed'}: {reading.cure}"
             yield Finding(CODE, at, message, (*reading.edits, Remove(at)))

@@ -92,7 +92,7 @@ def _converted(obj: dict[str, Any], successor: Successor) -> Finding:
     severity = Severity.REPAIR
     if successor.kind == "StatefulSet" and not spec.get("serviceName"):
         more += "; a person must write serviceName, the name of its headless Service"
-        severity = Severity.PERSON
+        severity = Severity.MANUAL
     edits = (*_names(ROOT, obj, successor), *map(Remove, leaving))
     return Finding(CODE, ROOT / "apiVersion", _message(obj, successor) + more, edits, severity)
 

@@ -65,7 +65,7 @@ def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
             found = find(text, FACTS.patterns, cx.settings)
             said = {match.pattern.name: match.message for match in found}
             for message in said.values():
-                yield Finding(CODE, at, message, severity=Severity.PERSON)
+                yield Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
 def _is_member(value: object, at: tuple[str | int, ...]) -> bool:

@@ -60,4 +60,4 @@ def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
             if found is not None:
                 what, cure = found
                 message = f"container {container.name} is {what}: {cure}"
-                yield Finding(CODE, container.at / "image", message, severity=Severity.PERSON)
+                yield Finding(CODE, container.at / "image", message, severity=Severity.MANUAL)

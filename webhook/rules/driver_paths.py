@@ -89,17 +89,17 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             and _may_go(pod, cx)
         ):
             message = f"{_DEVICE.format(shown)}: delete the volume and its mounts"
-            severity = Severity.REPAIR if cx.wants_unsafe(CODE) else Severity.PERSON
+            severity = Severity.REPAIR if cx.wants_unsafe(CODE) else Severity.MANUAL
             unmounted = (Remove(at), *mounts.pop(name, ()))
             yield Finding(CODE, at, message, unmounted, severity, Safety.UNSAFE)
         elif fate is _Fate.ALIVE:
             yield Finding(CODE, at, _LIVES.format(shown), severity=Severity.NOTICE)
         elif fate is _Fate.REPORTED:
             message = f"{_OLD.format(shown)}; delete the volume, or list it in drivers.remove"
-            yield Finding(CODE, at, message, severity=Severity.PERSON)
+            yield Finding(CODE, at, message, severity=Severity.MANUAL)
         elif not cx.may_constrain or name is None:
             message = f"{_OLD.format(shown)}: delete the volume and its mounts"
-            yield Finding(CODE, at, message, severity=Severity.PERSON)
+            yield Finding(CODE, at, message, severity=Severity.MANUAL)
         else:
             stale.add(name)
             # Of two volumes with one name, which the API server refuses, one takes the mounts.

@@ -72,7 +72,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         f"the namespace enforces the Pod Security level {level}, which forbids the driver's host "
         "paths: install the container toolkit, and set drivers.profile to toolkit"
     )
-    yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
+    yield Finding(CODE, pod.spec_at, message, severity=Severity.MANUAL)
 
 
 def _enforced_level(cx: Context) -> str:
@@ -98,14 +98,14 @@ def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
             "exist: while it does not, pods are refused; create it, or name another in "
             "drivers.runtimeClass"
         )
-        yield Finding(CODE, at, message, (Set(at, name),), Severity.PERSON)
+        yield Finding(CODE, at, message, (Set(at, name),), Severity.MANUAL)
     else:
         message = (
             f"the runtime class {name or '(none named)'} is not known to exist: it is added to "
             "nothing, and pods of a template that has it are refused until it does; create it, "
             "name another in drivers.runtimeClass, or set drivers.assumeRuntimeClass"
         )
-        yield Finding(CODE, at, message, severity=Severity.PERSON)
+        yield Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
 def _of_nodes(
@@ -124,7 +124,7 @@ def _of_nodes(
             f"{selector[against]}, {who} says {against}={there[against]}, and the API server "
             "refuses a pod with both; change one of them"
         )
-        yield Finding(CODE, at, message, severity=Severity.PERSON)
+        yield Finding(CODE, at, message, severity=Severity.MANUAL)
         return
     if node_selector(cx) is None and not stays:
         return  # the pods will show what their namespace gives them
@@ -137,7 +137,7 @@ def _of_nodes(
             f"have {_label(selector)}, as the class asks, fits this pod; change what the pod says "
             "of its nodes, or the nodes"
         )
-        yield Finding(CODE, at, message, (Set(at, name),), Severity.PERSON)
+        yield Finding(CODE, at, message, (Set(at, name),), Severity.MANUAL)
     else:
         within = " with the node selector of its namespace" if fits else ""
         message = (
@@ -145,7 +145,7 @@ def _of_nodes(
             f"{_label(selector)}, as the class asks, fits this pod{within}; change what the pod "
             f"says of its nodes, or write runtimeClassName: {short(name)}"
         )
-        yield Finding(CODE, at, message, severity=Severity.PERSON)
+        yield Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
 def _given(at: Path, name: str) -> Finding:

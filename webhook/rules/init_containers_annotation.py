@@ -88,7 +88,7 @@ def _taken_over(pod: Pod, keys: list[str]) -> Finding:
     except go_json.Mistake as mistake:
         why = str(mistake)[:120]
         message = f"the annotation {keys[0]} cannot be taken over: {why}; write spec.initContainers"
-        return Finding(CODE, at, message, severity=Severity.PERSON)
+        return Finding(CODE, at, message, severity=Severity.MANUAL)
     field = pod.spec_at / "initContainers"
     if containers == (said or []):
         message = f"the annotation {keys[0]} has no effect today and is removed: delete it"
@@ -98,7 +98,7 @@ def _taken_over(pod: Pod, keys: list[str]) -> Finding:
     severity = Severity.REPAIR
     if said:
         message += "; the field said something else, and releases from 1.8 on ran that: compare"
-        severity = Severity.PERSON
+        severity = Severity.MANUAL
     edit = Set(field, containers) if containers else Remove(field)
     return Finding(CODE, at, message, (edit, *leaving), severity)
 

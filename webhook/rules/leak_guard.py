@@ -134,7 +134,7 @@ def exposures(pod: Pod, settings: Settings, namespace: str) -> tuple[str, ...]:
     return tuple(each for each in EXPOSURES if each in found)
 
 
-_ASK = Severity.PERSON
+_ASK = Severity.MANUAL
 _SET = "set its env NVIDIA_VISIBLE_DEVICES to void, once; "
 _ELSE = "with anything else, or nothing, it may see all GPUs of its node"
 _TEXTS = {

@@ -89,10 +89,10 @@ def _name(at: Path, value: object, obj: Raw, cx: Context) -> Iterator[Finding]:
             message = (
                 f"{name} is a name in the data of a program: write {new} if it is the resource"
             )
-            yield Finding(CODE, at, message, severity=Severity.PERSON)
+            yield Finding(CODE, at, message, severity=Severity.MANUAL)
     elif name == cx.settings.models.legacy_label:
         message = f"{name} is a name in the data of a program: write {cx.settings.models.key}"
-        yield Finding(CODE, at, message, severity=Severity.PERSON)
+        yield Finding(CODE, at, message, severity=Severity.MANUAL)
     yield from _text(at, value, cx)
 
 
@@ -100,4 +100,4 @@ def _text(at: Path, value: object, cx: Context) -> Iterator[Finding]:
     if isinstance(value, str):
         said = {match.found: match.message for match in find(value, _PATTERNS, cx.settings)}
         for message in said.values():
-            yield Finding(CODE, at, message, severity=Severity.PERSON)
+            yield Finding(CODE, at, message, severity=Severity.MANUAL)

@@ -121,7 +121,7 @@ def _of_whole_pod(pod: Pod, cx: Context) -> Iterator[Finding]:
             f"a LimitRange sets {today} where nothing is asked for: if its max for a whole pod is "
             f"below {sum(amounts)}, the API server will refuse this pod"
         )
-        yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
+        yield Finding(CODE, pod.spec_at, message, severity=Severity.MANUAL)
 
 
 def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -133,7 +133,7 @@ def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
                     f"the pod as a whole asks for {name}: GPUs can only be asked for by a "
                     f"container; move it to a container's limits as {cx.settings.gpu_resource}"
                 )
-                yield Finding(CODE, at, message, severity=Severity.PERSON)
+                yield Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
 def _none(container: Container, name: str, asked: Asked) -> Iterator[Finding]:
@@ -146,7 +146,7 @@ def _none(container: Container, name: str, asked: Asked) -> Iterator[Finding]:
             f"container {container.name} asks for {str(raw)[:40]!r} {name}, which is no amount of "
             "GPUs: mend it"
         )
-        yield Finding(CODE, at, message, severity=Severity.PERSON)
+        yield Finding(CODE, at, message, severity=Severity.MANUAL)
     elif not _is_default(name, asked):  # LimitRanger would put it back, or miss it
         message = f"container {container.name} asks for 0 {name}: no GPU; delete the line"
         edits = tuple(Remove(container.section_at(section) / name) for section in where)
@@ -175,7 +175,7 @@ def _left(container: Container, counts: Amount, today: str, why: str) -> Finding
         f"which no node offers, and stays so: {why} here; write limits: {today}: "
         f"{quantity.whole(counts.value)}"
     )
-    return Finding(CODE, at, message, severity=Severity.PERSON)
+    return Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
 def _renamed(container: Container, counts: Amount, asked: Asked, today: str, by: str) -> Finding:
@@ -250,7 +250,7 @@ def _refusal(container: Container, counts: Amount, asked: Asked, today: str) -> 
                 f"refuse this pod for container {container.name}"
             )
             yield Finding(
-                CODE, container.section_at(section) / today, message, severity=Severity.PERSON
+                CODE, container.section_at(section) / today, message, severity=Severity.MANUAL
             )
             break
     for name in _added_slices(container, counts, asked, today):
@@ -259,7 +259,7 @@ def _refusal(container: Container, counts: Amount, asked: Asked, today: str) -> 
             f"a LimitRange adds {_amounts(container, name)} {name} to container {container.name}: "
             f"it is 0 now, {_IF_MIN}"
         )
-        yield Finding(CODE, container.section_at(section) / name, message, severity=Severity.PERSON)
+        yield Finding(CODE, container.section_at(section) / name, message, severity=Severity.MANUAL)
 
 
 _IF_MIN = "which the API server refuses if the LimitRange has a min or a maxLimitRequestRatio of it"

@@ -69,7 +69,7 @@ def _controller(spec: Raw) -> Iterator[Finding]:
     labels, selector, at = _labels(spec), spec.get("selector"), _SPEC / "selector"
     if not labels or not all(isinstance(value, str) for value in labels.values()):
         message = "the template has no labels that a selector could match: write some, and both"
-        yield Finding(CODE, _SPEC / "template", message, severity=Severity.PERSON)
+        yield Finding(CODE, _SPEC / "template", message, severity=Severity.MANUAL)
     elif _is_empty(selector):
         message = "apps/v1 needs spec.selector: write the template's labels, which were the default"
         yield Finding(CODE, _SPEC, message, (Set(at, {"matchLabels": dict(labels)}),))
@@ -94,7 +94,7 @@ def _is_empty(selector: object) -> bool:
 
 def _unlike(at: Path) -> Finding:
     message = "the selector does not match the labels of the template: write the same in both"
-    return Finding(CODE, at, message, severity=Severity.PERSON)
+    return Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
 def _job(at: Path, spec: Raw, *, may_select: bool) -> Iterator[Finding]:

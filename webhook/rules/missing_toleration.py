@@ -74,7 +74,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             f"{_listed(forbidden)}, so the pod cannot run on GPU nodes with that taint: add it to "
             "the namespace's annotation"
         )
-        yield Finding(CODE, to, message, severity=Severity.PERSON)
+        yield Finding(CODE, to, message, severity=Severity.MANUAL)
 
 
 def _parted(tolerations: Iterable[Raw], whitelist: str) -> tuple[list[Raw], list[Raw]]:

@@ -118,7 +118,7 @@ def _labels(pod: Pod, cx: Context) -> Iterator[Finding]:
             yield finding
         yield from _required_findings(required, at, cx)
     for note in remarks:
-        yield Finding(CODE, pod.spec_at / "nodeSelector", note, severity=Severity.PERSON)
+        yield Finding(CODE, pod.spec_at / "nodeSelector", note, severity=Severity.MANUAL)
     yield from _other_selectors(pod, cx)
     for place, made, further in preferred:
         goes = made.fate in (Fate.NEVER, Fate.DROP)
@@ -148,7 +148,7 @@ def _of_today(
     elif finding is not None or changes:
         in_pods = in_pods and finding is not None and not some
         message = _left(pod, cx, some=some, in_pods=in_pods)
-        yield Finding(CODE, pod.spec_at, message, severity=Severity.PERSON)
+        yield Finding(CODE, pod.spec_at, message, severity=Severity.MANUAL)
     for other in others:
         if _is_said(pod, other, []):
             yield _came_back(other, node_labels.today_of(str(other.at[-1]), (), None))
@@ -229,7 +229,7 @@ def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
                 f"nodeSelector asks for {' and '.join(asked)}: "
                 "no node has both, so the pod waits; delete the one that is not meant"
             )
-            yield Finding(CODE, at / key, message, severity=Severity.PERSON)
+            yield Finding(CODE, at / key, message, severity=Severity.MANUAL)
 
 
 def _node_selector(
@@ -248,7 +248,7 @@ def _node_selector(
     if (match.carried and not match.values) or (key == legacy and value in match.values):
         return None, [], []
     today = match.values or (sanitised(value),)
-    severity = Severity.REPAIR if match.values else Severity.PERSON
+    severity = Severity.REPAIR if match.values else Severity.MANUAL
     remarks: list[str] = []
     beside: list[Raw] = []
     if match.values:
@@ -307,14 +307,14 @@ def _joined(
             f"spec.affinity would have {affinity.TOO_MANY}, so nodeSelector stays "
             f"as it is and the pod waits: write {cx.settings.models.key} into spec.affinity"
         )
-        yield Finding(CODE, at, message, severity=Severity.PERSON)
+        yield Finding(CODE, at, message, severity=Severity.MANUAL)
         yield from _required_findings(required, at.parent, cx)
         return
     edits = (*finding.edits, Set(at / "nodeSelectorTerms", joined))
     yield replace(finding, edits=edits)
     for place, made in required:
         for note in notes(made):
-            yield Finding(CODE, place, note, severity=Severity.PERSON)
+            yield Finding(CODE, place, note, severity=Severity.MANUAL)
 
 
 def _required(
@@ -376,11 +376,11 @@ def _findings(
     said = list(notes(made))
     if any(change.waits for change in made.requirements.values()):
         # To write what no node carries is no cure.
-        yield Finding(CODE, place, said.pop(0), edits, Severity.PERSON)
+        yield Finding(CODE, place, said.pop(0), edits, Severity.MANUAL)
     else:
         yield Finding(CODE, place, message, edits)
     for note in said:
-        yield Finding(CODE, place, note, severity=Severity.PERSON)
+        yield Finding(CODE, place, note, severity=Severity.MANUAL)
 
 
 _DROPPED = (

@@ -73,6 +73,6 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         CODE,
         at,
         reason,
-        severity=Severity.DENY if certain else Severity.PERSON,
+        severity=Severity.DENY if certain else Severity.MANUAL,
         may_run=bool(chosen) and not fitting,
     )

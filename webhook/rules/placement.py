@@ -59,13 +59,13 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             f"the label {label} of placement was added before and stays, though with it this pod "
             "lacks nodes that would fit it now; ask the administrator to label them"
         )
-        yield Finding(CODE, at, message, (Set(at, placement.value),), Severity.PERSON)
+        yield Finding(CODE, at, message, (Set(at, placement.value),), Severity.MANUAL)
         return
     message = (
         f"the label {label} of placement is not added: with it this pod would lack nodes that fit "
         "it now; ask the administrator to label them"
     )
-    yield Finding(CODE, at, message, severity=Severity.PERSON)
+    yield Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
 def _fits(pod: Pod, cx: Context) -> bool:

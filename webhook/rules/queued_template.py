@@ -77,7 +77,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
                 f"{queue} counts GPUs in this template, and a pod is repaired too late for it: "
                 f"ask for {new} here instead of {legacy}, which no quota knows"
             )
-            yield Finding(CODE, pod.at, message, severity=Severity.PERSON)
+            yield Finding(CODE, pod.at, message, severity=Severity.MANUAL)
 
 
 def _is_repaired(cx: Context) -> bool:

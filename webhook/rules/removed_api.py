@@ -73,12 +73,12 @@ def check(obj: Raw, cx: Context) -> Iterator[Finding]:
     message = _message(obj, successor)
     convert = _CONVERTED.get(str(obj["kind"]))
     if convert is None and (successor.how or not successor.api_version):
-        yield Finding(CODE, at, f"{message}; {successor.how}", severity=Severity.PERSON)
+        yield Finding(CODE, at, f"{message}; {successor.how}", severity=Severity.MANUAL)
         return
     try:
         edits = tuple(convert(obj)) if convert is not None else ()
     except _NeedsPersonError as why:
-        yield Finding(CODE, at, f"{message}; {why}", severity=Severity.PERSON)
+        yield Finding(CODE, at, f"{message}; {why}", severity=Severity.MANUAL)
     else:
         yield Finding(CODE, at, message, (Set(at, successor.api_version), *edits))
 

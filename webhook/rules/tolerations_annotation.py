@@ -59,7 +59,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the pr
             f"the tolerations annotation is malformed ({mistake}) and would have the pod refused; "
             "it is removed: write spec.tolerations"
         )
-        yield Finding(CODE, at, message, (gone,), Severity.PERSON)
+        yield Finding(CODE, at, message, (gone,), Severity.MANUAL)
         return
     new: list[Raw] = []
     known = set(map(_text, pod.tolerations()))
@@ -69,7 +69,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the pr
                 "a toleration without a key tolerates every taint today, and was refused when the "
                 "annotation counted: it is left out; write it into spec.tolerations if it is meant"
             )
-            yield Finding(CODE, at, message, severity=Severity.PERSON)
+            yield Finding(CODE, at, message, severity=Severity.MANUAL)
         elif (same := _text(toleration)) not in known:
             known.add(same)
             new.append(toleration)

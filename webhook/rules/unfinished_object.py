@@ -35,9 +35,9 @@ def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
         return
     at = ROOT / "metadata" if metadata else ROOT
     message = f"this {obj['kind']} has no name, and no API server takes it: write metadata.name"
-    yield Finding(CODE, at, message, severity=Severity.PERSON)
+    yield Finding(CODE, at, message, severity=Severity.MANUAL)
     for place in templates_of(obj, cx.settings):
         for container in Pod(obj, place).containers:
             if not container.raw.get("image"):
                 message = f"container {container.name} has no image: write one"
-                yield Finding(CODE, container.at, message, severity=Severity.PERSON)
+                yield Finding(CODE, container.at, message, severity=Severity.MANUAL)

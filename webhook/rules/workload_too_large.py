@@ -53,4 +53,4 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
                 f"cluster has {there.total} on {counted(there.nodes)}, so not all can run at once. "
                 "Run fewer at a time, or ask for fewer GPUs."
             )
-            yield Finding(CODE, at, message, severity=Severity.PERSON)
+            yield Finding(CODE, at, message, severity=Severity.MANUAL)
