@@ -255,7 +255,7 @@ def _notes(census: Census, unknown: str, shown: list[Row]) -> Iterator[Text]:
     if any(name.endswith(".shared") or "/mig-" in name for name in resources):
         yield Text("mig-* counts slices of GPUs, *.shared turns on GPUs: neither is a whole one.")
     if any(census.settings.capacity.passes_by(taint.key) for row in shown for taint in row.taints):
-        yield Text("Taints in parentheses say `not now`: they do not count against a pod.")
+        yield Text("Taints in parentheses are temporary and do not keep a pod from a node.")
     if any(row.pool for row in shown):
         yield Text("Declared pools count as if their nodes were there; they are not in the sums.")
     if census.joining:
