@@ -69,10 +69,7 @@ QUOTA_TEXT = Pattern(
     "write requests.{gpu}",
 )
 LABEL_TEXT = Pattern(
-    "model-label",
-    rf"(?:{{label}}){END}",
-    "no node of today has this label",
-    "write {product}",
+    "model-label", rf"(?:{{label}}){END}", "no node of today has this label", "write {product}"
 )
 RESOURCE_TEXT = Pattern(
     "resource-name",

@@ -28,13 +28,7 @@ from webhook.kube.api_versions import workload_successor
 from webhook.kube.pod import SECTIONS, as_items, as_map
 from webhook.kube.pointer import ROOT, Path, escape, value_at
 from webhook.kube.walk import walk
-from webhook.rules import (
-    MANIFEST,
-    PATTERNS,
-    codes,
-    dead_api_version,
-    legacy_resource,
-)
+from webhook.rules import MANIFEST, PATTERNS, codes, dead_api_version, legacy_resource
 from webhook.templates import actions
 from webhook.templates.regions import Region
 from webhook.yamlpatch import documents

@@ -25,12 +25,7 @@ from webhook.files.walk import Wanted, which_is_met
 from webhook.formats import kustomization, kustomize, together
 from webhook.kube.pod import SECTIONS
 from webhook.kube.walk import walk
-from webhook.rules import (
-    affinity_annotation,
-    legacy_resource,
-    model_label,
-    tolerations_annotation,
-)
+from webhook.rules import affinity_annotation, legacy_resource, model_label, tolerations_annotation
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
