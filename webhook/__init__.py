@@ -1,4 +1,4 @@
-"""Makes GPU pods of Kubernetes 1.3-1.10 run on the clusters of today."""
+"""Makes GPU pods of Kubernetes 1.3-1.10 run on current clusters."""
 
 from __future__ import annotations
 

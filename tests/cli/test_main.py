@@ -208,7 +208,7 @@ def test_a_fault_of_the_program_is_one_line_that_can_be_reported(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert re.fullmatch(
-        r"gpu-webhook: a fault of this program in `explain` \(test_main\.py:\d+: ValueError: of "
+        r"gpu-webhook: a bug in this program, in `explain` \(test_main\.py:\d+: ValueError: of "
         r"our making\); please report this line, .*\n",
         printed.err,
     )

@@ -1,4 +1,4 @@
-"""All commands and flags; what a command does is in the module of its name, loaded when it runs."""
+"""All commands and flags; each command runs the module of its name, which is loaded only then."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from webhook.cli.flags import (
 )
 
 PROGRAM = "gpu-webhook"
-COMPLETE = "_GPU_WEBHOOK_COMPLETE"  # by which the script of a shell asks for words
+COMPLETE = "_GPU_WEBHOOK_COMPLETE"  # the completion script of a shell sets this variable
 _EPILOG = """\
 Most flags have an environment variable: --bind of serve has GPU_WEBHOOK_SERVE_BIND.
 
 \b
-Exit codes: 0 fine, nothing found, or all written; 1 bad input or usage;
-            2 repaired, or can be; 3 denied, or needs manual changes;
-            70 a fault of this program
+Exit codes: 0 success, no findings, or all written; 1 bad input or usage;
+            2 repaired or fixable; 3 denied, or needs manual changes;
+            70 a bug in this program
 """
 
 
@@ -45,7 +45,7 @@ Exit codes: 0 fine, nothing found, or all written; 1 bad input or usage;
 )
 @click.version_option(__version__, message="%(prog)s %(version)s", allow_from_autoenv=False)
 def commands() -> None:
-    """Makes GPU pods of Kubernetes 1.3-1.10 run on the clusters of today."""
+    """Makes GPU pods of Kubernetes 1.3-1.10 run on current clusters."""
 
 
 def _command(
@@ -65,19 +65,19 @@ def _command(
     of.add_command(Command(name, help=text, params=[*params], callback=run, **settings))
 
 
-def _output(*forms: str, text: str = "How to print it.") -> Flag:
+def _output(*forms: str, text: str = "Output format.") -> Flag:
     return Flag("-o", "--output", type=click.Choice(forms), default=forms[0], help=text)
 
 
-CONFIG = Flag("--config", metavar="FILE", help="Settings, as YAML.")
+CONFIG = Flag("--config", metavar="FILE", help="Settings file, as YAML.")
 INVENTORY = Flag(
     "--inventory",
     metavar="FILE",
     rival="snapshot",
-    help="The cluster's nodes: what `kubectl get nodes -o yaml` or `-o json` prints.",
+    help="The nodes of the cluster: the output of `kubectl get nodes -o yaml` or `-o json`.",
 )
 KUBECONFIG = Flag(
-    "--kubeconfig", metavar="FILE", help="How to reach the cluster (default: as kubectl)."
+    "--kubeconfig", metavar="FILE", help="Kubeconfig of the cluster (default: as for kubectl)."
 )
 CONTEXT = Flag("--context", metavar="NAME", help="The context of the kubeconfig to use.")
 
@@ -87,13 +87,13 @@ _command(
     Flag(
         "--bind",
         metavar="ADDRESS:PORT",
-        help="Where to listen (default: all addresses, IPv6 too, port 8443; loopback with --dev).",
+        help="Address to listen on (default: all, IPv6 too, port 8443; loopback with --dev).",
     ),
     Flag("--workers", metavar="N", type=int, default=2, help="Worker processes."),
     Flag(
         "--dev",
         is_flag=True,
-        help="Listen on loopback, with development certificates that are made under certs/.",
+        help="Listen on loopback, with development certificates that are created in certs/.",
     ),
     Flag(
         "--tls-cert-file",
@@ -110,20 +110,20 @@ _command(
     Flag(
         "--client-ca",
         metavar="FILE",
-        help="CA, as PEM, whose client certificates may ask for decisions. It is read again when "
-        "it changes (default: anybody may ask).",
+        help="CA, as PEM. Only clients with a certificate of this CA may send reviews. It is read "
+        "again when it changes (default: all clients may).",
     ),
     Flag(
         "--client-name",
         metavar="NAME",
         multiple=True,
-        help="A common name, DNS name or URI of such a certificate. May be repeated "
-        "(default: any).",
+        help="Accept only client certificates with this common name, DNS name or URI. May be "
+        "repeated (default: any name).",
     ),
     Flag(
         "--metrics-bind",
         metavar="ADDRESS:PORT",
-        help="Where to show metrics, over plain HTTP at /metrics (default: nowhere).",
+        help="Address that serves metrics, over plain HTTP at /metrics (default: none).",
     ),
     CONFIG,
     INVENTORY,
@@ -131,7 +131,7 @@ _command(
         "--snapshot",
         metavar="DIR",
         rival="inventory",
-        help="The folder in which `gpu-webhook watch` keeps what it knows of the cluster.",
+        help="The folder into which `gpu-webhook watch` writes its snapshot of the cluster.",
     ),
 )
 _command(
@@ -141,19 +141,19 @@ _command(
         "--snapshot",
         metavar="DIR",
         required=True,
-        help="The folder to keep it in, best in memory. It is made if it is missing.",
+        help="The folder for the snapshot, best in memory. It is created if it is missing.",
     ),
     Flag(
         "--kubeconfig",
         metavar="FILE",
-        help="How to reach the cluster (default: from inside a pod, else as kubectl).",
+        help="Kubeconfig of the cluster (default: in-cluster, otherwise as for kubectl).",
     ),
     CONTEXT,
     CONFIG,
 )
 _command(
     "review",
-    "Show what would be done to pods and workloads in files.",
+    "Show how the webhook would change or deny objects in files.",
     Flag(
         "-f",
         "--filename",
@@ -175,13 +175,15 @@ _command(
         metavar="[CODE]",
         required=False,
         shell_complete=rules,
-        help="As GPU101 or legacy-resource. Without it, all rules are listed.",
+        help="Code or name, such as GPU101 or legacy-resource. Without it, all rules are listed.",
     ),
 )
 _command(
     "inventory",
-    "Show the GPUs of the cluster: nodes, models, use.",
-    _output("table", "wide", "json", "yaml", text="wide: also labels and node names."),
+    "Show the GPUs of a cluster: nodes, models, use.",
+    _output(
+        "table", "wide", "json", "yaml", text="Output format; wide adds labels and node names."
+    ),
     CONFIG,
     INVENTORY,
     KUBECONFIG,
@@ -191,9 +193,7 @@ _command(
 # No variable names files, or turns a look into a change.
 _NO_VARIABLE: Any = {"allow_from_autoenv": False}
 _FILES = (
-    click.Argument(
-        ["paths"], metavar="[PATH]...", nargs=-1, type=FILE, help="The same as -f PATH."
-    ),
+    click.Argument(["paths"], metavar="[PATH]...", nargs=-1, type=FILE, help="Same as -f PATH."),
     Flag(
         "-f",
         "--filename",
@@ -202,20 +202,20 @@ _FILES = (
         help="A file, a folder, a glob, or - for stdin. May be repeated.",
         **_NO_VARIABLE,
     ),
-    Flag("-R", "--recursive", is_flag=True, help="Also look into folders within folders."),
+    Flag("-R", "--recursive", is_flag=True, help="Also search subfolders."),
     Flag(
         "-k",
         "--kustomize",
         metavar="DIR",
         multiple=True,
-        help="The files that a kustomization is made of.",
+        help="Check the files that this kustomization uses.",
         **_NO_VARIABLE,
     ),
     Flag(
         "--exclude",
         metavar="GLOB",
         multiple=True,
-        help="Leave out what matches, as vendor/ or *.bak; what .gitignore names is left out, too.",
+        help="Skip matching files, such as vendor/ or *.bak. Files in .gitignore are skipped, too.",
     ),
 )
 _REPORTS = (
@@ -224,23 +224,23 @@ _REPORTS = (
         "--output",
         type=click.Choice(FORMATS),
         metavar="FORMAT",
-        help=f"How to print it: {', '.join(FORMATS)}.",
+        help=f"Output format: {', '.join(FORMATS)}.",
     ),
     Flag(
         "--output-file",
         metavar="FORMAT=FILE",
         type=output_file,
         multiple=True,
-        help="Write this report, too. May be repeated.",
+        help="Also write this report to a file. May be repeated.",
     ),
     Flag(
         "--fail-on",
         type=click.Choice(("fixable", "manual")),
         default="fixable",
-        help="Which findings make the exit code other than 0: any (fixable), or only those that "
-        "`migrate --write` leaves (manual).",
+        help="Findings that make the exit code other than 0: any (fixable), or only those that "
+        "`migrate --write` cannot fix (manual).",
     ),
-    Flag("--exit-zero", is_flag=True, help="The exit code is 0 in spite of findings."),
+    Flag("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
 )
 _CHOICES = (
     Flag(
@@ -248,16 +248,21 @@ _CHOICES = (
         metavar="RULE",
         multiple=True,
         shell_complete=rules,
-        help="Ask only this rule, as GPU101 or legacy-resource. May be repeated.",
+        help="Use only this rule, such as GPU101 or legacy-resource. May be repeated.",
     ),
     Flag(
         "--ignore-rule",
         metavar="RULE",
         multiple=True,
         shell_complete=rules,
-        help="Do not ask this rule. May be repeated.",
+        help="Do not use this rule. May be repeated.",
     ),
-    Flag("--unsafe", is_flag=True, help="Also what may change how a pod runs.", **_NO_VARIABLE),
+    Flag(
+        "--unsafe",
+        is_flag=True,
+        help="Also make changes that may alter how a pod runs.",
+        **_NO_VARIABLE,
+    ),
     Flag(
         "--target-version",
         metavar="1.N",
@@ -270,41 +275,41 @@ _CHOICES = (
 )
 _command(
     "scan",
-    "Find legacy GPU use in files, or in a cluster.",
+    "Find legacy GPU use in files or in a cluster.",
     *_FILES,
     *_REPORTS,
-    Flag("--diff", is_flag=True, help="Show each file before and after, too."),
+    Flag("--diff", is_flag=True, help="Also show the changes of each file."),
     *_CHOICES,
-    Flag("--cluster", is_flag=True, help="Look at the live workloads of a cluster, not at files."),
+    Flag("--cluster", is_flag=True, help="Check the live workloads of a cluster instead of files."),
     Flag(
         "-A",
         "--all-namespaces",
         is_flag=True,
-        help="Of the cluster, all namespaces (default: that of the context).",
+        help="With --cluster: check all namespaces (default: the namespace of the context).",
     ),
-    Flag("-n", "--namespace", metavar="NAME", help="Of the cluster, this namespace."),
+    Flag("-n", "--namespace", metavar="NAME", help="With --cluster: check this namespace."),
     Flag(
         "-l",
         "--selector",
         metavar="SELECTOR",
-        help="Of the cluster, only objects with these labels, as app=x.",
+        help="With --cluster: check only objects with these labels, such as app=x.",
     ),
     KUBECONFIG,
     CONTEXT,
 )
 _command(
     "migrate",
-    "Rewrite legacy GPU use in files, and nothing else.",
+    "Fix legacy GPU use in files; other bytes stay the same.",
     *_FILES,
     Flag(
         "-w",
         "--write",
         is_flag=True,
-        help="Change the files (default: print the diff, change nothing).",
+        help="Change the files (default: only print the diff).",
         **_NO_VARIABLE,
     ),
-    Flag("--check", is_flag=True, help="Only name the files that would change.", **_NO_VARIABLE),
-    Flag("--diff", is_flag=True, help="Print the diff also with --write, or of stdin."),
+    Flag("--check", is_flag=True, help="Only list the files that would change.", **_NO_VARIABLE),
+    Flag("--diff", is_flag=True, help="Print the diff also with --write, or for stdin."),
     *_REPORTS,
     *_CHOICES,
 )
@@ -327,18 +332,18 @@ _command(
 )
 _command(
     "show",
-    "Print every setting and flag, and its source.",
+    "Print every setting and flag with its source.",
     Flag("--config", metavar="FILE", help="Settings, as YAML.", **_NO_VARIABLE),
     _output("text", "json", "yaml"),
-    Flag("--namespace", metavar="NAME", help="Show the modes of rules there, too."),
+    Flag("--namespace", metavar="NAME", help="Also show the modes of the rules in this namespace."),
     Flag("--labels", metavar="KEY=VALUE,...", help="Labels of that namespace."),
     click.Argument(
         ["words"],
         metavar="[COMMAND ...]",
         nargs=-1,
         type=click.UNPROCESSED,
-        help="The command whose flags are shown, with its own, as `watch --snapshot DIR` "
-        "(default: serve).",
+        help="The command whose flags are shown, with its arguments, such as "
+        "`watch --snapshot DIR` (default: serve).",
     ),
     of=_config,
     does="config_show.run",
@@ -359,11 +364,11 @@ _command(
 )
 _command(
     "completion",
-    "Print the script of shell completion.",
+    "Generate the script for shell completion.",
     click.Argument(
         ["shell"],
         type=click.Choice(("bash", "zsh", "fish")),
-        help="Where to load it: `source <(gpu-webhook completion bash)`.",
+        help="Load it with `source <(gpu-webhook completion bash)`.",
     ),
 )
 

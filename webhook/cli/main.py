@@ -110,7 +110,7 @@ def _our_bug(command: str, error: Exception) -> int:
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
     place = f"{os.path.basename(frame.f_code.co_filename)}:{line}"  # noqa: PTH119
     print(  # noqa: T201
-        f"gpu-webhook: a fault of this program in `{command}` ({place}: {type(error).__name__}: "
+        f"gpu-webhook: a bug in this program, in `{command}` ({place}: {type(error).__name__}: "
         f"{error}); please report this line, `gpu-webhook --version` and the input",
         file=sys.stderr,
     )
