@@ -159,6 +159,16 @@ def test_a_review_comes_out_as_the_answer_of_the_server(gpu_webhook: Command) ->
     assert mended["spec"]["containers"][0]["resources"]["limits"] == {TODAY: "2"}
 
 
+def test_names_move_no_cursor(gpu_webhook: Command) -> None:
+    made = pod({LEGACY: 1})
+    made["metadata"]["name"] = "p\x1b[2J"
+    made["spec"]["containers"][0]["name"] = "main\u202e"
+    done = gpu_webhook("review", "-f", "-", stdin=json.dumps(made))
+    assert "\x1b" not in done.out
+    assert "\u202e" not in done.out
+    assert done.out.startswith("Pod/p\\x1b[2J: repaired\n  GPU101 container main\\u202e asks")
+
+
 def test_several_documents_come_out_as_several(gpu_webhook: Command) -> None:
     text = "---\n".join(yaml.safe_dump(each) for each in (SERVICE, pod({LEGACY: 1})))
 

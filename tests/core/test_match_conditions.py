@@ -263,7 +263,7 @@ def test_the_rules_name_the_built_in_kinds_and_whole_groups_of_custom_ones() -> 
     built_in = workload_rules(Settings())
     assert [(rule["apiGroups"], rule["apiVersions"], rule["resources"]) for rule in built_in] == [
         (["apps"], ["v1"], ["deployments", "replicasets", "statefulsets", "daemonsets"]),
-        (["batch"], ["v1"], ["jobs", "cronjobs"]),
+        (["batch"], ["v1"], ["cronjobs", "jobs"]),
         ([""], ["v1"], ["replicationcontrollers", "podtemplates"]),
     ]
     configured = workload_rules(CONFIGURED)[len(built_in) :]

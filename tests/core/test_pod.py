@@ -15,6 +15,7 @@ from webhook.kube.pod import (
     Pod,
     as_items,
     as_map,
+    is_finished,
     node_requirements,
 )
 from webhook.kube.pointer import Path
@@ -302,3 +303,16 @@ def test_of_containers_with_one_name_the_first_is_found() -> None:
 
 def test_a_name_that_the_api_server_refuses_for_its_length_is_cut() -> None:
     assert pod_with({"name": "x" * 1_000_000}).containers[0].name == "x" * 63
+
+
+@pytest.mark.parametrize(
+    ("status", "finished"),
+    [
+        pytest.param({"phase": "Succeeded"}, True, id="it did well"),
+        pytest.param({"phase": "Failed"}, True, id="it did not"),
+        pytest.param({"phase": "Running"}, False, id="it runs"),
+        pytest.param(None, False, id="nobody has seen it yet"),
+    ],
+)
+def test_a_finished_pod_holds_nothing(status: object, *, finished: bool) -> None:
+    assert is_finished({"kind": "Pod", "status": status}) is finished

@@ -11,13 +11,13 @@ from rich.text import Text
 
 from webhook.cli import settings_file
 from webhook.core.errors import SettingsError
+from webhook.files.walk import STDIN
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from webhook.cli.settings_kinds import Mistake
 
-STDIN = "-"
 _WIDEST = 120  # characters of a line that are shown
 
 

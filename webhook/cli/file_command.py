@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from webhook.cli import inputs
 from webhook.cli.progress import LONG
-from webhook.cli.workers import STDIN, Judged, judge_all
+from webhook.cli.workers import Judged, judge_all
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult, OptedOut, Plan, Report, Skipped, Status
+from webhook.files.walk import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from webhook.cli import file_command
 from webhook.cli.progress import progress
-from webhook.cli.workers import STDIN, judge
+from webhook.cli.workers import judge
 from webhook.core.errors import InputError
 from webhook.files.results import Report
+from webhook.files.walk import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,6 +21,7 @@ from webhook.evaluation.workloads import objects, templates_of
 from webhook.kube.pod import Pod, as_map
 from webhook.kube.pointer import ROOT
 from webhook.reports.printing import PRINTED, as_yaml
+from webhook.reports.visible import visible
 from webhook.rules import GUARD, POLICY, RULES, leak_guard
 
 if TYPE_CHECKING:
@@ -191,17 +192,17 @@ def _print_text(documents: list[dict[str, Any]], reviewed: list[Reviewed]) -> No
 
     console = Console(soft_wrap=True, highlight=False)
     for each in reviewed:
-        console.print(Text(f"{each.name}: {each.word}", style="bold"))
+        console.print(Text(f"{visible(each.name)}: {each.word}", style="bold"))
         for finding in _findings(each.verdict):
             style = "green" if finding["severity"] == "repair" else "yellow"
             line = Text("  ").append(finding["code"], style=style)
-            line.append(f" {finding['message']}")
+            line.append(f" {visible(finding['message'])}")
             if finding["outlook"]:
-                line.append(f" [{finding['outlook']}]", style="bold")
+                line.append(f" [{visible(finding['outlook'])}]", style="bold")
             elif finding["action"] not in {"repaired", "reported"}:
                 line.append(f" [{finding['mode']}: {finding['action']}]", style="bold")
             if finding["path"]:
-                line.append(f" ({finding['path']})", style="dim")
+                line.append(f" ({visible(finding['path'])})", style="dim")
             console.print(line)
     if not any(each.verdict.patch for each in reviewed):
         return

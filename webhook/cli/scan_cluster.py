@@ -19,7 +19,7 @@ from webhook.core.errors import InputError
 from webhook.core.repaired import REPAIRED, codes_in
 from webhook.evaluation.workloads import READY_MADE, custom_kinds
 from webhook.files.results import FileResult, Report, Status
-from webhook.kube.pod import as_map
+from webhook.kube.pod import as_map, is_finished
 from webhook.rules import is_legacy
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-_FINISHED = ("Succeeded", "Failed")
 _AS_IT_IS = "in the live object only, not in what was applied"
 
 
@@ -132,7 +131,7 @@ class Scan:
         if maker is not None and (maker.group, maker.kind) in listed:
             self.made += 1
             return
-        if obj["kind"] == "Pod" and as_map(obj.get("status")).get("phase") in _FINISHED:
+        if obj["kind"] == "Pod" and is_finished(obj):
             return
         result = judged(obj, self.plan)
         if _came_legacy(obj) and not any(is_legacy(each.code) for each in result.located):

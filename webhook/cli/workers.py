@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult
 from webhook.files.search import cores
+from webhook.files.walk import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from webhook.files.results import Plan
     from webhook.files.source import Source
 
-STDIN = "-"
 _MANIFESTS = ("yaml", "json", "kustomize")  # kinds of files that are to be read in all parts
 _OUR_MISTAKE = "the program failed on it and changed nothing: please report it"
 _ALONE = 80  # files

@@ -13,6 +13,7 @@ import orjson
 
 from webhook.cluster import listing
 from webhook.cluster.client import Fault, Refused
+from webhook.evaluation.workloads import BUILT_IN
 from webhook.kube.pod import as_items, as_map, controller_of
 
 if TYPE_CHECKING:
@@ -24,19 +25,9 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-# What makes others stands before what is made: so the one to be changed is met first.
 KINDS: tuple[tuple[str, str], ...] = (
-    ("apps", "Deployment"),
-    ("apps", "StatefulSet"),
-    ("apps", "DaemonSet"),
-    ("batch", "CronJob"),
-    ("batch", "Job"),
-    ("apps", "ReplicaSet"),
-    ("", "ReplicationController"),
-    ("", "PodTemplate"),
-    ("", "Pod"),
-    ("", "ResourceQuota"),
-    ("", "LimitRange"),
+    *((group, kind) for group, kind, _, _ in BUILT_IN),
+    *(("", kind) for kind in ("Pod", "ResourceQuota", "LimitRange")),
 )
 _GENERATIONS = 10  # an object, its controller, the controller's controller: never so many
 
@@ -109,7 +100,7 @@ class Catalogue:
         try:
             resources = as_items(_json(self.client, path).get("resources"))
         except Refused:
-            if group in _BUILT_IN:
+            if group in _GROUPS:
                 raise
             return  # an aggregated API that is away must not stop the others
         for _, each in resources:
@@ -119,7 +110,7 @@ class Catalogue:
                 yield Served(group, version, str(each.get("kind")), plural, namespaced)
 
 
-_BUILT_IN = {group for group, _ in KINDS}
+_GROUPS = {group for group, _ in KINDS}
 
 
 def _json(client: Client, path: str) -> Raw:

@@ -14,7 +14,7 @@ from webhook.core.budget import MOST_ANNOTATION_BYTES
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
 from webhook.core.settings import Settings
 from webhook.evaluation.record import ANNOTATION
-from webhook.evaluation.workloads import TEMPLATES, custom_kinds, tokens
+from webhook.evaluation.workloads import BUILT_IN, custom_kinds, tokens
 from webhook.kube.accounts import SYSTEM_GROUPS, SYSTEM_PREFIXES, SYSTEM_USERS
 from webhook.kube.pod import SECTIONS
 
@@ -55,17 +55,6 @@ _MADE_BY_NO_NODE = (
     '|| !("kubernetes.io/config.mirror" in object.metadata.annotations)\n'
     '|| !has(request.userInfo.groups) || !("system:nodes" in request.userInfo.groups)'
 )
-# The kinds of today, by API group. apiVersions are v1: the API server converts others to it.
-_BUILT_IN: dict[str, dict[str, str]] = {
-    "apps": {
-        "Deployment": "deployments",
-        "ReplicaSet": "replicasets",
-        "StatefulSet": "statefulsets",
-        "DaemonSet": "daemonsets",
-    },
-    "batch": {"Job": "jobs", "CronJob": "cronjobs"},
-    "": {"ReplicationController": "replicationcontrollers", "PodTemplate": "podtemplates"},
-}
 _IDENTIFIER = re.compile(r"(?!(in|true|false|null)$)[A-Za-z_][A-Za-z0-9_]*")  # not a word of CEL
 
 
@@ -99,7 +88,11 @@ def workload_rules(settings: Settings) -> list[dict[str, Any]]:
 
     The plural of a custom kind is not known here; the matchConditions look at its kind.
     """
-    rules = [(group, "v1", list(plurals.values())) for group, plurals in _BUILT_IN.items()]
+    plurals: dict[str, list[str]] = {}
+    for group, _, plural, _ in BUILT_IN:
+        plurals.setdefault(group, []).append(plural)
+    # v1: the API server converts other versions to it.
+    rules = [(group, "v1", resources) for group, resources in plurals.items()]
     groups = sorted({each.group or "*" for each in settings.workloads.kinds})
     rules += [(group, "*", ["*"]) for group in groups]
     return [
@@ -362,9 +355,8 @@ def _held(name: str, holder: str) -> str:
 def _built_in_places() -> list[tuple[str, str]]:
     """Where the template of the built-in kinds is in CEL, and the test for these kinds."""
     places: dict[str, list[str]] = {}
-    for plurals in _BUILT_IN.values():
-        for kind in plurals:
-            places.setdefault(".".join(map(str, TEMPLATES[kind])), []).append(kind)
+    for _, kind, _, at in BUILT_IN:
+        places.setdefault(".".join(map(str, at)), []).append(kind)
     return [(at, f"request.kind.kind in {_list(kinds)}") for at, kinds in places.items()]
 
 

@@ -22,19 +22,26 @@ if TYPE_CHECKING:
 
 _TEMPLATE = Path(("spec", "template"))
 
+_JOB_TEMPLATE = Path(("spec", "jobTemplate", "spec", "template"))
+
+# The kinds of today that hold pod templates: group, kind, plural, and where the template is. What
+# makes others stands before what is made.
+BUILT_IN: tuple[tuple[str, str, str, Path], ...] = (
+    ("apps", "Deployment", "deployments", _TEMPLATE),
+    ("apps", "ReplicaSet", "replicasets", _TEMPLATE),
+    ("apps", "StatefulSet", "statefulsets", _TEMPLATE),
+    ("apps", "DaemonSet", "daemonsets", _TEMPLATE),
+    ("batch", "CronJob", "cronjobs", _JOB_TEMPLATE),
+    ("batch", "Job", "jobs", _TEMPLATE),
+    ("", "ReplicationController", "replicationcontrollers", _TEMPLATE),
+    ("", "PodTemplate", "podtemplates", Path(("template",))),
+)
 # Versions are not looked at: a dead one has its template in the same place.
 TEMPLATES: dict[str, Path] = {
+    **{kind: at for _, kind, _, at in BUILT_IN},
     "Pod": ROOT,
-    "PodTemplate": Path(("template",)),
-    "Deployment": _TEMPLATE,
-    "ReplicaSet": _TEMPLATE,
-    "ReplicationController": _TEMPLATE,
-    "StatefulSet": _TEMPLATE,
     "PetSet": _TEMPLATE,
-    "DaemonSet": _TEMPLATE,
-    "Job": _TEMPLATE,
-    "CronJob": Path(("spec", "jobTemplate", "spec", "template")),
-    "ScheduledJob": Path(("spec", "jobTemplate", "spec", "template")),
+    "ScheduledJob": _JOB_TEMPLATE,
 }
 
 _CONTROLLERS = {

@@ -19,7 +19,7 @@ from webhook.core.selection import Selection
 from webhook.core.settings import DEVICE_CLASS, Taint
 from webhook.inventory import evidence
 from webhook.kube import quantity
-from webhook.kube.pod import Pod, as_items, as_map
+from webhook.kube.pod import Pod, as_items, as_map, is_finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,7 +37,6 @@ _CLUSTER_API = "cluster.x-k8s.io/"
 _OWNER = ("owner-kind", "cluster-namespace", "owner-name")
 _OPENSHIFT_MACHINE = "machine.openshift.io/machine"
 _MADE = re.compile(r"([^/]+/.+)-[a-z0-9]{5}")
-_FINISHED = ("Succeeded", "Failed")
 
 _PAIR = 2  # a label and its value
 _MOST = 2**40  # devices of one node, or of one pod
@@ -186,7 +185,7 @@ def _shared(amounts: Amounts) -> Mapping[str, int]:
 
 def pod(raw: Raw, settings: Settings, audit: Audit | None = None) -> PodFacts | None:
     """What the pod holds on its node, and what the leak guard says of it; mostly nothing."""
-    if as_map(raw.get("status")).get("phase") in _FINISHED:
+    if is_finished(raw):
         return None
     bound = as_map(raw.get("spec")).get("nodeName")
     node_name = bound if isinstance(bound, str) else ""

@@ -50,6 +50,11 @@ def controller_of(metadata: Mapping[str, Any]) -> Raw:
     return next((owner for _, owner in owners if owner.get("controller") is True), _NOTHING)
 
 
+def is_finished(raw: Mapping[str, Any]) -> bool:
+    """Whether the pod has run to its end, and holds nothing any more."""
+    return as_map(raw.get("status")).get("phase") in ("Succeeded", "Failed")
+
+
 def is_for_windows(spec: Mapping[str, Any]) -> bool:
     """Whether this pod spec is for a Windows node, where GPUs have other names."""
     selector = as_map(spec.get("nodeSelector"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from webhook.yamlpatch.yaml_words import is_plain
+from webhook.yamlpatch.yaml_words import is_plain, quoted
 
 
 class _Dumper(yaml.SafeDumper):
@@ -39,7 +39,13 @@ def as_yaml(value: object, **options: Any) -> str:
     """The value as YAML that people like to read."""
     given = {"sort_keys": False, "width": 100, "allow_unicode": True, **options}
     text: str = yaml.dump(value, Dumper=_Dumper, **given)
-    return text
+    if text.replace("\n", "").isprintable():
+        return text
+    # PyYAML leaves bidirectional marks as they are; they only stand in double quotes.
+    shown = (
+        each if each.isprintable() or each == "\n" else quoted(each, '"')[1:-1] for each in text
+    )
+    return "".join(shown)
 
 
 def in_one_line(value: object) -> str:
