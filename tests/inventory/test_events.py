@@ -182,6 +182,55 @@ def test_one_event_for_an_owner_and_codes(api: ApiServer, running: Running, tmp_
     assert running.lines() == other.lines() == []
 
 
+def test_an_owner_of_the_same_uid_in_another_namespace_has_an_event_of_its_own(
+    api: ApiServer, running: Running
+) -> None:
+    """Whoever may read an owner's uid may write it into pods of their own, and sooner."""
+    running.events.look(pod(namespace="forger"), NOW)
+    running.events.look(pod(), NOW)
+    told(api, 2)
+    assert [path for path, _ in api.posted] == [PLACE.replace("team", "forger"), PLACE]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param({**JOB, "name": "other"}, id="name"),
+        pytest.param({**JOB, "apiVersion": "apps/v1", "kind": "ReplicaSet"}, id="kind"),
+    ],
+)
+def test_an_owner_of_the_same_uid_and_another_has_an_event_of_its_own(
+    other: dict[str, Any], api: ApiServer, running: Running
+) -> None:
+    running.events.look(pod(ownerReferences=[other]), NOW)
+    running.events.look(pod(), NOW)
+    told(api, 2)
+    assert len(api.made) == 2
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        pytest.param({"name": "x" * 1_200_000}, id="a name of a megabyte"),
+        pytest.param({"name": "x\n{}"}, id="a line end in the name"),
+        pytest.param({"name": "../x"}, id="a path"),
+        pytest.param({"name": "x\x1b[31m"}, id="what acts on a screen"),
+        pytest.param({"name": ["x"]}, id="a name that is no text"),
+        pytest.param({"uid": "u" * 1_200_000}, id="a uid of a megabyte"),
+        pytest.param({"uid": "u\n"}, id="a line end in the uid"),
+        pytest.param({"uid": {"a": 1}}, id="a uid that is no text"),
+        pytest.param({"apiVersion": "batch/v" + "1" * 1_200_000}, id="a version of a megabyte"),
+        pytest.param({"apiVersion": "batch/v1\n"}, id="a line end in the version"),
+    ],
+)
+def test_an_owner_that_no_object_can_be_is_none(forged: dict[str, Any]) -> None:
+    made = pod(ownerReferences=[{**JOB, **forged}])
+    body = event_of(made, ("GPU101",), Settings(), NOW).body
+    assert body["involvedObject"]["kind"] == "Pod"
+    assert body["involvedObject"]["name"] == "train-x7"
+    assert len(orjson.dumps(body)) < 2000
+
+
 @pytest.mark.parametrize(
     "odd",
     [

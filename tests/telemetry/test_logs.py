@@ -41,6 +41,13 @@ def test_a_line_is_one_line_of_at_most_1_kb(fields: dict[str, Any]) -> None:
     assert next(iter(record)) == "time"
 
 
+def test_a_message_is_short_whatever_it_quotes() -> None:
+    """It begins with the kind of the object, which a request may say at any length."""
+    text = line(0.0, {"message": "k\u2028\ud800" * 100_000 + " passed", "level": "info"})
+    assert len(text) <= 1024
+    assert len(text.decode().splitlines()) == 1
+
+
 def test_lines_arrive_in_order() -> None:
     reader, writer = os.pipe()
     log = Log(writer)

@@ -1,6 +1,6 @@
 """`gpu-webhook scan --cluster`: the rules over live workloads, and who must change what.
 
-What a controller made is left out where its maker is looked at as well: that one is to be changed.
+What a controller made is left out where its maker was looked at as well: that one is to be changed.
 Each object is judged as it was applied, if the API server still knows that; what is only in the
 live object is found, too.
 """
@@ -19,6 +19,7 @@ from webhook.core.errors import InputError
 from webhook.core.repaired import REPAIRED, codes_in
 from webhook.evaluation.workloads import READY_MADE, custom_kinds
 from webhook.files.results import FileResult, Report, Status
+from webhook.kube.labels import is_dns_label
 from webhook.kube.pod import as_map, is_finished
 from webhook.rules import is_legacy
 
@@ -85,6 +86,7 @@ class Scan:
     made: int = 0  # by controllers that are looked at themselves
     repaired: int = 0  # pods that are modern now; whatever made them sends legacy ones
     _alike: dict[object, Told] = field(default_factory=dict)
+    _makers: set[Reference] = field(default_factory=set)  # that were looked at, or left out
 
     def told(self, tell: Progress) -> Iterator[Told]:
         """What there is to say, kind by kind."""
@@ -93,20 +95,26 @@ class Scan:
             api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
             namespace = self._namespace()
             catalogue = objects.Catalogue(api)
-            kinds = self._kinds(catalogue)
+            kinds: list[Served] = catalogue.custom((*custom_kinds(self.plan.settings), *READY_MADE))
         except client.Fault as fault:
             raise InputError(
                 f"no answer from the API server: {fault}. Is it up, and the context right? "
                 "(--kubeconfig FILE, --context NAME)"
             ) from fault
+        for group, name in objects.KINDS:
+            try:
+                found = catalogue.find(group, name)
+            except client.Fault as fault:
+                yield Told(FileResult(name, error=_why(name, fault)))
+            else:
+                kinds += [] if found is None else [found]
         owners = objects.Owners(catalogue)
-        listed = {(each.group, each.kind) for each in kinds}
-        for kind in kinds:
+        for kind in dict.fromkeys(kinds):
             try:
                 for obj in objects.of_kind(api, kind, tell, namespace, args.selector or ""):
-                    yield from self._object(obj, owners, listed)
+                    yield from self._object_or_why_not(obj, owners)
             except client.Fault as fault:
-                yield Told(FileResult(kind.plural, error=_why(kind, fault)))
+                yield Told(FileResult(kind.plural, error=_why(kind.kind, fault)))
                 if fault.away:
                     return
 
@@ -116,19 +124,25 @@ class Scan:
         named: str = self.args.namespace or client.namespace(
             self.args.kubeconfig, self.args.context
         )
+        if not is_dns_label(named):
+            raise InputError(f"{named!r} is no name of a namespace")
         return named
 
-    def _kinds(self, catalogue: objects.Catalogue) -> list[Served]:
-        built_in = [catalogue.find(group, kind) for group, kind in objects.KINDS]
-        custom = catalogue.custom((*custom_kinds(self.plan.settings), *READY_MADE))
-        return list(dict.fromkeys([*custom, *(each for each in built_in if each is not None)]))
+    def _object_or_why_not(self, obj: Raw, owners: objects.Owners) -> Iterator[Told]:
+        """What is to be said of one object. Whatever it is, the others are looked at, too."""
+        try:
+            yield from self._object(obj, owners)
+        except Exception as error:  # noqa: BLE001  # tenants write these objects, and read our code
+            why = f"it could not be looked at: {error!r:.200}; please report it"
+            yield Told(FileResult(_path(obj), error=why))
 
-    def _object(
-        self, obj: Raw, owners: objects.Owners, listed: set[tuple[str, str]]
-    ) -> Iterator[Told]:
+    def _object(self, obj: Raw, owners: objects.Owners) -> Iterator[Told]:
         self.seen += 1
         maker = objects.controller(obj)
-        if maker is not None and (maker.group, maker.kind) in listed:
+        is_made = maker in self._makers and objects.may_make(maker, obj)
+        if obj["kind"] != "Pod":
+            self._makers.add(objects.reference(obj))
+        if is_made:
             self.made += 1
             return
         if obj["kind"] == "Pod" and is_finished(obj):
@@ -173,9 +187,12 @@ def _judged(obj: Raw, plan: Plan) -> FileResult:
     from webhook.formats.migrate import migrate_text
     from webhook.reports.printing import as_yaml
 
+    return migrate_text(Source.of_text(_path(obj), as_yaml(obj), "yaml"), plan)
+
+
+def _path(obj: Raw) -> str:
     named = objects.reference(obj)
-    path = "/".join(filter(None, (named.namespace, named.kind, named.name)))
-    return migrate_text(Source.of_text(path, as_yaml(obj), "yaml"), plan)
+    return "/".join(filter(None, (named.namespace, named.kind, named.name)))
 
 
 def owner_of(top: Raw, obj: Raw) -> str:
@@ -191,10 +208,10 @@ def owner_of(top: Raw, obj: Raw) -> str:
     return f"{named}{written}"
 
 
-def _why(kind: Served, fault: client.Fault) -> str:
+def _why(kind: str, fault: client.Fault) -> str:
     if isinstance(fault, client.Refused):
-        return f"{kind.kind}s are not looked at: the API server said {fault}"
-    return f"the list of {kind.kind}s broke off: {fault}"
+        return f"{kind}s are not looked at: the API server said {fault}"
+    return f"the list of {kind}s broke off: {fault}"
 
 
 _WORDS = {

@@ -29,6 +29,7 @@ _WRITTEN_BY_THE_SERVER = (
     "selfLink",
     "ownerReferences",
 )
+_LONGEST = 400  # characters of what is told; more than two names never have
 _ANONYMOUS_OWNERS = {  # programs that write objects for somebody else
     "kube-controller-manager",
     "kube-scheduler",
@@ -118,7 +119,8 @@ def keepers(obj: Raw) -> list[str]:
     metadata = as_map(obj.get("metadata"))
     labels, annotations = as_map(metadata.get("labels")), as_map(metadata.get("annotations"))
     managers = {str(entry.get("manager")) for entry in entries(obj)}
-    return [*_argo(labels, annotations, managers), *_flux(labels), *_helm(labels, annotations)]
+    found = [*_argo(labels, annotations, managers), *_flux(labels), *_helm(labels, annotations)]
+    return [each if len(each) <= _LONGEST else f"{each[:_LONGEST]}..." for each in found]
 
 
 def _argo(labels: Raw, annotations: Raw, managers: set[str]) -> Iterator[str]:
@@ -159,6 +161,6 @@ def writers(obj: Raw) -> list[str]:
     found = sorted(
         (str(entry.get("time", "")), str(entry.get("manager")))
         for entry in entries(obj)
-        if not entry.get("subresource") and entry.get("manager") not in _ANONYMOUS_OWNERS
+        if not entry.get("subresource") and str(entry.get("manager")) not in _ANONYMOUS_OWNERS
     )
-    return list(dict.fromkeys(manager for _, manager in reversed(found)))
+    return list(dict.fromkeys(manager[:_LONGEST] for _, manager in reversed(found)))

@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import orjson
 import urllib3
@@ -68,6 +68,18 @@ class Refused(Fault):
         super().__init__(f"{status}: {message}")
         self.status = status
         self.retry_after = retry_after  # seconds that it asks us to wait
+
+
+def address(*segments: str) -> str:
+    """The path of these segments, each of which stays one; Fault if one can be none.
+
+    So Kubernetes has it (apimachinery `path.IsValidPathSegmentName`); the client of HTTP would
+    follow two dots upwards.
+    """
+    for each in segments:
+        if each in ("", ".", "..") or "/" in each or "%" in each:
+            raise Fault(f"{each[:_QUOTED]!r} is no part of an address of the API server")
+    return "".join(f"/{quote(each, safe='')}" for each in segments)
 
 
 def configuration(kubeconfig: str | None = None, context: str | None = None) -> Configuration:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import orjson
-
-from webhook.cluster import listing
-from webhook.cluster.client import Fault, Refused
+from webhook.cluster import answers, listing
+from webhook.cluster.client import Fault, address
 from webhook.evaluation.workloads import BUILT_IN
 from webhook.kube.pod import as_items, as_map, controller_of
 
@@ -29,6 +27,17 @@ KINDS: tuple[tuple[str, str], ...] = (
     *((group, kind) for group, kind, _, _ in BUILT_IN),
     *(("", kind) for kind in ("Pod", "ResourceQuota", "LimitRange")),
 )
+# What Kubernetes' own controllers make; of any other kind nobody knows it.
+_MADE_BY = {
+    ("apps", "Deployment"): "ReplicaSet",
+    ("batch", "CronJob"): "Job",
+    ("apps", "StatefulSet"): "Pod",
+    ("apps", "DaemonSet"): "Pod",
+    ("batch", "Job"): "Pod",
+    ("apps", "ReplicaSet"): "Pod",
+    ("", "ReplicationController"): "Pod",
+}
+_MOST_OWNERS = 1000  # that are remembered; whoever makes objects makes up their owners
 _GENERATIONS = 10  # an object, its controller, the controller's controller: never so many
 
 
@@ -47,11 +56,15 @@ class Served(NamedTuple):
 
     def path(self, namespace: str = "", name: str = "") -> str:
         """The address of all objects, of those in a namespace, or of one."""
-        parts = ["", "apis" if self.group else "api", self.api_version]
+        parts = _served_below(self.group, self.version)
         if namespace and self.namespaced:
             parts += ["namespaces", namespace]
         parts.append(self.plural)
-        return "/".join([*parts, name] if name else parts)
+        return address(*parts, name) if name else address(*parts)
+
+
+def _served_below(group: str, version: str) -> list[str]:
+    return ["apis", group, version] if group else ["api", version]
 
 
 @dataclass(frozen=True)
@@ -96,11 +109,11 @@ class Catalogue:
         return self._kinds[group, version]
 
     def _listed(self, group: str, version: str) -> Iterator[Served]:
-        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
         try:
+            path = address(*_served_below(group, version))
             resources = as_items(_json(self.client, path).get("resources"))
-        except Refused:
-            if group in _GROUPS:
+        except Fault as fault:
+            if group in _GROUPS or fault.away:
                 raise
             return  # an aggregated API that is away must not stop the others
         for _, each in resources:
@@ -114,10 +127,7 @@ _GROUPS = {group for group, _ in KINDS}
 
 
 def _json(client: Client, path: str) -> Raw:
-    try:
-        return as_map(orjson.loads(client.get(path, {})))
-    except orjson.JSONDecodeError as error:
-        raise Fault(f"{path}: the answer is no JSON: {error}") from error
+    return as_map(answers.read(client.get(path, {})))
 
 
 def of_kind(
@@ -130,12 +140,13 @@ def of_kind(
 
 
 class Reference(NamedTuple):
-    """An object by name."""
+    """An object by name, and which of those that had this name one after the other."""
 
     group: str
     kind: str
     namespace: str
     name: str
+    uid: str = ""
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
@@ -145,30 +156,42 @@ def reference(obj: Mapping[str, Any]) -> Reference:
     """The name of this object."""
     metadata = as_map(obj.get("metadata"))
     group = str(obj.get("apiVersion", "")).rpartition("/")[0]
-    namespace, name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
-    return Reference(group, str(obj.get("kind")), namespace, name)
+    namespace, name, uid = (str(metadata.get(key) or "") for key in ("namespace", "name", "uid"))
+    return Reference(group, str(obj.get("kind")), namespace, name, uid)
 
 
 def controller(obj: Mapping[str, Any]) -> Reference | None:
     """Who made this object and would change it back; None for an object of a person's own."""
     metadata = as_map(obj.get("metadata"))
     owner = controller_of(metadata)
-    if not owner:
+    if not owner.get("name"):
         return None
     group = str(owner.get("apiVersion", "")).rpartition("/")[0]
-    namespace = str(metadata.get("namespace") or "")
-    return Reference(group, str(owner.get("kind")), namespace, str(owner.get("name")))
+    namespace, uid = str(metadata.get("namespace") or ""), str(owner.get("uid") or "")
+    return Reference(group, str(owner.get("kind")), namespace, str(owner.get("name")), uid)
+
+
+def may_make(maker: Reference, obj: Mapping[str, Any]) -> bool:
+    """Whether objects of that kind make such objects: no Deployment ever made a Deployment."""
+    made = _MADE_BY.get((maker.group, maker.kind))
+    return made == obj.get("kind") if made else (maker.group, maker.kind) not in KINDS
 
 
 class Owners:
-    """Who stands at the top of each object's controllers: asked for one by one, and remembered."""
+    """Who stands at the top of each object's controllers: asked for one by one, and remembered.
+
+    Of whom we cannot ask, for whatever reason, only the name is known.
+    """
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._known: dict[Reference, Raw | None] = {}
+        self._known: dict[Reference, Raw | None] = {}  # their metadata, the oldest first
 
     def top(self, obj: Raw) -> Raw:
-        """The object that a person must change; as much of it as we may see."""
+        """The object that a person must change; as much of it as we may see.
+
+        A reference to an object of another uid is not believed: that object made nothing of it.
+        """
         for _ in range(_GENERATIONS):
             owner = controller(obj)
             if owner is None:
@@ -178,12 +201,16 @@ class Owners:
                 metadata = {"name": owner.name, "namespace": owner.namespace}
                 version = f"{owner.group}/" if owner.group else ""
                 return {"apiVersion": version, "kind": owner.kind, "metadata": metadata}
+            if reference(above).uid != owner.uid:
+                return obj
             obj = above
         return obj
 
     def _object(self, owner: Reference) -> Raw | None:
         if owner not in self._known:
             self._known[owner] = self._asked(owner)
+            if len(self._known) > _MOST_OWNERS:
+                del self._known[next(iter(self._known))]
         return self._known[owner]
 
     def _asked(self, owner: Reference) -> Raw | None:
@@ -192,6 +219,7 @@ class Owners:
             if served is None:
                 return None
             found = _json(self._catalogue.client, served.path(owner.namespace, owner.name))
-        except Refused:  # forbidden, or deleted a moment ago
+        except Fault:  # forbidden, deleted a moment ago, or no answer that can be used
             return None
-        return {"apiVersion": served.api_version, "kind": served.kind, **found}
+        metadata = as_map(found.get("metadata"))
+        return {"apiVersion": served.api_version, "kind": served.kind, "metadata": metadata}

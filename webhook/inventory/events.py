@@ -4,7 +4,7 @@ A pod's warnings go to the controller that made it, which shows them to nobody. 
 token, but it leaves a note on the pod (core/repaired.py), and the watcher sees every pod. The Event
 is about the pod's controller, as a ReplicaSet or a Job, whose name and uid stand in the pod; or
 about the pod itself if it has none of a kind that is known to make pods. The Event's name follows
-from that uid and the codes, so the API server takes it once, whatever number of watchers send it.
+from its owner and the codes, so the API server takes it once, whatever number of watchers send it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hashlib import blake2b
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.cluster.client import Fault, Refused
+from webhook.cluster.client import Fault, Refused, address
 from webhook.core.repaired import REPAIRED, codes_in, was_sent
 from webhook.evaluation.workloads import makes_pods
 from webhook.inventory.project import seconds_of
@@ -51,6 +51,11 @@ class Event(NamedTuple):
     namespace: str
     body: Raw
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """What no other Event has."""
+        return self.namespace, self.body["metadata"]["name"]
+
 
 class Events:
     """Sends Events from a thread of its own, so that no watch ever waits for one."""
@@ -64,7 +69,7 @@ class Events:
             "owners of repaired pods get no Events: they cannot be sent",
             "owners of repaired pods get Events again",
         )
-        self._told: dict[str, None] = {}  # names, the oldest first
+        self._told: dict[tuple[str, str], None] = {}  # namespaces and names, the oldest first
         self._waiting: queue.Queue[Event] = queue.Queue(MOST_WAITING)
         self._minute = 0
         self._sent: Counter[str] = Counter()  # by namespace, in this minute
@@ -82,7 +87,7 @@ class Events:
         if not codes or not _is_young(pod, now) or was_sent(pod):
             return
         event = event_of(pod, codes, self.settings, now)
-        if event.body["metadata"]["name"] not in self._told and self._may_send(event, now):
+        if event.key not in self._told and self._may_send(event, now):
             self._send_later(event)
 
     def tick(self) -> None:
@@ -98,7 +103,7 @@ class Events:
         return self._sent[event.namespace] <= MOST_A_MINUTE and not self._waiting.full()
 
     def _send_later(self, event: Event) -> None:
-        self._told[event.body["metadata"]["name"]] = None
+        self._told[event.key] = None
         if len(self._told) > MOST_TOLD:
             del self._told[next(iter(self._told))]
         self._waiting.put_nowait(event)
@@ -117,7 +122,8 @@ class Events:
         """Send it; what is wrong is said, and never stops the watcher."""
         for attempt in range(ATTEMPTS):
             try:
-                self._client.create(f"/api/v1/namespaces/{event.namespace}/events", event.body)
+                path = address("api", "v1", "namespaces", event.namespace, "events")
+                self._client.create(path, event.body)
             except Refused as refused:
                 if refused.status != HTTPStatus.TOO_MANY_REQUESTS:
                     self._answered(refused)
@@ -159,13 +165,13 @@ def event_of(pod: Raw, codes: tuple[str, ...], settings: Settings, now: float) -
     namespace, owner = str(metadata.get("namespace", "")), controller_of(metadata)
     if not makes_pods(owner, settings):
         owner = {}
-    about = owner or {"apiVersion": "v1", "kind": "Pod", **metadata}
+    about = owner or {**metadata, "apiVersion": "v1", "kind": "Pod"}
     told = {key: str(about.get(key, "")) for key in ("apiVersion", "kind", "name", "uid")}
     listed = ", ".join(codes)
     who = "Its pods are repaired when they are" if owner else "This pod was repaired when it was"
     message = f"{who} created ({listed}). Change the manifest: `gpu-webhook explain {codes[0]}`"
     stamp = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    seen = blake2b(f"{told['uid']} {listed}".encode(), digest_size=16).hexdigest()
+    seen = blake2b(" ".join([*told.values(), listed]).encode(), digest_size=16).hexdigest()
     body = {
         "apiVersion": "v1",
         "kind": "Event",

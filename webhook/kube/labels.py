@@ -52,6 +52,17 @@ def is_subdomain(name: object) -> bool:
     )
 
 
+def is_kind(kind: object) -> bool:
+    """True for a legal kind of object: a DNS label, but for capital letters."""
+    return isinstance(kind, str) and kind.isascii() and is_dns_label(kind.lower())
+
+
+def is_api_version(version: object) -> bool:
+    """True for a legal `group/version`, or the `v1` of the core group."""
+    group, slash, name = version.rpartition("/") if isinstance(version, str) else ("", "", "")
+    return is_dns_label(name) and (is_subdomain(group) if slash else True)
+
+
 def sanitised(text: str) -> str:
     """The text as GPU Feature Discovery would write it into a label value.
 

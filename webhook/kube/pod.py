@@ -10,7 +10,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from webhook.kube import quantity
-from webhook.kube.labels import LONGEST_VALUE
+from webhook.kube.labels import LONGEST_VALUE, is_api_version, is_kind, is_subdomain, is_value
 from webhook.kube.pointer import ROOT, Path, value_at
 
 if TYPE_CHECKING:
@@ -45,9 +45,21 @@ def as_items(value: object) -> list[tuple[int, Raw]]:
 
 
 def controller_of(metadata: Mapping[str, Any]) -> Raw:
-    """The reference to the controller that made an object; an empty one if none did."""
+    """The reference to the controller that made an object; an empty one if none did.
+
+    Whoever may make an object may name any owner, and the API server only looks that the fields
+    are not empty (ValidateOwnerReferences). What is no legal name belongs to no object.
+    """
     owners = as_items(metadata.get("ownerReferences"))
-    return next((owner for _, owner in owners if owner.get("controller") is True), _NOTHING)
+    found = (owner for _, owner in owners if owner.get("controller") is True)
+    return next(filter(_is_legal, found), _NOTHING)
+
+
+_LEGAL = {"name": is_subdomain, "kind": is_kind, "apiVersion": is_api_version, "uid": is_value}
+
+
+def _is_legal(reference: Raw) -> bool:
+    return all(is_legal(reference[name]) for name, is_legal in _LEGAL.items() if name in reference)
 
 
 def is_finished(raw: Mapping[str, Any]) -> bool:

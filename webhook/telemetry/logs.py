@@ -19,6 +19,7 @@ import orjson
 
 LONGEST_LINE = 1024
 SHORT = 24  # characters that a field keeps in a line that would be too long
+MESSAGE = 200  # and those that the message keeps
 GATHER_SECONDS = 0.02  # lines of so much time are written together: one wake-up, one system call
 
 # Control characters, and what would break or reorder a line, or is no text at all.
@@ -115,7 +116,7 @@ def line(when: float, fields: dict[str, Any]) -> bytes:
     text = orjson.dumps(record | {key: _safe(value) for key, value in fields.items()})
     if len(text) >= LONGEST_LINE:
         short = {key: _safe(value, SHORT) for key, value in fields.items()}
-        text = orjson.dumps(record | short | {"message": fields.get("message", "")})
+        text = orjson.dumps(record | short | {"message": _safe(fields.get("message", ""), MESSAGE)})
     return text + b"\n"
 
 

@@ -1,0 +1,268 @@
+"""`scan --cluster` of objects whose owners, names and fields were made up to stop or mislead it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from tests.inventory.api_server import ApiServer
+from webhook.cli import scan_cluster
+from webhook.cli.main import main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KINDS = {
+    "/api/v1": {"Pod": "pods", "ConfigMap": "configmaps", "Secret": "secrets"},
+    "/apis/apps/v1": {"Deployment": "deployments", "ReplicaSet": "replicasets"},
+    "/apis/batch/v1": {"Job": "jobs"},
+}
+ALPHA = {"limits": {"alpha.kubernetes.io/nvidia-gpu": "1"}}
+SPEC = {"containers": [{"name": "main", "image": "i", "resources": ALPHA}]}
+
+
+class Cluster(ApiServer):
+    """Serves a few kinds, and the lists that a test fills."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._uids = itertools.count()
+        groups = [
+            {"name": path.split("/")[2], "preferredVersion": {"version": "v1"}}
+            for path in KINDS
+            if path.startswith("/apis/")
+        ]
+        self.say_json("/apis", {"groups": groups})
+        for path, kinds in KINDS.items():
+            listed = [
+                {"name": plural, "kind": kind, "namespaced": True, "verbs": ["get", "list"]}
+                for kind, plural in kinds.items()
+            ]
+            self.say_json(path, {"resources": listed})
+            for plural in kinds.values():
+                self.say_json(f"{path}/{plural}", {"items": []})
+
+    def say_json(self, path: str, body: dict[str, Any]) -> None:
+        self.say(path, 200, orjson.dumps(body))
+
+    def have(self, kind: str, name: str, owner: object = None, **metadata: Any) -> dict[str, Any]:
+        """Put an object with a legacy pod into the list of its kind."""
+        path, plural = next((p, k[kind]) for p, k in KINDS.items() if kind in k)
+        obj: dict[str, Any] = {
+            "metadata": {
+                "name": name,
+                "namespace": "team",
+                "uid": f"uid-{next(self._uids)}",
+                **({"ownerReferences": [owner]} if owner else {}),
+                **metadata,
+            },
+            "spec": SPEC if kind == "Pod" else {"template": {"spec": SPEC}},
+        }
+        items = orjson.loads(self.answers[f"{path}/{plural}"][1])["items"]
+        self.say_json(f"{path}/{plural}", {"items": [*items, obj]})
+        self.say_json(f"{path}/namespaces/team/{plural}/{name}", obj)
+        return obj
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as running:
+        yield running
+
+
+@pytest.fixture
+def config(cluster: Cluster, tmp_path: Path) -> str:
+    return f"--kubeconfig={cluster.kubeconfig(tmp_path)}"
+
+
+def owner(name: str = "x", kind: str = "ConfigMap", version: str = "v1", uid: str = "u") -> Any:
+    return {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
+
+
+FORGED = {
+    "a path to another endpoint": owner("../../../../../healthz"),
+    "a path to another namespace": owner("../../kube-system/secrets/victim"),
+    "a query that never ends": owner("?watch=true&x="),
+    "a query": owner("x?y"),
+    "a fragment": owner("#x"),
+    "an escape": owner("%2e%2e%2fsecrets"),
+    "two dots": owner(".."),
+    "a dot": owner("."),
+    "a line end": owner("x\r\nHost: other"),
+    "a NUL": owner("x\0y"),
+    "a letter of another alphabet": owner("\u0128ealthz"),
+    "a megabyte": owner("x" * 1_000_000),
+    "a path in the version": owner(version="v1/../../healthz"),
+    "a path in the group": owner(version="../../api/v1"),
+    "a line end in the version": owner(version="apps/v1\nx"),
+    "a query in the kind": owner(kind="ConfigMap?watch=true"),
+    "a kind of a megabyte": owner(kind="K" * 1_000_000),
+    "a kind that is no text": owner() | {"kind": ["ConfigMap"]},
+    "a name that is no text": owner() | {"name": {"a": 1}},
+    "an owner of another uid": owner("other"),
+    "an owner that is not there": owner("missing"),
+    "a kind that is not there": owner(kind="Unheard"),
+    "a group that is not there": owner(version="example.org/v1"),
+}
+
+
+@pytest.mark.parametrize("forged", [pytest.param(each, id=name) for name, each in FORGED.items()])
+def test_a_forged_owner_neither_ends_the_scan_nor_leads_it_elsewhere(
+    forged: dict[str, Any], cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.have("ConfigMap", "other")
+    cluster.have("Deployment", "a-forged", forged)
+    for each in ("b", "c"):
+        cluster.have("Deployment", each)
+    assert main(["scan", "--cluster", "-A", config]) == 2
+    out = capsys.readouterr().out
+    for name in ("a-forged", "b", "c"):
+        assert f"team/Deployment/{name}\n" in out
+    assert "error" not in out
+    assert len(out) < 20_000
+    legal = {f"{path}/{plural}" for path, kinds in KINDS.items() for plural in kinds.values()}
+    legal |= {"/apis", *KINDS}
+    legal |= {f"/api/v1/namespaces/team/configmaps/{name}" for name in ("x", "other", "missing")}
+    assert {path for _, path, _ in cluster.asked} <= legal
+    assert all(set(query) <= {"limit"} for _, _, query in cluster.asked)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"ok", id="no JSON"),
+        pytest.param(b"[]", id="a list"),
+        pytest.param(b'{"metadata": "x"}', id="no metadata"),
+        pytest.param(b'{"a":' * 3000 + b"1" + b"}" * 3000, id="nested deeper than is read"),
+        pytest.param(b'{"metadata": {"managedFields": [{"manager": {}}]}}', id="odd fields"),
+    ],
+)
+def test_an_owner_that_cannot_be_read_is_unknown(
+    body: bytes, cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.say("/api/v1/namespaces/team/configmaps/x", 200, body)
+    cluster.have("Deployment", "a", owner())
+    cluster.have("Deployment", "b")
+    assert main(["scan", "--cluster", "-A", config]) == 2
+    out = capsys.readouterr().out
+    assert "team/Deployment/a\n" in out
+    assert "team/Deployment/b\n" in out
+
+
+def test_an_owner_that_answers_in_another_format_is_unknown(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = "/api/v1/namespaces/team/configmaps/x"
+    cluster.answers[path] = (200, b"ok", {"Content-Type": "text/plain"})
+    cluster.have("Deployment", "a", owner())
+    cluster.have("Deployment", "b")
+    assert main(["scan", "--cluster", "-A", config]) == 2
+    assert "team/Deployment/b\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "uid"),
+    [
+        pytest.param("missing", "uid-of-nobody", id="a maker that is not there"),
+        pytest.param("there", "uid-of-another", id="a maker of another uid"),
+    ],
+)
+def test_a_pod_is_left_out_only_if_its_maker_was_looked_at(
+    name: str, uid: str, cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made_by = cluster.have("Deployment", "there")["metadata"]["uid"]
+    cluster.say("/apis/apps/v1/namespaces/team/deployments/missing", 404)
+    cluster.have("ReplicaSet", "made", owner("there", "Deployment", "apps/v1", made_by))
+    cluster.have("ReplicaSet", "hidden", owner(name, "Deployment", "apps/v1", uid))
+    assert main(["scan", "--cluster", "-A", config]) == 2
+    out = capsys.readouterr().out
+    assert "team/ReplicaSet/hidden\n" in out
+    assert "team/ReplicaSet/made\n" not in out
+    assert "1 that others of them made are left out" in out
+
+
+def test_an_object_is_not_hidden_by_a_maker_that_makes_no_such_objects(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A tenant may name any object of their own, with its uid, as the owner of another one."""
+    front = cluster.have("Deployment", "front")["metadata"]["uid"]
+    own = owner("itself", "Deployment", "apps/v1", f"uid-{int(front.rpartition('-')[2]) + 1}")
+    cluster.have("Deployment", "itself", own)
+    for kind in ("Deployment", "Job", "Pod"):
+        cluster.have(kind, "hidden", owner("front", "Deployment", "apps/v1", front))
+    assert main(["scan", "--cluster", "-A", config]) == 2
+    out = capsys.readouterr().out
+    for name in ("Deployment/itself", "Deployment/hidden", "Job/hidden", "Pod/hidden"):
+        assert f"team/{name}\n" in out
+
+
+def test_words_of_an_object_are_told_at_a_length_that_can_be_read(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.have("Pod", "a", annotations={"meta.helm.sh/release-name": "x" * 200_000})
+    cluster.have("Pod", "b", managedFields=[{"manager": "x" * 200_000}, {"manager": {"a": []}}])
+    assert main(["scan", "--cluster", "-A", config]) == 2
+    out = capsys.readouterr().out
+    assert "team/Pod/b\n" in out
+    assert len(out) < 5000
+
+
+def test_what_is_made_is_looked_at_where_its_maker_may_not_be(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made_by = cluster.have("Deployment", "there")["metadata"]["uid"]
+    cluster.say("/apis/apps/v1/deployments", 403, b'{"message": "no"}')
+    cluster.have("ReplicaSet", "made", owner("there", "Deployment", "apps/v1", made_by))
+    assert main(["scan", "--cluster", "-A", config]) == 1
+    out = capsys.readouterr().out
+    assert "Deployments are not looked at: the API server said 403" in out
+    assert "team/ReplicaSet/made\n  to be changed: Deployment/there\n" in out
+
+
+def test_a_group_that_does_not_answer_leaves_the_others(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.say("/apis/batch/v1", 503, b'{"message": "away"}')
+    cluster.have("Deployment", "a")
+    cluster.have("Pod", "b")
+    assert main(["scan", "--cluster", "-A", config]) == 1
+    out = capsys.readouterr().out
+    assert "Jobs are not looked at: the API server said 503: away" in out
+    assert "team/Deployment/a\n" in out
+    assert "team/Pod/b\n" in out
+
+
+def test_an_object_that_makes_us_fail_is_one_line_and_the_rest_is_judged(
+    cluster: Cluster,
+    config: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No such object is known; there was one in each round of attack before."""
+    real = scan_cluster.judged
+
+    def judged(obj: Any, plan: Any) -> Any:
+        if obj["metadata"]["name"] == "a":
+            raise RecursionError("too deep")
+        return real(obj, plan)
+
+    monkeypatch.setattr(scan_cluster, "judged", judged)
+    cluster.have("Deployment", "a")
+    cluster.have("Deployment", "b")
+    assert main(["scan", "--cluster", "-A", config, "-o", "json"]) == 1
+    files = {each["path"]: each for each in json.loads(capsys.readouterr().out)["files"]}
+    assert files["team/Deployment/b"]["findings"]
+    assert "RecursionError" in files["team/Deployment/a"]["error"]
+
+
+def test_a_namespace_that_is_none_is_never_asked_for(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["scan", "--cluster", config, "-n", "../../secrets"]) == 1
+    assert "no name of a namespace" in capsys.readouterr().err
+    assert not [path for _, path, _ in cluster.asked if "secrets" in path]
