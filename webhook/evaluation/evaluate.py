@@ -176,9 +176,10 @@ def evaluate(  # noqa: PLR0913  # what is asked, of what, and how far it may go
         made.take(_of_object(made, stages.manifest, cx, hear, is_left_alone))
     # Only now: a kind may have been written in lower case before.
     places = templates_of(obj, cx.settings) if templates is None else templates
-    left = [p for p in places if cx.pods_opted_out or is_left_alone(value_at(obj, p))]
-    made.left_alone += [made.placed(made.draft.origin(place)) for place in left]
-    rest = [place for place in places if place not in left] if left else places
+    rest = places
+    if left := {p for p in places if cx.pods_opted_out or is_left_alone(value_at(obj, p))}:
+        made.left_alone += [made.placed(made.draft.origin(at)) for at in places if at in left]
+        rest = [place for place in places if place not in left]
     if rest or stages.guards or stages.policy:
         made.over = excess()
     if not made.over:
@@ -219,11 +220,10 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # what is asked, of which pods, and how
     (places, rest), obj, draft = pods, made.object, made.draft
     is_workload = any(places)  # a pod is at the root
     foretold = [rule for rule in stages.foretold if cx.modes.of(rule) is Mode.ENFORCE]
-    inside, stuck = cx, set[Path]()
+    stuck: set[Path] = set()
     if stages.repairs and (foretold or stages.policy):
         stuck = {at for at in places if Pod(obj, at).asks_under_legacy_name(cx.settings)}
-    if is_workload and (stages.repairs or stages.guards):
-        inside = replace(cx, template=True, workload=obj)
+    inside = replace(cx, template=True, workload=obj) if is_workload else cx
     for rules, asked_of in ((stages.repairs, rest), (stages.guards, places)):
         if not (rules and asked_of):
             continue
@@ -241,10 +241,8 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # what is asked, of which pods, and how
         made.foretold = Asking(foretold).of(obj, then).findings
     if stages.policy:
         inside = around(cx, obj) if is_workload else cx
-        asking, repaired = (
-            Asking(stages.policy, hear=hear),
-            replace(inside, was_stuck=True) if stuck else inside,
-        )
+        asking = Asking(stages.policy, hear=hear)
+        repaired = replace(inside, was_stuck=True) if stuck else inside
         for place in rest if cx.at_rest else places:
             made.take(asking.of(obj, repaired if place in stuck else inside, place, draft))
 
