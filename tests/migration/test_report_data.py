@@ -13,6 +13,7 @@ from tests.migration import report_samples
 from tests.migration.report_strategies import FEW
 from tests.migration.report_strategies import REPORTS as DRAWN
 from webhook.files.results import FileResult, Located, Report, Status
+from webhook.reports import printing
 from webhook.reports.data import as_json, as_yaml
 from webhook.reports.visible import storable
 from webhook.yamlpatch.places import Place
@@ -93,3 +94,9 @@ def test_each_finding_says_whether_it_is_legacy(code: str, *, legacy: bool) -> N
     data = json.loads(as_json(Report((FileResult("x.yaml", text="x\n", located=(located,)),))))
 
     assert data["files"][0]["findings"][0]["legacy"] is legacy
+
+
+def test_what_stands_in_two_places_is_written_twice() -> None:
+    shared = {"x": 1}
+    text = printing.as_yaml({"a": None, "b": None, "c": shared, "d": shared})
+    assert text == "a: null\nb: null\nc:\n  x: 1\nd:\n  x: 1\n"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from webhook.core.modes import Mode
 from webhook.core.rule import Trait
 from webhook.core.text_patterns import RESOURCE_TEXT, find
 from webhook.files.results import Located, Status
+from webhook.formats.at_rest import context
 from webhook.rules import PATTERNS, codes, legacy_resource
 from webhook.templates import actions
 
@@ -56,7 +58,7 @@ def mentions(
     prose: bool = False,
     left_alone: Iterable[Place] = (),
 ) -> Iterator[Located]:
-    """What the patterns find on lines of which nothing is said yet.
+    """What the patterns find on lines of which nothing is said yet, unless their rules are off.
 
     In `prose` and in comments it is worth knowing; elsewhere a person must look. Nothing is said of
     what is left alone.
@@ -66,9 +68,12 @@ def mentions(
     comments = [found.span() for found in _TEMPLATE_COMMENT.finditer(source.text)]
     comments += [found.span() for found in _HTML_COMMENT.finditer(source.text)]
     records = [found.span() for found in _RECORD.finditer(source.text)]
+    modes = context({}, plan).modes  # of an object that names no namespace
     for match in find(source.text, PATTERNS, plan.settings):
         place = source.place(match.start, match.end)
         if place.line in alone or not plan.asks(match.code):
+            continue
+        if modes.of_code(match.code) is Mode.OFF:
             continue
         if not said.isdisjoint({(place.line, ""), (place.line, match.code)}):
             continue

@@ -13,8 +13,8 @@ from webhook.yamlpatch.yaml_words import is_plain, quoted
 class _Dumper(yaml.SafeDumper):
     """Writes texts of several lines as blocks, and no text so that kubectl takes it for more."""
 
-    def ignore_aliases(self, data: object) -> bool:
-        return data is not None
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
+        return True  # of null, too, which is one object
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
