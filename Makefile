@@ -3,7 +3,7 @@ PYTHON ?= python3
 PY     := .venv/bin/python
 MADE   := .venv/.made-from-$(shell cat pyproject.toml requirements-dev.txt | cksum | cut -d' ' -f1)
 
-# 1,000 examples of each property in CI, always the same; 200 new ones elsewhere.
+# 100 examples of each property: in CI always the same, elsewhere new ones (tests/conftest.py).
 export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
 .PHONY: dev demo demo-cluster test unit newest browser test-cluster nightly cluster lint fix docs bench lock image
@@ -26,12 +26,12 @@ test: unit newest test-cluster  ## everything
 
 unit: dev browser  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage erase
-	@HYPOTHESIS_PROFILE=$(if $(CI),cover,$(HYPOTHESIS_PROFILE)) $(PY) -m coverage run -m pytest -q tests/core tests/rules
+	@$(PY) -m coverage run -m pytest -q tests/core tests/rules
 	@$(PY) -m coverage report
-	@$(PY) -m pytest -q -n auto -m "not cluster" $(if $(CI),,--ignore tests/core --ignore tests/rules)
+	@$(PY) -m pytest -q -n auto --dist worksteal -m "not cluster" --ignore tests/core --ignore tests/rules
 
 newest: dev browser  ## the unit tests again on the newest Python of this machine (the image has 3.13)
-	@HYPOTHESIS_PROFILE=$(if $(CI),cover,$(HYPOTHESIS_PROFILE)) $(PY) tests/newest_python.py
+	@$(PY) tests/newest_python.py
 
 browser: dev  ## a headless Chromium for the tests of the HTML report, if there is none
 	@$(PY) tests/migration/browser.py
@@ -40,7 +40,7 @@ test-cluster: dev cluster  ## what the real control plane says; two at a time
 	@$(PY) -m pytest -q -n 2 --dist loadfile -m cluster
 
 nightly: dev cluster  ## hours: 5,000 new examples of each property, 10,000 new pods for the scheduler
-	@HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -q -n auto -m "hypothesis and not cluster"
+	@HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -q -n auto --dist worksteal -m "(hypothesis or nightly) and not cluster"
 	@NEVER_FITS_PODS=10000 NEVER_FITS_SEED=$$(date +%Y%m%d) $(PY) -m pytest -q -m cluster tests/cluster/test_never_fits.py
 
 cluster: dev  ## build etcd, kube-apiserver, scheduler, controllers and kubectl, once

@@ -1,7 +1,8 @@
-"""Hypothesis profiles (HYPOTHESIS_PROFILE: dev, ci, cover, nightly) and golden files."""
+"""Hypothesis profiles (HYPOTHESIS_PROFILE: dev, ci, nightly) and golden files."""
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import TYPE_CHECKING
 
@@ -12,25 +13,30 @@ if TYPE_CHECKING:
 
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
+_EXAMPLES = 100
 settings.register_profile(
-    "dev", max_examples=200, deadline=None, suppress_health_check=_SLOW_IS_FINE
+    "dev", max_examples=_EXAMPLES, deadline=None, suppress_health_check=_SLOW_IS_FINE
 )
 # The same examples in every run: a red CI must be red again when it is looked into.
 settings.register_profile(
-    "ci",
-    max_examples=1_000,
-    deadline=None,
-    derandomize=True,
-    print_blob=True,
-    suppress_health_check=_SLOW_IS_FINE,
+    "ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True
 )
-# For the coverage run, which is three times as slow: CI runs the same tests again without it.
-settings.register_profile("cover", settings.get_profile("ci"), max_examples=100)
 # New examples each time; a failure prints how it is drawn again.
 settings.register_profile(
     "nightly", settings.get_profile("dev"), max_examples=5_000, print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """For `-n auto`: half as many again as there are processors, since many tests wait."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected lives as long as the run: the collector need not walk it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

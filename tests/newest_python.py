@@ -71,7 +71,8 @@ def main() -> int:
     python, (major, minor) = found
     sys.stderr.write(f"The unit tests on Python {major}.{minor}\n")
     inside = make_environment(python)
-    words = sys.argv[1:] or ["-n", "auto", "-m", "not cluster and not slow"]
+    parallel = ["-n", "auto", "--dist", "worksteal"]
+    words = sys.argv[1:] or [*parallel, "-m", "not cluster and not slow"]
     return subprocess.run([inside, "-m", "pytest", "-q", *words], cwd=ROOT, check=False).returncode
 
 

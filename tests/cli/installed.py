@@ -14,7 +14,8 @@ _OURS = ("GPU_WEBHOOK_", "PYTHON", "VIRTUAL_ENV", "GIT_", "COV_")
 def environment(**more: str) -> dict[str, str]:
     """What a user's shell has: nothing of this test run."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_OURS)}
-    return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **more}
+    # What is not run needs no bytecode: that of all packages takes longer than to unpack them.
+    return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_COMPILE": "1", **more}
 
 
 def run(*words: str | Path, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
+from abc import ABCMeta
 from collections.abc import ItemsView, ValuesView
 from contextlib import contextmanager
-from functools import _lru_cache_wrapper, partial
+from enum import EnumType
+from functools import _lru_cache_wrapper, cache, partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder, SourceFileLoader
-from types import BuiltinFunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +30,10 @@ PACKAGE = "webhook"
 WORD = 16  # characters that count as one item: C code takes many of them at once
 _NAME = "__meter__"
 _SIZED = (str, bytes, list, tuple, dict, set, frozenset)
+# Tuples, and the built-in views first: to ask `X | Y` or an abstract class takes longer.
+_TEXT = (str, bytes)
+_WALKED = (list, tuple, type({}.values()), type({}.items()), ValuesView, ItemsView)
+_NAMED = {FunctionType, type, EnumType, ABCMeta}  # else the class of what is called says it
 # Of C code: what looks at one item, however many there are; the lazy ones are counted by the loop.
 _ONE_STEP = {
     *("append", "add", "discard", "get", "setdefault", "popitem", "items", "keys", "values"),
@@ -67,7 +73,7 @@ class Meter:
         return more
 
     def contains(self, item: Any, holder: Any) -> bool:
-        if isinstance(holder, list | tuple | ValuesView | ItemsView):
+        if isinstance(holder, _WALKED):
             return any(self._same(each, item) for each in holder)
         self.steps += _size(item)
         if isinstance(holder, str):
@@ -104,21 +110,23 @@ class Meter:
             self.steps += len(holder) - at if at >= 0 else -at
         del holder[at]
 
-    def call(self, function: Any) -> Callable[..., Any]:
+    def call(self, function: Any) -> Any:
         """The function itself if it counts by itself, else one that says what C code does."""
-        own = (getattr(function, "__module__", None) or "").split(".")[0] == PACKAGE
-        in_c = isinstance(function, BuiltinFunctionType | _lru_cache_wrapper) or (
-            isinstance(function, type) and issubclass(function, _SIZED)
-        )
-        if own and not in_c:
-            result: Callable[..., Any] = function
-            return result
+        kind = type(function)
+        if kind is MethodType:
+            own = _counts_by_itself(function.__func__)
+        else:
+            own = _counts_by_itself(function if kind in _NAMED else kind)
+        if own:
+            return function
+        self.steps += 1
+        if getattr(function, "__name__", "") in _ONE_STEP:
+            return function
         return partial(self._in_c, function)
 
     def _in_c(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         name, holder = getattr(function, "__name__", ""), getattr(function, "__self__", None)
-        self.steps += 1
-        if name in _ONE_STEP or (name == "pop" and not (isinstance(holder, list) and args)):
+        if name == "pop" and not (isinstance(holder, list) and args):
             return function(*args, **kwargs)
         if name == "insert" and isinstance(holder, list):
             self.steps += len(holder) - args[0]
@@ -130,8 +138,16 @@ class Meter:
         return self.made(function(*args, **kwargs))
 
 
+@cache
+def _counts_by_itself(what: Callable[..., Any]) -> bool:
+    """Whether this is a function of the package, or a class of it that is none of C code."""
+    if isinstance(what, type) and issubclass(what, _SIZED):
+        return False
+    return (what.__module__ or "").split(".")[0] == PACKAGE
+
+
 def _size(value: Any) -> int:
-    if isinstance(value, str | bytes):
+    if isinstance(value, _TEXT):
         return len(value) // WORD + 1
     if isinstance(value, _SIZED):
         return len(value)

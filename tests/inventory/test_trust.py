@@ -147,8 +147,10 @@ class Server(http.server.ThreadingHTTPServer):
 def serving(pair: Path) -> Iterator[int]:
     with Server(pair) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
+        try:
+            yield server.server_address[1]
+        finally:  # else its thread asks a closed socket, without a rest, until the tests end
+            server.shutdown()
 
 
 def asked(signed: Signed, folder: Path, **cluster: Any) -> bytes:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 import pytest
+from hypothesis import settings
 
 from tests.migration.trees import tree
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DRIVER = Path(__file__).with_name("killed_driver.py")
-KILLS, BETWEEN = 200, 100
+# Each takes about 0.2 s, asleep or awake.
+KILLS, BETWEEN = (200, 100) if settings.get_current_profile_name() == "nightly" else (60, 30)
 _FILES = 500
 _TEMPORARY = ".gpu-webhook~"
 _LONGEST = 0.18  # seconds until a kill, at first: see there
@@ -129,6 +131,7 @@ def driver(folder: Path, *arguments: str) -> Iterator[Driver]:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_killed_at_random_moments_every_file_is_old_or_new(tmp_path: Path) -> None:
     draw = random.Random()  # noqa: S311  # another time each run: that is what it is about
     files = Tree(tmp_path / "tree")

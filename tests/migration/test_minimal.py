@@ -91,7 +91,7 @@ def test_a_text_is_read_as_what_was_written(seed: int, size: int) -> None:
     assert is_same([document.data for document in found.documents], wanted)
 
 
-@settings(max_examples=5 * settings().max_examples)  # 5,000 documents and more in CI
+@settings(max_examples=5 * settings().max_examples)  # it is quick, and about all of YAML
 @given(SEEDS, SIZES)
 def test_the_result_says_what_the_edited_object_says(seed: int, size: int) -> None:
     text, _, random = stream(seed, size)
