@@ -32,7 +32,14 @@ _NAME = "__meter__"
 _SIZED = (str, bytes, list, tuple, dict, set, frozenset)
 # Tuples, and the built-in views first: to ask `X | Y` or an abstract class takes longer.
 _TEXT = (str, bytes)
-_WALKED = (list, tuple, type({}.values()), type({}.items()), ValuesView, ItemsView)
+_WALKED: tuple[type, ...] = (
+    list,
+    tuple,
+    type({}.values()),
+    type({}.items()),
+    ValuesView,
+    ItemsView,
+)
 _NAMED = {FunctionType, type, EnumType, ABCMeta}  # else the class of what is called says it
 # Of C code: what looks at one item, however many there are; the lazy ones are counted by the loop.
 _ONE_STEP = {
@@ -116,7 +123,8 @@ class Meter:
         if kind is MethodType:
             own = _counts_by_itself(function.__func__)
         else:
-            own = _counts_by_itself(function if kind in _NAMED else kind)
+            what: Any = function if kind in _NAMED else kind
+            own = _counts_by_itself(what)
         if own:
             return function
         self.steps += 1
