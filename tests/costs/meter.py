@@ -32,7 +32,7 @@ _NAME = "__meter__"
 _SIZED = (str, bytes, list, tuple, dict, set, frozenset)
 # Tuples, and the built-in views first: to ask `X | Y` or an abstract class takes longer.
 _TEXT = (str, bytes)
-_WALKED: tuple[type, ...] = (
+_WALKED: tuple[Any, ...] = (
     list,
     tuple,
     type({}.values()),
