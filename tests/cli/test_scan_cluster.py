@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from tests.admission.test_updates import applied
 from tests.inventory.api_server import ApiServer
+from tests.migration.test_own_record import LEGACY, legacy
 from webhook.cli import scan_cluster
 from webhook.cli.main import main
 
@@ -52,7 +54,6 @@ class Cluster(ApiServer):
 
     def have(self, kind: str, name: str, owner: object = None, **metadata: Any) -> dict[str, Any]:
         """Put an object with a legacy pod into the list of its kind."""
-        path, plural = next((p, k[kind]) for p, k in KINDS.items() if kind in k)
         obj: dict[str, Any] = {
             "metadata": {
                 "name": name,
@@ -63,10 +64,15 @@ class Cluster(ApiServer):
             },
             "spec": SPEC if kind == "Pod" else {"template": {"spec": SPEC}},
         }
+        self.list_has(kind, obj)
+        return obj
+
+    def list_has(self, kind: str, obj: dict[str, Any]) -> None:
+        """Put this object into the list of its kind."""
+        path, plural = next((p, k[kind]) for p, k in KINDS.items() if kind in k)
         items = orjson.loads(self.answers[f"{path}/{plural}"][1])["items"]
         self.say_json(f"{path}/{plural}", {"items": [*items, obj]})
-        self.say_json(f"{path}/namespaces/team/{plural}/{name}", obj)
-        return obj
+        self.say_json(f"{path}/namespaces/team/{plural}/{obj['metadata']['name']}", obj)
 
 
 @pytest.fixture
@@ -266,3 +272,26 @@ def test_a_namespace_that_is_none_is_never_asked_for(
     assert main(["scan", "--cluster", config, "-n", "../../secrets"]) == 1
     assert "no name of a namespace" in capsys.readouterr().err
     assert not [path for _, path, _ in cluster.asked if "secrets" in path]
+
+
+def test_a_workload_that_was_repaired_is_counted_so_and_no_finding(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `kubectl create` leaves it, and as `kubectl apply --server-side` does."""
+    made = applied(legacy())
+    limits: dict[str, Any] = {"f:limits": {f"f:{LEGACY}": {}}}
+    container = {".": {}, "f:name": {}, "f:image": {}, "f:resources": limits}
+    spec = {"f:spec": {"f:containers": {'k:{"name":"main"}': container}}}
+    sent = {
+        "manager": "kubectl",
+        "operation": "Apply",
+        "fieldsV1": {"f:spec": {"f:template": spec}},
+    }
+    for name, fields in (("created", []), ("server-side", [sent])):
+        metadata = {**made["metadata"], "name": name, "uid": name, "managedFields": fields}
+        cluster.list_has("Deployment", {**made, "metadata": metadata})
+    assert main(["scan", "--cluster", "-A", config]) == 0
+    assert capsys.readouterr().out == (
+        "nothing found in 2 objects; 2 more came legacy and were repaired "
+        "(gpu-webhook.dev/repaired)\n"
+    )

@@ -96,3 +96,13 @@ def test_what_the_settings_asked_for_is_noted_though_no_word_stands_for_it() -> 
 
 def test_a_record_that_takes_the_place_of_another_needs_no_more_room() -> None:
     assert record.written(RECORD, {record.ANNOTATION: "x" * 300_000, "other": "x" * 200_000})
+
+
+def test_a_record_has_words_if_something_of_the_author_was_translated() -> None:
+    def metadata(*change: object) -> dict[str, object]:
+        text = json.dumps({"/spec/template": {"/spec/runtimeClassName": change}})
+        return {"annotations": {record.ANNOTATION: text}}
+
+    assert record.has_words(metadata("1", "2"))
+    assert not record.has_words(metadata(None, "nvidia"))
+    assert not record.has_words({})

@@ -17,6 +17,7 @@ from webhook.cli.progress import progress
 from webhook.cluster import applied, client, objects
 from webhook.core.errors import InputError
 from webhook.core.repaired import REPAIRED, codes_in
+from webhook.evaluation import record
 from webhook.evaluation.workloads import READY_MADE, custom_kinds
 from webhook.files.results import FileResult, Report, Status
 from webhook.kube.labels import is_dns_label
@@ -84,7 +85,7 @@ class Scan:
     plan: Plan
     seen: int = 0
     made: int = 0  # by controllers that are looked at themselves
-    repaired: int = 0  # pods that are modern now; whatever made them sends legacy ones
+    repaired: int = 0  # objects that are modern now; whatever made them sends legacy ones
     _alike: dict[object, Told] = field(default_factory=dict)
     _makers: set[Reference] = field(default_factory=set)  # that were looked at, or left out
 
@@ -164,9 +165,14 @@ class Scan:
 
 
 def _came_legacy(obj: Raw) -> bool:
-    """Whether a pod has our note that a legacy word was repaired in it."""
-    note = as_map(as_map(obj.get("metadata")).get("annotations")).get(REPAIRED)
-    return obj["kind"] == "Pod" and any(map(is_legacy, codes_in(note)))
+    """Whether a legacy word was repaired in it: so the note of a pod says, and of others a record.
+
+    The codes of a workload stay when its manifest is modern at last; the record goes.
+    """
+    metadata = as_map(obj.get("metadata"))
+    if obj["kind"] != "Pod":
+        return record.has_words(metadata)
+    return any(map(is_legacy, codes_in(as_map(metadata.get("annotations")).get(REPAIRED))))
 
 
 def judged(obj: Raw, plan: Plan) -> FileResult:

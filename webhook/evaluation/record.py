@@ -61,6 +61,12 @@ def read(metadata: Mapping[str, Any]) -> Record:
     }
 
 
+def has_words(metadata: Mapping[str, Any]) -> bool:
+    """Whether the record in these metadata notes a word of the author that was translated."""
+    noted = (change for each in read(metadata).values() for change in each.values())
+    return any(before is not None for before, _ in noted)
+
+
 def written(record: Record, annotations: Mapping[str, Any]) -> str:
     """The record as text; empty if there is nothing to note, or no room for it among these."""
     parts: list[str] = []

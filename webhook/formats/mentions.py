@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from webhook.core.modes import Mode
 from webhook.core.rule import Trait
 from webhook.core.text_patterns import RESOURCE_TEXT, find
+from webhook.evaluation.authors import LAST_APPLIED
+from webhook.evaluation.record import ANNOTATION
 from webhook.files.results import Located, Status
 from webhook.formats.at_rest import context
 from webhook.rules import PATTERNS, codes, legacy_resource
@@ -29,9 +33,14 @@ _QUOTES = ('"', "'", "`")
 _TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}", re.DOTALL)
 _HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ENV_VALUE = re.compile(r"^\s*(?:-\s+)?[\"']?value[\"']?\s*:")
-# What kubectl remembers of the last apply: it writes it anew with the next one.
+# What kubectl remembers of the last apply, and this webhook of a repair: each writes its own anew.
+_KEY = rf"(?:{re.escape(LAST_APPLIED)}|{re.escape(ANNOTATION)})[\"']?[ \t]*:[ \t]*"
+_INDENTED = r"\n(?!\s*\n)[ \t]"  # a text in quotes goes on in the next line
 _RECORD = re.compile(
-    r"kubectl\.kubernetes\.io/last-applied-configuration[\"']?[ \t]*:[ \t]*(?:[|>][^\n]*\n)?[^\n]*"
+    rf"^(?P<indent>[ \t]*)[\"']?{_KEY}[|>][^\n]*(?:\n(?:(?P=indent)[ \t][^\n]*|[ \t]*(?=\n)))*"
+    rf"|{_KEY}(?:'(?:[^'\n]|''|{_INDENTED})*'|\"(?:[^\"\\\n]|\\.|\\?{_INDENTED})*\""
+    rf"|(?:[|>][^\n]*\n)?[^\n]*)",
+    re.MULTILINE,
 )
 _API_VERSION = re.compile(r"\s*(?:-\s+)?apiVersion:\s+[\"']?")
 _DESCRIPTION = re.compile(r"[ \t]*(?:-[ \t]+)?[\"']?description[\"']?[ \t]*:")
@@ -65,9 +74,8 @@ def mentions(
     """
     said = set(_lines_said(source, known))
     alone = {line for each in left_alone for line in range(each.line, each.end_line + 1)}
-    comments = [found.span() for found in _TEMPLATE_COMMENT.finditer(source.text)]
-    comments += [found.span() for found in _HTML_COMMENT.finditer(source.text)]
-    records = [found.span() for found in _RECORD.finditer(source.text)]
+    comments = _Spans(source.text, _TEMPLATE_COMMENT, _HTML_COMMENT)
+    records = _Spans(source.text, _RECORD)
     modes = context({}, plan).modes  # of an object that names no namespace
     for match in find(source.text, PATTERNS, plan.settings):
         place = source.place(match.start, match.end)
@@ -77,9 +85,9 @@ def mentions(
             continue
         if not said.isdisjoint({(place.line, ""), (place.line, match.code)}):
             continue
-        if any(start <= match.start < end for start, end in records):
+        if records.hold(match.start):
             continue
-        commented = any(start <= match.start < end for start, end in comments)
+        commented = comments.hold(match.start)
         commented = commented or is_comment(source.text, match.start, _sign_of(source))
         is_notice = commented or _is_condition(source.text, match)
         is_notice = is_notice or _is_for_old_clusters(source.text, match)
@@ -88,6 +96,20 @@ def mentions(
         is_notice = is_notice or (prose and not _is_for_manifest(source.text, match))
         message = _message(source.text, match, commented=commented)
         yield Located(match.code, message, Status.NOTICE if is_notice else Status.MANUAL, place)
+
+
+class _Spans:
+    """Where patterns are found in a text; made once, and asked of many places."""
+
+    def __init__(self, text: str, *patterns: re.Pattern[str]) -> None:
+        spans = sorted(found.span() for each in patterns for found in each.finditer(text))
+        self._starts = [start for start, _ in spans]
+        self._ends = list(accumulate((end for _, end in spans), max))
+
+    def hold(self, at: int) -> bool:
+        """Whether this place is in one of them."""
+        before = bisect_right(self._starts, at)
+        return before > 0 and at < self._ends[before - 1]
 
 
 def holds_configuration(source: Source, plan: Plan) -> bool:
