@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from webhook.templates.regions import lines_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -35,7 +37,8 @@ def fences(text: str) -> Iterator[Fence]:
     """The code blocks, those that nobody closes too: they go on to the end, or to their quote's."""
     opened: Fence | None = None  # as if it ended where it begins
     fence = ""
-    for start, end, line in _lines(text):
+    for each in lines_of(text):
+        start, end, line = each.start, each.end, each.text
         if opened is not None:
             inside = _unquoted(line, opened.depth)
             if inside is not None and not _closes(inside, fence):
@@ -59,7 +62,8 @@ def odd_backticks(text: str) -> int | None:
     """
     blocks = fences(text)
     block = next(blocks, None)
-    for start, _, line in _lines(text):
+    for each in lines_of(text):
+        start, line = each.start, each.text
         while block is not None and block.end <= start:
             block = next(blocks, None)
         if block is not None and block.start <= start:
@@ -68,15 +72,6 @@ def odd_backticks(text: str) -> int | None:
         if found and (len(found) > 1 or line[: found[0].start()].strip(" \t>-*+0123456789.)")):
             return start + found[0].start()
     return None
-
-
-def _lines(text: str) -> Iterator[tuple[int, int, str]]:
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end + 1
-        yield start, end, text[start:end].rstrip("\r\n")
-        start = end
 
 
 def _unquoted(line: str, depth: int) -> str | None:

@@ -6,11 +6,11 @@ Only what one line says beyond doubt: a name with an amount, right below limits 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.files.results import Located, Status
 from webhook.rules import legacy_resource
+from webhook.templates.regions import lines_of
 from webhook.yamlpatch.places import Replacement
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
     from webhook.files.source import Source
     from webhook.templates.actions import Template
-    from webhook.templates.regions import Region
+    from webhook.templates.regions import Line, Region
 
 CODE = legacy_resource.CODE
 _BESIDE = "it is not indented below limits or requests"
@@ -29,20 +29,6 @@ _ENTRY = re.compile(
 )
 _AMOUNT = re.compile(r"[\"']?(?:[1-9][0-9]*|@+)[\"']?[ \t]*(?:#.*)?")
 _SECTION = re.compile(r"[ \t]*(?:- )?[\"']?(?:limits|requests)[\"']?[ \t]*:[ \t]*(?:#.*)?$")
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    start: int
-    text: str
-
-    @property
-    def indent(self) -> int:
-        return len(self.text) - len(self.text.lstrip(" \t"))
-
-    @property
-    def says_nothing(self) -> bool:
-        return not self.text.strip() or self.text.lstrip().startswith("#")
 
 
 def not_indented(
@@ -58,7 +44,7 @@ def renamed(
     source: Source, template: Template, region: Region, settings: Settings
 ) -> Iterator[Located]:
     """What is said of each line with the legacy name as a key; `fix` where it can be renamed."""
-    lines = list(_lines(template.shown, region))
+    lines = list(lines_of(template.shown, region.start, region.end))
     for number, line in enumerate(lines):
         entry = _ENTRY.match(line.text)
         if entry is None or entry["name"] not in settings.legacy_resources:
@@ -77,15 +63,8 @@ def renamed(
         yield Located(CODE, message, Status.FIXABLE, place, fix=fix)
 
 
-def _lines(text: str, region: Region) -> Iterator[_Line]:
-    at = region.start
-    for raw in text[region.start : region.end].split("\n"):
-        yield _Line(at, raw.rstrip("\r"))
-        at += len(raw) + 1
-
-
 def _why_not(
-    template: Template, lines: list[_Line], number: int, entry: re.Match[str], settings: Settings
+    template: Template, lines: list[Line], number: int, entry: re.Match[str], settings: Settings
 ) -> str:
     new = settings.gpu_resource
     if not _AMOUNT.fullmatch(entry["value"].strip()):
@@ -109,7 +88,7 @@ def _why_not(
     return ""
 
 
-def _siblings(lines: list[_Line], number: int, holder: int, indent: int) -> Iterator[int]:
+def _siblings(lines: list[Line], number: int, holder: int, indent: int) -> Iterator[int]:
     yield from (n for n in range(holder + 1, number) if lines[n].indent == indent)
     for n in range(number + 1, len(lines)):
         if lines[n].says_nothing:

@@ -29,7 +29,9 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class Line:
+    """A line, where it is in the text, and what it says."""
+
     start: int
     end: int  # with the line end
     text: str  # without it
@@ -44,13 +46,22 @@ class _Line:
         return not said or said.startswith("#")
 
 
+def lines_of(text: str, start: int = 0, end: int | None = None) -> Iterator[Line]:
+    """The lines of a text, or of a part that begins and ends with lines."""
+    end = len(text) if end is None else end
+    while start < end:
+        behind = text.find("\n", start, end) + 1 or end
+        yield Line(start, behind, text[start:behind].rstrip("\r\n"))
+        start = behind
+
+
 def manifests(text: str) -> list[Region]:
     """The blocks that hold an API version and a kind, the outermost first.
 
     `text` has its template actions blanked. One manifest inside another counts only if it stands
     there as a text of its own: in a block scalar or a here-document.
     """
-    lines = list(_lines(text))
+    lines = list(lines_of(text))
     taken = list(_json_blocks(lines))  # lines
     found = [Region(lines[first].start, lines[last - 1].end) for first, last in taken]
     heads = [
@@ -70,7 +81,7 @@ def manifests(text: str) -> list[Region]:
     return found
 
 
-def _json_blocks(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
+def _json_blocks(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
     """From a brace to the one that closes it, if that stands below it."""
     number = 0
     while number < len(lines):
@@ -87,13 +98,13 @@ def _json_blocks(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
         number = last + 1
 
 
-def _closes(opened: _Line, line: _Line) -> bool:
+def _closes(opened: Line, line: Line) -> bool:
     return line.indent == opened.indent and line.text.lstrip()[:1] == "}"
 
 
 def here_documents(text: str) -> Iterator[Region]:
     """What stands between `<<EOF` and `EOF` in a shell script."""
-    lines = list(_lines(text))
+    lines = list(lines_of(text))
     number = 0
     while number < len(lines):
         opened = _HERE.search(lines[number].text)
@@ -114,24 +125,15 @@ def split(text: str, region: Region) -> list[Region]:
     """The documents of a region: the parts between `---`."""
     parts: list[Region] = []
     start = region.start
-    for line in _lines(text[region.start : region.end]):
+    for line in lines_of(text, region.start, region.end):
         if _SEPARATOR.match(line.text):
-            parts.append(Region(start, region.start + line.start))
-            start = region.start + line.end
+            parts.append(Region(start, line.start))
+            start = line.end
     parts.append(Region(start, region.end))
     return [each for each in parts if text[each.start : each.end].strip()]
 
 
-def _lines(text: str) -> Iterator[_Line]:
-    start = 0
-    for raw in (
-        text.splitlines(keepends=True) if "\r" not in text else re.findall(r"[^\n]*\n|[^\n]+", text)
-    ):
-        yield _Line(start, start + len(raw), raw.rstrip("\r\n"))
-        start += len(raw)
-
-
-def _block(lines: Sequence[_Line], number: int, indent: int) -> tuple[int, int]:
+def _block(lines: Sequence[Line], number: int, indent: int) -> tuple[int, int]:
     """The lines around this one that are indented as much or more."""
     first = number
     while first > 0 and _belongs(lines[first - 1], indent):
@@ -142,11 +144,11 @@ def _block(lines: Sequence[_Line], number: int, indent: int) -> tuple[int, int]:
     return first, last
 
 
-def _belongs(line: _Line, indent: int) -> bool:
+def _belongs(line: Line, indent: int) -> bool:
     return line.says_nothing or (line.indent >= indent and not _SEPARATOR.match(line.text))
 
 
-def _is_manifest(lines: Sequence[_Line], indent: int) -> bool:
+def _is_manifest(lines: Sequence[Line], indent: int) -> bool:
     keys = {
         match["key"]
         for line in lines
@@ -155,7 +157,7 @@ def _is_manifest(lines: Sequence[_Line], indent: int) -> bool:
     return keys >= {"apiVersion", "kind"} and len(keys) > 2  # noqa: PLR2004  # or it is a reference
 
 
-def _is_text(lines: Sequence[_Line], first: int, indent: int) -> bool:
+def _is_text(lines: Sequence[Line], first: int, indent: int) -> bool:
     before = next((lines[n] for n in range(first - 1, -1, -1) if not lines[n].says_nothing), None)
     if before is None or before.indent >= indent > 0:
         return False
