@@ -8,7 +8,7 @@ export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
 .PHONY: dev demo demo-cluster test unit newest browser test-cluster nightly cluster lint fix docs bench lock image
 
-dev: $(MADE)  ## make or refresh .venv
+dev: $(MADE)  ## make or refresh .venv, with all extras
 
 $(MADE): pyproject.toml requirements-dev.txt
 	@$(PYTHON) -m venv .venv

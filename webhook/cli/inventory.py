@@ -94,10 +94,7 @@ def _from_cluster(args: SimpleNamespace, census: Census, progress: Progress) -> 
             "somebody else may read: --inventory FILE"
         ) from refused
     except clients.Fault as fault:
-        raise InputError(
-            f"no answer from the API server: {fault}. Is it up, and the context right? "
-            "(--kubeconfig FILE, --context NAME)"
-        ) from fault
+        raise clients.no_answer(fault) from fault
     try:
         _tell(census, "Pod", client, listing.PODS, progress)
     except clients.Fault as fault:

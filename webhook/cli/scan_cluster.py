@@ -98,10 +98,7 @@ class Scan:
             catalogue = objects.Catalogue(api)
             kinds: list[Served] = catalogue.custom((*custom_kinds(self.plan.settings), *READY_MADE))
         except client.Fault as fault:
-            raise InputError(
-                f"no answer from the API server: {fault}. Is it up, and the context right? "
-                "(--kubeconfig FILE, --context NAME)"
-            ) from fault
+            raise client.no_answer(fault) from fault
         for group, name in objects.KINDS:
             try:
                 found = catalogue.find(group, name)

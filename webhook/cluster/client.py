@@ -82,6 +82,14 @@ def address(*segments: str) -> str:
     return "".join(f"/{quote(each, safe='')}" for each in segments)
 
 
+def no_answer(fault: Fault) -> InputError:
+    """What a command says that cannot go on without the API server."""
+    return InputError(
+        f"no answer from the API server: {fault}. Is it up, and the context right? "
+        "(--kubeconfig FILE, --context NAME)"
+    )
+
+
 def configuration(kubeconfig: str | None = None, context: str | None = None) -> Configuration:
     """Where to connect and who we are; InputError if nothing says so."""
     found = Configuration()
