@@ -29,6 +29,7 @@ NODES = Inventory(
 )
 CX = Context(inventory=NODES)
 CURE = "name the model as the nodes do"
+NAMED = "stands for no GPU here and is excluded by this name"
 WHY = f"no node carries such a model under {PRODUCT}"
 
 
@@ -115,15 +116,22 @@ CHANGES = [
         id="a preference for what no node has goes",
     ),
     pytest.param(
-        on("NotIn", "M41"),
+        on("NotIn", "M 41"),
         False,
-        Change(Fate.DROP, PRODUCT, None, ("M41",), WHY),
-        id="NotIn: what no node has is no exclusion",
+        Change(Fate.CHANGE, PRODUCT, ("M-41",), ("M 41",), WHY, is_named=True),
+        id="NotIn: what nobody knows is excluded by its name",
     ),
     pytest.param(
-        on("NotIn", "M41"),
+        on("NotIn", "M41", "K80"),
         True,
-        Change(Fate.DROP, PRODUCT, None, ("M41",), WHY),
+        Change(
+            Fate.CHANGE,
+            PRODUCT,
+            ("M41", "Tesla-K80", "Tesla-K80-SHARED"),
+            ("M41",),
+            WHY,
+            is_named=True,
+        ),
         id="NotIn: also in a preference",
     ),
     pytest.param(
@@ -341,9 +349,9 @@ TERMS = [
     pytest.param(
         {"matchExpressions": [on("NotIn", "M41")]},
         False,
-        Fate.DROP,
+        Fate.CHANGE,
         [0],
-        id="all say nothing: the term is true of every node",
+        id="an exclusion alone",
     ),
     pytest.param(
         {"matchExpressions": [on("NotIn", "M41"), ZONE]},
@@ -369,6 +377,47 @@ TERMS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param(
+            on("NotIn", "GTX"),
+            [on("NotIn", "GTX", key=PRODUCT), on("NotIn", "GTX")],
+            id="a model that nobody knows",
+        ),
+        pytest.param(
+            on("NotIn", "MyCard 7"),
+            [on("NotIn", "MyCard-7", key=PRODUCT)],
+            id="one that no label can have",
+        ),
+        pytest.param(
+            on("NotIn", "Tesla-T4", "My Card"),
+            [
+                on("NotIn", "Tesla-T4", "Tesla-T4-SHARED", "My-Card", key=PRODUCT),
+                on("NotIn", "Tesla-T4"),
+            ],
+            id="beside one of the table",
+        ),
+        pytest.param(
+            {"key": LABEL, "operator": "DoesNotExist"},
+            [
+                {"key": PRODUCT, "operator": "DoesNotExist"},
+                {"key": LABEL, "operator": "DoesNotExist"},
+            ],
+            id="any model",
+        ),
+    ],
+)
+@pytest.mark.parametrize("preferred", [False, True])
+def test_what_is_excluded_stays_so_where_nothing_is_known_of_the_nodes(
+    asked: dict[str, Any], expected: list[dict[str, Any]], *, preferred: bool
+) -> None:
+    term, cx = {"matchExpressions": [asked]}, Context()
+    new = rewritten(term, term_change(term, cx, preferred=preferred))
+    assert new == {"matchExpressions": expected}
+    assert term_change(new, cx, preferred=preferred).fate is Fate.KEEP
+
+
 @pytest.mark.parametrize(("term", "preferred", "fate", "changed"), TERMS)
 def test_what_becomes_of_a_term(
     term: dict[str, Any], fate: Fate, changed: list[int], *, preferred: bool
@@ -387,8 +436,11 @@ def test_what_becomes_of_a_term(
         ),
         pytest.param(
             {"matchExpressions": [on("NotIn", "M41"), ZONE], "matchFields": [1]},
-            {"matchExpressions": [ZONE], "matchFields": [1]},
-            id="a requirement that says nothing goes",
+            {
+                "matchExpressions": [on("NotIn", "M41", key=PRODUCT), ZONE],
+                "matchFields": [1],
+            },
+            id="an exclusion stays one",
         ),
         pytest.param(
             {"matchExpressions": [{"key": LABEL, "operator": "Exists"}]},
@@ -422,6 +474,20 @@ MISSING = f"no GPU node carries the label {PRODUCT}"
             "Exists", Context(), False, Change(Fate.CHANGE, PRODUCT), id="nothing is known of nodes"
         ),
         pytest.param("Exists", CARRIED, False, Change(Fate.KEEP), id="nodes have the old label"),
+        pytest.param(
+            "DoesNotExist",
+            Context(),
+            False,
+            Change(Fate.CHANGE, PRODUCT, old={"key": LABEL, "operator": "DoesNotExist"}),
+            id="nodes that nothing is known of may have the old label, and are not to",
+        ),
+        pytest.param(
+            "DoesNotExist",
+            Context(at_rest=True),
+            False,
+            Change(Fate.CHANGE, PRODUCT),
+            id="a manifest is for nodes of today",
+        ),
         pytest.param("DoesNotExist", CARRIED, False, Change(Fate.KEEP), id="or are not to have it"),
         pytest.param(
             "Exists",
@@ -484,10 +550,8 @@ def test_values_that_no_label_has_do_not_get_another_key(operator: str) -> None:
             id="what can be no value is dropped",
         ),
         pytest.param(
-            Change(Fate.DROP, PRODUCT, None, ("a", "b", "c", "d"), "why"),
-            [
-                f"'a' (and 3 more) stands for no GPU here and is dropped: why; {CURE}",
-            ],
+            Change(Fate.CHANGE, PRODUCT, ("a",), ("a", "b", "c", "d"), "why", is_named=True),
+            [f"'a' (and 3 more) {NAMED}: why; {CURE}"],
             id="the first of many is named",
         ),
         pytest.param(
@@ -547,3 +611,12 @@ def test_a_label_that_was_beta_once(
     assert change(requirement, cx, preferred=True) == Change(Fate.KEEP)
     can_run = Context(inventory=inventory)
     assert change(requirement, can_run, preferred=False) == Change(Fate.KEEP)
+
+
+def test_what_its_author_is_to_choose_is_said_of_a_file_that_stays_as_it_is() -> None:
+    waits = Change(Fate.CHANGE, PRODUCT, ("M-41",), ("M 41",), "why", waits=True)
+    message = "'M 41' stands for no GPU known here, so nothing is changed: why; write "
+    message += f"{PRODUCT} with the names that the nodes carry there"
+    assert list(describe(waits, stays=True)) == [message]
+    illegal = Change(Fate.CHANGE, "", ("a",), ("a b",), "why")
+    assert list(describe(illegal, stays=True)) == ["'a b' is no model: why; delete it"]

@@ -19,7 +19,14 @@ from webhook.files.results import Plan, Status
 from webhook.files.source import Source
 from webhook.formats.at_rest import context
 from webhook.formats.migrate import migrate_text
-from webhook.rules import GUARD, POLICY, RULES
+from webhook.rules import (
+    GUARD,
+    POLICY,
+    RULES,
+    affinity_annotation,
+    model_label,
+    tolerations_annotation,
+)
 from webhook.yamlpatch import documents, style
 from webhook.yamlpatch.yaml_words import is_same
 
@@ -34,9 +41,14 @@ SHARED = Path(__file__).parents[3] / "shared" / "corpus"
 ON_PODS = tuple(rule.CODE for rule in (*RULES, *POLICY))
 
 
+# What the webhook chooses for a pod, its author chooses in a file: see test_what_waits.py.
+CHOOSING = tuple(r.CODE for r in (model_label, affinity_annotation, tolerations_annotation))
+
+
 def plan(case: Case, codes: tuple[str, ...] = ()) -> Plan:
     cx = case.context(case.object())
-    return Plan(replace(cx.settings, scope="all-legacy"), cx.inventory, codes, unsafe=cx.unsafe)
+    settings = replace(cx.settings, scope="all-legacy", unsafe=CHOOSING)
+    return Plan(settings, cx.inventory, codes, unsafe=cx.unsafe)
 
 
 def migrated(source: Source, asked: Plan) -> FileResult:

@@ -62,7 +62,8 @@ def left(section: str, why: str) -> Finding:
 
 
 def unread(why: str) -> Finding:
-    return reported(AT, f"the affinity annotation is not converted: {why}; mend or delete it")
+    message = f"the affinity annotation is not converted: {why}"
+    return reported(AT, f"{message}; write spec.affinity, or delete the annotation")
 
 
 NOTHING = repaired(
@@ -624,6 +625,8 @@ INVENTORY = gpu_nodes({PRODUCT: "Tesla-K80"}, {PRODUCT: "Tesla-P100-PCIE-16GB"})
 ABSENT = f"no node carries such a model under {PRODUCT}; name the model as the nodes do"
 WAITS = reported(AT, f"'GTX' stands for no GPU here, so no node fits: {ABSENT}")
 DROPPED = reported(AT, f"'GTX' stands for no GPU here and is dropped: {ABSENT}")
+EXCLUDED = reported(AT, f"'GTX' stands for no GPU here and is excluded by this name: {ABSENT}")
+NO_GTX = term(PRODUCT, "GTX", operator="NotIn")
 
 
 @pytest.mark.parametrize(
@@ -685,9 +688,9 @@ DROPPED = reported(AT, f"'GTX' stands for no GPU here and is dropped: {ABSENT}")
         ),
         pytest.param(
             {REQUIRED: terms(models("GTX", operator="NotIn") | {}), PREFERRED: [weighted(ZONE)]},
-            {PREFERRED: [weighted(ZONE)]},
-            [DROPPED],
-            id="NotIn an unknown model: true of every node, so nothing is required",
+            {REQUIRED: terms(NO_GTX), PREFERRED: [weighted(ZONE)]},
+            [EXCLUDED],
+            id="NotIn an unknown model: excluded by its name",
         ),
         pytest.param(
             {
@@ -700,8 +703,12 @@ DROPPED = reported(AT, f"'GTX' stands for no GPU here and is dropped: {ABSENT}")
                     }
                 )
             },
-            {REQUIRED: terms(ZONE)},
-            [DROPPED],
+            {
+                REQUIRED: terms(
+                    {"matchExpressions": [*ZONE["matchExpressions"], *NO_GTX["matchExpressions"]]}
+                )
+            },
+            [EXCLUDED],
             id="NotIn an unknown model beside another requirement",
         ),
     ],
@@ -711,11 +718,6 @@ def test_models_become_what_the_nodes_carry(
 ) -> None:
     obj = said({"nodeAffinity": annotation})
     assert found(rule, obj, Context(inventory=INVENTORY)) == [*notes, moved(Set(NODE, converted))]
-
-
-def test_a_selector_that_is_true_of_every_node_adds_nothing() -> None:
-    obj = said(node(models("GTX", operator="NotIn")))
-    assert found(rule, obj, Context(inventory=INVENTORY)) == [DROPPED, NOTHING]
 
 
 def test_the_model_meets_its_double_in_the_spec() -> None:

@@ -94,6 +94,13 @@ def absent(value: str, why: str = ABSENT) -> str:
     return f"there is no node of the model {value!r} now: {why}"
 
 
+def excluded(value: str) -> str:
+    return (
+        f"{value!r} stands for no GPU here and is excluded by this name: {ABSENT}; "
+        "name the model as the nodes do"
+    )
+
+
 def dropped(value: str, why: str = ABSENT) -> str:
     return f"{value!r} stands for no GPU here and is dropped: {why}; name the model as the nodes do"
 
@@ -288,37 +295,50 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
         pytest.param(
             {"affinity": required(models("GTX", operator="NotIn") | PIN)},
             [
-                repaired(TERMS / 0, named(""), (Remove(TERMS / 0 / "matchExpressions" / 0),)),
-                reported(TERMS / 0, dropped("GTX")),
+                repaired(
+                    TERMS / 0,
+                    named("GTX"),
+                    (
+                        Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),
+                        Set(TERMS / 0 / "matchExpressions" / 0 / "values", ["GTX"]),
+                    ),
+                ),
+                reported(TERMS / 0, excluded("GTX")),
             ],
-            id="NotIn, unmapped, beside the pin of a DaemonSet: only the requirement goes",
+            id="NotIn, unmapped, beside the pin of a DaemonSet",
         ),
         pytest.param(
-            {"affinity": required(models("GTX", operator="NotIn"), models("Tesla K80"))},
+            {"affinity": required(models("GTX 7", operator="NotIn"), ZONE)},
             [
-                repaired(TERMS / 0, GONE, (Remove(NODE / REQUIRED),)),
-                reported(TERMS / 0, dropped("GTX")),
-                repaired(TERMS / 1, GONE),
+                repaired(
+                    TERMS / 0,
+                    named("GTX-7"),
+                    (
+                        Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),
+                        Set(TERMS / 0 / "matchExpressions" / 0 / "values", ["GTX-7"]),
+                    ),
+                ),
+                reported(TERMS / 0, excluded("GTX 7")),
             ],
-            id="NotIn, unmapped and alone: the term is true of every node, and so are they all",
+            id="NotIn, unmapped and alone: excluded by its name",
         ),
         pytest.param(
             {"affinity": required(models("Tesla K80", "GTX", operator="NotIn"))},
             [
                 repaired(
                     TERMS / 0,
-                    named("Tesla-K80, Tesla-K80-SHARED"),
+                    named("Tesla-K80, Tesla-K80-SHARED, GTX"),
                     (
                         Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),
                         Set(
                             TERMS / 0 / "matchExpressions" / 0 / "values",
-                            ["Tesla-K80", "Tesla-K80-SHARED"],
+                            ["Tesla-K80", "Tesla-K80-SHARED", "GTX"],
                         ),
                     ),
                 ),
-                reported(TERMS / 0, dropped("GTX")),
+                reported(TERMS / 0, excluded("GTX")),
             ],
-            id="NotIn, mapped and unmapped: what is mapped is still avoided",
+            id="NotIn, mapped and unmapped: both are avoided",
         ),
         pytest.param(
             {"affinity": required(models())},
@@ -376,11 +396,22 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
             {"affinity": preferred(models("GTX", operator="NotIn"))},
             [
                 repaired(
-                    NODE / PREFERRED / 0 / "preference", GONE, (Remove(NODE / PREFERRED / 0),)
+                    NODE / PREFERRED / 0 / "preference",
+                    named("GTX"),
+                    (
+                        Set(
+                            NODE / PREFERRED / 0 / "preference" / "matchExpressions" / 0 / "key",
+                            PRODUCT,
+                        ),
+                        Set(
+                            NODE / PREFERRED / 0 / "preference" / "matchExpressions" / 0 / "values",
+                            ["GTX"],
+                        ),
+                    ),
                 ),
-                reported(NODE / PREFERRED / 0 / "preference", dropped("GTX")),
+                reported(NODE / PREFERRED / 0 / "preference", excluded("GTX")),
             ],
-            id="preferred NotIn, unmapped: it is true of every node and goes",
+            id="preferred NotIn, unmapped: avoided by its name",
         ),
         pytest.param(
             {
@@ -393,12 +424,18 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
                     named(", ".join(P100S)),
                     (
                         Remove(SELECTOR / LABEL),
-                        Set(TERMS, [term(PRODUCT, *P100S)]),
+                        Set(
+                            TERMS,
+                            [
+                                both(ZONE, term(PRODUCT, *P100S)),
+                                both(term(PRODUCT, "GTX", operator="NotIn"), term(PRODUCT, *P100S)),
+                            ],
+                        ),
                     ),
                 ),
-                reported(TERMS / 1, dropped("GTX")),
+                reported(TERMS / 1, excluded("GTX")),
             ],
-            id="nodeSelector joined to terms of which one is true of every node",
+            id="nodeSelector joined to terms of which one excludes what nobody knows",
         ),
         pytest.param(
             {
@@ -539,7 +576,7 @@ P100_AND_T4 = gpu_nodes({GKE: OF_P100}, {GKE: OF_T4})
             id="In",
         ),
         pytest.param(
-            {"affinity": required(models("Tesla-P100-PCIE-16GB", "Tesla-T4", operator="NotIn"))},
+            {"affinity": required(models("Tesla P100-PCIE-16GB", "Tesla T4", operator="NotIn"))},
             {"affinity": required(term(GKE, OF_P100, OF_T4, operator="NotIn"))},
             id="NotIn",
         ),

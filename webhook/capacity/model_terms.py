@@ -29,7 +29,6 @@ class Fate(Enum):
 
     KEEP = "it stays as it is"
     CHANGE = "it is written in today's words"
-    DROP = "it says nothing today and goes"
     NEVER = "no node can have it, so a preference for it goes"
 
 
@@ -48,7 +47,8 @@ class Change:
     was: str = ""  # the label, if it is not that of models
     beside: tuple[Part, ...] = ()  # nodes with parts of GPUs, which the term excludes
     taken: str = ""  # the mark of such nodes that the pod itself selects
-    old: Raw | None = None  # what is asked of the old label, which some nodes still carry
+    old: Raw | None = None  # what is asked of the old label, which some nodes may still carry
+    is_named: bool = False  # the values without one of today are excluded by their own names
 
     @property
     def is_either(self) -> bool:
@@ -60,14 +60,19 @@ class Change:
 class TermChange:
     """A node selector term: the changes of its requirements by position, and its own fate.
 
-    DROP is a term that is left without a requirement, and so is true of every node. The `further`
-    terms match nodes that still carry the old label; `cut` says that there are not all of them.
+    The `further` terms match nodes that still carry the old label; `cut` says that there are not
+    all of them.
     """
 
     fate: Fate
     requirements: Mapping[int, Change]
     further: tuple[Raw, ...] = ()
     cut: bool = False
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether its author should say what is meant: not all of it can be said in other words."""
+        return self.cut or any(each.unmapped for each in self.requirements.values())
 
     @property
     def added(self) -> list[Raw]:
@@ -176,34 +181,50 @@ def change(
         value: models.match(value, cx.settings.models, cx.inventory, parts=excluded)
         for value in values
     }
+    unmapped = tuple(v for v, match in matches.items() if not (match.values or match.carried))
+    why = matches[unmapped[0]].why if unmapped else ""
     carried = [value for value, match in matches.items() if match.carried]
-    today = _today(matches, apart.values if apart is not None else frozenset())
+    if excluded and _is_nothing_known(cx):
+        carried = [value for value in matches if labels.is_value(value)]
+    ours = apart.values if apart is not None else frozenset()
+    today = _today(matches, carried, ours, unmapped if excluded else ())
     if carried and (not today or key == legacy):
         return _stays(values, today, matches)
     old = {"key": legacy, "operator": operator, "values": carried} if carried else None
-    unmapped = tuple(v for v, match in matches.items() if not (match.values or match.carried))
-    why = matches[unmapped[0]].why if unmapped else ""
     if today:
-        made = Change(Fate.CHANGE, key, today, unmapped, why, old=old)
+        is_named = excluded and bool(unmapped)
+        made = Change(Fate.CHANGE, key, today, unmapped, why, old=old, is_named=is_named)
         if excluded or preferred:
             return made
         made = _with_absent(made, matches) if old is None else made
         return of_whole(made, cx, tuple(v for v in matches if v not in carried), whole)
-    if excluded:
-        return Change(Fate.DROP, key, None, unmapped, why)
     if preferred:
         return Change(Fate.NEVER, key, None, unmapped, why)
     waiting = tuple(dict.fromkeys(labels.sanitised(value) for value in values))
     return Change(Fate.CHANGE, key, waiting, unmapped, why, waits=True)
 
 
-def _today(matches: Mapping[str, models.Match], apart: frozenset[str]) -> tuple[str, ...]:
-    """The values of today, but those that the term itself excludes beside the old label."""
+def _is_nothing_known(cx: Context) -> bool:
+    """Whether a node that carries the old label may be there for a pod that is about to run."""
+    return cx.inventory is None and not cx.at_rest
+
+
+def _today(
+    matches: Mapping[str, models.Match],
+    carried: Collection[str],
+    apart: frozenset[str],
+    by_name: Collection[str],
+) -> tuple[str, ...]:
+    """The values of today, but those that the term itself excludes beside the old label.
+
+    What no model is known for is excluded `by_name`.
+    """
+    names = {value: (labels.sanitised(value),) for value in by_name}
     values = (
         real
-        for match in matches.values()
-        for real in match.values
-        if not (match.carried and real in apart)
+        for value, match in matches.items()
+        for real in (match.values or names.get(value, ()))
+        if not (value in carried and real in apart)
     )
     return tuple(dict.fromkeys(values))
 
@@ -263,6 +284,10 @@ def _presence(operator: object, cx: Context, apart: Apart | None, *, preferred: 
             return _KEEP
         old = {"key": wanted.legacy_label, "operator": operator}
         return Change(Fate.CHANGE, wanted.key, old=old)
+    if operator == "DoesNotExist" and _is_nothing_known(cx):
+        old = {"key": wanted.legacy_label, "operator": operator}
+        is_said = wanted.key == wanted.legacy_label or (apart is not None and apart.any_value)
+        return _KEEP if is_said else Change(Fate.CHANGE, wanted.key, old=old)
     why = models.missing_label(wanted, inventory)
     waits = operator == "Exists" and not preferred and bool(why)
     return Change(Fate.CHANGE, wanted.key, None, ("any model",) if waits else (), why, waits=waits)
@@ -288,12 +313,12 @@ def term_change(
     """What becomes of one node selector term."""
     requirements = as_items(term.get("matchExpressions"))
     legacy = cx.settings.models.legacy_label
-    if not any(each.get("key") == legacy for _, each in requirements):
-        whole = None  # it says something of models alone
+    of_models = any(each.get("key") == legacy for _, each in requirements)
+    if not of_models:
+        whole = None
     if whole is not None and cx.inventory is not None:
         whole &= _chosen(term, cx.inventory, cx)
-    known = cx.inventory is not None and models.carry(cx.settings.models, cx.inventory)
-    apart = Apart.of(term, cx.settings.models.key) if known else None
+    apart = Apart.of(term, cx.settings.models.key) if of_models else None
     changes = {
         position: made
         for position, requirement in requirements
@@ -303,8 +328,6 @@ def term_change(
     fates = [made.fate for made in changes.values()]
     if Fate.NEVER in fates:
         return TermChange(Fate.NEVER, changes)
-    if fates.count(Fate.DROP) == len(requirements) > 0 and not term.get("matchFields"):
-        return TermChange(Fate.DROP, changes)
     here = TermChange(Fate.CHANGE if changes else Fate.KEEP, changes)
     either = [position for position, each in changes.items() if each.is_either]
     if not either:
@@ -342,8 +365,6 @@ def rewritten(term: Raw, made: TermChange, old: Collection[int] = ()) -> Raw:
     expressions = []
     for position, requirement in as_items(term.get("matchExpressions")):
         each = made.requirements.get(position, _KEEP)
-        if each.fate is Fate.DROP:
-            continue
         if position in old:
             expressions += [dict(each.old or {}), _not_of_today(each)]
             continue
@@ -366,10 +387,10 @@ def _not_of_today(made: Change) -> Raw:
     return {"key": made.key, "operator": "NotIn", "values": list(made.values)}
 
 
-def notes(made: TermChange) -> Iterator[str]:
-    """What is to be said of a term, what makes the pod wait first."""
+def notes(made: TermChange, *, stays: bool = False) -> Iterator[str]:
+    """What is to be said of a term, what makes the pod wait first; `stays`: nothing is changed."""
     for each in sorted(made.requirements.values(), key=lambda change: not change.waits):
-        yield from describe(each)
+        yield from describe(each, stays=stays)
     if made.cut:
         yield (
             f"node affinity would have {TOO_MANY}: it does not allow all nodes that carry the old "
@@ -377,7 +398,7 @@ def notes(made: TermChange) -> Iterator[str]:
         )
 
 
-def describe(made: Change) -> Iterator[str]:
+def describe(made: Change, *, stays: bool = False) -> Iterator[str]:
     """What is to be said of values that no node has, each with the cure."""
     if made.absent:
         yield f"there is no node of the model {_names(made.absent)} now: {made.absent_why}"
@@ -389,10 +410,17 @@ def describe(made: Change) -> Iterator[str]:
     if not made.unmapped:
         return
     names = _names(made.unmapped)
-    if made.waits:
+    if made.fate is Fate.CHANGE and not made.key:
+        yield f"{names} {'is no model' if stays else 'is dropped'}: {made.why}; delete it"
+    elif stays:
+        yield (
+            f"{names} stands for no GPU known here, so nothing is changed: {made.why}; write "
+            f"{made.key} with the names that the nodes carry there"
+        )
+    elif made.waits:
         yield f"{names} stands for no GPU here, so no node fits: {made.why}; {_CURE}"
-    elif made.fate is Fate.CHANGE and not made.key:
-        yield f"{names} is dropped: {made.why}; delete it"
+    elif made.is_named:
+        yield f"{names} stands for no GPU here and is excluded by this name: {made.why}; {_CURE}"
     else:
         yield f"{names} stands for no GPU here and is dropped: {made.why}; {_CURE}"
 

@@ -29,6 +29,9 @@ class Safety(StrEnum):
 
     SAFE = "safe"  # applied
     UNSAFE = "unsafe"  # applied only where the user said so
+    # Applied to pods, which are there and need an answer. In a file an author can give a better
+    # one: there it is as good as unsafe, and what else only legacy pods get waits for it.
+    CHOICE = "choice"
 
 
 @dataclass(frozen=True, slots=True)

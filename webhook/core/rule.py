@@ -73,6 +73,10 @@ class Context:
         """Whether the owner of a manifest wants the edits of this rule that are not safe, too."""
         return self.unsafe or (self.at_rest and code in self.settings.unsafe)
 
+    def leaves_choices(self, code: str) -> bool:
+        """Whether this rule leaves what only an author can decide (Safety.CHOICE) as it is."""
+        return self.at_rest and not self.wants_unsafe(code)
+
     @property
     def makes_daemons(self) -> bool:
         """Whether the pods are a DaemonSet's, whose controller pins each to its node."""

@@ -130,11 +130,17 @@ def _allowed(
     return tuple(
         [
             replace(each, safety=Safety.SAFE)
-            if each.safety is Safety.UNSAFE and cx.wants_unsafe(each.code)
+            if each.safety is not Safety.SAFE and _may_be_made(each, cx)
             else each
             for each in found
         ]
     )
+
+
+def _may_be_made(finding: Finding, cx: Context) -> bool:
+    if finding.safety is Safety.CHOICE:
+        return not cx.leaves_choices(finding.code)
+    return cx.wants_unsafe(finding.code)
 
 
 def _excepted(found: tuple[Finding, ...], pod: Pod, cx: Context) -> tuple[Finding, ...]:

@@ -392,10 +392,14 @@ class _Part:
         for at in made.hidden:
             if code := together.code_of(str(at[-1])):
                 held[together.pod_of(at)] = code, at
+        waiting = together.waiting(made.findings)
         for found in made.findings:
             pod = together.pod_of(found.origin)
-            if found.code in AMOUNTS and pod in held:
-                code, at = held[pod]
+            because = held.get(pod) if found.code in AMOUNTS else None
+            if found.code in together.OF_CHOICES:
+                because = waiting.get(pod, because)
+            if because is not None:
+                code, at = because
                 line = self.source.place(*made.document.place(at)).line
                 self._hold_one(found, made, together.of_same_pod(code, line))
 

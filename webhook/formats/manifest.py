@@ -56,7 +56,7 @@ def migrate(source: Source, plan: Plan) -> FileResult:
     """Ask the rules of each document, and put their edits into the text."""
     stream = documents.read(source.text, json=source.kind == "json")
     plan = with_namespaces(plan, source.text)
-    works = [_work(each, plan) for each in stream.documents]
+    works = [_work(each, plan, source) for each in stream.documents]
     for work in works:
         try:
             work.replacements = splice(work.document, work.edits)
@@ -134,7 +134,7 @@ def _unstable(source: Source, new: _New, works: list[_Work], plan: Plan) -> str:
     if new.text == source.text:
         return ""
     for number, (document, work) in enumerate(zip(new.stream.documents, works, strict=True), 1):
-        again = _work(document, plan)
+        again = _work(document, plan, source)
         if again.edits and not work.refused:
             made = ((each, found) for each in again.evaluations for found in each.findings)
             codes = sorted({found.code for each, found in made if each.edits_of(found)})
@@ -173,14 +173,27 @@ def _spoken_of(source: Source, works: list[_Work]) -> Iterator[Located]:
                 yield Located("", "", Status.NOTICE, place)
 
 
-def _work(document: Document, plan: Plan) -> _Work:
+def _work(document: Document, plan: Plan, source: Source) -> _Work:
+    """What the rules make of a document; of pods whose author must choose, once more without."""
+    waiting: dict[Path, tuple[str, Path]] = {}
+
     def held(code: str, at: Path) -> str:
+        if code in together.OF_CHOICES and (waits := waiting.get(together.pod_of(at))):
+            cause, place = waits
+            if code != cause or place != at:
+                line = source.place(*document.place(place)).line
+                return together.of_same_pod(cause, line)
         if code not in AMOUNTS or not plan.left or together.is_of_object(document.data, at):
             return ""
         return together.elsewhere(*next(iter(plan.left.items())))
 
     data = documents.copy_of(document.data)
-    return _Work(document, data, evaluations(data, plan, held))
+    made = evaluations(data, plan, held)
+    waiting = together.waiting(found for each in made for found in each.findings)
+    if waiting:
+        data = documents.copy_of(document.data)
+        made = evaluations(data, plan, held)
+    return _Work(document, data, made)
 
 
 def _status(work: _Work, found: Finding) -> tuple[Status, str]:

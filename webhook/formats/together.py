@@ -34,7 +34,7 @@ from webhook.rules import (
 from webhook.templates.placeholders import stands_for_action
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from webhook.core.findings import Finding
     from webhook.files.results import FileResult, Plan
@@ -44,6 +44,8 @@ _ANNOTATIONS = codes(Trait.ANNOTATION)
 _CODES = codes(Trait.LEGACY_PODS)
 # What is said of a pod as a whole: driver volumes are looked at by what mounts them.
 OF_PODS = (AMOUNTS | _CODES) - {driver_paths.CODE}
+# What waits until the author has chosen: all that the webhook does to legacy pods alone.
+OF_CHOICES = AMOUNTS | _CODES
 # Words of these in a text that no rule can look at. What nothing replaces is not among them.
 _WORDS = tuple(each for each in PATTERNS if each.code in _CODES and not each.idle)
 WHOLE = ("affinity", "volumes")  # in which any word may be a model, or a path of the driver
@@ -60,6 +62,15 @@ def is_lost(found: Finding) -> bool:
     if found.code in _ANNOTATIONS:
         return not all(isinstance(edit, Remove) for edit in found.touched)
     return found.code in _CODES
+
+
+def waiting(found: Iterable[Finding]) -> dict[Path, tuple[str, Path]]:
+    """The legacy pods of which their author must first choose something, by code and place."""
+    found = list(found)
+    legacy = {pod_of(each.origin) for each in found if each.code in AMOUNTS}
+    choices = [each for each in reversed(found) if each.safety is Safety.CHOICE]
+    places = {pod_of(each.origin): (each.code, each.origin) for each in choices}
+    return {pod: place for pod, place in places.items() if pod in legacy}
 
 
 def may_be_lost(found: Finding, data: object) -> bool:

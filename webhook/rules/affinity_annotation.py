@@ -24,7 +24,8 @@ may wait although a node would fit, but never runs where it may not. On a pod th
 nothing is converted either: the annotation has had no effect for years, and reviving it could make
 the pod wait for ever.
 
-Safety: safe.
+Safety: safe for pods. In a file all of the pod stays as it is while a part cannot be read, or names
+a model that nobody knows, unless unsafe edits are wanted.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.capacity import node_labels
 from webhook.capacity.model_terms import Fate, chosen, notes, rewritten, term_change, within
 from webhook.core.edits import Append, Remove, Set
-from webhook.core.findings import Finding, Severity
+from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.legacy_names import AFFINITY_ANNOTATION
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.text_patterns import AFFINITY_TEXT
@@ -45,7 +46,7 @@ from webhook.kube.pod import PREFERRED, REQUIRED, as_map
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.capacity.model_terms import Chosen
+    from webhook.capacity.model_terms import Chosen, TermChange
     from webhook.core.edits import Edit
     from webhook.core.rule import Context
     from webhook.kube.affinity import Section
@@ -83,8 +84,11 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         # null is what a chart writes to erase an old value on upgrade
         sections = {} if text is None else affinity.decode(text)
     except go_json.Mistake as mistake:
-        message = f"the affinity annotation is not converted: {mistake}; mend or delete it"
-        yield Finding(CODE, at, message, severity=Severity.MANUAL)
+        message = (
+            f"the affinity annotation is not converted: {mistake}; write spec.affinity, or delete "
+            "the annotation"
+        )
+        yield Finding(CODE, at, message, (), Severity.MANUAL, Safety.CHOICE)
         return
     unknown = affinity.unknown_sections(text) if text else []
     for name in _few([repr(name[:40]) for name in unknown], "members"):
@@ -95,19 +99,21 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> Iterator[Finding]:
     edits: list[Edit] = []
-    stays, whole = False, chosen(pod, cx)
+    stays, whole, safety = False, chosen(pod, cx), Safety.SAFE
     for name, section in sections.items():
-        notes = _prepare(name, section, cx, whole=whole)
+        notes, is_choice = _prepare(name, section, cx, whole=whole)
         if not section.why:
             edits += _edits(pod, name, section)
         left = section.left and not cx.wants_unsafe(CODE)
         stays = stays or bool(section.why) or left
+        if section.why or section.left_out or is_choice:
+            safety = Safety.CHOICE
         if section.why:
             message = (
                 f"{name} of the affinity annotation is not converted: {section.why}; "
                 "write it as spec.affinity"
             )
-            yield Finding(CODE, at, message, severity=Severity.MANUAL)
+            yield Finding(CODE, at, message, (), Severity.MANUAL, safety)
         else:
             remarks = [section.left_out] if section.left_out else []
             for note in (*remarks, *_few(notes, "values of the affinity annotation")):
@@ -122,10 +128,10 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
             "the affinity annotation has had no effect since Kubernetes 1.8; it is spec.affinity "
             "now: move it there"
         )
-        yield Finding(CODE, at, message, (*edits, *gone))
+        yield Finding(CODE, at, message, (*edits, *gone), safety=safety)
     elif gone:
         message = "the affinity annotation adds nothing to spec.affinity: delete it"
-        yield Finding(CODE, at, message, gone)
+        yield Finding(CODE, at, message, gone, safety=safety)
 
 
 def _few(notes: list[str], of_what: str) -> Iterator[str]:
@@ -136,11 +142,17 @@ def _few(notes: list[str], of_what: str) -> Iterator[str]:
         yield f"{len(distinct) - _MOST_NOTES} more {of_what} like this"
 
 
-def _prepare(name: str, section: Section, cx: Context, *, whole: Chosen | None) -> list[str]:
-    """Bring a decoded section into today's words; sets `why` if the API server would refuse it."""
+def _prepare(
+    name: str, section: Section, cx: Context, *, whole: Chosen | None
+) -> tuple[list[str], bool]:
+    """Bring a decoded section into today's words; sets `why` if the API server would refuse it.
+
+    What is to be said of models, and whether their author should choose.
+    """
     notes: list[str] = []
+    is_choice = False
     if section.why:
-        return notes
+        return notes, is_choice
     if name == "podAntiAffinity":
         affinity.terms_of_no_pods(section)
         affinity.empty_topology_key(section)
@@ -150,30 +162,27 @@ def _prepare(name: str, section: Section, cx: Context, *, whole: Chosen | None) 
         section, lambda key, values: node_labels.today_of(key, values, cx.inventory)
     )
     if name == "nodeAffinity":
-        notes = _translate_models(section.value, cx, whole=whole)
+        notes, is_choice = _translate_models(section.value, cx, whole=whole)
     section.why = next(affinity.mistakes(name, section.value), "")
-    return notes
+    return notes, is_choice
 
 
-def _translate_models(value: Raw, cx: Context, *, whole: Chosen | None) -> list[str]:
-    said: list[str] = []
+def _translate_models(value: Raw, cx: Context, *, whole: Chosen | None) -> tuple[list[str], bool]:
+    every: list[TermChange] = []
     if REQUIRED in value:
         selector = value[REQUIRED]
         terms = _terms(selector)
         changes = (term_change(term, cx, preferred=False, whole=whole) for term in terms)
-        made = list(within(changes, len(terms)))
-        said += [text for each in made for text in notes(each)]
-        if any(each.fate is Fate.DROP for each in made):
-            del value[REQUIRED]  # one of its terms is true of every node
-        elif made:
-            both = zip(terms, made, strict=True)
+        every += within(changes, len(terms))
+        if every:
+            both = zip(terms, every, strict=True)
             selector["nodeSelectorTerms"] = [rewritten(term, each) for term, each in both]
-            selector["nodeSelectorTerms"] += [term for each in made for term in each.further]
+            selector["nodeSelectorTerms"] += [term for each in every for term in each.further]
     kept = []
     listed = value.get(PREFERRED, ())
     changes = (term_change(each.get("preference", {}), cx, preferred=True) for each in listed)
     for preferred, each in zip(listed, within(changes, len(listed)), strict=True):
-        said += notes(each)
+        every.append(each)
         if each.fate is Fate.CHANGE:
             terms = [rewritten(preferred.get("preference", {}), each), *each.further]
             kept += [{**preferred, "preference": term} for term in terms]
@@ -181,7 +190,9 @@ def _translate_models(value: Raw, cx: Context, *, whole: Chosen | None) -> list[
             kept.append(preferred)
     if PREFERRED in value:
         value[PREFERRED] = kept
-    return said
+    is_choice = any(each.is_choice for each in every)
+    stays = is_choice and cx.leaves_choices(CODE)
+    return [text for each in every for text in notes(each, stays=stays)], is_choice
 
 
 def _terms(selector: Raw) -> list[Raw]:

@@ -17,13 +17,15 @@ labels, or by others that only such nodes have. A pod that names no model may ru
 says so.
 
 A model that nobody knows is still asked for in a required `In` or in nodeSelector, so that the pod
-waits instead of landing on another model; beside other models, in `NotIn` and in preferences it is
-dropped. If nodes with GPUs still carry the old label with a value that the pod names, the pod asks
-for that value as before, and under the label of today for the other models, and for this one if
-some of its nodes lack the old label: an `In` becomes two terms of which one is enough, a `NotIn`
-two requirements in one term. If all nodes of the models carry the old label, the constraint stays
-as it is. A pod that already asks for `nvidia.com/gpu` is only warned, but for a label whose
-translation it asks for already: the admission plugins PodNodeSelector (the namespace's annotation
+waits instead of landing on another model; beside other models and in a preferred `In` it is
+dropped. In `NotIn` it is excluded by its own name. Where nothing is known of the nodes, `NotIn` and
+`DoesNotExist` stay under the old label, too, which a node may still carry. If nodes with GPUs still
+carry the old label with a value that the pod names, the pod asks for that value as before, and
+under the label of today for the other models, and for this one if some of its nodes lack the old
+label: an `In` becomes two terms of which one is enough, a `NotIn` two requirements in one term. If
+all nodes of the models carry the old label, the constraint stays as it is. A pod that already asks
+for `nvidia.com/gpu` is only warned, but for a label whose translation it asks for already: the
+admission plugins PodNodeSelector (the namespace's annotation
 `scheduler.alpha.kubernetes.io/node-selector`) and RuntimeClass add their labels once more after a
 repair. It is removed again, and a warning says where to write today's. A label in nodeSelector that
 a policy or a webhook adds to a legacy pod after its repair is translated in the second round. So it
@@ -34,7 +36,8 @@ Zone, region, arch, os and instance type, which were beta labels once, become to
 pod asks for what nodes carry under today's label alone. Where nodeSelector asks for another one
 under today's label, both stay and a warning says so.
 
-Safety: safe.
+Safety: safe for pods. In a file a model that nobody knows is left to its author: all of the pod
+stays as it is, unless unsafe edits are wanted (`--unsafe`).
 """
 
 from __future__ import annotations
@@ -59,7 +62,7 @@ from webhook.capacity.model_terms import (
 )
 from webhook.capacity.why_not import short
 from webhook.core.edits import Append, Remove, Rename, Set
-from webhook.core.findings import Finding, Severity
+from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.rule import TRANSLATES_LABELS, Facts, Stage, Trait
 from webhook.core.text_patterns import LABEL_TEXT
 from webhook.kube import affinity
@@ -81,7 +84,11 @@ if TYPE_CHECKING:
 NAME = "model-label"
 CODE = TRANSLATES_LABELS
 FACTS = Facts(
-    Stage.REPAIR, Trait.LEGACY_PODS | Trait.SEPARATE, words=("nvidia",), patterns=(LABEL_TEXT,)
+    Stage.REPAIR,
+    Trait.LEGACY_PODS | Trait.SEPARATE,
+    unsafe=True,
+    words=("nvidia",),
+    patterns=(LABEL_TEXT,),
 )
 
 # The admission plugins PodNodeSelector and RuntimeClass add labels to a pod, and once more after a
@@ -116,15 +123,15 @@ def _labels(pod: Pod, cx: Context) -> Iterator[Finding]:
     else:
         if finding is not None:
             yield finding
-        yield from _required_findings(required, at, cx)
+        yield from _required_findings(required, cx)
     for note in remarks:
         yield Finding(CODE, pod.spec_at / "nodeSelector", note, severity=Severity.MANUAL)
     yield from _other_selectors(pod, cx)
     for place, made, further in preferred:
-        goes = made.fate in (Fate.NEVER, Fate.DROP)
+        goes = made.fate is Fate.NEVER
         edits = (Remove(place.parent),) if goes else (*_requirement_edits(place, made), *further)
         message = _DROPPED.format(cx.settings.models.legacy_label) if goes else _message(made, cx)
-        yield from _findings(place, message, edits, made)
+        yield from _findings(place, message, edits, made, cx)
 
 
 def _of_today(
@@ -202,7 +209,7 @@ def _left(pod: Pod, cx: Context, *, some: bool, in_pods: bool) -> str:
     legacy, today = cx.settings.models.legacy_label, cx.settings.models.key
     if some:
         return (
-            f"{_BOTH.format(legacy, today)}. It is left as it is: this pod asks for GPUs under "
+            f"{_both(cx).format(legacy, today)}. It is left as it is: this pod asks for GPUs under "
             "today's name"
         )
     sent = [as_map(fields(each).get("f:spec")) for each in entries(pod.raw)]
@@ -248,7 +255,7 @@ def _node_selector(
     if (match.carried and not match.values) or (key == legacy and value in match.values):
         return None, [], []
     today = match.values or (sanitised(value),)
-    severity = Severity.REPAIR if match.values else Severity.MANUAL
+    severity, safety = Severity.REPAIR, Safety.SAFE
     remarks: list[str] = []
     beside: list[Raw] = []
     if match.values:
@@ -263,22 +270,25 @@ def _node_selector(
         beside = [part.excluded for part in made.beside]
     else:
         unknown = Change(Fate.CHANGE, key, today, (value,), match.why, waits=True)
-        (message,) = describe(unknown)
+        (message,) = describe(unknown, stays=cx.leaves_choices(CODE))
+        severity, safety = Severity.MANUAL, Safety.CHOICE
     other = pod.node_selector.get(key) if key != legacy else None
     if other in today:
-        return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), [], remarks
+        gone = (Remove(at / legacy),)
+        return Finding(CODE, at / legacy, message, gone, severity, safety), [], remarks
     if match.carried or len(today) > 1 or other is not None:
         asked = {"key": key, "operator": "In", "values": list(today)}
         join = [{"matchExpressions": [asked, *beside]}]
         if match.carried:
             old = {"key": legacy, "operator": "In", "values": [value]}
             join.append({"matchExpressions": [old, {**asked, "operator": "NotIn"}]})
-        return Finding(CODE, at / legacy, message, (Remove(at / legacy),), severity), join, remarks
+        gone = (Remove(at / legacy),)
+        return Finding(CODE, at / legacy, message, gone, severity, safety), join, remarks
     edits: tuple[Edit, ...] = (Rename(at / legacy, key),) if key != legacy else ()
     if today[0] != pod.node_selector[legacy]:
         edits = (*edits, Set(at / key, today[0]))
     others = [{"matchExpressions": beside}] if beside else []
-    return Finding(CODE, at / legacy, message, edits, severity), others, remarks
+    return Finding(CODE, at / legacy, message, edits, severity, safety), others, remarks
 
 
 def _joined(
@@ -292,15 +302,12 @@ def _joined(
     finding, join = moved
     selector = as_map(as_map(pod.affinity.get("nodeAffinity")).get(REQUIRED))
     changes = {place[-1]: made for place, made in required}
-    if any(made.fate is Fate.DROP for made in changes.values()):
-        terms = []
-    else:
-        keep = TermChange(Fate.KEEP, {})
-        terms = [
-            rewritten(term, changes.get(position, keep))
-            for position, term in as_items(selector.get("nodeSelectorTerms"))
-        ]
-        terms += [term for made in changes.values() for term in made.further]
+    keep = TermChange(Fate.KEEP, {})
+    terms = [
+        rewritten(term, changes.get(position, keep))
+        for position, term in as_items(selector.get("nodeSelectorTerms"))
+    ]
+    terms += [term for made in changes.values() for term in made.further]
     joined, whole = affinity.and_join(terms, join) if terms else (join, True)
     if not whole:
         message = (
@@ -308,12 +315,14 @@ def _joined(
             f"as it is and the pod waits: write {cx.settings.models.key} into spec.affinity"
         )
         yield Finding(CODE, at, message, severity=Severity.MANUAL)
-        yield from _required_findings(required, at.parent, cx)
+        yield from _required_findings(required, cx)
         return
     edits = (*finding.edits, Set(at / "nodeSelectorTerms", joined))
-    yield replace(finding, edits=edits)
+    is_choice = any(made.is_choice for _, made in required)
+    safety = Safety.CHOICE if is_choice else finding.safety
+    yield replace(finding, edits=edits, safety=safety)
     for place, made in required:
-        for note in notes(made):
+        for note in notes(made, stays=cx.leaves_choices(CODE)):
             yield Finding(CODE, place, note, severity=Severity.MANUAL)
 
 
@@ -339,29 +348,17 @@ def _preferred(
             yield to / position / "preference", made, further
 
 
-def _required_findings(
-    required: list[tuple[Path, TermChange]], at: Path, cx: Context
-) -> Iterator[Finding]:
-    # A term that is left without a requirement is true of every node, and so is the whole selector.
-    always = any(made.fate is Fate.DROP for _, made in required)
-    for position, (place, made) in enumerate(required):
-        if always:
-            message = _DROPPED.format(cx.settings.models.legacy_label)
-            whole: tuple[Edit, ...] = (Remove(at / REQUIRED),) if position == 0 else ()
-            yield from _findings(place, message, whole, made)
-        else:
-            further = [Append(place.parent, each) for each in made.further]
-            edits = (*_requirement_edits(place, made), *further)
-            yield from _findings(place, _message(made, cx), edits, made)
+def _required_findings(required: list[tuple[Path, TermChange]], cx: Context) -> Iterator[Finding]:
+    for place, made in required:
+        further = [Append(place.parent, each) for each in made.further]
+        edits = (*_requirement_edits(place, made), *further)
+        yield from _findings(place, _message(made, cx), edits, made, cx)
 
 
 def _requirement_edits(place: Path, made: TermChange) -> tuple[Edit, ...]:
     edits: list[Edit] = []
     for position, change in made.requirements.items():
         requirement = place / "matchExpressions" / position
-        if change.fate is Fate.DROP:
-            edits.append(Remove(requirement))
-            continue
         if change.key:
             edits.append(Set(requirement / "key", change.key))
         if change.values is not None:
@@ -371,14 +368,16 @@ def _requirement_edits(place: Path, made: TermChange) -> tuple[Edit, ...]:
 
 
 def _findings(
-    place: Path, message: str, edits: tuple[Edit, ...], made: TermChange
+    place: Path, message: str, edits: tuple[Edit, ...], made: TermChange, cx: Context
 ) -> Iterator[Finding]:
-    said = list(notes(made))
-    if any(change.waits for change in made.requirements.values()):
+    safety = Safety.CHOICE if made.is_choice else Safety.SAFE
+    stays = made.is_choice and cx.leaves_choices(CODE)
+    said = list(notes(made, stays=stays))
+    if stays or any(change.waits for change in made.requirements.values()):
         # To write what no node carries is no cure.
-        yield Finding(CODE, place, said.pop(0), edits, Severity.MANUAL)
+        yield Finding(CODE, place, said.pop(0), edits, Severity.MANUAL, safety)
     else:
-        yield Finding(CODE, place, message, edits)
+        yield Finding(CODE, place, message, edits, safety=safety)
     for note in said:
         yield Finding(CODE, place, note, severity=Severity.MANUAL)
 
@@ -394,12 +393,16 @@ def _message(made: TermChange, cx: Context) -> str:
     of_models = [change for change in changes if change.key and not change.was]
     if of_models:
         today = [value for change in of_models for value in change.values or ()]
-        both = _BOTH if _is_of_some(made) else _GONE
+        both = _both(cx) if _is_of_some(made) else _GONE
         text = both.format(cx.settings.models.legacy_label, cx.settings.models.key)
         texts.insert(0, f"{text}{f': {_listed(today)}' if today else ''}")
     if not texts:  # nodes carry the label and the value
         return "a value that can be no label value is dropped; delete it"
     return f"{texts[0]} (and {len(texts) - 1} more)" if len(texts) > 1 else texts[0]
+
+
+def _both(cx: Context) -> str:
+    return _MAY_BE if cx.inventory is None else _BOTH
 
 
 def _is_of_some(made: TermChange) -> bool:
@@ -409,6 +412,7 @@ def _is_of_some(made: TermChange) -> bool:
 
 _GONE = "no node carries the label {} any more; write {}"
 _BOTH = "not all nodes of these models carry the label {}; write {} as well"
+_MAY_BE = "nothing is known of the nodes, which may still carry the label {}; write {} as well"
 
 
 def _listed(values: Sequence[str]) -> str:

@@ -7,7 +7,9 @@ Does: adds its tolerations to spec.tolerations, without exact duplicates, and re
 malformed annotation is removed. An entry without a key was invalid when the annotation counted and
 would tolerate every taint today, so it is left out.
 
-Safety: safe. A toleration lets a pod onto more nodes and never off one.
+Safety: safe for pods: a toleration lets a pod onto more nodes and never off one. In a file all of
+the pod stays as it is where not all entries can be taken over, unless unsafe edits are wanted
+(`--unsafe`).
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Append, Remove
-from webhook.core.findings import Finding, Severity
+from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.text_patterns import TOLERATIONS_TEXT
@@ -36,6 +38,7 @@ CODE = "GPU107"
 FACTS = Facts(
     Stage.REPAIR,
     Trait.ANNOTATION | Trait.LEGACY_PODS | Trait.SEPARATE | Trait.TEXT,
+    unsafe=True,
     words=("alpha.kubernetes.io", "AnnotationKey"),
     patterns=(TOLERATIONS_TEXT,),
 )
@@ -46,7 +49,7 @@ _FIELDS = {
 _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the protocol's shape
+def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if TOLERATIONS_ANNOTATION not in pod.annotations:
         return
     at = pod.annotation_at(TOLERATIONS_ANNOTATION)
@@ -57,11 +60,12 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the pr
     except ValueError as mistake:
         message = (
             f"the tolerations annotation is malformed ({mistake}) and would have the pod refused; "
-            "it is removed: write spec.tolerations"
+            f"{'' if cx.leaves_choices(CODE) else 'it is removed: '}write spec.tolerations"
         )
-        yield Finding(CODE, at, message, (gone,), Severity.MANUAL)
+        yield Finding(CODE, at, message, (gone,), Severity.MANUAL, Safety.CHOICE)
         return
     new: list[Raw] = []
+    safety = Safety.SAFE
     known = set(map(_text, pod.tolerations()))
     for toleration in listed:
         if not toleration.get("key"):
@@ -69,20 +73,22 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:  # noqa: ARG001  # the pr
                 "a toleration without a key tolerates every taint today, and was refused when the "
                 "annotation counted: it is left out; write it into spec.tolerations if it is meant"
             )
+            safety = Safety.CHOICE
             yield Finding(CODE, at, message, severity=Severity.MANUAL)
         elif (same := _text(toleration)) not in known:
             known.add(same)
             new.append(toleration)
     if not new:
         message = "the tolerations annotation adds nothing to spec.tolerations: delete it"
-        yield Finding(CODE, at, message, (gone,))
+        yield Finding(CODE, at, message, (gone,), safety=safety)
         return
     to = pod.spec_at / "tolerations"
     message = (
         "the tolerations annotation has had no effect since Kubernetes 1.6; "
         "it is spec.tolerations now: move it there"
     )
-    yield Finding(CODE, at, message, (*(Append(to, each) for each in new), gone))
+    added = (Append(to, each) for each in new)
+    yield Finding(CODE, at, message, (*added, gone), safety=safety)
 
 
 def _text(toleration: Raw) -> str:
