@@ -57,7 +57,11 @@ def test_codes_and_names_are_given_once() -> None:
 
 def test_the_rules_with_unsafe_edits_are_those_that_have_some() -> None:
     texts = {rule.CODE: inspect.getsource(cast("ModuleType", rule)) for rule in ALL}
-    said = {code for code, text in texts.items() if "Safety.UNSAFE" in text or "unsafe(" in text}
+    said = {
+        code
+        for code, text in texts.items()
+        if re.search(r"Safety\.(?:UNSAFE|CHOICE)|unsafe\(", text)
+    }
     assert {rule.CODE for rule in ALL if rule.FACTS.unsafe} == said
 
 
