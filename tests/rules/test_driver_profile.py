@@ -34,6 +34,7 @@ from webhook.core.settings import (
     Workloads,
 )
 from webhook.evaluation.engine import run
+from webhook.kube.pod import Pod
 from webhook.kube.pointer import ROOT, Path
 from webhook.rules import RULES
 from webhook.rules import driver_profile as rule
@@ -380,6 +381,41 @@ def test_a_namespace_without_a_label_has_the_level_of_the_cluster(level: Any, mo
 )
 def test_other_namespaces_get_the_mount(more: Any) -> None:
     assert found(rule, modern_pod(), host_path(BIN, **more)) == [given(*both(0, BIN))]
+
+
+NEW = Inventory(watched=True)
+OURS = ("spec", "volumes", "gpu-webhook-driver-0")
+MADE = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+
+
+@pytest.mark.parametrize(
+    ("more", "owners", "is_mounted"),
+    [
+        pytest.param({}, [], False, id="a bare pod of today"),
+        pytest.param({}, [MADE | {"controller": False}], False, id="an owner that makes none"),
+        pytest.param({}, [MADE], True, id="its controller tries again"),
+        pytest.param({"template": True}, [], False, id="a template"),
+        pytest.param({"template": True, "stuck": True}, [], False, id="a legacy template"),
+        pytest.param(
+            {"template": True, "was_added": {OURS: {}}}, [], True, id="a template that has it"
+        ),
+        pytest.param({"stuck": True}, [], True, id="a legacy pod, which cannot run as it is"),
+        pytest.param(
+            {"inventory": replace(NEW, whitelists={"lab": ""})}, [], True, id="it is known"
+        ),
+    ],
+)
+def test_in_a_namespace_that_is_not_known_yet(
+    more: dict[str, Any], owners: list[Any], *, is_mounted: bool
+) -> None:
+    cx = host_path(BIN, **{"inventory": NEW, "namespace": "lab", **more})
+    obj = modern_pod()
+    obj["metadata"]["ownerReferences"] = owners
+    made = list(rule.check(Pod(obj), cx))
+    assert [each.edits for each in made] == ([both(0, BIN)] if is_mounted else [])
+    assert all(
+        ("the API server refuses the pod" in e.message) is (cx.inventory is NEW) for e in made
+    )
 
 
 def class_of(name: str, *, assume: bool = False, known: tuple[str, ...] = ()) -> Context:

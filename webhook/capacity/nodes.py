@@ -191,15 +191,17 @@ class Inventory:
         """The label keys of nodes that offer GPUs."""
         return self.index.gpu_labels
 
+    def knows(self, namespace: str) -> bool:
+        """Whether its labels and annotations are known; a file that names none says it has none."""
+        return not self.watched or namespace in self.whitelists
+
     def whitelist(self, namespace: str) -> str | None:
         """The namespace's whitelist of tolerations, empty if it has none; None if unknown."""
-        return self.whitelists.get(namespace, None if self.watched else "")
+        return self.whitelists.get(namespace, "") if self.knows(namespace) else None
 
     def node_selector(self, namespace: str) -> Mapping[str, str] | None:
         """What PodNodeSelector gives the namespace's pods where it is on; None if unknown."""
-        if self.whitelist(namespace) is None:
-            return None
-        return self.node_selectors.get(namespace, {})
+        return self.node_selectors.get(namespace, {}) if self.knows(namespace) else None
 
     @cached_property
     def has_gpus(self) -> bool:

@@ -14,8 +14,9 @@ whose nodeSelector contradicts the pod's. The same holds where the nodes that th
 would not do for the pod: by its node affinity, its nodeName, the GPUs that it asks for or their
 taints, which the class may tolerate. A pod of today gets a class with a nodeSelector only where a
 node is known that fits, and a DaemonSet only where the class takes none of its nodes away.
-To a template the node selector of its namespace counts as well, and where the watcher does not know
-the namespace yet, a class with a nodeSelector is left to the pods. A class that an earlier repair
+To a template the node selector of its namespace counts as well. Where the watcher does not know the
+namespace yet, a class with a nodeSelector and host paths are left to the pods of a template, and a
+pod of today that no controller makes again gets no host path. A class that an earlier repair
 set stays where no more than the nodes, or what is known of them, changed.
 
 Safety: safe: only what the settings name is added.
@@ -34,7 +35,7 @@ from webhook.core.edits import Append, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.evaluation.ours import VOLUME_PREFIX
-from webhook.kube.pod import as_map
+from webhook.kube.pod import as_map, controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,6 +52,10 @@ NAME = "driver-profile"
 CODE = "GPU202"
 FACTS = Facts(Stage.REPAIR, Trait.CLUSTER)
 
+_REFUSED = (
+    "if its namespace, which is not known yet, enforces the Pod Security level baseline or "
+    "restricted, the API server refuses the pod"
+)
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
@@ -61,8 +66,13 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     gpu_containers = [each for each in pod.containers if each.gpus(cx.settings)]
     if gpu_containers and profile.runtime_class:
         yield from _runtime_class(pod, cx)
+    if _is_new(cx) and _is_left(pod, cx):
+        return
     volumes = _Volumes(pod, profile)
-    found = [each for one in gpu_containers for each in _mounts(pod, one, profile, volumes)]
+    outlook = _REFUSED if _is_new(cx) else "nothing to do in the manifest"
+    found = [
+        each for one in gpu_containers for each in _mounts(pod, one, profile, volumes, outlook)
+    ]
     found += _writable(pod) if profile.mounts else ()
     level = _enforced_level(cx)
     if not found or not level:
@@ -73,6 +83,23 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         "paths: install the container toolkit, and set drivers.profile to toolkit"
     )
     yield Finding(CODE, pod.spec_at, message, severity=Severity.MANUAL)
+
+
+def _is_new(cx: Context) -> bool:
+    """Whether the namespace is not known yet, which may enforce a level without host paths."""
+    return cx.inventory is not None and not cx.inventory.knows(cx.namespace)
+
+
+def _is_left(pod: Pod, cx: Context) -> bool:
+    """Whether no host path is added while the namespace is not known.
+
+    All pods of a template with one might be refused for ever, and a bare pod of today for no good
+    reason. A controller tries again, and by then the namespace is known; a legacy pod cannot run as
+    it is.
+    """
+    if cx.template:
+        return not any(key[:2] == ("spec", "volumes") for key in cx.was_added)
+    return not cx.stuck and not controller_of(as_map(pod.raw.get("metadata")))
 
 
 def _enforced_level(cx: Context) -> str:
@@ -206,7 +233,7 @@ def _source(mount: DriverMount) -> Raw:
 
 
 def _mounts(
-    pod: Pod, container: Container, profile: DriverProfile, volumes: _Volumes
+    pod: Pod, container: Container, profile: DriverProfile, volumes: _Volumes, outlook: str
 ) -> Iterator[Finding]:
     """What this container lacks; a volume that is added for it joins `volumes`."""
     edits: list[Edit] = []
@@ -223,7 +250,7 @@ def _mounts(
     if edits:
         message = (
             f"container {container.name} gets the driver's host paths of this cluster's profile; "
-            "nothing to do in the manifest"
+            f"{outlook}"
         )
         yield Finding(CODE, container.at, message, tuple(edits))
 
