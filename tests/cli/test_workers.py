@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -54,6 +55,18 @@ def test_there_are_others_for_many_files_only(paths: list[str]) -> None:
     more = judge_all(paths, Plan(), 3)
     assert max(len(active_children()) for _ in more) == 2
     assert active_children() == []
+
+
+def test_an_interrupt_is_for_the_one_that_started_the_others(paths: list[str]) -> None:
+    """From their first moment: before they can ignore it, they would print a traceback."""
+    masks: dict[int, str] = {}
+    for _ in judge_all(paths, Plan(), 3):
+        for other in active_children():
+            status = Path(f"/proc/{other.pid}/status").read_text()
+            masks.setdefault(other.pid or 0, status.partition("SigBlk:")[2].split()[0])
+    assert len(masks) == 2
+    assert all(int(mask, 16) & 1 << signal.SIGINT - 1 for mask in masks.values())
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def test_the_files_of_processes_that_died_are_judged_here(paths: list[str]) -> None:

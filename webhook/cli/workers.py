@@ -8,6 +8,7 @@ dies, its files are judged here. Results come in any order.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections import deque
 from dataclasses import replace
@@ -130,11 +131,15 @@ class _Pool:
         """Give a file to the others; False if they have enough to do, or cannot be had."""
         if len(self._given) >= self._room:
             return False
+        # A process that this starts inherits it: an interrupt is for the one that started it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._given.append((path, self._executor.submit(_judge_there, path)))
         except (OSError, RuntimeError):  # no memory, no more processes, or one of them has died
             self._room = 0
             return False
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         return True
 
     def heard(self, *, wait: bool = False) -> Iterator[Judged]:
@@ -158,11 +163,9 @@ _plans: list[Plan] = []  # that of another process
 
 def _begin(asked: Plan) -> None:
     """What another process does first."""
-    import signal
     from multiprocessing import parent_process
     from threading import Thread
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the one that started it
     _plans.append(asked)
     parent = parent_process()
     assert parent is not None  # noqa: S101
