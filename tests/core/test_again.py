@@ -1237,7 +1237,6 @@ def set_to(cx: Context = K80, **settings: Any) -> Context:
 CLASSES = replace(
     K80, inventory=replace(K80.inventory or Inventory(), runtime_classes={"nvidia": {}})
 )
-WITH_MOUNTS = set_to(drivers=with_mounts())
 WITH_LABEL = set_to(placement=Placement(enabled=True))
 WITH_CLASS = set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="nvidia"))
 WITH_BOTH = set_to(drivers=with_mounts(), placement=Placement(enabled=True))
