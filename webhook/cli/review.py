@@ -42,6 +42,7 @@ class Reviewed:
     name: str
     verdict: Verdict
     opted_out: bool = False
+    was_stuck: bool = False
 
     @property
     def word(self) -> str:
@@ -122,7 +123,7 @@ def _judged(obj: dict[str, Any], cx: Context) -> Reviewed:
     is_pod = templates_of(obj, cx.settings) == [ROOT]
     found = (_of_pod(f) if is_pod else _of_workload(f, cx.namespace) for f in made.findings)
     verdict = Verdict(tuple(found), obj, made.draft.patch(), tuple(made.failed))
-    return Reviewed(made.name, verdict, bool(made.left_alone))
+    return Reviewed(made.name, verdict, bool(made.left_alone), bool(made.stuck))
 
 
 def _of_pod(found: Finding) -> Finding:
@@ -236,9 +237,9 @@ def _answer(
     code = _NOTHING_FOUND
     if pod is not None:
         cx = context(settings, inventory, document["request"]["namespace"])
-        stuck = Pod(pod).asks_under_legacy_name(settings)
-        code = _judged(pod, cx).code
-        document["request"]["object"] = as_admitted(Pod(pod), replace(cx, stuck=stuck)).raw
+        reviewed = _judged(pod, cx)
+        code, cx = reviewed.code, replace(cx, stuck=reviewed.was_stuck)
+        document["request"]["object"] = as_admitted(Pod(pod), cx).raw
         held = json.loads(decider.validate(reviews.parse(json.dumps(document).encode())))
         answer = _joined(answer, held)
     sys.stdout.write(PRINTED["yaml" if form == "text" else form](answer))

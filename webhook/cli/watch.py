@@ -87,7 +87,9 @@ def audit_of(settings: Settings, labels_of: LabelsOf = lambda _: {}) -> Audit:
 
     Nothing where the guard is off, or the namespace has opted out of all.
     """
-    from webhook.core.modes import Mode, is_opted_out, modes_for
+    from webhook.core.modes import Mode, modes_for
+    from webhook.core.rule import Context
+    from webhook.evaluation.evaluate import in_force
     from webhook.rules import leak_guard
 
     def audit(pod: Pod) -> tuple[str, ...]:
@@ -96,7 +98,8 @@ def audit_of(settings: Settings, labels_of: LabelsOf = lambda _: {}) -> Audit:
         if not found:
             return ()
         labels = labels_of(namespace)
-        mode = modes_for(settings.policy, namespace, labels).of(leak_guard)
-        return () if mode is Mode.OFF or is_opted_out(labels) else found
+        modes = modes_for(settings.policy, namespace, labels)
+        cx = Context(settings, namespace=namespace, modes=modes, namespace_labels=labels)
+        return () if in_force([leak_guard], cx).keys() <= {Mode.OFF} else found
 
     return audit

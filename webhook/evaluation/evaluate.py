@@ -21,7 +21,7 @@ from webhook.kube.pod import Pod, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from webhook.core.edits import Edit
     from webhook.core.findings import Finding, Verdict
@@ -91,6 +91,7 @@ class Evaluation:
     left_alone: list[Path] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)  # what all rules together changed
     patch: list[dict[str, Any]] = field(default_factory=list)  # the same, as RFC 6902
+    stuck: Collection[Path] = ()  # the pods that could never run before they were repaired
     foretold: Sequence[Finding] = ()
     over: str = ""
     draft: Draft = field(init=False, repr=False)
@@ -220,9 +221,8 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # what is asked, of which pods, and how
     (places, rest), obj, draft = pods, made.object, made.draft
     is_workload = any(places)  # a pod is at the root
     foretold = [rule for rule in stages.foretold if cx.modes.of(rule) is Mode.ENFORCE]
-    stuck: set[Path] = set()
     if stages.repairs and (foretold or stages.policy):
-        stuck = {at for at in places if Pod(obj, at).asks_under_legacy_name(cx.settings)}
+        made.stuck = {at for at in places if Pod(obj, at).asks_under_legacy_name(cx.settings)}
     inside = replace(cx, template=True, workload=obj) if is_workload else cx
     for rules, asked_of in ((stages.repairs, rest), (stages.guards, places)):
         if not (rules and asked_of):
@@ -237,14 +237,14 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # what is asked, of which pods, and how
             made.patch += verdict.patch
     made.patch += draft.patch()
     if foretold and made.patch:
-        then = replace(later(), was_stuck=True) if stuck else later()
+        then = replace(later(), was_stuck=True) if made.stuck else later()
         made.foretold = Asking(foretold).of(obj, then).findings
     if stages.policy:
         inside = around(cx, obj) if is_workload else cx
         asking = Asking(stages.policy, hear=hear)
-        repaired = replace(inside, was_stuck=True) if stuck else inside
+        repaired = replace(inside, was_stuck=True) if made.stuck else inside
         for place in rest if cx.at_rest else places:
-            made.take(asking.of(obj, repaired if place in stuck else inside, place, draft))
+            made.take(asking.of(obj, repaired if place in made.stuck else inside, place, draft))
 
 
 def is_pod(data: Raw) -> bool:
