@@ -1,14 +1,14 @@
-"""Finds pods that ask for more GPUs than the settings allow one pod.
+"""Finds pods that request more GPUs than the settings allow for one pod.
 
-Why: one pod with all GPUs of a team's nodes is often a slip of the keyboard, and Kubernetes has no
-limit per pod for devices but a LimitRange in each namespace.
+Why: a pod that requests all GPUs of a team is often a typing mistake, and Kubernetes has no limit
+of devices per pod except a LimitRange in each namespace.
 
-Does: holds what the pod asks of one node against `capacity.limits`. Of the entries that select
-its namespace and name the resource the last one counts. This is a limit for each pod: sums per
-namespace are what a ResourceQuota is for.
+Does: compares what the pod requests from one node with `capacity.limits`. If several entries select
+its namespace and name the resource, the last one counts. The limit applies to each pod; to limit a
+whole namespace, use a ResourceQuota.
 
-Safety: the pod is denied where the mode is enforce, whoever places it: another scheduler, a
-DaemonSet, or its author by nodeName. A workload is never refused, but told that its pods will be.
+Safety: the pod is denied where the mode is enforce, also if another scheduler, a DaemonSet or
+nodeName places it. A workload is never denied; the warning says that its pods will be.
 """
 
 from __future__ import annotations

@@ -1,28 +1,28 @@
 """Finds affinity in the annotation `scheduler.alpha.kubernetes.io/affinity`.
 
-Why: schedulers 1.2-1.5 took affinity only from there, 1.6-1.7 behind a gate, and from 1.8 on nobody
-reads it: the pod runs anywhere.
+Why: schedulers 1.2-1.5 read affinity only from this annotation, 1.6-1.7 only behind a feature gate,
+and later ones not at all: the pod runs on any node.
 
-Does: writes it as spec.affinity and removes the annotation. It is read as the old scheduler did
-(member names in any case, unknown members passed over). podAffinity and podAntiAffinity of the spec
-win over the annotation's; required node affinity of both sides is joined by AND, so that a
-DaemonSet pod stays pinned to its node; preferred terms are added. GPU model names on
-`alpha.kubernetes.io/nvidia-gpu-name` become the values of today's nodes (see GPU105). An empty
+Does: writes it as spec.affinity and removes the annotation. The rule reads it as the old scheduler
+did (member names in any case, unknown members ignored). podAffinity and podAntiAffinity of the spec
+override those of the annotation; required node affinity of both is combined with AND, so that a
+DaemonSet pod stays on its node; preferred terms are added. GPU model names under
+`alpha.kubernetes.io/nvidia-gpu-name` become the values that nodes have now (see GPU105). An empty
 topologyKey of a preferred anti-affinity term becomes `kubernetes.io/hostname`. The beta labels of
-zone, region, arch, os and instance type become today's, unless nodes carry the old ones alone.
-`namespaces: []` means the pod's own namespace (`affinity.emptyNamespaces: all` for manifests of
-1.3-1.5).
+zone, region, arch, os and instance type become the stable labels, unless nodes have only the beta
+labels. `namespaces: []` means the namespace of the pod (`affinity.emptyNamespaces: all` for
+manifests of 1.3-1.5).
 
-What never had an effect stays behind in the annotation for a person, or goes with it where unsafe
-edits are wanted (`--unsafe`): `requiredDuringSchedulingRequiredDuringExecution`, which was in the
-types and never implemented, and preferred anti-affinity without a podAffinityTerm.
+Parts that never had an effect stay in the annotation and are reported as manual; with `--unsafe`
+they are removed. These parts are `requiredDuringSchedulingRequiredDuringExecution`, which was
+declared but never implemented, and preferred anti-affinity without a podAffinityTerm.
 
-A part that is no JSON of that shape, or that the API server would refuse, is not converted: the
-annotation stays, and the warning says why. If required node affinity of both sides, joined, has
-more than 100 terms or 2,000 expressions, only so many are written, and a warning says so: the pod
-may wait although a node would fit, but never runs where it may not. On a pod that can run as it is,
-nothing is converted either: the annotation has had no effect for years, and reviving it could make
-the pod wait for ever.
+A part that is not valid JSON of this type, or that the API server would refuse, is not converted:
+the annotation stays, and the warning gives the reason. If the combined required node affinity has
+more than 100 terms or 2,000 expressions, the rule writes only that many and warns: the pod may wait
+although a node would fit, but it never runs on a node that the author excluded. On a pod that can
+run as it is, nothing is converted: the annotation has had no effect for years, and to apply it now
+could keep the pod Pending.
 
 Safety: safe for pods. In a file all of the pod stays as it is while a part cannot be read, or names
 a model that nobody knows, unless unsafe edits are wanted.

@@ -1,12 +1,13 @@
-"""Finds workloads that say nothing where the API version of today has another default.
+"""Finds workloads without a field whose default differs in the current API version.
 
-Why: DaemonSets of `extensions`, PetSets and StatefulSets of `apps/v1beta1` replaced a pod only when
-somebody had deleted it, and Deployments of `extensions` one pod at a time; in `apps/v1` all of them
-roll, Deployments by 25 %. With one replica that asks for a node's last GPU first, and waits.
+Why: DaemonSets of `extensions`, and PetSets and StatefulSets of `apps/v1beta1`, replaced a pod only
+after it was deleted, and Deployments of `extensions` replaced one pod at a time. In `apps/v1` all
+of them use rolling updates, Deployments with 25 %. A Deployment with one replica then requests the
+GPU for the new pod first, and waits if the node has no other.
 
-Does: writes the old update strategy where the file says none. What else was another default is
-only told, as a notice: how many old revisions and finished Jobs are kept, deadlines, retries, and
-the labels that an object without labels took from its template.
+Does: writes the old update strategy if the manifest has none. Other changed defaults are only
+reported, as a notice: the number of old revisions and finished Jobs that are kept, deadlines,
+retries, and the labels that an object without labels took from its template.
 
 Safety: safe.
 """

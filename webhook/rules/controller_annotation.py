@@ -1,12 +1,12 @@
-"""Finds annotations for pods that stand on the controller instead of its template.
+"""Finds annotations for pods that are on the controller instead of its template.
 
-Why: a Deployment does not pass its own annotations on to its pods. Written there, the alpha
-annotations of schedulers and init containers never had an effect, in any release.
+Why: a Deployment does not copy its own annotations to its pods. On the controller, the alpha
+annotations for schedulers and init containers never had an effect, in any release.
 
-Does: removes them, and never moves them into the template, where they would newly constrain pods
-that have run without them for years. On Namespaces they are alive (`defaultTolerations`,
-`tolerationsWhitelist`, `node-selector`), and on kinds of others an operator may read them: both
-are left alone.
+Does: removes them. It never moves them into the template, because there they would add constraints
+to pods that have run without them for years. On Namespaces these annotations have an effect
+(`defaultTolerations`, `tolerationsWhitelist`, `node-selector`), and an operator may read them on
+custom kinds. Neither is changed.
 
 Safety: safe.
 """

@@ -1,12 +1,13 @@
-"""Finds pods that an annotation calls critical.
+"""Finds pods that an annotation marks as critical.
 
-Why: `scheduler.alpha.kubernetes.io/critical-pod` stopped counting in 1.16. It counted in the
-namespace `kube-system` alone, and with an empty value alone; its heir is `priorityClassName`.
+Why: `scheduler.alpha.kubernetes.io/critical-pod` has had no effect since 1.16. Before, it had an
+effect only in the namespace `kube-system` and only with an empty value. `priorityClassName`
+replaces it.
 
-Does: where it counted, writes `priorityClassName: system-cluster-critical`, as the API server of
-1.9-1.15 did, unless a class or a priority is there already. Where the namespace is another one, or
-the value is not empty, it never had an effect and is removed. Where the manifest does not say its
-namespace, or a template makes it, nobody can tell: dead-annotations reports it.
+Does: where it had an effect, writes `priorityClassName: system-cluster-critical`, as the API server
+of 1.9-1.15 did, unless a class or a priority is already set. In another namespace, or with another
+value, it never had an effect and is removed. If the manifest does not name its namespace, or a
+template sets it, this rule does nothing, and dead-annotations reports the annotation.
 
 Safety: safe.
 """

@@ -1,16 +1,16 @@
-"""Finds DaemonSets whose template is legacy, and legacy pods that a DaemonSet made.
+"""Finds DaemonSets with a legacy template, and legacy pods that a DaemonSet created.
 
-Why: the DaemonSet controller decides by the template on which nodes it makes pods. It reads no
-annotation there, asks for no resources, and sees nothing of what a webhook repairs in the pods. So
-a template that asks for `alpha.kubernetes.io/nvidia-gpu-name` gets no pod at all, one without a
-toleration gets none on tainted GPU nodes, and one that chooses no nodes gets pods on every node:
-those on nodes without the GPUs stay Pending there, each pinned to its own node.
+Why: the DaemonSet controller selects nodes by the template. It reads no annotations there, ignores
+resources, and does not see how a webhook repairs the pods. So a template that requires
+`alpha.kubernetes.io/nvidia-gpu-name` gets no pods at all, and a template without a toleration gets
+none on tainted GPU nodes. A template that selects no nodes gets a pod on every node: on nodes
+without GPUs these pods stay Pending, each bound to its own node.
 
-Does: nothing to the template or the pod. Says which of this will happen, as far as the nodes are
-known, and what to write into the template. Where the template itself is repaired
-(`workloads.repair`, and manifests at rest), it is judged as repaired.
+Does: changes neither the template nor the pod. It reports which of these cases will occur, as far
+as the nodes are known, and what to write into the template. Where the template itself is repaired
+(`workloads.repair`, and manifests in files), the rule checks the repaired template.
 
-Safety: a person must edit the DaemonSet.
+Safety: manual: edit the DaemonSet.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Finds the other alpha and beta annotations that Kubernetes has stopped reading.
+"""Finds other alpha and beta annotations that Kubernetes no longer reads.
 
-Why: each became a field of the pod long ago; the API server warns about some, and drops or passes
-over the others.
+Why: each of them became a field of the pod long ago. The API server warns about some and drops or
+ignores the others.
 
-Does: on a pod that can never run as it is, writes the fields that cannot weaken it or have it
-refused (safe sysctls, RuntimeDefault seccomp, hostname, subdomain, and the scheduler where the
-settings list it) unless they are there, and removes those annotations, IBM's `nvidiaGPU` hint and
-`pod.alpha.kubernetes.io/initialized`, with which a StatefulSet could be held up below 1.8.
-The rest is only reported: `critical-pod` (the Priority plugin refuses a class that comes late),
-unsafe sysctls, unconfined and local seccomp profiles, and init containers, which the API server
-drops before any webhook sees the pod. On a pod that can run, everything is only reported.
+Does: on a pod that can never run as it is, writes the fields that neither weaken the pod nor cause
+its refusal (safe sysctls, RuntimeDefault seccomp, hostname, subdomain, and the scheduler if the
+settings list it) unless they are set. It removes those annotations, IBM's `nvidiaGPU` hint and
+`pod.alpha.kubernetes.io/initialized`, which could stop a StatefulSet before 1.8. It only reports
+`critical-pod` (the Priority plugin refuses a class that is added later), unsafe sysctls, unconfined
+and local seccomp profiles, and init containers, which the API server drops before a webhook sees
+the pod. On a pod that can run, all of them are only reported.
 
 Safety: safe.
 """

@@ -2,15 +2,15 @@
 
 Why: Deployments, DaemonSets, ReplicaSets and StatefulSets of `extensions/v1beta1`, `apps/v1beta1`
 and `apps/v1beta2` are refused since 1.16 ("no matches for kind"), CronJobs of `batch/v1beta1` since
-1.25; PetSets, ScheduledJobs and Jobs of `extensions` went long before.
+1.25. PetSets, ScheduledJobs and Jobs of `extensions` were removed long before.
 
 Does: writes `apps/v1` or `batch/v1`, StatefulSet for PetSet and CronJob for ScheduledJob, also
-where a HorizontalPodAutoscaler or an owner reference names such a workload, and deletes what only
-the old version had (`rollbackTo`, `templateGeneration`, `uniqueLabelKey`, `metadata.initializers`
-and `clusterName`).
-What the new version needs besides is missing-selector's, where its defaults differ changed-default
-says so. A StatefulSet without `serviceName` is converted too, and a person must name its Service.
-A version that the target release (`--target-version`) still serves stays.
+where a HorizontalPodAutoscaler or an owner reference names such a workload. It deletes fields that
+only the old version had (`rollbackTo`, `templateGeneration`, `uniqueLabelKey`,
+`metadata.initializers` and `clusterName`). missing-selector adds what else the new version
+requires, and changed-default reports different defaults. A StatefulSet without `serviceName` is
+converted too, but its Service must be named manually. A version that the target release
+(`--target-version`) still serves stays.
 
 Safety: safe.
 """

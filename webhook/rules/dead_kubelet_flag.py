@@ -1,13 +1,13 @@
 """Finds kubelet flags and feature gates of the first GPU support.
 
-Why: `--experimental-nvidia-gpus` went with 1.6, the gate `Accelerators` with 1.11, the gate
-`DevicePlugins` with 1.28. A kubelet that is started with one of them ends at once ("unknown flag",
-"unrecognized feature gate"), and the node is gone with all its pods.
+Why: `--experimental-nvidia-gpus` was removed in 1.6, the gate `Accelerators` in 1.11, the gate
+`DevicePlugins` in 1.28. A kubelet that is started with one of them exits at once ("unknown flag",
+"unrecognized feature gate"), and the node goes down with all its pods.
 
-Does: nothing; says what to delete, wherever a manifest carries such a flag: in arguments, in the
-text of a ConfigMap, in `featureGates` of a kubelet's configuration.
+Does: changes nothing. It reports what to delete, wherever a manifest has such a flag: in arguments,
+in the text of a ConfigMap, in `featureGates` of a kubelet configuration.
 
-Safety: a person must change how nodes are set up.
+Safety: manual: change the configuration of the nodes.
 """
 
 from __future__ import annotations

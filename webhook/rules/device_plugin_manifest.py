@@ -1,14 +1,14 @@
 """Finds obsolete device plugins and driver installers.
 
-Why: the kubelet of today speaks another language than the device plugins for 1.8 and 1.9 (they
-register in vain, so nodes offer no GPU), those for 1.10 to 1.12 know no GPU of today, and the
-installers of GKE, kops and CoreOS build drivers for kernels that are gone.
+Why: device plugins for 1.8 and 1.9 use an API that current kubelets do not have, so nodes offer no
+GPUs. Device plugins for 1.10 to 1.12 do not support current GPUs, and the installers of GKE, kops
+and CoreOS build drivers for kernels that are no longer in use.
 
-Does: nothing; names the cure: the current chart of the device plugin, the GPU operator, or what the
-cloud itself installs. Two device plugins on one node fight for the same GPUs, so the old one must
-go before the new one comes.
+Does: changes nothing. It names the replacement: the current chart of the device plugin, the GPU
+operator, or the software that the cloud installs. Two device plugins on one node compete for the
+same GPUs, so remove the old one before you install the new one.
 
-Safety: a person must replace the manifest.
+Safety: manual: replace the manifest.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """Finds host paths of an old CUDA driver that containers mount.
 
-Why: before device plugins, pods mounted the driver from the node. Today the path is missing, and
-containerd makes an empty directory of it and mounts that over the libraries that the container
-toolkit brings; or it is there and holds a driver that does not fit the kernel's.
+Why: before device plugins existed, pods mounted the driver from the node. Now the path is missing,
+and containerd creates an empty directory that hides the libraries of the container toolkit. Or the
+path exists and has a driver that does not match the kernel module.
 
 Does: removes volumes on `/usr/lib*/nvidia-NNN`, on `/var/lib/nvidia-docker/volumes/nvidia_driver/*`
-and on single files `libcuda.so*` and `libnvidia-*.so*` of a lib directory, with their mounts in
-every kind of container, and takes the directories just unmounted out of LD_LIBRARY_PATH and PATH
-(never `/usr/local/nvidia`, which the toolkit and GKE fill themselves; never where the value has a
-`$(`). Other driver paths are only reported, and those where GKE and CCE keep the driver today are
-worth knowing, unless `drivers.remove` lists them; of the whole of `/usr/lib` only where the pod
-asks for GPUs: agents mount it, too. In what installs the driver, its toolkit or the device plugin
-none of these is a finding. From a pod that asks for GPUs, `--unsafe` takes the devices
-`/dev/nvidia*`. What the active driver profile mounts is never stale. A pod that can run as it is is
-only warned.
+and on single files `libcuda.so*` and `libnvidia-*.so*` of a lib directory, with their mounts in all
+containers. It removes the unmounted directories from LD_LIBRARY_PATH and PATH (never
+`/usr/local/nvidia`, which the toolkit and GKE fill; never if the value contains `$(`). Other driver
+paths are only reported. Paths where GKE and CCE keep the current driver are a notice, unless
+`drivers.remove` lists them. All of `/usr/lib` is reported only if the pod requests GPUs, because
+agents mount it, too. Nothing is reported in software that installs the driver, its toolkit or the
+device plugin. With `--unsafe`, devices `/dev/nvidia*` are removed from a pod that requests GPUs.
+Paths that the active driver profile mounts are never removed. A pod that can run as it is gets only
+warnings.
 
 Safety: safe.
 """

@@ -1,25 +1,26 @@
-"""Finds GPU containers that lack what the cluster's driver profile gives them.
+"""Finds GPU containers without the driver that the driver profile of the cluster configures.
 
-Why: most clusters inject the driver by themselves (profile `toolkit`: nothing is added). Nodes
-without the container toolkit need host paths, and some clusters need a runtime class.
+Why: most clusters inject the driver themselves (profile `toolkit`: nothing is added). Nodes without
+the container toolkit need host paths, and some clusters need a runtime class.
 
 Does: for `host-path` and the named layouts, mounts the configured directories read-only into
-containers with a GPU, with a `type`, so that a missing path fails loudly instead of becoming an
-empty directory; nothing where that path or that source is mounted already. Any other mount of a
-volume of its own (`gpu-webhook-driver-0` and so on) becomes read-only. For `runtime-class`, sets
-runtimeClassName where none is set and the class is known to exist. Where a pod would then be
-refused this is only said: a host path in a namespace that enforces the Pod Security level baseline
-or restricted, by its label or as the cluster's default (`drivers.podSecurity`), and a runtime class
-whose nodeSelector contradicts the pod's. The same holds where the nodes that the class selects
-would not do for the pod: by its node affinity, its nodeName, the GPUs that it asks for or their
-taints, which the class may tolerate. A pod of today gets a class with a nodeSelector only where a
-node is known that fits, and a DaemonSet only where the class takes none of its nodes away.
-To a template the node selector of its namespace counts as well. Where the watcher does not know the
-namespace yet, a class with a nodeSelector and host paths are left to the pods of a template, and a
-pod of today that no controller makes again gets no host path. A class that an earlier repair
-set stays where no more than the nodes, or what is known of them, changed.
+containers with a GPU. The volume has a `type`, so that a missing path is an error instead of an
+empty directory. Nothing is mounted if that path or that source is already mounted. Other mounts of
+the volumes that this rule adds (`gpu-webhook-driver-0` and so on) become read-only. For
+`runtime-class`, sets runtimeClassName if none is set and the class is known to exist.
 
-Safety: safe: only what the settings name is added.
+The rule only warns where the change would cause a refusal: a host path in a namespace that enforces
+the Pod Security level baseline or restricted, by its label or as the default of the cluster
+(`drivers.podSecurity`), and a runtime class whose nodeSelector contradicts that of the pod. It also
+only warns if the nodes of the class do not fit the pod: its node affinity, its nodeName, its GPUs,
+or their taints, which the class may tolerate. A pod without legacy use gets a class with a
+nodeSelector only if a known node fits, and a DaemonSet only if it loses none of its nodes. For a
+template the node selector of its namespace counts as well. While the watcher does not know the
+namespace yet, a class with a nodeSelector and host paths are added only to the pods of a template,
+and a pod without legacy use and without a controller gets no host path. A class from an earlier
+repair stays if only the nodes, or what is known of them, changed.
+
+Safety: safe: the rule adds only what the settings name.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Finds containers that ask for a fraction of a GPU under a name of Kubernetes 1.3-1.10.
+"""Finds containers that request a fraction of a GPU under a name of Kubernetes 1.3-1.10.
 
-Why: the legacy name took fractions and the scheduler and kubelet rounded them up, so `500m` meant
-one device. For `nvidia.com/gpu` a fraction is refused: "must be an integer".
+Why: the legacy name accepted fractions, and the scheduler and the kubelet rounded them up, so
+`500m` meant one device. For `nvidia.com/gpu` a fraction is refused: "must be an integer".
 
 Does: rounds up to whole devices, as `Quantity.Value()` did. Whole amounts stay as they are written
-(`1000m` and `1k` are whole). A fraction that is written under a name of today is left to the API
-server, which says what is wrong with it.
+(`1000m` and `1k` are whole). The rule does not change a fraction under a current name; the API
+server refuses it with its own message.
 
-Safety: safe, with a warning: the container gets, as it always did, whole GPUs.
+Safety: safe, with a warning: as before, the container gets whole GPUs.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Finds pods that have to wait: every node that could run them is full now.
+"""Finds pods that must wait because all suitable nodes are full now.
 
-Why: a pod that waits for GPUs and one that waits for ever look alike. The difference is worth
-knowing before anyone starts to look for a mistake.
+Why: a pod that waits for free GPUs looks the same as a pod that can never run. Users should know
+the difference before they search for a mistake.
 
-Does: says how many nodes could run the pod, and how many GPUs the emptiest of them has free, as
-far as the running pods are known, and which autoscaler may add a node that fits. Pods with
-nodeName, for which nobody waits, are passed over. Where no pod holds any of them, devices are not
-healthy or their plugin is away, and it says so.
+Does: reports how many nodes could run the pod, how many free GPUs the emptiest of them has (as far
+as the running pods are known), and which autoscaler may add a suitable node. Pods with nodeName do
+not wait and are not checked. If no pod uses the missing GPUs, the devices are not healthy or their
+device plugin does not run, and the message says so.
 
-A template is held against the node selector of its namespace, and the notice says so.
+For a template, the node selector of its namespace counts, and the notice says so.
 
-Safety: a notice. The pod may run in the next minute: others end, or it preempts them.
+Safety: a notice. The pod may run in the next minute, when other pods end or when it preempts them.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Finds images that are no longer where the manifest takes them from.
+"""Finds images that are no longer available where the manifest pulls them from.
 
-Why: `k8s.gcr.io` and `gcr.io/google_containers`, where Kubernetes published until 2023, are frozen
-and live on as redirections. `nvidia/cuda` has had no tag `latest` since 2021, and those of CUDA 10
-and older were deleted in 2023: the image cannot be pulled.
+Why: `k8s.gcr.io` and `gcr.io/google_containers`, the Kubernetes registries until 2023, are frozen
+and only redirect. `nvidia/cuda` has had no tag `latest` since 2021, and the tags of CUDA 10 and
+older were deleted in 2023: these images cannot be pulled.
 
-Does: with `--unsafe`, writes `registry.k8s.io`, where the same images are today. For CUDA it only
-tells: which version a program needs, its author knows.
+Does: with `--unsafe`, writes `registry.k8s.io`, which has the same images. For CUDA it only
+reports, because only the author knows which version the program needs.
 
-Safety: unsafe: whether an image is there, a manifest cannot tell; a mirror may still have it.
+Safety: unsafe: a manifest does not show whether the image exists; a mirror may still have it.
 """
 
 from __future__ import annotations

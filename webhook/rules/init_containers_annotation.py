@@ -1,15 +1,15 @@
-"""Finds init containers that stand in an annotation.
+"""Finds init containers in an annotation.
 
-Why: 1.3-1.7 read them from `pod.alpha.kubernetes.io/init-containers`, 1.4-1.7 from the beta
-annotation before it, and both before the field. Since 1.8 the API server drops the annotations
-without a word, and the pod starts without what its init containers would have prepared.
+Why: 1.3-1.7 read them from `pod.alpha.kubernetes.io/init-containers`, 1.4-1.7 first from the beta
+annotation, and both before the field. Since 1.8 the API server drops the annotations without a
+message, and the pod starts without the work of its init containers.
 
 Does: writes them into `spec.initContainers` of each pod template, as the API server of 1.6 did:
-JSON as Go reads it, beta before alpha, the annotation in the place of the field. The rules on pods
-then see these containers, too. Where the field said something else, a person must look, since
-releases from 1.8 on have run what the field says. Bad JSON, members that a container of today does
-not have, and what the API server would refuse (no name, no image, a name that is there twice,
-probes) is only reported. `null` and the `init-container-statuses` of exported pods are removed.
+JSON as Go reads it, beta before alpha, the annotation instead of the field. The rules for pods then
+check these containers, too. If the field has other containers, the finding is manual, because
+releases since 1.8 have run those of the field. Invalid JSON, members that a container does not have
+now, and values that the API server would refuse (no name, no image, a duplicate name, probes) are
+only reported. `null` and the `init-container-statuses` of exported pods are removed.
 
 Safety: safe.
 """

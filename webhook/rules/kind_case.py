@@ -1,10 +1,10 @@
 """Finds kinds and API versions that are written in the wrong case.
 
-Why: guides and notes say `kind: pod` or `apiVersion: V1`. No API server has ever taken that ("no
-matches for kind"), and the other rules would pass over the object.
+Why: guides and notes contain `kind: pod` or `apiVersion: V1`. No API server has ever accepted these
+("no matches for kind"), and the other rules would ignore the object.
 
-Does: writes the kind and the version as Kubernetes spells them, for kinds that Kubernetes itself
-brings, in any version that it ever had. Kinds of others are left alone.
+Does: writes the kind and the version as Kubernetes spells them, for all built-in kinds in any
+version. Custom kinds are not changed.
 
 Safety: safe.
 """

@@ -1,41 +1,41 @@
-"""Finds containers that may see GPUs that nobody gave them.
+"""Finds containers that may see GPUs which they did not request.
 
-Why: the scheduler counts GPUs, but the container toolkit hands them out by the variable
+Why: the scheduler counts GPUs, but the container toolkit injects them according to the variable
 NVIDIA_VISIBLE_DEVICES. Images built on CUDA set it to `all`, and in old ones (CUDA_VERSION without
-NVIDIA_REQUIRE_CUDA) even an unset one means `all`: such a container without a GPU request sees
-every GPU of its node, and works on those of others. In a container that has GPUs, what the manifest
-says wins over the device plugin's list.
+NVIDIA_REQUIRE_CUDA) even an unset variable means `all`: such a container without a GPU request sees
+every GPU of its node and can use the GPUs of other pods. In a container that has GPUs, the value in
+the manifest overrides the list of the device plugin.
 
-Does: judges containers of every kind, also those that `kubectl debug` adds.
-- Without GPUs, a container gets `NVIDIA_VISIBLE_DEVICES=void`: written over what stands there,
-  value or valueFrom, as one entry. `none` and an empty value are written over too: toolkits before
-  1.18.2 gave all GPUs for `none`. As env wins over envFrom, envFrom does not matter here. A DRA
-  claim or a device class changes nothing: `void` hides nothing that a claim brings.
-- With GPUs (a name of `resources.gpus`), it loses all entries of the variable, which would override
-  what the device plugin says; an envFrom that may bring it is reported, unless its prefix makes
-  that impossible.
-- With another name that may bring a GPU or a part of one, it is left alone with a notice: a name
-  that contains `gpu` or `cuda`, of any vendor; a name of nvidia.com that a node offers; a name in
-  `guard.resources`. So is a fraction of a GPU by KAI: the annotation `gpu-fraction` or
-  `gpu-memory`, a scheduler of `guard.fractionSchedulers`, no nodeName, and the variable from a
-  ConfigMap.
-- A name counts only if it can be had. With nodeName the kubelet drops the resources that its node
-  does not name, so only names that this node is known to offer count. Amounts of 2^63 and more in
-  one pod count as none: the scheduler and the kubelet read their last 64 bits. The request counts,
-  as in the scheduler: of a name that contains `kubernetes.io/` it may be 0 below any limit. No
-  device plugin may offer such a name, so it counts only if a node is known to offer it all the
-  same, or if it is in `resources.gpus` or `guard.resources`.
-- A legacy name does not count: where it is still there it was not renamed, because the pod or the
-  mode says so or because the repair failed. Only one that a node is known to offer counts.
-- What no variable mends is reported: `privileged`; host paths that the container mounts and that
-  hold device nodes of GPUs (`/dev/nvidia*`, `/dev`, `/`) or a CUDA driver; host paths mounted at
-  `/var/run/nvidia-container-devices`, where the toolkit may look for a list of devices.
+Does: checks all containers, also those that `kubectl debug` adds.
+- A container without GPUs gets `NVIDIA_VISIBLE_DEVICES=void`, as one entry that replaces any value
+  or valueFrom. `none` and an empty value are replaced too: toolkits before 1.18.2 injected all GPUs
+  for `none`. env overrides envFrom, so envFrom does not matter here. A DRA claim or a device class
+  changes nothing: `void` hides no GPU of a claim.
+- From a container with GPUs (a name of `resources.gpus`), all entries of the variable are removed,
+  because they would override the device plugin. An envFrom that may set the variable is reported,
+  unless its prefix makes that impossible.
+- A container with another name that may mean a GPU or a part of one is not changed, with a notice:
+  a name that contains `gpu` or `cuda`, of any vendor; a name of nvidia.com that a node offers; a
+  name in `guard.resources`. The same holds for a fraction of a GPU by KAI: the annotation
+  `gpu-fraction` or `gpu-memory`, a scheduler of `guard.fractionSchedulers`, no nodeName, and the
+  variable from a ConfigMap.
+- A name counts only if the pod can get the resource. With nodeName the kubelet drops resources that
+  its node does not offer, so only names count that this node is known to offer. Amounts of 2^63 and
+  more in one pod do not count: the scheduler and the kubelet read their last 64 bits. The request
+  counts, as in the scheduler: for a name that contains `kubernetes.io/` it may be 0 with any limit.
+  No device plugin may offer such a name, so it counts only if a node is known to offer it, or if it
+  is in `resources.gpus` or `guard.resources`.
+- A legacy name does not count. If it is still there, it was not renamed, because the pod or the
+  mode prevents it or because the repair failed. It counts only if a node is known to offer it.
+- Exposures that no variable can prevent are reported: `privileged`; host paths that the container
+  mounts and that contain GPU device nodes (`/dev/nvidia*`, `/dev`, `/`) or a CUDA driver; host
+  paths mounted at `/var/run/nvidia-container-devices`, where the toolkit may read a device list.
 
 Pods of GPU management software are exempt by `guard.exempt`.
 
-Safety: safe. `void` hides GPUs, and nothing else. Where the component `guard-refuse` is installed
-and the mode is enforce, a pod is denied that reaches the end of admission without this, and so is
-an update that takes the annotation of a fraction away from a pod that has no node yet.
+Safety: safe. `void` hides only GPUs. Where the component `guard-refuse` is installed and the mode
+is enforce, a pod that reaches the end of admission without this change is denied, and so is an
+update that removes the annotation of a fraction from a pod that has no node yet.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""Finds legacy names where no pod template is known to be.
+"""Finds legacy names outside of known pod templates.
 
-Why: the GPU resource also stands in the data of other programs: in the `limits` of custom resources
-without a pod template, in variables and arguments that tell an operator which resource to ask for,
-in the text of ConfigMaps. Pods that are made of it wait for ever, and no webhook sees the reason.
+Why: the GPU resource also occurs in the data of other programs: in the `limits` of custom resources
+without a pod template, in variables and arguments that name the resource which an operator should
+request, in the text of ConfigMaps. Pods created from such data stay Pending, and no webhook sees
+the reason.
 
-Does: with `--unsafe`, renames the resource in `limits` and `requests` that stand outside of pod
-templates. All else is only reported: what is data may be compared, split, or made a label. Where a
-custom kind does have pod templates, list them in `workloads.kinds`.
+Does: with `--unsafe`, renames the resource in `limits` and `requests` outside of pod templates.
+Other places are only reported, because a program may compare or split the text, or make it a label.
+If a custom kind does have pod templates, list them in `workloads.kinds`.
 
-Safety: unsafe: only whoever knows the program knows what it makes of the name.
+Safety: unsafe: the effect depends on the program that reads the name.
 """
 
 from __future__ import annotations

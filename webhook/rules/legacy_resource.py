@@ -1,32 +1,33 @@
-"""Finds containers that ask for GPUs under a name of Kubernetes 1.3-1.10.
+"""Finds containers that request GPUs under a name of Kubernetes 1.3-1.10.
 
 Why: no node offers `alpha.kubernetes.io/nvidia-gpu` since 1.11. The API server accepts it without
-a word, and the pod stays Pending for ever: "Insufficient alpha.kubernetes.io/nvidia-gpu".
+a warning, and the pod stays Pending: "Insufficient alpha.kubernetes.io/nvidia-gpu".
 
 Does: renames the key to `nvidia.com/gpu` in limits and requests and keeps the amount as written.
-An amount of 0 meant no GPU, so the key goes. Where a container asks under several names, one of
-them counts, and they are never added up:
+An amount of 0 meant no GPU, so the key is removed. If a container requests GPUs under several
+names, one of them counts, and amounts are never added up:
 
-- What the author wrote counts, not what a LimitRange added beside it (its default, or its max). The
-  annotation `kubernetes.io/limit-ranger` and managedFields say which is which.
-- Of two amounts of whole GPUs the larger one counts. MIG slices and shared GPUs that the author
-  wrote beside the legacy name count instead of it.
-- 0 counts only where there is no other amount.
+- The amount of the author counts, not an amount that a LimitRange added beside it (its default, or
+  its max). The annotation `kubernetes.io/limit-ranger` and managedFields show the difference.
+- Of two amounts of whole GPUs the larger one counts. If the author wrote MIG slices or shared GPUs
+  beside the legacy name, they count instead of it.
+- 0 counts only if there is no other amount.
 - If another webhook or policy writes the legacy name again after the repair, the larger amount
-  counts. The annotation `gpu-webhook.dev/repaired` says that there was a repair: with
-  `messages.annotation: false` nobody knows whose amount stands under today's name.
+  counts. The annotation `gpu-webhook.dev/repaired` shows that there was a repair: with
+  `messages.annotation: false` the origin of the amount under the current name is unknown.
 
-The API server of today refuses fractions, a request without a limit, and one that is not the limit.
-GPU102, GPU103 and GPU104 repair these. A container that needs one of them where it does not repair
-(its mode is off, audit or warn, or it is not asked) is left as it is, and a warning says why.
+Current API servers refuse fractions, a request without a limit, and a request that differs from the
+limit. GPU102, GPU103 and GPU104 repair these. If a container needs one of these rules and the rule
+does not repair there (its mode is off, audit or warn, or it is not selected), the container is not
+changed, and a warning gives the reason.
 
-The names that do not count go. One that LimitRanger added would be added again, so it stays with an
-amount of 0, which a max allows. Where the LimitRange may refuse the repaired pod a warning says so.
-That can be known only of one that sets amounts. One that sets none of today's name (of type Pod, or
-with a `min` or a `maxLimitRequestRatio` alone) is not foreseen: the API server refuses the pod in
-its own words.
+Names that do not count are removed. LimitRanger would add its name again, so that name stays with
+an amount of 0, which a max allows. If the LimitRange may refuse the repaired pod, a warning says
+so. The rule can know this only for a LimitRange that sets amounts. If it sets none for the current
+name (type Pod, or only a `min` or a `maxLimitRequestRatio`), the API server refuses the pod with
+its own message.
 
-Safety: safe. An amount that is no quantity, or is negative, is left for a person.
+Safety: safe. An amount that is no quantity, or is negative, is manual.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Finds workloads whose selector their API version of today needs, or would refuse.
+"""Finds workloads whose selector is missing or refused in the current API version.
 
-Why: `apps/v1` wants a `spec.selector`; before it, a missing one was taken from the labels of the
-template. A Job of `batch/v1` makes its own selector and refuses another one; in `extensions` it
-took its selector from the template, too, unless `autoSelector` said otherwise.
+Why: `apps/v1` requires a `spec.selector`; earlier versions took a missing one from the labels of
+the template. A Job of `batch/v1` generates its own selector and refuses another one; in
+`extensions` it also took its selector from the template, unless `autoSelector` was set.
 
-Does: writes the selector that was the default, the template's labels; writes `matchLabels` around
-a selector in the style of a ReplicationController; removes `autoSelector`, and the selector of a
-Job that does not say `manualSelector`, with the `controller-uid` of the cluster that an exported
-Job comes from. In a CronJob no selector is allowed at all. Where the template has no labels, or a
-selector does not match them, no release would have taken the object: only reported. What is of
-`apps/v1` and has neither may well be a patch, of which nothing is said.
+Does: writes the selector that was the default, the labels of the template. It writes `matchLabels`
+around a selector in the style of a ReplicationController. It removes `autoSelector`, and the
+selector of a Job without `manualSelector`, with the `controller-uid` that an exported Job brings
+from its cluster. A CronJob may have no selector at all. If the template has no labels, or a
+selector does not match them, no release accepted the object, and the rule only reports it. An
+object of `apps/v1` that has neither may be a patch and is not reported.
 
 Safety: safe.
 """

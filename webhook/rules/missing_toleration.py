@@ -1,24 +1,25 @@
 """Finds GPU pods that do not tolerate the taint of GPU nodes.
 
-Why: GKE, the GPU operator and many clusters taint GPU nodes with the name of the resource, so that
-other pods stay away. Only GKE turns on the plugin ExtendedResourceToleration that lets GPU pods in.
+Why: GKE, the GPU operator and many clusters taint GPU nodes with the name of the resource, to keep
+other pods away. Only GKE enables the plugin ExtendedResourceToleration, which adds the toleration
+to GPU pods.
 
-Does: what that plugin does, for legacy pods with an amount above 0: adds `{key: nvidia.com/gpu,
-operator: Exists, effect: NoSchedule}` unless that very toleration is there. A pod that asks under a
-name of today gets it only where the inventory shows a GPU node with the taint and the pod does not
-tolerate it yet; without an inventory such a pod is left alone. Nodes with MIG slices and shared
-GPUs often carry the taint `nvidia.com/gpu`: pods that ask for these get the toleration, too, where
-a node that offers them carries the taint. Taints that `tolerations.taints` lists are tolerated
-where a node of the inventory carries them. Taints of the node life cycle, of the autoscaler and of
-Karpenter never are.
+Does: the same as that plugin, for legacy pods with an amount above 0: adds `{key: nvidia.com/gpu,
+operator: Exists, effect: NoSchedule}` unless that exact toleration is there. A pod that uses a
+current name gets it only if the inventory has a GPU node with the taint and the pod does not
+tolerate it yet; without an inventory such a pod is not changed. Nodes with MIG slices and shared
+GPUs often have the taint `nvidia.com/gpu`: pods that request these get the toleration, too, if a
+node that offers them has the taint. Taints in `tolerations.taints` are tolerated if a node of the
+inventory has them. Taints of the node life cycle, of the autoscaler and of Karpenter never are.
 
-In a namespace whose annotation `scheduler.alpha.kubernetes.io/tolerationsWhitelist` does not allow
-the toleration it is not added, since the plugin PodTolerationRestriction would refuse the pod. For
-a legacy pod a warning says so. A pod of today is left alone while the watcher does not know its
-namespace: it may not list namespaces, or this one is new. A whitelist in the API server's own
-configuration of PodTolerationRestriction cannot be seen: set `GPU201: off` (or `audit`) there.
+If the annotation `scheduler.alpha.kubernetes.io/tolerationsWhitelist` of the namespace does not
+allow the toleration, it is not added, because the plugin PodTolerationRestriction would refuse the
+pod. A legacy pod then gets a warning. A pod without legacy use is not changed while the watcher
+does not know its namespace, because it may not list namespaces or the namespace is new. The rule
+cannot see a whitelist in the API server's own configuration of PodTolerationRestriction: set
+`GPU201: off` (or `audit`) there.
 
-Safety: safe. A toleration lets a pod onto more nodes and never off one.
+Safety: safe. A toleration only adds nodes on which a pod may run.
 """
 
 from __future__ import annotations

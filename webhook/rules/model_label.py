@@ -1,43 +1,45 @@
-"""Finds pods that choose a GPU model by the label `alpha.kubernetes.io/nvidia-gpu-name`.
+"""Finds pods that select a GPU model by the label `alpha.kubernetes.io/nvidia-gpu-name`.
 
-Why: kubelets of today may not set that label, so no node carries it and the pod stays Pending.
+Why: current kubelets may not set that label, so no node has it and the pod stays Pending.
 
-Does: in nodeSelector and spec.affinity the key becomes the label of today
-(`nvidia.com/gpu.product`, or that of the profile for GKE, AKS, EKS or Karpenter), and the value all
-that stand for this model: those that the cluster's nodes carry now, and those that the table of
-known models names, since a pool may be at zero. Blanks, dashes, underscores and case are one
-spelling; `Tesla P100` is `Tesla-P100-PCIE-16GB` and `Tesla-P100-SXM2-16GB`, but `GTX 1080` is not
-`GTX-1080-Ti`. A full name as nvidia-smi prints it stands for a shorter one where the label says no
-more: `Tesla-P100-PCIE-16GB` is `nvidia-tesla-p100` on GKE. Several values in nodeSelector become
-one required `In`. Where no node has the model now, or has it only shared or in slices
+Does: in nodeSelector and spec.affinity, replaces the key by the current label
+(`nvidia.com/gpu.product`, or the label of the profile for GKE, AKS, EKS or Karpenter), and the
+value by all values for this model: the values of the nodes now, and those in the table of known
+models, because a pool may have no nodes yet. Blanks, dashes, underscores and case do not matter;
+`Tesla P100` is `Tesla-P100-PCIE-16GB` and `Tesla-P100-SXM2-16GB`, but `GTX 1080` is not
+`GTX-1080-Ti`. A full name as nvidia-smi prints it stands for a shorter one if the label has only
+that: `Tesla-P100-PCIE-16GB` is `nvidia-tesla-p100` on GKE. Several values in nodeSelector become
+one required `In`. If no node has the model now, or has it only shared or in slices
 (`models.shared`, `models.mig`), a warning says so. `NotIn` excludes shared and sliced GPUs of the
 model, too. Nodes of the model that labels of GKE or GPU Feature Discovery mark as shared or sliced
 are excluded unless these settings allow them, or the pod selects such nodes itself: by these
 labels, or by others that only such nodes have. A pod that names no model may run on them; a notice
 says so.
 
-A model that nobody knows is still asked for in a required `In` or in nodeSelector, so that the pod
-waits instead of landing on another model; beside other models and in a preferred `In` it is
-dropped. In `NotIn` it is excluded by its own name. Where nothing is known of the nodes, `NotIn` and
-`DoesNotExist` stay under the old label, too, which a node may still carry. If nodes with GPUs still
-carry the old label with a value that the pod names, the pod asks for that value as before, and
-under the label of today for the other models, and for this one if some of its nodes lack the old
-label: an `In` becomes two terms of which one is enough, a `NotIn` two requirements in one term. If
-all nodes of the models carry the old label, the constraint stays as it is. A pod that already asks
-for `nvidia.com/gpu` is only warned, but for a label whose translation it asks for already: the
-admission plugins PodNodeSelector (the namespace's annotation
-`scheduler.alpha.kubernetes.io/node-selector`) and RuntimeClass add their labels once more after a
-repair. It is removed again, and a warning says where to write today's. A label in nodeSelector that
-a policy or a webhook adds to a legacy pod after its repair is translated in the second round. So it
-is, with `workloads.repair`, in the pods of workloads, which do not show whether their template was
-repaired: only if the inventory is known, and no node carries what the label asks for.
+An unknown model in a required `In` or in nodeSelector stays, so that the pod waits and does not run
+on another model. Beside other models and in a preferred `In` it is dropped. In `NotIn` it is
+excluded by its own name. If nothing is known of the nodes, `NotIn` and `DoesNotExist` also stay
+under the old label, which a node may still have. If GPU nodes still have the old label with a value that the pod names, the pod keeps requiring that value, and
+requires the other models under the current label. If some nodes of this model lack the old label,
+the current label is used for it as well: an `In` becomes two alternative terms, a `NotIn` two
+requirements in one term. If all nodes of the models have the old label, the constraint does not
+change.
 
-Zone, region, arch, os and instance type, which were beta labels once, become today's where a legacy
-pod asks for what nodes carry under today's label alone. Where nodeSelector asks for another one
-under today's label, both stay and a warning says so.
+A pod that already requests `nvidia.com/gpu` is only warned. The exception is a label whose
+translation the pod already has: the admission plugins PodNodeSelector (the annotation
+`scheduler.alpha.kubernetes.io/node-selector` of the namespace) and RuntimeClass add their labels
+again after a repair. Such a label is removed again, and a warning shows where to write the current
+one. A label in nodeSelector that a policy or a webhook adds to a legacy pod after its repair is
+translated in the second round. With `workloads.repair` this also holds for the pods of workloads,
+which do not show whether their template was repaired: only if the inventory is known, and no node
+has what the label requires.
 
-Safety: safe for pods. In a file a model that nobody knows is left to its author: all of the pod
-stays as it is, unless unsafe edits are wanted (`--unsafe`).
+Zone, region, arch, os and instance type were once beta labels. If a legacy pod requires what nodes
+have only under the stable label, the stable label is written. If nodeSelector requires another
+value under the stable label, both stay and a warning says so.
+
+Safety: safe for pods. In a file an unknown model is manual: the whole pod stays as it is, except
+with `--unsafe`.
 """
 
 from __future__ import annotations

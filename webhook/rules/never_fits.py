@@ -1,25 +1,25 @@
 """Finds pods that no node of this cluster can ever run.
 
-Why: a pod that asks for more GPUs than any node has, or that allows itself no node with enough,
-stays Pending for ever, and nobody is told. Its maker can mend it at once, if he is told at once.
+Why: a pod that requests more GPUs than any node has, or that excludes every node with enough, stays
+Pending without a message at creation. The author can fix it right away if a warning comes at once.
 
-Does: holds what the pod asks of one node (KEP-753, under every GPU name) against the real nodes,
-and names what is wrong as a person would look for it: more than the whole cluster has; more than
-any one node has; no node that its nodeSelector, required node affinity and tolerations allow has
-enough. "Never" is not "not now": cordon, NotReady and taints that go away by themselves do not
-count; declared pools do, and for a while what nodes have lost, nodes that went away, and what nodes
+Does: compares what the pod requests from one node (KEP-753, under every GPU name) with the real
+nodes, and names the first cause that applies: more than the whole cluster has; more than any one
+node has; no node that its nodeSelector, required node affinity and tolerations allow has enough.
+"Never" is not "not now": cordon, NotReady and temporary taints do not count. Declared pools do
+count, and so do, for some time, GPUs that nodes have lost, nodes that were removed, and what nodes
 that have just joined may still get (docs/policy.md). An amount of 2^63 and more overflows as it
-does in kube-scheduler. What only the scheduler can know later (preemption, pod affinity, spread,
-volumes) is left to it. Nothing is said where the inventory is unknown, stale or empty, or where a
-DRA device class serves the name.
+does in kube-scheduler. Preemption, pod affinity, spread and volumes are left to the scheduler.
+Nothing is reported if the inventory is unknown, stale or empty, or if a DRA device class serves the
+name.
 
-Safety: the pod is denied where the mode is enforce. A workload is never refused, but told that its
-pods will be, or that they may be if a toleration is all that they lack, which plugins of the API
-server may add, or if only the node selector of its namespace leaves them no node: whether
-PodNodeSelector is on cannot be seen. What a known RuntimeClass gives the pods counts. Only a
-warning comes for pods of a scheduler that is not in `capacity.schedulers`, for gated pods, pods
-with nodeName and pods of a DaemonSet, where no node offers any GPU, and where the autoscaler may
-still make nodes of unknown shape.
+Safety: the pod is denied where the mode is enforce. A workload is never denied; the warning says
+that its pods will be. It says that they may be if only a toleration is missing, which plugins of
+the API server may add, or if only the node selector of the namespace excludes all nodes, because
+the webhook cannot see whether PodNodeSelector is enabled. What a known RuntimeClass adds to the
+pods counts. There is only a warning for pods of a scheduler that is not in `capacity.schedulers`,
+for gated pods, pods with nodeName and pods of a DaemonSet, if no node offers any GPU, and if an
+autoscaler may still add nodes of unknown type.
 """
 
 from __future__ import annotations

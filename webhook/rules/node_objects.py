@@ -1,13 +1,13 @@
 """Finds nodes with GPUs under legacy names.
 
-Why: no kubelet of today may set the label `alpha.kubernetes.io/nvidia-gpu-name`, and no node offers
-`alpha.kubernetes.io/nvidia-gpu`. The annotation `scheduler.alpha.kubernetes.io/taints` has had no
-effect since 1.6: a node without `spec.taints` takes every pod.
+Why: current kubelets may not set the label `alpha.kubernetes.io/nvidia-gpu-name`, and no node
+offers `alpha.kubernetes.io/nvidia-gpu`. The annotation `scheduler.alpha.kubernetes.io/taints` has
+had no effect since 1.6: a node without `spec.taints` accepts every pod.
 
-Does: nothing; says what to write. Labels, taints and amounts are the business of whoever runs the
-nodes: GPU Feature Discovery writes `nvidia.com/gpu.product`, the device plugin the amounts.
+Does: changes nothing. It reports what to write. Labels, taints and amounts are set where the nodes
+are managed: GPU Feature Discovery writes `nvidia.com/gpu.product`, the device plugin the amounts.
 
-Safety: a person must change how nodes are set up.
+Safety: manual: change the configuration of the nodes.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""Finds GPU pods that say nothing about the nodes that they want (off by default).
+"""Finds GPU pods that do not select any nodes (off by default).
 
-Why: the GPU request alone places a pod well. A cluster may still want GPU pods on labelled nodes
-only.
+Why: the GPU request alone is enough to place a pod. A cluster may still want GPU pods only on
+labelled nodes.
 
 Does: if `placement.enabled` is set, adds the configured label to nodeSelector of pods with a GPU
-that name neither nodeSelector nor affinity. Where nodes are known that could run the pod, and none
-of them has the label, or only as parts of GPUs, it is not added, and a warning says so: the pod
-would wait for ever, or be refused by GPU301. It is not added to a DaemonSet either if that takes
-one of its nodes away. A pod of today gets it only where a node is known that fits, but where
-nothing is known of any node it is added to all. A template keeps the label that it got.
-In a namespace with a node selector, and in one that the watcher does not know yet, a template is
-left to its pods, which have by then what PodNodeSelector gives them.
+that have neither nodeSelector nor affinity. If nodes that could run the pod are known, and none of
+them has the label, or only with parts of GPUs, the label is not added, and a warning says so: the
+pod would stay Pending, or GPU301 would refuse it. A DaemonSet does not get the label if it would
+lose one of its nodes. A pod without legacy use gets it only if a known node fits; if no node is
+known, all pods get it. A template keeps the label that it has. In a namespace with a node selector,
+and in one that the watcher does not know yet, only pods get the label, because PodNodeSelector has
+then changed them already.
 
-Safety: safe, by choice of the settings.
+Safety: safe, and only where the settings enable it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Finds privileged containers that ask for GPUs.
+"""Finds privileged containers that request GPUs.
 
-Why: before device plugins a container had to be privileged to open `/dev/nvidia0`. Today the device
-plugin gives it the devices that it asked for, and a privileged one sees all GPUs of its node
-besides, those of other pods too.
+Why: before device plugins existed, a container had to be privileged to open `/dev/nvidia0`. Now the
+device plugin gives it the devices that it requested, and a privileged container also sees all other
+GPUs of its node.
 
-Does: with `--unsafe`, removes `privileged: true` from containers that ask for a GPU, under any of
-its names. Otherwise it only tells: what else the container does with its rights, nobody can see.
+Does: with `--unsafe`, removes `privileged: true` from containers that request a GPU under any name.
+Otherwise it only reports, because a manifest does not show why a container is privileged.
 
-Safety: unsafe: the container may need the rights for something else.
+Safety: unsafe: the container may need the privileges for something else.
 """
 
 from __future__ import annotations

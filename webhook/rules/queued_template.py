@@ -1,15 +1,16 @@
-"""Finds legacy GPU templates of workloads that go through a queue.
+"""Finds legacy GPU templates of workloads that wait in a queue.
 
 Why: Kueue and Volcano hold a workload back until there is room for all of it, and count its GPUs in
-its templates. No quota knows `alpha.kubernetes.io/nvidia-gpu`, so the workload waits for ever, or
-passes as one without GPUs. A webhook repairs pods when they are made, and that is too late here.
+its templates. No quota counts `alpha.kubernetes.io/nvidia-gpu`, so the workload stays in the queue,
+or is admitted as a workload without GPUs. A webhook repairs pods when they are created, which is
+too late here.
 
-Does: nothing; says that the template must ask for `nvidia.com/gpu`. Where the queue counts pods as
-they are made, and so repaired ones, that is only a notice: Kueue does so for Deployments, Volcano
-for all built-in kinds. KAI, YuniKorn and co-scheduling always count pods, so they are not named.
-Nothing is said where the settings have templates repaired too (`workloads.repair`).
+Does: changes nothing. It reports that the template must request `nvidia.com/gpu`. If the queue
+counts pods when they are created, and so counts repaired pods, this is only a notice: Kueue does so
+for Deployments, Volcano for all built-in kinds. KAI, YuniKorn and co-scheduling always count pods
+and are not reported. Nothing is reported if templates are repaired too (`workloads.repair`).
 
-Safety: a person must edit the template.
+Safety: manual: edit the template.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Finds quotas and limit ranges that count GPUs under the legacy name.
 
-Why: no quota has ever counted `alpha.kubernetes.io/nvidia-gpu`, with or without a prefix. GPUs of
-today are counted as `requests.nvidia.com/gpu` only; `limits.nvidia.com/gpu` is not counted, since
-for such resources the limit is the request. A LimitRange gives its legacy default to every
-container of the namespace, which then waits for ever.
+Why: no quota has ever counted `alpha.kubernetes.io/nvidia-gpu`, with or without a prefix. Current
+GPUs are counted only as `requests.nvidia.com/gpu`; `limits.nvidia.com/gpu` is not counted, because
+the limit of such resources equals the request. A LimitRange gives its legacy default to every
+container of the namespace, which then stays Pending.
 
 Does: with `--unsafe`, writes `requests.nvidia.com/gpu` in a ResourceQuota and `nvidia.com/gpu` in a
-LimitRange, with the default and the default request made equal, as they must be. Where both names
-are there, today's wins. Otherwise it only says so.
+LimitRange, and makes the default and the default request equal, as they must be. If both names are
+there, the current name is kept. Otherwise it only reports.
 
-Safety: unsafe: what was never enforced will be, and a default gives each container a GPU.
+Safety: unsafe: a quota starts to count GPUs, and a default gives each container a GPU.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Finds other objects in API versions that are no longer served.
 
-Why: a manifest of a GPU workload often brings its roles, its Ingress or its disruption budget, and
-`kubectl apply` stops at the first kind that the API server does not know.
+Why: a manifest of a GPU workload often contains its roles, its Ingress or its disruption budget,
+and `kubectl apply` stops at the first kind that the API server does not know.
 
-Does: writes today's version where the fields are the same (RBAC, PodDisruptionBudget,
-NetworkPolicy, PriorityClass, StorageClass and such), with what little RBAC of `v1alpha1` wrote in
-another way, and converts an Ingress as the API server did. Where a person must decide, it only
-names the successor: a budget with an empty selector (none then, all pods of the namespace today),
-custom resource definitions, webhook configurations, autoscalers with metrics; and for what is gone
-(PodSecurityPolicy, PodPreset, third party resources) what to do instead. A version that the target
-release (`--target-version`) still serves stays.
+Does: writes the current version if the fields are the same (RBAC, PodDisruptionBudget,
+NetworkPolicy, PriorityClass, StorageClass and similar kinds), with the few differences of RBAC
+`v1alpha1`, and converts an Ingress as the API server did. Otherwise it only names the successor and
+the finding is manual: a budget with an empty selector (it selected no pods, now it selects all pods
+of the namespace), custom resource definitions, webhook configurations, autoscalers with metrics.
+For removed kinds (PodSecurityPolicy, PodPreset, third party resources) it names the alternative. A
+version that the target release (`--target-version`) still serves stays.
 
 Safety: safe.
 """

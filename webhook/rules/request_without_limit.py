@@ -1,11 +1,11 @@
 """Finds containers that request GPUs under a name of Kubernetes 1.3-1.10 but set no limit.
 
 Why: Kubernetes 1.3.3-1.7 accepted this for the legacy name (the scheduler reserved a GPU, and the
-kubelet, which looked at limits, gave no device). For `nvidia.com/gpu` it is refused: "Limit must be
+kubelet, which read limits, gave no device). For `nvidia.com/gpu` it is refused: "Limit must be
 set for non overcommitable resources".
 
-Does: sets the limit to the request, which is what the author meant. A request that is written under
-a name of today is left to the API server, which says what is wrong with it.
+Does: sets the limit to the request, which is what the author meant. The rule does not change a
+request under a current name; the API server refuses it with its own message.
 
 Safety: safe, with a warning: on an old cluster the container saw no GPU, now it does.
 """

@@ -1,15 +1,14 @@
 """Finds tolerations in the annotation `scheduler.alpha.kubernetes.io/tolerations`.
 
-Why: the annotation has had no effect since 1.6, but the API server of today still checks it: a
-malformed one rejects the pod.
+Why: the annotation has had no effect since 1.6, but current API servers still validate it: they
+reject a pod with a malformed one.
 
-Does: adds its tolerations to spec.tolerations, without exact duplicates, and removes it. A
-malformed annotation is removed. An entry without a key was invalid when the annotation counted and
-would tolerate every taint today, so it is left out.
+Does: adds its tolerations to spec.tolerations, without exact duplicates, and removes the
+annotation. A malformed annotation is removed. An entry without a key was invalid while the
+annotation had an effect and would now tolerate every taint, so it is not added.
 
-Safety: safe for pods: a toleration lets a pod onto more nodes and never off one. In a file all of
-the pod stays as it is where not all entries can be taken over, unless unsafe edits are wanted
-(`--unsafe`).
+Safety: safe for pods: a toleration only adds nodes on which a pod may run. In a file the whole pod
+stays as it is if an entry cannot be converted, except with `--unsafe`.
 """
 
 from __future__ import annotations

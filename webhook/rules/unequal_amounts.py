@@ -1,11 +1,11 @@
-"""Finds containers whose GPU request is not their GPU limit, under a name of Kubernetes 1.3-1.10.
+"""Finds containers whose GPU request differs from the limit, under a name of Kubernetes 1.3-1.10.
 
-Why: Kubernetes 1.3-1.7 and today's API server for the legacy name accept a request below the limit;
-for `nvidia.com/gpu` it is refused: "must be equal to nvidia.com/gpu limit".
+Why: Kubernetes 1.3-1.7, and current API servers for the legacy name, accept a request below the
+limit. For `nvidia.com/gpu` it is refused: "must be equal to nvidia.com/gpu limit".
 
-Does: writes the larger amount into both, so that nobody gets less than was asked for. Of an amount
-that a LimitRange added only the other one counts. Amounts that are written under a name of today
-are left to the API server, which says what is wrong with them.
+Does: writes the larger amount into both, so that no container gets less than it requested. If a
+LimitRange added one of the amounts, only the other one counts. The rule does not change amounts
+under a current name; the API server refuses them with its own message.
 
 Safety: safe, with a warning: the scheduler counts more GPUs than before.
 """

@@ -1,12 +1,12 @@
-"""Finds objects of guides and notes that say too little to be made.
+"""Finds objects of guides and notes that are too incomplete to be created.
 
-Why: an example shows what it is about and leaves out the rest, often the name and the image. No API
-server takes such an object ("name or generateName is required"), whatever is repaired in it.
+Why: an example shows only its topic and often omits the name and the image. No API server accepts
+such an object ("name or generateName is required"), even after other repairs.
 
-Does: nothing; says which name, and which images, a person must write. An object with a name may
-well be a patch, which says only what it changes, so nothing more is asked of it.
+Does: changes nothing. It reports the names and images that are missing. An object with a name may
+be a patch, which contains only what it changes, so nothing else is required of it.
 
-Safety: a person must write what only its author knows.
+Safety: manual: only the author knows the missing values.
 """
 
 from __future__ import annotations

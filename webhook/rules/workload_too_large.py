@@ -1,13 +1,13 @@
-"""Finds workloads whose pods cannot all run at once: together they ask for more than there is.
+"""Finds workloads whose pods together request more GPUs than the cluster has.
 
-Why: each of the pods fits, so each is accepted, and the last ones stay Pending for ever. With a
-Deployment a roll-out then never ends; with a gang none of them starts.
+Why: each of the pods fits, so each is accepted, and the last ones stay Pending. The rollout of such
+a Deployment never completes, and of a gang no pod starts.
 
-Does: holds the GPUs of all pods of the workload (replicas, or parallelism) against the total of
-the cluster. A pod that alone is too much is GPU301's. Nothing is said where nodes may be added that
-could run the pods: by an autoscaler, or because they join just now.
+Does: compares the GPUs of all pods of the workload (replicas, or parallelism) with the total of the
+cluster. GPU301 reports a pod that is too large by itself. Nothing is reported if nodes that could
+run the pods may be added by an autoscaler or have just joined.
 
-Safety: a warning; a cluster may be shared out in turns.
+Safety: a warning, because pods of a workload may share a cluster by running one after another.
 """
 
 from __future__ import annotations
