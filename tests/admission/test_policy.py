@@ -163,7 +163,7 @@ def test_a_limit_counts_pods_for_windows_and_capacity_does_not(spec: dict[str, A
     answer = Court().validate(made, STRICT)
     assert answer["allowed"] is False
     line, _ = answer["status"]["message"].splitlines()
-    assert line.startswith("GPU304: asks for 9 nvidia.com/gpu")
+    assert line.startswith("GPU304: requests 9 nvidia.com/gpu")
 
 
 def test_a_denial_names_all_its_reasons_a_line_each() -> None:
@@ -172,8 +172,8 @@ def test_a_denial_names_all_its_reasons_a_line_each() -> None:
     assert answer["allowed"] is False
     assert answer["status"]["code"] == 403
     above, never, _ = answer["status"]["message"].splitlines()
-    assert above.startswith("GPU304: asks for 9 nvidia.com/gpu")
-    assert never.startswith("GPU301: asks for 9 nvidia.com/gpu")
+    assert above.startswith("GPU304: requests 9 nvidia.com/gpu")
+    assert never.startswith("GPU301: requests 9 nvidia.com/gpu")
     assert never.endswith("[enforce: denied]")
     assert "warnings" not in answer
     assert answer["auditAnnotations"] == {"gpu301": "enforce: denied", "gpu304": "enforce: denied"}
@@ -314,7 +314,7 @@ def test_what_the_guard_left_is_refused_where_it_is_in_force() -> None:
     assert answer["allowed"] is False
     assert answer["status"]["code"] == 403
     assert answer["status"]["message"] == (
-        "GPU303: container c asks for no GPU: set its env NVIDIA_VISIBLE_DEVICES to void, once; "
+        "GPU303: container c requests no GPU: set its env NVIDIA_VISIBLE_DEVICES to void, once; "
         "with anything else, or nothing, it may see all GPUs of its node [enforce: denied]\n"
         "More: `gpu-webhook explain GPU303`"
     )
@@ -416,7 +416,7 @@ def test_an_update_that_opens_a_waiting_pod_is_refused(
     answer = court.refuse(sent, namespace, operation="UPDATE", oldObject=stored)
     assert answer["allowed"] is not denied
     if denied:
-        assert "GPU303: container c asks for no GPU" in answer["status"]["message"]
+        assert "GPU303: container c requests no GPU" in answer["status"]["message"]
     assert Court().refuse(stored, namespace, operation="UPDATE", oldObject=sent)["allowed"] is True
 
 
@@ -437,7 +437,7 @@ def test_the_refusing_half_judges_what_a_debugger_adds() -> None:
     request = {"operation": "UPDATE", "subResource": "ephemeralcontainers"}
     old = debugged("old")
     answer = Court().refuse(debugged("old", "new"), STRICT, oldObject=old, **request)
-    assert answer["status"]["message"].count("container new asks for no GPU") == 1
+    assert answer["status"]["message"].count("container new requests no GPU") == 1
     assert Court().refuse(old, STRICT, oldObject=old, **request)["allowed"] is True
 
 

@@ -372,7 +372,7 @@ OF_CLASSES = Inventory(
             {"runtimeClassName": "k80", "nodeSelector": {PRODUCT: "Tesla-P100-PCIE-16GB"}},
             1,
             "refused",
-            id="the pod asks for another model",
+            id="the pod requests another model",
         ),
         pytest.param({"runtimeClassName": "large"}, 1, "", id="overhead that fits"),
         pytest.param({"runtimeClassName": "large"}, 2, "refused", id="overhead that is too much"),
@@ -409,7 +409,7 @@ def test_the_overhead_of_a_class_counts_for_the_limit(kind: str) -> None:
     obj, request = deployment(what)
     obj["kind"] = request["kind"]["kind"] = kind
     told = desk.ask("validate", obj, "limited", **request)["warnings"]
-    assert [text for text in told if text.startswith("GPU304: asks for 11")]
+    assert [text for text in told if text.startswith("GPU304: requests 11")]
 
 
 def test_a_class_with_a_legacy_label_lets_no_pod_of_today_in() -> None:

@@ -232,8 +232,8 @@ def found(obj: dict[str, Any], *rules: Rule, policy: tuple[Rule, ...] = (), **cx
 def test_templates_that_share_a_fault_are_one_finding() -> None:
     verdict = found(tf_job(template(), template(), template(2)), legacy_resource)
     assert [each.message for each in verdict.findings] == [
-        f"container cuda asks for {LEGACY}, which no node offers; write {GPU}: 1",
-        f"container cuda asks for {LEGACY}, which no node offers; write {GPU}: 2",
+        f"container cuda requests {LEGACY}, which no node offers; write {GPU}: 1",
+        f"container cuda requests {LEGACY}, which no node offers; write {GPU}: 2",
     ]
     assert verdict.findings[0].at[:4] == ("spec", "tfReplicaSpecs", "Role0", "template")
 
@@ -247,7 +247,7 @@ def test_the_policy_sees_what_the_pods_will_be() -> None:
         tf_job(template(9)), legacy_resource, policy=(never_fits,), inventory=cluster(8, 4)
     )
     assert [each.code for each in verdict.findings] == ["GPU101", "GPU301"]
-    assert "asks for 9" in verdict.findings[1].message
+    assert "requests 9" in verdict.findings[1].message
 
 
 def test_all_pods_count_together_and_are_named_once() -> None:

@@ -166,7 +166,7 @@ def test_names_move_no_cursor(gpu_webhook: Command) -> None:
     done = gpu_webhook("review", "-f", "-", stdin=json.dumps(made))
     assert "\x1b" not in done.out
     assert "\u202e" not in done.out
-    assert done.out.startswith("Pod/p\\x1b[2J: repaired\n  GPU101 container main\\u202e asks")
+    assert done.out.startswith("Pod/p\\x1b[2J: repaired\n  GPU101 container main\\u202e requests")
 
 
 def test_several_documents_come_out_as_several(gpu_webhook: Command) -> None:
@@ -174,7 +174,9 @@ def test_several_documents_come_out_as_several(gpu_webhook: Command) -> None:
 
     done = gpu_webhook("review", "-f", "-", stdin=text)
 
-    assert done.out.startswith("Service/s: clean\nPod/p: repaired\n  GPU101 container main asks")
+    assert done.out.startswith(
+        "Service/s: clean\nPod/p: repaired\n  GPU101 container main requests"
+    )
     printed = done.out[done.out.index("---\n") :]
     assert [each["kind"] for each in yaml.safe_load_all(printed)] == ["Service", "Pod"]
 

@@ -124,7 +124,7 @@ class Cluster:
         return obj
 
     def unplaced(self, pod: Json) -> str:
-        """Why the scheduler finds no place for the pod on a node that has what it asks for."""
+        """Why the scheduler finds no place for the pod on a node that has what it requests."""
         pod = copy.deepcopy(pod)
         self._placed += 1
         namespace, name = self._namespace(pod), f"judged-{self._placed}"
@@ -157,7 +157,7 @@ class Cluster:
 
 
 def _extended(pod: Json) -> Iterator[str]:
-    """The devices of other makers that the pod asks for, too."""
+    """The devices of other makers that the pod requests, too."""
     for container in pod["spec"]["containers"]:
         yield from (
             name for name in (container.get("resources") or {}).get("limits") or {} if "/" in name

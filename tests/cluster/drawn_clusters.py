@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OWN = "example.com/own"  # the label that keeps a pod to its nodes
 GPU, SHARED = "nvidia.com/gpu", "nvidia.com/gpu.shared"
 NAMES = (GPU, GPU, GPU, GPU, SHARED, "nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb.shared")
-_SEEN = "nvidia.com/mig-7g.40gb"  # that no pod asks for
+_SEEN = "nvidia.com/mig-7g.40gb"  # that no pod requests
 _TYPE = "node.kubernetes.io/instance-type"
 NEW, NOW = "2026-01-01T00:00:00Z", 1767225660.0  # a minute later
 OVERHEAD = "overhead"  # the runtime class that adds a GPU, a selector and a toleration

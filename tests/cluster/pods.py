@@ -37,7 +37,7 @@ def pod(*containers: Json, annotations: Mapping[str, str] | None = None, **spec:
 
 
 def alpha(amount: object = 1, **fields: Any) -> Json:
-    """Give a container that asks for GPUs as in 1.3-1.7."""
+    """Give a container that requests GPUs as in 1.3-1.7."""
     return container(limits={ALPHA: amount}, **fields)
 
 

@@ -131,7 +131,7 @@ def test_a_pod_that_runs_is_applied_again(
     again = run(cluster, namespace, pod(alpha(1)), "apply", *side)
 
     assert again.returncode == 0, again.stderr
-    assert f"GPU101: container main asks for {ALPHA}" in again.stderr
+    assert f"GPU101: container main requests {ALPHA}" in again.stderr
     assert webhook.calls(namespace)[-1].request["operation"] == "UPDATE"
 
 

@@ -1,6 +1,6 @@
 """What is not known denies nothing: each way to be without an inventory, or without good settings.
 
-Everywhere here GPU301 is in force, and a pod asks for more GPUs than there are.
+Everywhere here GPU301 is in force, and a pod requests more GPUs than there are.
 """
 
 from __future__ import annotations

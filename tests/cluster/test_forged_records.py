@@ -129,7 +129,7 @@ WITH_IT: Json = {"annotations": {ANNOTATION: FORGED}}
         pytest.param(
             {**WITH_IT, "template": NO_GPU},
             [Forger.hides, Forger.asks_for_a_gpu],
-            id="it asks for no GPU at first",
+            id="it requests no GPU at first",
         ),
     ],
 )

@@ -88,7 +88,7 @@ def recorder(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="module")
 def asking(cluster: ControlPlane) -> str:
-    """A namespace that asks for the guard, to see by when the API server calls it."""
+    """A namespace that requests the guard, to see by when the API server calls it."""
     return cluster.make_namespace("guard-enforce-probe", {"gpu-webhook.dev/guard": "enabled"})
 
 
@@ -345,7 +345,7 @@ def test_what_the_guard_did_not_make_safe_is_refused(
     refused = cluster.client.try_create(shows, namespace)
 
     assert refused.status == 403
-    assert "GPU303: container main asks for no GPU" in refused.message
+    assert "GPU303: container main requests no GPU" in refused.message
     assert "[enforce: denied]" in refused.message
     for made in (
         pod(container(env=[VOID])),
@@ -371,7 +371,7 @@ def test_a_limit_that_the_scheduler_does_not_count_is_refused(
 ) -> None:
     with pytest.raises(Refused) as refused:
         cluster.client.create(named(unasked(name), "sly"), team("enforce"))
-    assert "GPU303: container main asks for no GPU" in refused.value.answer.message
+    assert "GPU303: container main requests no GPU" in refused.value.answer.message
 
 
 @pytest.mark.usefixtures("refusing")
@@ -405,7 +405,7 @@ def test_a_part_of_a_gpu_cannot_be_taken_back_while_the_pod_waits(
     if refused:
         with pytest.raises(Refused) as raised:
             cluster.client.patch("Pod", "waits", change, namespace)
-        assert "GPU303: container main asks for no GPU" in raised.value.answer.message
+        assert "GPU303: container main requests no GPU" in raised.value.answer.message
     else:
         cluster.client.patch("Pod", "waits", change, namespace)
 
@@ -420,7 +420,7 @@ def test_a_debugger_that_the_guard_did_not_make_safe_is_refused(
     with pytest.raises(Refused) as refused:
         debug(cluster, namespace, "safe", {"name": "debugger", "image": "i", "env": [ALL]})
 
-    assert "GPU303: container debugger asks for no GPU" in refused.value.answer.message
+    assert "GPU303: container debugger requests no GPU" in refused.value.answer.message
     debug(cluster, namespace, "safe", {"name": "quiet", "image": "i", "env": [VOID]})
 
 
@@ -456,7 +456,7 @@ def test_each_container_sees_what_it_asked_for(
     assert envs(stored) == envs(answer.body)
     assert len(guard.calls(namespace, "mixed")) == 1
     assert all("GPU303" in warning for warning in warnings_of(answer))
-    assert any("container shows asks for no GPU" in warning for warning in warnings_of(answer))
+    assert any("container shows requests no GPU" in warning for warning in warnings_of(answer))
 
 
 def test_what_no_variable_mends_is_told(
@@ -475,8 +475,8 @@ def test_what_no_variable_mends_is_told(
     answer = cluster.client.create(named(around, "around"), namespace)
 
     privileged, device = warnings_of(answer)
-    assert "GPU303: container main asks for no GPU but is privileged" in privileged
-    assert "GPU303: container main asks for no GPU but mounts /dev/nvidia0" in device
+    assert "GPU303: container main requests no GPU but is privileged" in privileged
+    assert "GPU303: container main requests no GPU but mounts /dev/nvidia0" in device
     (call,) = guard.calls(namespace, "around")
     assert "patch" not in call.response
 
@@ -710,7 +710,7 @@ def test_a_privileged_debugger_is_told_of(
 
     assert len(warnings_of(answer)) == 2
     assert any(
-        "container root asks for no GPU but is privileged" in each for each in warnings_of(answer)
+        "container root requests no GPU but is privileged" in each for each in warnings_of(answer)
     )
     assert debuggers(cluster, namespace, "plain") == [("root", [])]
     assert {call.request["operation"] for call in guard.calls(namespace)} == {"CREATE", "UPDATE"}

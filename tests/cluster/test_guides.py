@@ -42,7 +42,7 @@ LEGACY = {
         TAINTED,
         {"gpu-container-1": "2", "gpu-container-2": "3"},
     ),
-    "an annotation asks for a K80 or a P100": Guide(
+    "an annotation requests a K80 or a P100": Guide(
         "affinity-annotation.yaml", {"gpu-k80-1", "gpu-p100-1"}, {"gpu-container-1": "2"}
     ),
     "the driver comes from host paths": Guide(
@@ -132,7 +132,7 @@ def test_the_third_model_is_never_taken(
 ) -> None:
     """The K80 and the P100 node have room for four pods; the fifth waits beside free V100s."""
     assert webhook.calls(namespace) == []
-    guide = LEGACY["an annotation asks for a K80 or a P100"]
+    guide = LEGACY["an annotation requests a K80 or a P100"]
     for number in range(4):
         cluster.client.create(_renamed(guide.pod, f"pod-{number}"), namespace)
     placed = [node_of(cluster.client, namespace, f"pod-{number}") for number in range(4)]

@@ -90,7 +90,7 @@ def deep(levels: int) -> Json:
     return made
 
 
-JUDGED, UNJUDGED = "asks for 4 nvidia.com/gpu", "GPU304 is in force here and could not judge"
+JUDGED, UNJUDGED = "requests 4 nvidia.com/gpu", "GPU304 is in force here and could not judge"
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ OURS = expression("fleet", "In", "ours")
 
 
 def asking(name: str, operator: str, *models: str) -> Json:
-    """Give a pod that asks for these models in the annotation of then."""
+    """Give a pod that requests these models in the annotation of then."""
     affinity = json.dumps(required(expression(MODEL, operator, *models), OURS))
     return named(pod(alpha(), annotations={AFFINITY: affinity}), name)
 

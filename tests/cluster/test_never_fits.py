@@ -168,7 +168,7 @@ def _judge(client: Client, namespace: str, drawn: list[Drawn], batch: str) -> li
 def _shown(asked: Drawn, drawn: list[Drawn]) -> list[Drawn]:
     """Those whose nodes are known when this pod comes: all that are sure, or its own and a few.
 
-    A node that joins may be what any pod asks for, so those of one pod are not shown to another.
+    A node that joins may be what any pod requests, so those of one pod are not shown to another.
     """
     sure = [each for each in drawn if not each.unsure]
     return [asked, *sure[:4]] if asked.unsure else sure

@@ -94,14 +94,14 @@ def apply(cluster: ControlPlane) -> Callable[[str, Json], subprocess.CompletedPr
 
 
 def impossible(**annotations: str) -> Json:
-    """A pod that asks for more GPUs than there are, under today's name."""
+    """A pod that requests more GPUs than there are, under today's name."""
     made = named(pod(modern(99)), "impossible")
     if annotations:
         made["metadata"]["annotations"] = annotations
     return made
 
 
-SAID = "GPU301: asks for 99 nvidia.com/gpu"
+SAID = "GPU301: requests 99 nvidia.com/gpu"
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_above_the_limit_of_the_namespace_is_a_warning_by_default(
     done = apply(team("limit"), named(pod(modern(2)), "homework"))
 
     assert done.returncode == 0
-    assert "GPU304: asks for 2 nvidia.com/gpu; the limit" in done.stderr
+    assert "GPU304: requests 2 nvidia.com/gpu; the limit" in done.stderr
     assert "[warn: would deny]" in done.stderr
 
 
@@ -288,7 +288,7 @@ def test_a_limit_holds_whoever_places_the_pod(
     done = apply(team("capped"), what)
 
     assert done.returncode != 0, done.stderr
-    assert "GPU304: asks for" in done.stderr
+    assert "GPU304: requests" in done.stderr
     assert "[enforce: denied]" in done.stderr
 
 
@@ -368,10 +368,10 @@ def test_a_deployment_warns_the_person_when_applied_and_when_changed(
     changed = apply(namespace, deployment(98))
 
     assert [each.returncode for each in (applied, again, scaled, changed)] == [0, 0, 0, 0]
-    assert "Warning: GPU301: asks for 99 nvidia.com/gpu" in applied.stderr
+    assert "Warning: GPU301: requests 99 nvidia.com/gpu" in applied.stderr
     assert "GPU301" not in again.stderr
     assert "GPU301" not in scaled.stderr
-    assert "Warning: GPU301: asks for 98 nvidia.com/gpu" in changed.stderr
+    assert "Warning: GPU301: requests 98 nvidia.com/gpu" in changed.stderr
     calls = policed.recorder.calls(namespace, path="/validate")
     assert {call.request["kind"]["kind"] for call in calls} <= {"Deployment", "Pod"}
 

@@ -102,7 +102,7 @@ def test_pods_that_will_be_refused_are(
         return [each["message"] for each in events if each["reason"] == "FailedCreate"] or None
 
     [why, *_] = until(refused, "the controller to fail")
-    assert "GPU301: asks for 99" in why
+    assert "GPU301: requests 99" in why
     assert why.endswith(f"More: `gpu-webhook explain GPU301`; {HELP}"), "the way out is not cut"
     assert cluster.client.list("Pod", namespace) == []
 

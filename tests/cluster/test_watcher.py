@@ -48,7 +48,7 @@ class OwnPlane(ControlPlane):
         self._wait("kube-apiserver", self._serves)
 
     def compact(self) -> None:
-        """Throw away the history: who asks for it is told 410."""
+        """Throw away the history: who requests it is told 410."""
         flags = _arguments(self._running["etcd"])
         url = next(each for each in flags if each.startswith("--listen-client-urls="))
         etcd = http.client.HTTPConnection(url.rpartition("/")[2], timeout=10)

@@ -465,7 +465,7 @@ def test_pods(
 def test_the_largest_templates_are_within_the_cost_that_cel_may_have(
     cluster: ControlPlane, namespace: str, ear: Ear
 ) -> None:
-    """The last of so many containers asks for the GPU, so all of them are looked at."""
+    """The last of so many containers requests the GPU, so all of them are looked at."""
     others = {f"example.com/device-{n}": 1 for n in range(20)}
     crowd = [container(f"c-{n}", limits=others) for n in range(SIZE)]
     last = container("last", limits={**others, NVIDIA: 1})

@@ -59,7 +59,7 @@ def test_applying_the_legacy_manifest_again_changes_nothing(
     after = cluster.client.get(kind, name, namespace)
 
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
-    assert f"GPU101: container main asks for {ALPHA}" in first.stderr
+    assert f"GPU101: container main requests {ALPHA}" in first.stderr
     assert "[enforce: repaired]" in first.stderr
     assert _limits(made) == _limits(after) == {NVIDIA: "1"}
     assert made["metadata"]["generation"] == after["metadata"]["generation"]

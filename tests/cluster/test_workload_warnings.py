@@ -48,7 +48,7 @@ BUILT_IN = (
     "ReplicationController",
     "PodTemplate",
 )
-SAID = f"Warning: GPU101: container main asks for {ALPHA}, which no node offers; write {NVIDIA}: 1"
+SAID = f"Warning: GPU101: container main requests {ALPHA}, which no node offers; write {NVIDIA}: 1"
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +230,7 @@ def test_templates_of_a_custom_kind_that_share_a_fault_are_one_warning(kubectl: 
 def test_a_workload_that_can_never_run_here_is_made_all_the_same(kubectl: Kubectl) -> None:
     done = kubectl(*APPLY, what=made_by("StatefulSet", pod(alpha(99)), 1))
 
-    assert f"Warning: GPU301: asks for 99 {NVIDIA}" in done.stderr
+    assert f"Warning: GPU301: requests 99 {NVIDIA}" in done.stderr
     assert "created" in done.stdout
 
 

@@ -70,9 +70,9 @@ def test_pods_of_a_daemonset_are_pending_without(cluster: ControlPlane, namespac
 @pytest.mark.parametrize(
     ("file", "fitting"),
     [
-        pytest.param("affinity-annotation.yaml", MEANT, id="the template asks for two models"),
+        pytest.param("affinity-annotation.yaml", MEANT, id="the template requests two models"),
         pytest.param(
-            "cuda-host-path.yaml", UNTAINTED - {"cpu-1"}, id="the template asks for any GPU"
+            "cuda-host-path.yaml", UNTAINTED - {"cpu-1"}, id="the template requests any GPU"
         ),
     ],
 )

@@ -114,14 +114,14 @@ def affinity(*terms: list[tuple[str, str]]) -> dict[str, Any]:
             affinity([(PRODUCT, "Exists")]),
             Context(),
             Outcome(no_pod=True),
-            id="unknown nodes: every term asks for the label",
+            id="unknown nodes: every term requests the label",
         ),
         pytest.param(
             affinity([(LABEL, "Exists")], [("zone", "Exists")]),
             affinity([(PRODUCT, "Exists")], [("zone", "Exists")]),
             Context(),
             Outcome(),
-            id="unknown nodes: one term of two asks for the label",
+            id="unknown nodes: one term of two requests the label",
         ),
         pytest.param(
             affinity([(LABEL, "NotIn")]),

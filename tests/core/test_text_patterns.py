@@ -43,7 +43,7 @@ def find(
         ("DevicePlugins: true", "device-plugins-gate"),
         # programs
         (f'const gpu = "{LEGACY}"', "resource-name"),
-        (f"asks for {LEGACY}.", "resource-name"),
+        (f"requests {LEGACY}.", "resource-name"),
         (r"{.status.allocatable.alpha\.kubernetes\.io/nvidia-gpu}", "resource-name"),
         (r'"{.status.capacity.alpha\\.kubernetes\\.io/nvidia-gpu}"', "resource-name"),
         ('"path": "/spec/limits/alpha.kubernetes.io~1nvidia-gpu"', "resource-name"),

@@ -53,70 +53,70 @@ def tainted(*taints: tuple[Taint, ...]) -> tuple[Node, ...]:
         pytest.param(
             {GPU: 1},
             PLAIN,
-            "asks for 1 nvidia.com/gpu, and no node here offers a GPU (1 node). Does the device "
+            "requests 1 nvidia.com/gpu, and no node here offers a GPU (1 node). Does the device "
             "plugin run? `kubectl describe nodes` shows what nodes offer.",
             id="nobody offers a GPU",
         ),
         pytest.param(
             {"nvidia.com/gpu.shared": 1},
             CLUSTER,
-            "asks for 1 nvidia.com/gpu.shared, which no node here offers; the cluster has "
+            "requests 1 nvidia.com/gpu.shared, which no node here offers; the cluster has "
             "nvidia.com/gpu and nvidia.com/mig-1g.5gb. Ask for what it has.",
             id="nobody offers that name",
         ),
         pytest.param(
             {GPU: 23},
             CLUSTER,
-            "asks for 23 nvidia.com/gpu on one node; the whole cluster has 22 on 4 nodes, the "
+            "requests 23 nvidia.com/gpu on one node; the whole cluster has 22 on 4 nodes, the "
             "largest (Tesla-A100) 8. Ask for 8 or split the work.",
             id="more than the whole cluster has",
         ),
         pytest.param(
             {GPU: 9},
             CLUSTER,
-            "asks for 9 nvidia.com/gpu on one node; the largest of 4 GPU nodes (Tesla-A100) has 8. "
+            "requests 9 nvidia.com/gpu on one node; the largest of 4 GPU nodes (Tesla-A100) has 8. "
             "Ask for 8 or split the work.",
             id="more than any one node has",
         ),
         pytest.param(
             {GPU: 99},
             BIG[:1],
-            "asks for 99 nvidia.com/gpu on one node; the only GPU node (Tesla-A100) has 8. Ask for "
+            "requests 99 nvidia.com/gpu on one node; the only GPU node (Tesla-A100) has 8. Ask for "
             "8 or split the work.",
             id="the whole cluster is one node",
         ),
         pytest.param(
             {SLICE: 8},
             CLUSTER,
-            "asks for 8 nvidia.com/mig-1g.5gb on one node; the only GPU node has 7. Ask for 7 or "
+            "requests 8 nvidia.com/mig-1g.5gb on one node; the only GPU node has 7. Ask for 7 or "
             "split the work.",
             id="the largest node names no model",
         ),
         pytest.param(
             {GPU: 9},
             (*BIG, Node("x", {MODEL: "Tesla-V100"}, (), {GPU: 8})),
-            "asks for 9 nvidia.com/gpu on one node; the largest of 3 GPU nodes has 8. Ask for 8 or "
+            "requests 9 nvidia.com/gpu on one node; the largest of 3 GPU nodes has 8. Ask for 8 or "
             "split the work.",
             id="the largest nodes are of several models",
         ),
         pytest.param(
             {GPU: 9, SLICE: 99},
             (*CLUSTER, Node("slices", {}, (), {SLICE: 1})),
-            "asks for 99 nvidia.com/mig-1g.5gb on one node; the whole cluster has 8 on 2 nodes, "
+            "requests 99 nvidia.com/mig-1g.5gb on one node; the whole cluster has 8 on 2 nodes, "
             "the largest 7. Ask for 7 or split the work.",
             id="the whole cluster comes first, whatever the name",
         ),
         pytest.param(
             {GPU: 8, SLICE: 1},
             CLUSTER,
-            "asks for 8 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb on one node; none has both. Use "
+            "requests 8 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb on one node; none has both. Use "
             "a pod for each.",
             id="no node has both names",
         ),
         pytest.param(
             {GPU: 4, SLICE: 1, "x/gpu": 1},
             (*CLUSTER, Node("x", {}, (), {"x/gpu": 1})),
-            "asks for 4 nvidia.com/gpu, 1 nvidia.com/mig-1g.5gb and 1 more on one node; none has "
+            "requests 4 nvidia.com/gpu, 1 nvidia.com/mig-1g.5gb and 1 more on one node; none has "
             "all of them. Use a pod for each.",
             id="no node has all three",
         ),
@@ -132,56 +132,56 @@ def test_too_much(amounts: dict[str, int], nodes: tuple[Node, ...], expected: st
         pytest.param(
             {GPU: 8},
             {"nodeSelector": {"zone": "a", "pool": "huge"}},
-            "asks for 8 nvidia.com/gpu, but no node matches nodeSelector pool=huge. Write big: 2 "
+            "requests 8 nvidia.com/gpu, but no node matches nodeSelector pool=huge. Write big: 2 "
             "nodes have enough GPUs.",
             id="a value that no node has",
         ),
         pytest.param(
             {GPU: 1},
             {"nodeSelector": {"gpu": "yes"}},
-            "asks for 1 nvidia.com/gpu, but no node matches nodeSelector gpu=yes. Remove it: 4 "
+            "requests 1 nvidia.com/gpu, but no node matches nodeSelector gpu=yes. Remove it: 4 "
             "nodes have enough GPUs, without that label.",
             id="a label that no node has",
         ),
         pytest.param(
             {GPU: 8},
             {"nodeSelector": {"pool": "small"}},
-            "asks for 8 nvidia.com/gpu; nodeSelector pool=small allows 1 node, with at most 4 of "
+            "requests 8 nvidia.com/gpu; nodeSelector pool=small allows 1 node, with at most 4 of "
             "nvidia.com/gpu. Write big: 2 nodes have enough GPUs.",
             id="nodes that have fewer",
         ),
         pytest.param(
             {GPU: 2},
             {"nodeSelector": {"pool": "web"}},
-            "asks for 2 nvidia.com/gpu; nodeSelector pool=web allows 1 node, with none of "
+            "requests 2 nvidia.com/gpu; nodeSelector pool=web allows 1 node, with none of "
             "nvidia.com/gpu. Write big, small or 1 more: 4 nodes have enough GPUs.",
             id="nodes that have none",
         ),
         pytest.param(
             {GPU: 1, SLICE: 1},
             {"nodeSelector": {"pool": "big"}},
-            "asks for 1 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb; nodeSelector pool=big allows 2 "
+            "requests 1 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb; nodeSelector pool=big allows 2 "
             "nodes, with none of nvidia.com/mig-1g.5gb. Write tiny: 1 node has enough GPUs.",
             id="nodes that lack one of two names",
         ),
         pytest.param(
             {GPU: 8},
             required({"matchExpressions": [needs("pool", "In", "small", "web")]}),
-            "asks for 8 nvidia.com/gpu; node affinity pool In [small, web] allows 2 nodes, with at "
+            "requests 8 nvidia.com/gpu; node affinity pool In [small, web] allows 2 nodes, with at "
             "most 4 of nvidia.com/gpu. Write big: 2 nodes have enough GPUs.",
             id="a requirement of the only term",
         ),
         pytest.param(
             {GPU: 8},
             required({"matchExpressions": [needs("slots", "Gt", "2")]}),
-            "asks for 8 nvidia.com/gpu, but no node matches node affinity slots Gt [2]. Change it: "
+            "requests 8 nvidia.com/gpu, but no node matches node affinity slots Gt [2]. Change it: "
             "2 nodes have enough GPUs.",
             id="a requirement without a value to write",
         ),
         pytest.param(
             {GPU: 8},
             required({"matchFields": [needs("metadata.name", "In", "small-1")]}),
-            "asks for 8 nvidia.com/gpu; node affinity metadata.name In [small-1] allows 1 node, "
+            "requests 8 nvidia.com/gpu; node affinity metadata.name In [small-1] allows 1 node, "
             "with at most 4 of nvidia.com/gpu. Change it: 2 nodes have enough GPUs.",
             id="the name of a node",
         ),
@@ -191,14 +191,14 @@ def test_too_much(amounts: dict[str, int], nodes: tuple[Node, ...], expected: st
                 {"matchExpressions": [needs("pool", "In", "small")]},
                 {"matchExpressions": [needs("pool", "In", "web")]},
             ),
-            "asks for 8 nvidia.com/gpu; of 2 nodes with enough, the required node affinity allows "
+            "requests 8 nvidia.com/gpu; of 2 nodes with enough, the required node affinity allows "
             "none. Change it.",
             id="several terms: none alone is to blame",
         ),
         pytest.param(
             {GPU: 8},
             {"nodeSelector": {"zone": "a", "slots": "1"}},
-            "asks for 8 nvidia.com/gpu; of 2 nodes with enough, none has all 2 labels of "
+            "requests 8 nvidia.com/gpu; of 2 nodes with enough, none has all 2 labels of "
             "nodeSelector. Change them.",
             id="labels that are never together",
         ),
@@ -208,7 +208,7 @@ def test_too_much(amounts: dict[str, int], nodes: tuple[Node, ...], expected: st
                 "nodeSelector": {"zone": "a"},
                 **required({"matchExpressions": [needs("zone", "NotIn", "a")]}),
             },
-            "asks for 8 nvidia.com/gpu; of 2 nodes with enough, nodeSelector allows some "
+            "requests 8 nvidia.com/gpu; of 2 nodes with enough, nodeSelector allows some "
             "and the required node affinity others, but both together none. Change one.",
             id="nodeSelector against node affinity",
         ),
@@ -225,7 +225,7 @@ def test_what_nodes_lack_together_is_said() -> None:
         Node("other", {"pool": "y"}, (), {SLICE: 4}),
     )
     assert why({GPU: 1, SLICE: 1}, {"nodeSelector": {"pool": "y"}}, nodes) == (
-        "asks for 1 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb; nodeSelector pool=y allows 2 "
+        "requests 1 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb; nodeSelector pool=y allows 2 "
         "nodes, none with all of it. Write x: 1 node has enough GPUs."
     )
 
@@ -270,14 +270,14 @@ CURE = "Add a toleration if the pod is meant to run there."
     ],
 )
 def test_a_taint_is_named(nodes: tuple[Node, ...], spec: Raw, expected: str) -> None:
-    assert why({GPU: 8}, spec, nodes) == f"asks for 8 nvidia.com/gpu; {expected}. {CURE}"
+    assert why({GPU: 8}, spec, nodes) == f"requests 8 nvidia.com/gpu; {expected}. {CURE}"
 
 
 def test_a_label_with_thousands_of_values_is_no_model() -> None:
     nodes = [Node(f"n{i}", {MODEL: f"m{i}"}, (), {GPU: 1}) for i in range(300)]
     nodes.append(Node("z", {MODEL: "zz"}, (), {GPU: 2}))
     assert why({GPU: 3}, {}, tuple(nodes)) == (
-        "asks for 3 nvidia.com/gpu on one node; the largest of 301 GPU nodes has 2. Ask for 2 or "
+        "requests 3 nvidia.com/gpu on one node; the largest of 301 GPU nodes has 2. Ask for 2 or "
         "split the work."
     )
 
@@ -285,14 +285,14 @@ def test_a_label_with_thousands_of_values_is_no_model() -> None:
 def test_a_taint_with_hundreds_of_values_is_named_by_its_key() -> None:
     nodes = tainted(*((Taint("team", f"t{i}"),) for i in range(300)))
     assert why({GPU: 8}, {}, nodes) == (
-        "asks for 8 nvidia.com/gpu; the 300 nodes with enough are tainted team:NoSchedule. " + CURE
+        "requests 8 nvidia.com/gpu; the 300 nodes with enough are tainted team:NoSchedule. " + CURE
     )
 
 
 def test_of_hundreds_of_values_none_is_proposed() -> None:
     nodes = tuple(Node(f"n{i}", {"rack": f"r{i}"}, (), {GPU: 8}) for i in range(300))
     assert why({GPU: 8}, {"nodeSelector": {"rack": "r300"}}, nodes) == (
-        "asks for 8 nvidia.com/gpu, but no node matches nodeSelector rack=r300. Change it: 300 "
+        "requests 8 nvidia.com/gpu, but no node matches nodeSelector rack=r300. Change it: 300 "
         "nodes have enough GPUs."
     )
 
@@ -362,7 +362,7 @@ def test_words() -> None:
 def test_only_nodes_that_are_gone_had_such_gpus() -> None:
     index = NodeIndex.of((*group(PLAIN), NodeClass({MODEL: "H100"}, (), {GPU: 8}, gone=2)))
     assert why_never(Pod({"spec": {}}), {GPU: 9}, index, Settings()) == (
-        "asks for 9 nvidia.com/gpu on one node; the largest node of the last hours (H100) had 8. "
+        "requests 9 nvidia.com/gpu on one node; the largest node of the last hours (H100) had 8. "
         "Ask for 8 or split the work."
     )
 
@@ -387,7 +387,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
                 *group([Node("one", {"zone": "a"}, (), {GPU: 4})]),
                 *(hinted(n, {"zone": "a"}) for n in "xyz"),
             ),
-            "asks for 4 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write a: 1 node "
+            "requests 4 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write a: 1 node "
             "has enough GPUs.",
             id="only the nodes that are there are counted",
         ),
@@ -395,7 +395,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
             16,
             {"nodeSelector": {"zone": "c"}},
             (*group(BIG), hinted("x", {"zone": "a"})),
-            "asks for 16 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write a: "
+            "requests 16 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write a: "
             "NodePool x (Karpenter) may add a node with enough GPUs.",
             id="only a pool may add one",
         ),
@@ -403,7 +403,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
             16,
             {"nodeSelector": {"zone": "c"}},
             (*group(BIG), GROWN),
-            "asks for 16 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write b: "
+            "requests 16 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write b: "
             "NodePool sure (Karpenter) may add a node with enough GPUs.",
             id="a pool of which it is certain what it adds",
         ),
@@ -411,7 +411,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
             16,
             {"nodeSelector": {"zone": "c"}},
             (*group(BIG), DECLARED),
-            "asks for 16 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write d: nodes "
+            "requests 16 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write d: nodes "
             "that may come have enough GPUs.",
             id="a pool of the settings",
         ),
@@ -419,7 +419,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
             8,
             {"nodeSelector": {"zone": "b"}},
             (*group(BIG[:1]), NodeClass({"zone": "b"}, (), {GPU: 4}, hint="group g")),
-            "asks for 8 nvidia.com/gpu; nodeSelector zone=b allows what group g may add, with at "
+            "requests 8 nvidia.com/gpu; nodeSelector zone=b allows what group g may add, with at "
             "most 4 of nvidia.com/gpu. Write a: 1 node has enough GPUs.",
             id="a pool has too few",
         ),
@@ -427,7 +427,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
             16,
             {},
             (*group(BIG), hinted("c", {}, ML)),
-            "asks for 16 nvidia.com/gpu; only NodePool c (Karpenter) may add a node with enough, "
+            "requests 16 nvidia.com/gpu; only NodePool c (Karpenter) may add a node with enough, "
             f"tainted dedicated=ml:NoSchedule. {CURE}",
             id="the taint of a pool",
         ),
@@ -435,7 +435,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
             16,
             {"nodeSelector": {NODE_POOL: "sure"}},
             (*group(BIG), GROWN, hinted("c", {"zone": "a"})),
-            "asks for 16 nvidia.com/gpu; only NodePool sure (Karpenter) may add a node with enough "
+            "requests 16 nvidia.com/gpu; only NodePool sure (Karpenter) may add a node with enough "
             f"that it selects, tainted dedicated=ml:NoSchedule. {CURE}",
             id="the taint of the pool that it selects",
         ),
@@ -443,7 +443,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
             16,
             {},
             (*group(BIG), DECLARED),
-            "asks for 16 nvidia.com/gpu; only nodes that may come have enough, tainted "
+            "requests 16 nvidia.com/gpu; only nodes that may come have enough, tainted "
             f"dedicated=ml:NoSchedule. {CURE}",
             id="the taint of a pool of the settings",
         ),
@@ -451,14 +451,14 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
             8,
             {},
             (*group(tainted((WEB,))), hinted("c", {}, ML)),
-            f"asks for 8 nvidia.com/gpu; the only node with enough is tainted {WEB}. {CURE}",
+            f"requests 8 nvidia.com/gpu; the only node with enough is tainted {WEB}. {CURE}",
             id="the taint of the node that is there, and not that of a pool",
         ),
         pytest.param(
             16,
             {"nodeSelector": {"zone": "a", "rack": "1"}},
             (hinted("c", {"zone": "a"}), hinted("d", {"rack": "1"})),
-            "asks for 16 nvidia.com/gpu; of what NodePool c (Karpenter) or NodePool d (Karpenter) "
+            "requests 16 nvidia.com/gpu; of what NodePool c (Karpenter) or NodePool d (Karpenter) "
             "may add with enough, none has all 2 labels of nodeSelector. Change them.",
             id="labels that no pool has together",
         ),
@@ -466,7 +466,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
             17,
             {},
             (*group(BIG), hinted("c")),
-            "asks for 17 nvidia.com/gpu on one node; the largest node that NodePool c (Karpenter) "
+            "requests 17 nvidia.com/gpu on one node; the largest node that NodePool c (Karpenter) "
             "may add has 16. Ask for 16 or split the work.",
             id="more than a pool may add: it is larger than all nodes",
         ),
@@ -474,7 +474,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
             17,
             {},
             (*group(BIG), DECLARED),
-            "asks for 17 nvidia.com/gpu on one node; the largest node that may come has 16. Ask "
+            "requests 17 nvidia.com/gpu on one node; the largest node that may come has 16. Ask "
             "for 16 or split the work.",
             id="more than a pool of the settings has",
         ),
@@ -482,7 +482,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
             99,
             {},
             (*group(BIG), NodeClass({}, (), {GPU: 16}, gone=1)),
-            "asks for 99 nvidia.com/gpu on one node; the largest node that may come has 16. Ask "
+            "requests 99 nvidia.com/gpu on one node; the largest node that may come has 16. Ask "
             "for 16 or split the work.",
             id="more than all nodes, of which the largest is gone",
         ),
@@ -490,7 +490,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
             1,
             {},
             (*group(PLAIN), NodeClass({}, declared=2), NodeClass({}, gone=1)),
-            "asks for 1 nvidia.com/gpu, and no node here offers a GPU (1 node). Does the device "
+            "requests 1 nvidia.com/gpu, and no node here offers a GPU (1 node). Does the device "
             "plugin run? `kubectl describe nodes` shows what nodes offer.",
             id="no GPU anywhere: the nodes that are there are counted",
         ),

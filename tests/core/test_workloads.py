@@ -113,7 +113,7 @@ def knows(*kinds: CustomKind) -> Settings:
 
 
 def asking(gpus: int, name: str = "nvidia.com/gpu") -> dict[str, Any]:
-    """A template with one container that asks for so many GPUs."""
+    """A template with one container that requests so many GPUs."""
     resources = {"limits": {name: gpus}}
     return {"spec": {"containers": [{"name": "cuda", "resources": resources}]}}
 
@@ -475,7 +475,7 @@ def test_replicas_of_custom_kinds(
         pytest.param(
             of("apps/v1", "Deployment", replicas=3, template=asking(2)),
             {"nvidia.com/gpu": 6},
-            id="replicas times what each asks for",
+            id="replicas times what each requests",
         ),
         pytest.param(
             of("apps/v1", "Deployment", replicas=0, template=asking(2)), {}, id="scaled to nothing"

@@ -48,7 +48,7 @@ REPAIRING = f"{SETTINGS}workloads: {{repair: true}}\n"
 
 
 def container(name: str = "c", *, gpus: bool = True, **fields: Any) -> Raw:
-    """A container that asks for one GPU under the old name, or for none."""
+    """A container that requests one GPU under the old name, or for none."""
     made: Raw = {"name": name, "image": "registry.example.com/training:1"}
     if gpus:
         made["resources"] = {"limits": {LEGACY: "1"}, "requests": {LEGACY: "1"}}

@@ -47,7 +47,7 @@ def with_metadata(**metadata: Any) -> dict[str, Any]:
 
 
 def with_first(value: Any) -> dict[str, Any]:
-    """A pod whose first container is this, and whose second asks for GPUs."""
+    """A pod whose first container is this, and whose second requests GPUs."""
     return gpu_pod(containers=[value, container()])
 
 
@@ -86,7 +86,7 @@ def with_container(**fields: Any) -> dict[str, Any]:
             gpu_pod(nodeSelector={"beta.kubernetes.io/os": "windows"}), id="p12 by the old label"
         ),
         pytest.param(
-            gpu_pod(containers=[{"name": "c", "image": "i"}]), id="a pod that asks for no GPU"
+            gpu_pod(containers=[{"name": "c", "image": "i"}]), id="a pod that requests no GPU"
         ),
     ],
 )

@@ -128,7 +128,7 @@ def test_one_that_can_be_read_is_judged(strict: Server) -> None:
     body = compact(pod).replace(b"<", b"\\u003c")
     assert len(body) > 7 * MIB
     text = strict.post(body, "/validate?timeout=10s").response["status"]["message"]
-    assert "asks for 2 nvidia.com/gpu" in text
+    assert "requests 2 nvidia.com/gpu" in text
     body = body.replace(b'"nvidia.com/gpu":2', b'"nvidia.com/gpu":1')
     assert strict.post(body, "/validate?timeout=10s").response["allowed"] is True
 

@@ -256,7 +256,7 @@ def post(body: bytes | dict[str, Any], path: str = "/mutate", **headers: str) ->
 
 
 def gpu_pod(**spec: Any) -> dict[str, Any]:
-    """A pod of 2017 that asks for two GPUs."""
+    """A pod of 2017 that requests two GPUs."""
     resources = {"limits": {LEGACY: "2"}, "requests": {LEGACY: "2"}}
     return {
         "apiVersion": "v1",

@@ -65,7 +65,7 @@ def comparable(index: NodeIndex) -> dict[str, Any]:
 
 
 def test_a_pod_may_ask_for_any_amount_and_the_snapshot_is_written(tmp_path: Path) -> None:
-    """A tenant names a node and asks for 10^20 GPUs; JSON here has integers of 64 bits."""
+    """A tenant names a node and requests 10^20 GPUs; JSON here has integers of 64 bits."""
     store = filled()
     for number, amount in enumerate(["1" + "0" * 20, "1e299", "9" * 400, str(2**63 - 1)]):
         limits = {"limits": {GPU: amount}}

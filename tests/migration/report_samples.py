@@ -107,7 +107,7 @@ def _pod() -> FileResult:
             ),
             Located(
                 "GPU101",
-                f"container cuda asks for {LEGACY}, which no node offers; write {TODAY}: 2",
+                f"container cuda requests {LEGACY}, which no node offers; write {TODAY}: 2",
                 Status.FIXABLE,
                 place(POD, LEGACY),
                 f"spec.containers[0].resources.limits[{LEGACY}]",
@@ -116,7 +116,8 @@ def _pod() -> FileResult:
             ),
             Located(
                 "GPU201",
-                "GPU nodes may be tainted: write a toleration of nvidia.com/gpu:NoSchedule",
+                "GPU nodes are usually tainted: add the toleration nvidia.com/gpu:NoSchedule to "
+                "the manifest",
                 Status.FIXABLE,
                 place(POD, "spec:"),
                 "spec.tolerations",
@@ -125,7 +126,7 @@ def _pod() -> FileResult:
             ),
             Located(
                 "GPU301",
-                "asks for 2 nvidia.com/gpu; no node has more than 1. Ask for 1 or split the work.",
+                "requests 2 nvidia.com/gpu; no node has more than 1. Ask for 1 or split the work.",
                 Status.MANUAL,
                 place(POD, "  containers:\n  - name: cuda\n    image"),
                 "spec",
@@ -145,7 +146,7 @@ def _chart() -> FileResult:
         (
             Located(
                 "GPU101",
-                f"asks for {LEGACY}, which no node offers; write {TODAY}",
+                f"requests {LEGACY}, which no node offers; write {TODAY}",
                 Status.FIXABLE,
                 place(CHART, LEGACY),
                 fix=(rename,),
@@ -202,7 +203,7 @@ def everything() -> Report:
                 (
                     Located(
                         "GPU101",
-                        f"asks for {LEGACY}, which no node offers; write {TODAY}: 1",
+                        f"requests {LEGACY}, which no node offers; write {TODAY}: 1",
                         Status.FIXED,
                         place(OLD_JSON, f'"{LEGACY}"'),
                         fix=(renamed(OLD_JSON),),
@@ -231,7 +232,7 @@ def many(findings: int, folders: int = 8) -> Report:
         located = tuple(
             Located(
                 _CODES[at],
-                f"container cuda of trainer-{number} asks for {LEGACY}, which no node offers",
+                f"container cuda of trainer-{number} requests {LEGACY}, which no node offers",
                 _STATUSES[at],
                 place(text, LEGACY),
                 f"spec.containers[{at}].resources.limits[{LEGACY}]",

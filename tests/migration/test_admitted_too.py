@@ -184,7 +184,7 @@ def by_rules(result: FileResult) -> Counter[tuple[str, ...]]:
 
 
 NODES = (NodeClass({}, gpus={GPU: 8}),)
-# The policy counts what is asked for under names of today, so one asks for that in any case.
+# The policy counts what is asked for under names of today, so one requests that in any case.
 CONTAINERS = [
     {"name": "a", "image": "i", "resources": {"limits": {LEGACY: "1"}}},
     {"name": "b", "image": "i", "resources": {"limits": {GPU: "9"}}},
@@ -273,7 +273,7 @@ def test_opt_outs_modes_and_exceptions(  # a table
     [
         pytest.param({}, Policy(), False, id="it only warns by default"),
         pytest.param({}, enforced(), True, id="it is enforced"),
-        pytest.param({"labels": OUT}, enforced(), True, id="the label asks for no repair only"),
+        pytest.param({"labels": OUT}, enforced(), True, id="the label requests no repair only"),
         pytest.param({"annotations": REASON}, enforced(), True, id="an exception nobody allows"),
         pytest.param({"annotations": REASON}, enforced(EXCEPTED), False, id="one that counts"),
     ],

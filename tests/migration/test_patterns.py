@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PATTERNS = Path(__file__).parent / "patterns"
 FIXED, FINDINGS = ".fixed", ".findings.txt"
-CURES = ("write", "delete", "mend", "leave", "indent", "move", "see that")
+CURES = ("write", "delete", "correct", "leave", "indent", "move", "check", "add ")
 
 
 def inputs() -> list[Path]:

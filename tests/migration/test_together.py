@@ -1,4 +1,4 @@
-"""What a pod asks for and where it may run are migrated together, or not at all.
+"""What a pod requests and where it may run are migrated together, or not at all.
 
 Half of it would be worse than nothing: the webhook repairs a pod of which the amounts are legacy as
 a whole, and of any other pod it leaves the node label, the annotations and the driver volumes.

@@ -53,7 +53,7 @@ def values_of(name: str, profile: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the author asks for: names as they are meant, and as they are written."""
+    """What the author requests: names as they are meant, and as they are written."""
 
     operator: str
     names: tuple[str, ...]
@@ -95,7 +95,7 @@ def authors(draw: st.DrawFn) -> Asked:
 
 
 def pod(asked: Asked, place: str) -> Raw:
-    """Give a legacy pod that asks for it there, as far as that place can say it."""
+    """Give a legacy pod that requests it there, as far as that place can say it."""
     annotations: Raw = {}
     spec: Raw = {"containers": [{"name": "c", "image": "i", "resources": {"limits": {LEGACY: 1}}}]}
     required = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [asked.term]}}}

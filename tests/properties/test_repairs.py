@@ -455,7 +455,7 @@ def stale(volume: Raw, repair: Repair) -> bool:
 
 
 def is_narrower(term: Raw, wide: Raw) -> bool:
-    """True if the term asks for all that the wide one asks for."""
+    """True if the term requests all that the wide one requests."""
     expressions = term.get("matchExpressions") or []
     return term.get("matchFields") == wide.get("matchFields") and all(
         each in expressions for each in wide.get("matchExpressions") or ()

@@ -33,11 +33,11 @@ warned = partial(Finding, rule.CODE, SPEC, severity=Severity.MANUAL)
 
 PER_POD = "This limit is per pod; sums per namespace are ResourceQuota's."
 FIVE = (
-    "asks for 5 nvidia.com/gpu; the limit for a pod in the namespace team is 4. Ask for 4 or split "
+    "requests 5 nvidia.com/gpu; the limit for a pod in the namespace team is 4. Ask for 4 or split "
     f"the work. {PER_POD}"
 )
 
-LARGE = FIVE.replace("asks for 5 ", "asks for 2^63 or more ")
+LARGE = FIVE.replace("requests 5 ", "requests 2^63 or more ")
 
 
 def asks(amount: int | str, name: str = GPU, **spec: Any) -> Any:
@@ -63,11 +63,11 @@ def asks(amount: int | str, name: str = GPU, **spec: Any) -> Any:
             TRAIN,
             [
                 denied(
-                    "asks for 65 nvidia.com/gpu; the limit for a pod in the namespace train-a is "
+                    "requests 65 nvidia.com/gpu; the limit for a pod in the namespace train-a is "
                     f"64. Ask for 64 or split the work. {PER_POD}"
                 ),
                 denied(
-                    "asks for 2 nvidia.com/mig-1g.5gb; the limit for a pod in the namespace "
+                    "requests 2 nvidia.com/mig-1g.5gb; the limit for a pod in the namespace "
                     f"train-a is 1. Ask for 1 or split the work. {PER_POD}"
                 ),
             ],
@@ -78,7 +78,7 @@ def asks(amount: int | str, name: str = GPU, **spec: Any) -> Any:
             NO_GPUS,
             [
                 denied(
-                    "asks for 1 nvidia.com/gpu; the limit for a pod in the namespace team is 0. "
+                    "requests 1 nvidia.com/gpu; the limit for a pod in the namespace team is 0. "
                     f"Use another namespace. {PER_POD}"
                 )
             ],

@@ -50,7 +50,7 @@ def moved(*edits: Edit, stays: bool = False) -> Finding:
 
 
 def noted(note: str) -> Finding:
-    message = f"affinity annotation: {note}; see that spec.affinity says what is meant"
+    message = f"affinity annotation: {note}; check that spec.affinity is correct"
     return repaired(AT, message)
 
 

@@ -62,7 +62,7 @@ def test_versions(api: str, kind: str, expected: tuple[str, str]) -> None:
 
 
 def test_the_whole_finding() -> None:
-    message = "Deployment of extensions/v1beta1 is gone since 1.16: write Deployment of apps/v1"
+    message = "Deployment of extensions/v1beta1 was removed in 1.16: write Deployment of apps/v1"
     assert found(rule, workload(EXTENSIONS, "Deployment")) == [
         Finding(rule.CODE, API, message, (Set(API, "apps/v1"),))
     ]
@@ -111,9 +111,7 @@ def test_a_set_without_its_service_is_converted_and_a_person_names_it(api: str, 
     obj = workload(api, kind)
     [finding] = found(rule, obj)
     assert (finding.severity, finding.action) == (Severity.MANUAL, "repaired")
-    assert finding.message.endswith(
-        "a person must write serviceName, the name of its headless Service"
-    )
+    assert finding.message.endswith("write serviceName manually: the name of its headless Service")
     assert obj["apiVersion"] == "apps/v1"
 
 
@@ -138,7 +136,7 @@ def test_an_autoscaler_names_its_workload_by_the_version_of_today() -> None:
         "spec": {"scaleTargetRef": target},
     }
     at = Path(("spec", "scaleTargetRef"))
-    message = "PetSet of apps/v1alpha1 is gone since 1.5: write StatefulSet of apps/v1"
+    message = "PetSet of apps/v1alpha1 was removed in 1.5: write StatefulSet of apps/v1"
     edits = (Set(at / "apiVersion", "apps/v1"), Set(at / "kind", "StatefulSet"))
     assert found(rule, obj) == [Finding(rule.CODE, at / "apiVersion", message, edits)]
 
@@ -149,7 +147,7 @@ def test_an_owner_is_named_by_the_version_of_today() -> None:
     owner = {**today, "apiVersion": "extensions/v1beta1"}
     obj = {"kind": "Pod", "metadata": {"ownerReferences": [today, owner]}}
     at = Path(("metadata", "ownerReferences", 1, "apiVersion"))
-    message = "ReplicaSet of extensions/v1beta1 is gone since 1.16: write ReplicaSet of apps/v1"
+    message = "ReplicaSet of extensions/v1beta1 was removed in 1.16: write ReplicaSet of apps/v1"
     assert found(rule, obj) == [Finding(rule.CODE, at, message, (Set(at, "apps/v1"),))]
     nothings: list[Any] = ["x", [None], [{}], {"apiVersion": "extensions/v1beta1"}]
     for nothing in nothings:

@@ -243,7 +243,7 @@ def test_devices_of_a_pod_that_asks_for_gpus_go_on_request() -> None:
 @pytest.mark.parametrize(
     "obj",
     [
-        pytest.param(pod(container({"cpu": 1})), id="a pod that asks for none needs them"),
+        pytest.param(pod(container({"cpu": 1})), id="a pod that requests none needs them"),
         pytest.param(
             {**modern_pod(), "spec": {**modern_pod()["spec"], "nameless": True}},
             id="a volume without a name",

@@ -17,7 +17,7 @@ repaired = partial(Finding, rule.CODE)
 
 def rounded(raw: Any, whole: str, *places: Any, who: str = "cuda") -> Finding:
     message = (
-        f"container {who} asks for {raw} {LEGACY}: GPUs are whole, so it means {whole}; "
+        f"container {who} requests {raw} {LEGACY}: GPUs are whole, so it means {whole}; "
         f"write {GPU}: {whole}"
     )
     return repaired(places[0], message, tuple(Set(place, whole) for place in places))
@@ -93,7 +93,7 @@ def rounded(raw: Any, whole: str, *places: Any, who: str = "cuda") -> Finding:
     ],
 )
 def test_fractional_amount(limits: Any, requests: Any, expected: list[Finding]) -> None:
-    # The second container keeps the pod in scope where the first asks for nothing.
+    # The second container keeps the pod in scope where the first requests nothing.
     assert found(rule, pod(container(limits, requests), container({GPU: "1"}))) == expected
 
 

@@ -61,12 +61,12 @@ def grown(each: NodeClass) -> Context:
             OF_TEAM,
             [
                 notice(
-                    f"asks for 5 nvidia.com/gpu: the only node for it is full now (4 free). {WAITS}"
+                    f"requests 5 nvidia.com/gpu: the only node for it is full now (4 free). {WAITS}"
                 )
             ],
             id="its class leaves it a node without room",
         ),
-        pytest.param(asks(1, "cpu"), CX, [], id="it asks for no GPU"),
+        pytest.param(asks(1, "cpu"), CX, [], id="it requests no GPU"),
         pytest.param(
             asks(9),
             Context(inventory=Inventory((*group(NODES), NodeClass({}, (), {GPU: 16}, gone=1)))),
@@ -84,7 +84,7 @@ def grown(each: NodeClass) -> Context:
             CX,
             [
                 notice(
-                    "asks for 5 nvidia.com/gpu: all 2 nodes for it are full now (the emptiest has "
+                    "requests 5 nvidia.com/gpu: all 2 nodes for it are full now (the emptiest has "
                     f"4 free). {WAITS}"
                 )
             ],
@@ -95,7 +95,7 @@ def grown(each: NodeClass) -> Context:
             CX,
             [
                 notice(
-                    f"asks for 2 nvidia.com/gpu: the only node for it is full now (1 free). {WAITS}"
+                    f"requests 2 nvidia.com/gpu: the only node for it is full now (1 free). {WAITS}"
                 )
             ],
             id="the one node that it selects is full",
@@ -105,7 +105,7 @@ def grown(each: NodeClass) -> Context:
             CX,
             [
                 notice(
-                    "asks for 2 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb: the only node for it "
+                    "requests 2 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb: the only node for it "
                     f"is full now. {WAITS}"
                 )
             ],
@@ -116,7 +116,7 @@ def grown(each: NodeClass) -> Context:
             Context(inventory=Inventory(group([Node("x", {}, (), {GPU: 0}, most={GPU: 8})]))),
             [
                 notice(
-                    "asks for 8 nvidia.com/gpu: the only node for it has too few now (0 free): "
+                    "requests 8 nvidia.com/gpu: the only node for it has too few now (0 free): "
                     f"{RETURN}"
                 )
             ],
@@ -131,7 +131,7 @@ def grown(each: NodeClass) -> Context:
             ),
             [
                 notice(
-                    "asks for 8 nvidia.com/gpu: all 2 nodes for it have too few now (the emptiest "
+                    "requests 8 nvidia.com/gpu: all 2 nodes for it have too few now (the emptiest "
                     f"has 7 free): {RETURN}"
                 )
             ],
@@ -146,7 +146,7 @@ def grown(each: NodeClass) -> Context:
             ),
             [
                 notice(
-                    "asks for 8 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb: the only node for it "
+                    "requests 8 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb: the only node for it "
                     f"has too few now: {RETURN}"
                 )
             ],
@@ -159,7 +159,7 @@ def grown(each: NodeClass) -> Context:
             ),
             [
                 notice(
-                    "asks for 8 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb: the only node for it "
+                    "requests 8 nvidia.com/gpu and 1 nvidia.com/mig-1g.5gb: the only node for it "
                     f"has too few now: {RETURN}"
                 )
             ],
@@ -186,7 +186,7 @@ def grown(each: NodeClass) -> Context:
             grown(NodeClass({}, (), {GPU: 0}, open_gpus=True, open_labels=True, hint="group g")),
             [
                 notice(
-                    "asks for 5 nvidia.com/gpu: the only node for it is full now (1 free). "
+                    "requests 5 nvidia.com/gpu: the only node for it is full now (1 free). "
                     f"{WAITS[:-1]}, or group g adds a node that fits."
                 )
             ],
@@ -197,7 +197,7 @@ def grown(each: NodeClass) -> Context:
             grown(NodeClass({"zone": "b"}, (), {}, open_gpus=True, hint="group g")),
             [
                 notice(
-                    f"asks for 5 nvidia.com/gpu: the only node for it is full now (1 free). {WAITS}"
+                    f"requests 5 nvidia.com/gpu: the only node for it is full now (1 free). {WAITS}"
                 )
             ],
             id="a group of other nodes can grow",
@@ -220,7 +220,7 @@ def grown(each: NodeClass) -> Context:
             ),
             [
                 notice(
-                    "asks for 8 nvidia.com/gpu: the only node for it has too few now (7 free): "
+                    "requests 8 nvidia.com/gpu: the only node for it has too few now (7 free): "
                     f"{RETURN[:-1]}, or group g adds a node that fits."
                 )
             ],
@@ -241,7 +241,7 @@ def test_full_now(obj: Any, cx: Context, expected: list[Finding]) -> None:
             True,
             [
                 notice(
-                    "asks for 4 nvidia.com/gpu: with the node selector of the namespace, the only "
+                    "requests 4 nvidia.com/gpu: with the node selector of the namespace, the only "
                     f"node for it is full now (1 free). {WAITS}"
                 )
             ],

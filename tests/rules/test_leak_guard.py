@@ -39,17 +39,17 @@ FROM_SECRET = {"name": VARIABLE, "valueFrom": {"secretKeyRef": {"name": "a", "ke
 ENV = FIRST / "env"
 
 HIDE = (
-    "container {} asks for no GPU: set its env NVIDIA_VISIBLE_DEVICES to void, once; "
+    "container {} requests no GPU: set its env NVIDIA_VISIBLE_DEVICES to void, once; "
     "with anything else, or nothing, it may see all GPUs of its node"
 )
 PRIVILEGED = (
-    "container {} asks for no GPU but is privileged, so it sees all of its node: drop privileged, "
+    "container {} requests no GPU but is privileged, so it sees all of its node: drop privileged, "
     "or let an admin exempt the pod in guard.exempt"
 )
-DEVICE = "container {} asks for no GPU but mounts {}, where GPU devices are: delete the mount"
-DRIVER = "container {} asks for no GPU but mounts {}, where a GPU driver is: delete the mount"
+DEVICE = "container {} requests no GPU but mounts {}, where GPU devices are: delete the mount"
+DRIVER = "container {} requests no GPU but mounts {}, where a GPU driver is: delete the mount"
 LIST = (
-    "container {} asks for no GPU but mounts {}, by which the runtime may give it GPUs: "
+    "container {} requests no GPU but mounts {}, by which the runtime may give it GPUs: "
     "delete the mount"
 )
 PLUGIN = (
@@ -61,16 +61,16 @@ CLAIM = (
     "void hides nothing that a claim brings"
 )
 ELSEWHERE = (
-    "container {} asks for {}, but the node in nodeName is not known to offer it, so the container "
+    "container {} requests {}, but the node in nodeName is not known to offer it, so the container "
     "may run without: set its env NVIDIA_VISIBLE_DEVICES to void, once; with anything else, or "
     "nothing, it may see all GPUs of its node"
 )
 NOWHERE = (
-    "container {} asks for {}, which no node offers: set its env NVIDIA_VISIBLE_DEVICES to void, "
+    "container {} requests {}, which no node offers: set its env NVIDIA_VISIBLE_DEVICES to void, "
     "once; with anything else, or nothing, it may see all GPUs of its node"
 )
 TOO_MANY = (
-    "container {} asks for 2^63 {} or more, which counts as none: set its env "
+    "container {} requests 2^63 {} or more, which counts as none: set its env "
     "NVIDIA_VISIBLE_DEVICES to void, once; with anything else, or nothing, it may see all GPUs of "
     "its node"
 )
@@ -79,7 +79,7 @@ BROUGHT = (
     "given to it: name the keys in env, or give envFrom a prefix"
 )
 SHARE = (
-    "container {} asks for {}, which may bring a GPU or a part of one, so it is left alone; if it "
+    "container {} requests {}, which may bring a GPU or a part of one, so it is left alone; if it "
     "counts whole GPUs, list it in resources.gpus"
 )
 FRACTION = (

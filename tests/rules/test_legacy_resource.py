@@ -43,13 +43,13 @@ def edits(verb: type[Rename | Remove], *sections: Path, name: str = LEGACY) -> t
 
 
 def renamed(*sections: Path, amount: Any = "2", who: str = "cuda") -> Finding:
-    message = f"container {who} asks for {LEGACY}, which no node offers; write {GPU}: {amount}"
+    message = f"container {who} requests {LEGACY}, which no node offers; write {GPU}: {amount}"
     return repaired(sections[0] / LEGACY, message, edits(Rename, *sections))
 
 
 def left(section: Path, amount: str, why: str, whole: int) -> Finding:
     message = (
-        f"container cuda asks for {amount} {LEGACY}, which no node offers, and stays so: {GPU} "
+        f"container cuda requests {amount} {LEGACY}, which no node offers, and stays so: {GPU} "
         f"{why} repairs nothing here; write limits: {GPU}: {whole}"
     )
     return reported(section / LEGACY, message)
@@ -57,7 +57,7 @@ def left(section: Path, amount: str, why: str, whole: int) -> Finding:
 
 def beside(*sections: Path, legacy: str, counts: str, name: str = LEGACY) -> Finding:
     message = (
-        f"container cuda asks for {legacy} {name} beside {counts}, which counts alone: "
+        f"container cuda requests both {legacy} {name} and {counts}; only the latter counts: "
         "delete the former"
     )
     return repaired(sections[0] / name, message, edits(Remove, *sections, name=name))
@@ -65,14 +65,14 @@ def beside(*sections: Path, legacy: str, counts: str, name: str = LEGACY) -> Fin
 
 def larger(legacy: str, other: str, *sections: Path) -> Finding:
     message = (
-        f"container cuda asks for {legacy} {LEGACY} beside {other}: the larger amount counts; "
+        f"container cuda requests {legacy} {LEGACY} beside {other}: the larger amount counts; "
         f"write {GPU}: {legacy}"
     )
     changes = [(Set(each / GPU, legacy), Remove(each / LEGACY)) for each in sections]
     return repaired(sections[0] / LEGACY, message, tuple(e for pair in changes for e in pair))
 
 
-ZERO = f"container cuda asks for 0 {LEGACY}: no GPU; delete the line"
+ZERO = f"container cuda requests 0 {LEGACY}: no GPU; delete the line"
 
 
 @pytest.mark.parametrize(
@@ -246,10 +246,11 @@ ZERO = f"container cuda asks for 0 {LEGACY}: no GPU; delete the line"
             [
                 reported(
                     LIMITS / LEGACY,
-                    f"container cuda asks for 'many' {LEGACY}, which is no amount of GPUs: mend it",
+                    f"container cuda requests 'many' {LEGACY}, which is no amount of GPUs: "
+                    "correct it",
                 )
             ],
-            id="no quantity: left for a person",
+            id="no quantity: manual",
         ),
         pytest.param(
             {LEGACY: "-1"},
@@ -257,10 +258,11 @@ ZERO = f"container cuda asks for 0 {LEGACY}: no GPU; delete the line"
             [
                 reported(
                     LIMITS / LEGACY,
-                    f"container cuda asks for '-1' {LEGACY}, which is no amount of GPUs: mend it",
+                    f"container cuda requests '-1' {LEGACY}, which is no amount of GPUs: "
+                    "correct it",
                 )
             ],
-            id="a negative amount: left for a person",
+            id="a negative amount: manual",
         ),
         pytest.param(
             {LEGACY: ""},
@@ -268,7 +270,7 @@ ZERO = f"container cuda asks for 0 {LEGACY}: no GPU; delete the line"
             [
                 reported(
                     LIMITS / LEGACY,
-                    f"container cuda asks for '' {LEGACY}, which is no amount of GPUs: mend it",
+                    f"container cuda requests '' {LEGACY}, which is no amount of GPUs: correct it",
                 )
             ],
             id="a limit that is no quantity beside a request: both are left",
@@ -279,8 +281,8 @@ ZERO = f"container cuda asks for 0 {LEGACY}: no GPU; delete the line"
             [
                 reported(
                     LIMITS / LEGACY,
-                    f"container cuda asks for \"{{'volumes': []}}\" {LEGACY}, "
-                    "which is no amount of GPUs: mend it",
+                    f"container cuda requests \"{{'volumes': []}}\" {LEGACY}, "
+                    "which is no amount of GPUs: correct it",
                 )
             ],
             id="a map of mounts (pattern 6) is never a quantity",
@@ -316,13 +318,13 @@ def test_limits_that_are_not_indented_are_no_limits() -> None:
 
 def test_further_legacy_names_and_another_target() -> None:
     cx = Context(Settings(legacy_resources=(LEGACY, OPAQUE), gpu_resource=SHARED))
-    message = "container cuda asks for {}, which no node offers; write {}: 1"
+    message = "container cuda requests {}, which no node offers; write {}: 1"
     assert found(rule, pod(container({OPAQUE: "1"})), cx) == [
         repaired(
             LIMITS / OPAQUE, message.format(OPAQUE, SHARED), (Rename(LIMITS / OPAQUE, SHARED),)
         )
     ]
-    larger_one = f"container cuda asks for {OPAQUE}, which no node offers; write {SHARED}: 2"
+    larger_one = f"container cuda requests {OPAQUE}, which no node offers; write {SHARED}: 2"
     assert found(rule, pod(container({OPAQUE: "2", LEGACY: "1"})), cx) == [
         repaired(LIMITS / OPAQUE, larger_one, (Rename(LIMITS / OPAQUE, SHARED),)),
         beside(LIMITS, legacy="1", counts=f"2 {OPAQUE}"),
@@ -331,7 +333,7 @@ def test_further_legacy_names_and_another_target() -> None:
 
 def test_a_legacy_name_that_counts_gpus_today_does_not_win_over_itself() -> None:
     cx = Context(Settings(legacy_resources=(GPU,), gpu_resource=SHARED))
-    message = f"container cuda asks for {GPU}, which no node offers; write {SHARED}: 1"
+    message = f"container cuda requests {GPU}, which no node offers; write {SHARED}: 1"
     assert found(rule, pod(container({GPU: "1"})), cx) == [
         repaired(LIMITS / GPU, message, (Rename(LIMITS / GPU, SHARED),))
     ]
@@ -340,7 +342,7 @@ def test_a_legacy_name_that_counts_gpus_today_does_not_win_over_itself() -> None
 def test_a_pod_as_a_whole_cannot_ask_for_gpus() -> None:
     obj = legacy_pod(resources={"limits": {LEGACY: "1", "cpu": "2"}})
     message = (
-        f"the pod as a whole asks for {LEGACY}: GPUs can only be asked for by a container; "
+        f"the pod as a whole requests {LEGACY}: GPUs can only be asked for by a container; "
         f"move it to a container's limits as {GPU}"
     )
     at = SPEC / "resources" / "limits" / LEGACY
@@ -709,7 +711,7 @@ def test_nothing_is_said_of_a_limit_range_where_none_set_anything() -> None:
     again = sent(asking({LEGACY: "2", GPU: "2"}), LEGACY)  # our repair, and a webhook after it
     (said,) = found(rule, again)
     assert said.message == (
-        f"container cuda asks for {LEGACY}, which no node offers; write {GPU}: 2"
+        f"container cuda requests {LEGACY}, which no node offers; write {GPU}: 2"
     )
     assert amounts_of(again) == {GPU: "2"}
 

@@ -26,7 +26,7 @@ def exists(key: str, effect: str = "NoSchedule") -> dict[str, str]:
 
 def tolerated(*tolerations: dict[str, str], more: str = "") -> Finding:
     keys = ", ".join(f"{each['key']}:{each['effect']}" for each in tolerations)
-    message = f"GPU nodes may be tainted: tolerates {keys} now; write it into tolerations{more}"
+    message = f"GPU nodes are usually tainted: add the toleration {keys} to the manifest{more}"
     return repaired(TO, message, tuple(Append(TO, each) for each in tolerations))
 
 
@@ -160,7 +160,7 @@ def test_taints_of_the_settings(
     obj = legacy(GPU_ONE)
     (finding,) = found(rule, obj, cx)
     assert obj["spec"]["tolerations"] == expected
-    assert (" sku=gpu:NoSchedule now" in finding.message) == (SKU in expected)
+    assert (" sku=gpu:NoSchedule to the manifest" in finding.message) == (SKU in expected)
 
 
 def test_a_listed_taint_needs_an_inventory() -> None:

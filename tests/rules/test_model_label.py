@@ -755,7 +755,7 @@ def test_a_label_that_some_nodes_still_carry(spec: Any, expected: Any) -> None:
     assert found(rule, legacy_pod(**copy.deepcopy(expected)), on(MIXED)) == []
     assert found(rule, modern_pod(**copy.deepcopy(expected)), on(MIXED)) == []
     (said,) = found(rule, modern_pod(**copy.deepcopy(spec)), on(MIXED))
-    left = f"{BOTH}. It is left as it is: this pod asks for GPUs under today's name"
+    left = f"{BOTH}. It is left as it is: this pod requests GPUs under today's name"
     assert (said.severity, said.edits) == (Severity.MANUAL, ())
     assert said.message == left or "K80" in str(spec)
 
@@ -1063,7 +1063,7 @@ def gone(was: str, key: str) -> str:
             {"nodeSelector": {BETA_ZONE: "a", TODAYS_ZONE: "b"}},
             [
                 (
-                    f"nodeSelector asks for {BETA_ZONE}=a and {TODAYS_ZONE}=b: "
+                    f"nodeSelector requests {BETA_ZONE}=a and {TODAYS_ZONE}=b: "
                     "no node has both, so the pod waits; delete the one that is not meant"
                 ),
             ],
@@ -1146,7 +1146,7 @@ IS_T4 = {"key": ACCELERATOR, "operator": "In", "values": ["nvidia-tesla-t4"]}
 def whole(
     model: str, settings: Settings = ON_GKE, *labels: dict[str, str]
 ) -> tuple[Any, list[str]]:
-    """What becomes of a pod that asks for a whole GPU of this model, and what is said."""
+    """What becomes of a pod that requests a whole GPU of this model, and what is said."""
     obj = legacy_pod(nodeSelector={LABEL: model})
     said = run(RULES, obj, Context(settings, inventory=gpu_nodes(*labels))).findings
     return obj["spec"], [each.message for each in said if each.code == rule.CODE]

@@ -60,23 +60,23 @@ denied = partial(Finding, rule.CODE, SPEC, severity=Severity.DENY)
 warned = partial(Finding, rule.CODE, SPEC, severity=Severity.MANUAL)
 
 TOO_MUCH = (
-    "asks for 9 nvidia.com/gpu on one node; the largest of 4 GPU nodes (Tesla-A100) has 8. Ask for "
+    "requests 9 nvidia.com/gpu on one node; the largest of 4 GPU nodes (Tesla-A100) has 8. Ask for "
     "8 or split the work."
 )
 NONE_HERE = (
-    "asks for 9 nvidia.com/gpu, and no node here offers a GPU (1 node). Does the device plugin "
+    "requests 9 nvidia.com/gpu, and no node here offers a GPU (1 node). Does the device plugin "
     "run? `kubectl describe nodes` shows what nodes offer."
 )
 NOT_HERE = (
-    "asks for 1 nvidia.com/gpu.shared, which no node here offers; the cluster has nvidia.com/gpu. "
+    "requests 1 nvidia.com/gpu.shared, which no node here offers; the cluster has nvidia.com/gpu. "
     "Ask for what it has."
 )
 TAINTED = (
-    "asks for 1 nvidia.com/gpu; the 4 nodes with enough are tainted gpu:NoSchedule. Add a "
+    "requests 1 nvidia.com/gpu; the 4 nodes with enough are tainted gpu:NoSchedule. Add a "
     "toleration if the pod is meant to run there."
 )
 NO_MODEL = (
-    "asks for 9 nvidia.com/gpu, but no node matches nodeSelector nvidia.com/gpu.product=B200. "
+    "requests 9 nvidia.com/gpu, but no node matches nodeSelector nvidia.com/gpu.product=B200. "
     "Write H100: nodes that may come have enough GPUs."
 )
 TOLERATED = [{"key": "gpu", "operator": "Exists"}]
@@ -179,7 +179,7 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
             CX,
             [
                 denied(
-                    "asks for GPUs, but no node matches nodeSelector zone=c. Write a or b: 5 nodes "
+                    "requests GPUs, but no node matches nodeSelector zone=c. Write a or b: 5 nodes "
                     "have enough GPUs."
                 )
             ],
@@ -190,7 +190,7 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
             CX,
             [
                 denied(
-                    "asks for 1553255926290448384 nvidia.com/gpu on one node; the whole cluster "
+                    "requests 1553255926290448384 nvidia.com/gpu on one node; the whole cluster "
                     "has 32 on 4 nodes, the largest (Tesla-A100) 8. Ask for 8 or split the work."
                 )
             ],
@@ -223,7 +223,7 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
             known(JOINING),
             [
                 denied(
-                    "asks for 9 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write b: "
+                    "requests 9 nvidia.com/gpu, but no node matches nodeSelector zone=c. Write b: "
                     "1 node has enough GPUs."
                 )
             ],
@@ -243,7 +243,7 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
             known(GONE),
             [
                 denied(
-                    "asks for 17 nvidia.com/gpu on one node; the largest node that may come (H100) "
+                    "requests 17 nvidia.com/gpu on one node; the largest node that may come (H100) "
                     "has 16. Ask for 16 or split the work."
                 )
             ],
@@ -254,7 +254,7 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
             known(GROWS),
             [
                 warned(
-                    "asks for 9 nvidia.com/gpu, and fits on no node of this cluster. It stays "
+                    "requests 9 nvidia.com/gpu, and fits on no node of this cluster. It stays "
                     "Pending unless NodePool spot (Karpenter) adds a node that fits: of what it "
                     "can add, not enough is known."
                 )
@@ -272,7 +272,7 @@ def known(inventory: Inventory | None = THERE, **more: Any) -> Context:
             known(GROWS),
             [
                 denied(
-                    "asks for 9 nvidia.com/gpu, but no node matches nodeSelector zone=y. Write z: "
+                    "requests 9 nvidia.com/gpu, but no node matches nodeSelector zone=y. Write z: "
                     "NodePool spot (Karpenter) may add a node with enough GPUs."
                 )
             ],
@@ -310,7 +310,7 @@ def test_never_fits(obj: Any, cx: Context, expected: list[Finding]) -> None:
 
 
 ZONE_B = (
-    "asks for 1 nvidia.com/gpu; nodeSelector zone=b allows 1 node, with none of nvidia.com/gpu. "
+    "requests 1 nvidia.com/gpu; nodeSelector zone=b allows 1 node, with none of nvidia.com/gpu. "
     "Write a: 4 nodes have enough GPUs."
 )
 
@@ -399,7 +399,7 @@ def test_who_excludes_parts_of_gpus_reads_the_setting_that_allows_them(
 
 
 BOUND = (
-    "asks for 1 nvidia.com/gpu, and no node fits that the node selector of the namespace allows "
+    "requests 1 nvidia.com/gpu, and no node fits that the node selector of the namespace allows "
     "({}). Ask for what those nodes have, or use another namespace."
 )
 

@@ -65,7 +65,7 @@ def test_it_is_reported(obj: Any, place: str) -> None:
 
 
 def test_the_whole_finding() -> None:
-    message = f"no node of today offers {LEGACY}: its device plugin reports {GPU}"
+    message = f"current nodes do not offer {LEGACY}: its device plugin reports {GPU}"
     at = Path(("status", "capacity", LEGACY))
     assert found(rule, node(status={"capacity": {LEGACY: 4}})) == [
         Finding(rule.CODE, at, message, severity=Severity.MANUAL)

@@ -33,7 +33,7 @@ def test_the_whole_finding_which_changes_nothing_unasked() -> None:
     at = FIRST / "securityContext" / "privileged"
     message = (
         "container cuda is privileged and sees all GPUs of its node: delete privileged, the device "
-        "plugin gives it those that it asks for"
+        "plugin gives it those that it requests"
     )
     obj = pod(container({LEGACY: 1}, securityContext=dict(ALL)))
     finding = Finding(

@@ -99,12 +99,12 @@ def test_the_same_fields(obj: Any, version: str) -> None:
         ),
         pytest.param(
             an("policy/v1beta1", "PodSecurityPolicy"),
-            "gone since 1.25; set the Pod Security labels",
+            "was removed in 1.25; set the Pod Security labels",
             id="a pod security policy",
         ),
         pytest.param(
             an("settings.k8s.io/v1alpha1", "PodPreset"),
-            "gone since 1.20; write it into the pod templates",
+            "was removed in 1.20; write it into the pod templates",
             id="a pod preset",
         ),
         pytest.param(
@@ -129,7 +129,7 @@ def test_a_person_must_look(obj: Any, words: str) -> None:
 
 def test_the_whole_finding() -> None:
     version = f"{RBAC}/v1"
-    message = f"Role of {RBAC}/v1beta1 is gone since 1.22: write {version}"
+    message = f"Role of {RBAC}/v1beta1 was removed in 1.22: write {version}"
     finding = Finding(rule.CODE, API, message, (Set(API, version),))
     assert found(rule, an(f"{RBAC}/v1beta1", "Role")) == [finding]
 

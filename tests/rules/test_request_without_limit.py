@@ -73,7 +73,7 @@ def limited(request: Any, section: Any = REQUESTS, limits: Any = LIMITS) -> Find
     ],
 )
 def test_request_without_limit(limits: Any, requests: Any, expected: list[Finding]) -> None:
-    # The second container keeps the pod in scope where the first asks for nothing.
+    # The second container keeps the pod in scope where the first requests nothing.
     assert found(pod(container(limits, requests), container({GPU: "1"}))) == expected
 
 
@@ -96,7 +96,7 @@ def test_where_it_does_not_repair_it_says_what_it_would_do_of_the_legacy_name(mo
         (rule.CODE, "would repair"),
     ]
     assert verdict.findings[0].message == (
-        f"container cuda asks for 1 {LEGACY}, which no node offers, and stays so: {GPU} needs a "
+        f"container cuda requests 1 {LEGACY}, which no node offers, and stays so: {GPU} needs a "
         f"limit, and GPU103 repairs nothing here; write limits: {GPU}: 1"
     )
 

@@ -214,7 +214,7 @@ def _volume(draw: st.DrawFn) -> Json:
 
 
 _probe = st.fixed_dictionaries({"httpGet": st.just({"path": "/", "port": 8080})})
-# What the schema cannot say, but validation asks for.
+# What the schema cannot say, but validation requests.
 _KNOWN_LIKELY: dict[tuple[str, str], Strategy] = {
     ("PodSpec", "containers"): st.deferred(
         lambda: st.lists(_an_object(_CORE + "Container", _likely_value), min_size=1, max_size=3)

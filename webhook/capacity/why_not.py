@@ -44,7 +44,7 @@ def why_never(pod: Pod, amounts: Mapping[str, int], index: NodeIndex, settings: 
 def why_unsure(amounts: Mapping[str, int], hints: Sequence[str]) -> str:
     """For a pod that fits on no node, but perhaps on one that an autoscaler may add."""
     return (
-        f"asks for {in_words(amounts)}, and fits on no node of this cluster. "
+        f"requests {in_words(amounts)}, and fits on no node of this cluster. "
         f"It stays Pending unless {_listed([short(each) for each in hints], 'or')} adds a node "
         "that fits: of what it can add, not enough is known."
     )
@@ -54,7 +54,7 @@ def why_bound(amounts: Mapping[str, int], selector: Mapping[str, str]) -> str:
     """For the pods of a template that would fit, but for the node selector of their namespace."""
     labels = _listed([short(f"{key}={value}") for key, value in sorted(selector.items())])
     return (
-        f"asks for {in_words(amounts)}, and no node fits that the node selector of the namespace "
+        f"requests {in_words(amounts)}, and no node fits that the node selector of the namespace "
         f"allows ({labels}). Ask for what those nodes have, or use another namespace."
     )
 
@@ -121,11 +121,11 @@ class _Reason:
         return short(name, self.longest)
 
     def _asks(self, name: str) -> str:
-        return f"asks for {self._short(f'{self.amounts[name]} {name}')}"
+        return f"requests {self._short(f'{self.amounts[name]} {name}')}"
 
     @cached_property
     def _asks_for_all(self) -> str:
-        return f"asks for {in_words(self.amounts, self.longest)}"
+        return f"requests {in_words(self.amounts, self.longest)}"
 
     @cached_property
     def _room(self) -> NodeSet:

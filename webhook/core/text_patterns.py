@@ -74,7 +74,7 @@ LABEL_TEXT = Pattern(
 RESOURCE_TEXT = Pattern(
     "resource-name",
     rf"(?:{{resource}}){END}",
-    "no node of today offers this resource",
+    "current nodes do not offer this resource",
     "write {gpu}, as request and limit alike",
 )
 AFFINITY_TEXT = Pattern(

@@ -248,8 +248,8 @@ def _untolerated(made: Evaluation) -> Iterator[Finding]:
     repaired = next((f for f in made.findings if f.action == "repaired"), None)
     if repaired is not None:
         message = (
-            "GPU nodes may be tainted, and the pod that takes these resources is elsewhere: write "
-            "a toleration of nvidia.com/gpu:NoSchedule there"
+            "GPU nodes are usually tainted, and the pod that gets these resources is in another "
+            "place: add a toleration of nvidia.com/gpu:NoSchedule there"
         )
         yield replace(
             repaired,

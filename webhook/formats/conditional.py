@@ -66,7 +66,7 @@ _MOST_ROUNDS = 20
 _LEGACY = re.compile(r"alpha\.kubernetes\.io|pod\.beta\.kubernetes\.io")
 _OF_RULES = re.compile(rf"{_LEGACY.pattern}|nvidia|privileged")
 _SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
-_LOOK_FIRST = "a person must look at this file first"
+_LOOK_FIRST = "check this file manually first"
 _ELSE = "it is wrong if a condition turns out else"
 
 
@@ -564,7 +564,7 @@ class _Part:
         match = next(find(str(at[-1]), PATTERNS, self.plan.settings), None)
         what = match.message if match else f"the annotation {at[-1]} has no effect today"
         code = match.code if match else dead_annotations.CODE
-        message = f"{what}; the template makes a part of it, so a person must"
+        message = f"{what}; a template produces a part of it, so change it manually"
         place = self.source.place(start, end)
         return Located(code, message, Status.MANUAL, place, self.masks.restored(at.dotted))
 

@@ -45,7 +45,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             continue
         cure = f"Ask for {most} or split the work" if most else "Use another namespace"
         message = (
-            f"asks for {_shown(amount)} {short(name)}; the limit for a pod in the namespace "
+            f"requests {_shown(amount)} {short(name)}; the limit for a pod in the namespace "
             f"{cx.namespace} is {most}. {cure}. {_PER_POD}"
         )
         yield Finding(CODE, pod.spec_at, message, severity=Severity.DENY)

@@ -120,7 +120,7 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
                 yield Finding(CODE, at, note, severity=Severity.MANUAL)
             severity = Severity.MANUAL if left else Severity.REPAIR
             for note in _few(section.notes, "parts"):
-                message = f"affinity annotation: {note}; see that spec.affinity says what is meant"
+                message = f"affinity annotation: {note}; check that spec.affinity is correct"
                 yield Finding(CODE, at, message, severity=severity)
     gone = () if stays else (Remove(at),)
     if edits:

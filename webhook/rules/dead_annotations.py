@@ -53,7 +53,7 @@ FACTS = Facts(
         Pattern(
             "gpu-hint",
             rf"scheduler\.alpha\.kubernetes\.io/nvidiaGPU{END}",
-            "no scheduler of today reads it",
+            "current schedulers do not read it",
             "leave it out",
             idle=True,
         ),

@@ -91,7 +91,7 @@ def _converted(obj: dict[str, Any], successor: Successor) -> Finding:
     more = f"; delete {', '.join(at.dotted for at in leaving)}" if leaving else ""
     severity = Severity.REPAIR
     if successor.kind == "StatefulSet" and not spec.get("serviceName"):
-        more += "; a person must write serviceName, the name of its headless Service"
+        more += "; write serviceName manually: the name of its headless Service"
         severity = Severity.MANUAL
     edits = (*_names(ROOT, obj, successor), *map(Remove, leaving))
     return Finding(CODE, ROOT / "apiVersion", _message(obj, successor) + more, edits, severity)
@@ -111,6 +111,6 @@ def _names(at: Path, obj: dict[str, Any], successor: Successor) -> Iterator[Edit
 def _message(obj: dict[str, Any], successor: Successor) -> str:
     major, minor = successor.removed
     return (
-        f"{obj['kind']} of {obj['apiVersion']} is gone since {major}.{minor}: "
+        f"{obj['kind']} of {obj['apiVersion']} was removed in {major}.{minor}: "
         f"write {successor.kind} of {successor.api_version}"
     )

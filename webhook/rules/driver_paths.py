@@ -141,12 +141,12 @@ _REMOVED = (
 
 
 def _asks(pod: Pod, cx: Context) -> bool:
-    """Whether the pod asks for GPUs, under the names of today or of then."""
+    """Whether the pod requests GPUs, under the names of today or of then."""
     return cx.stuck or bool(pod.gpus(cx.settings))
 
 
 def _may_go(pod: Pod, cx: Context) -> bool:
-    """Devices: only from a pod that asks for them otherwise."""
+    """Devices: only from a pod that requests them otherwise."""
     return cx.may_constrain and bool(pod.gpus(cx.settings))
 
 

@@ -49,7 +49,7 @@ def _finding(container: Container, name: str, rounded: dict[str, str], today: st
     places = {container.section_at(section) / name: whole for section, whole in rounded.items()}
     section, whole = next(iter(rounded.items()))
     message = (
-        f"container {container.name} asks for {container.section(section)[name]} {name}: GPUs are "
+        f"container {container.name} requests {container.section(section)[name]} {name}: GPUs are "
         f"whole, so it means {whole}; write {today}: {whole}"
     )
     edits = tuple(Set(place, whole) for place, whole in places.items())

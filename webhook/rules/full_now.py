@@ -53,7 +53,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         return
     added = fit.may_be_added(pod, asked, index, cx.settings.capacity)
     helps = or_adds([words for words, nodes in index.hinted if nodes & added])
-    message = f"asks for {in_words(asked)}: {where}{_full(asked, fitting, index)}{helps}."
+    message = f"requests {in_words(asked)}: {where}{_full(asked, fitting, index)}{helps}."
     yield Finding(CODE, at, message, severity=Severity.NOTICE)
 
 

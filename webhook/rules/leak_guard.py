@@ -138,18 +138,18 @@ _ASK = Severity.MANUAL
 _SET = "set its env NVIDIA_VISIBLE_DEVICES to void, once; "
 _ELSE = "with anything else, or nothing, it may see all GPUs of its node"
 _TEXTS = {
-    "void": f"container {{}} asks for no GPU: {_SET}{_ELSE}",
+    "void": f"container {{}} requests no GPU: {_SET}{_ELSE}",
     "claim": (
         f"container {{}} has its devices by a claim: {_SET}void hides nothing that a claim brings"
     ),
     "not on this node": (
-        "container {} asks for {}, but the node in nodeName is not known to offer it, so the "
+        "container {} requests {}, but the node in nodeName is not known to offer it, so the "
         f"container may run without: {_SET}{_ELSE}"
     ),
-    "nowhere": f"container {{}} asks for {{}}, which no node offers: {_SET}{_ELSE}",
-    "too many": f"container {{}} asks for 2^63 {{}} or more, which counts as none: {_SET}{_ELSE}",
+    "nowhere": f"container {{}} requests {{}}, which no node offers: {_SET}{_ELSE}",
+    "too many": f"container {{}} requests 2^63 {{}} or more, which counts as none: {_SET}{_ELSE}",
     "share": (
-        "container {} asks for {}, which may bring a GPU or a part of one, so it is left alone; if "
+        "container {} requests {}, which may bring a GPU or a part of one, so it is left alone; if "
         "it counts whole GPUs, list it in resources.gpus"
     ),
     "fraction": (
@@ -157,15 +157,15 @@ _TEXTS = {
         "is left alone"
     ),
     "privileged": (
-        "container {} asks for no GPU but is privileged, so it sees all of its node: drop "
+        "container {} requests no GPU but is privileged, so it sees all of its node: drop "
         "privileged, or let an admin exempt the pod in guard.exempt"
     ),
-    "device": "container {} asks for no GPU but mounts {}, where GPU devices are: delete the mount",
+    "device": "container {} requests no GPU but mounts {}, where GPU devices are: delete the mount",
     "driver-path": (
-        "container {} asks for no GPU but mounts {}, where a GPU driver is: delete the mount"
+        "container {} requests no GPU but mounts {}, where a GPU driver is: delete the mount"
     ),
     "device-list": (
-        "container {} asks for no GPU but mounts {}, by which the runtime may give it GPUs: "
+        "container {} requests no GPU but mounts {}, by which the runtime may give it GPUs: "
         "delete the mount"
     ),
     "gpus": (

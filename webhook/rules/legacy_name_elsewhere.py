@@ -53,7 +53,7 @@ FACTS = Facts(
         Pattern(
             "opaque-resource",
             r"pod\.alpha\.kubernetes\.io[/~]1?opaque-int-resource-\w*",
-            "opaque integer resources are gone since 1.9",
+            "opaque integer resources were removed in 1.9",
             "write an extended resource",
         ),
     ),

@@ -62,7 +62,7 @@ FACTS = Facts(
         Pattern(
             "go-resource-name",
             r"\bResourceNvidiaGPU\b|\.NvidiaGPU\(\)",
-            "gone from k8s.io/api since 1.11",
+            "removed from k8s.io/api in 1.11",
             'use v1.ResourceName("{gpu}")',
         ),
     ),
@@ -131,25 +131,25 @@ def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
             if name in cx.settings.legacy_resources:
                 at = pod.spec_at / "resources" / section / name
                 message = (
-                    f"the pod as a whole asks for {name}: GPUs can only be asked for by a "
+                    f"the pod as a whole requests {name}: GPUs can only be asked for by a "
                     f"container; move it to a container's limits as {cx.settings.gpu_resource}"
                 )
                 yield Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
 def _none(container: Container, name: str, asked: Asked) -> Iterator[Finding]:
-    """A legacy name in a container that asks for no GPU at all."""
+    """A legacy name in a container that requests no GPU at all."""
     where = _sections(container, name)
     at = container.section_at(where[0]) / name
     raw = container.section(where[0])[name]
     if not is_amount(container, name):
         message = (
-            f"container {container.name} asks for {str(raw)[:40]!r} {name}, which is no amount of "
-            "GPUs: mend it"
+            f"container {container.name} requests {str(raw)[:40]!r} {name}, which is no amount of "
+            "GPUs: correct it"
         )
         yield Finding(CODE, at, message, severity=Severity.MANUAL)
     elif not _is_default(name, asked):  # LimitRanger would put it back, or miss it
-        message = f"container {container.name} asks for 0 {name}: no GPU; delete the line"
+        message = f"container {container.name} requests 0 {name}: no GPU; delete the line"
         edits = tuple(Remove(container.section_at(section) / name) for section in where)
         yield Finding(CODE, at, message, edits)
 
@@ -172,7 +172,7 @@ def _left(container: Container, counts: Amount, today: str, why: str) -> Finding
     """Renamed, it would have the pod refused: so it waits, as it would without us."""
     at = container.section_at(_sections(container, counts.name)[0]) / counts.name
     message = (
-        f"container {container.name} asks for {_amounts(container, counts.name)} {counts.name}, "
+        f"container {container.name} requests {_amounts(container, counts.name)} {counts.name}, "
         f"which no node offers, and stays so: {why} here; write limits: {today}: "
         f"{quantity.whole(counts.value)}"
     )
@@ -191,7 +191,7 @@ def _renamed(container: Container, counts: Amount, asked: Asked, today: str, by:
         beside = []  # our own repair, after which another webhook wrote the legacy name once more
     others = ", ".join(f"{_amounts(container, name)} {name}" for name in (*beside, *slices))
     shown = counts.raw if quantity.is_whole(counts.value) else quantity.whole(counts.value)
-    message = f"container {container.name} asks for "
+    message = f"container {container.name} requests "
     if slices or (beside and _is_default(today, asked)):
         message += f"{shown} {counts.name}, and {others} of {by} does not count"
     elif beside:
@@ -279,13 +279,13 @@ def _beside(container: Container, name: str, counts: Amount, today: str, asked: 
             edits.append(Set(container.section_at(section) / today, counts.raw))
         edits.append(Remove(container.section_at(section) / name))
     message = (
-        f"container {container.name} asks for {_amounts(container, name)} {name} beside "
-        f"{counting}, which counts alone: delete the former"
+        f"container {container.name} requests both {_amounts(container, name)} {name} and "
+        f"{counting}; only the latter counts: delete the former"
     )
     if asked.is_second_round and counts.name == today:
         # Another webhook wrote it again: to the author it is said as before, and shown once.
         message = (
-            f"container {container.name} asks for {name}, which no node offers; write {today}: "
+            f"container {container.name} requests {name}, which no node offers; write {today}: "
             f"{counts.raw}"
         )
     return Finding(CODE, at, message, tuple(edits))
@@ -307,7 +307,7 @@ def _added(container: Container, name: str, counts: Amount, today: str) -> Itera
     )
     message = (
         f"a LimitRange adds {_amounts(container, name)} {name} to container {container.name}, "
-        f"which asks for {counts.raw} {counts.name}: {outcome}; write {today} there instead"
+        f"which requests {counts.raw} {counts.name}: {outcome}; write {today} there instead"
     )
     yield Finding(CODE, places[0], message, edits)
 

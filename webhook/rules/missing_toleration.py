@@ -66,8 +66,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if added:
         for each in added:
             there.add(each)
-        message = f"GPU nodes may be tainted: tolerates {_listed(added)} now; write it into "
-        message += f"tolerations{_untolerated(pod, cx, there)}"
+        message = f"GPU nodes are usually tainted: add the toleration {_listed(added)} to the "
+        message += f"manifest{_untolerated(pod, cx, there)}"
         yield Finding(CODE, to, message, tuple(Append(to, each) for each in added))
     if cx.stuck and forbidden:
         message = (

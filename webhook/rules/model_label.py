@@ -19,11 +19,11 @@ says so.
 An unknown model in a required `In` or in nodeSelector stays, so that the pod waits and does not run
 on another model. Beside other models and in a preferred `In` it is dropped. In `NotIn` it is
 excluded by its own name. If nothing is known of the nodes, `NotIn` and `DoesNotExist` also stay
-under the old label, which a node may still have. If GPU nodes still have the old label with a value that the pod names, the pod keeps requiring that value, and
-requires the other models under the current label. If some nodes of this model lack the old label,
-the current label is used for it as well: an `In` becomes two alternative terms, a `NotIn` two
-requirements in one term. If all nodes of the models have the old label, the constraint does not
-change.
+under the old label, which a node may still have. If GPU nodes still have the old label with a value
+that the pod names, the pod keeps requiring that value, and requires the other models under the
+current label. If some nodes of this model lack the old label, the current label is used for it as
+well: an `In` becomes two alternative terms, a `NotIn` two requirements in one term. If all nodes of
+the models have the old label, the constraint does not change.
 
 A pod that already requests `nvidia.com/gpu` is only warned. The exception is a label whose
 translation the pod already has: the admission plugins PodNodeSelector (the annotation
@@ -211,7 +211,7 @@ def _left(pod: Pod, cx: Context, *, some: bool, in_pods: bool) -> str:
     legacy, today = cx.settings.models.legacy_label, cx.settings.models.key
     if some:
         return (
-            f"{_both(cx).format(legacy, today)}. It is left as it is: this pod asks for GPUs under "
+            f"{_both(cx).format(legacy, today)}. It is left as it is: this pod requests GPUs under "
             "today's name"
         )
     sent = [as_map(fields(each).get("f:spec")) for each in entries(pod.raw)]
@@ -235,7 +235,7 @@ def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
         else:  # the latter may be an admin's, whatever the record of a template says
             asked = (short(f"{each}={there[each]}") for each in (key, today))
             message = (
-                f"nodeSelector asks for {' and '.join(asked)}: "
+                f"nodeSelector requests {' and '.join(asked)}: "
                 "no node has both, so the pod waits; delete the one that is not meant"
             )
             yield Finding(CODE, at / key, message, severity=Severity.MANUAL)

@@ -43,7 +43,7 @@ FACTS = Facts(
         Pattern(
             "node-labels-flag",
             rf"--node-labels\b{_LINE}(?:{{label}}){END}",
-            "no kubelet of today may set it, and GPU Feature Discovery labels nodes by itself",
+            "current kubelets may not set it, and GPU Feature Discovery labels nodes by itself",
             "leave it out and select nodes by {product}",
         ),
         Pattern(
@@ -59,7 +59,7 @@ _METADATA = ROOT / "metadata"
 _ANNOTATIONS = {
     "scheduler.alpha.kubernetes.io/taints": "has no effect since 1.6: write spec.taints",
     "scheduler.alpha.kubernetes.io/preferAvoidPods": (
-        "is not read by any scheduler of today: write a taint"
+        "is not read by current schedulers: write a taint"
     ),
 }
 
@@ -71,7 +71,7 @@ def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
     legacy = cx.settings.models.legacy_label
     if legacy in as_map(metadata.get("labels")):
         message = (
-            f"no kubelet of today may set the label {legacy}: let GPU Feature Discovery write "
+            f"current kubelets may not set the label {legacy}: let GPU Feature Discovery write "
             f"{cx.settings.models.key}"
         )
         yield _reported(_METADATA / "labels" / legacy, message)
@@ -82,7 +82,7 @@ def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
         for name in cx.settings.legacy_resources:
             if name in as_map(status.get(section)):
                 message = (
-                    f"no node of today offers {name}: its device plugin reports "
+                    f"current nodes do not offer {name}: its device plugin reports "
                     f"{cx.settings.gpu_resource}"
                 )
                 yield _reported(ROOT / "status" / section / name, message)

@@ -40,7 +40,7 @@ def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
                 place = container.at / "securityContext" / "privileged"
                 message = (
                     f"container {container.name} is privileged and sees all GPUs of its node: "
-                    "delete privileged, the device plugin gives it those that it asks for"
+                    "delete privileged, the device plugin gives it those that it requests"
                 )
                 yield Finding(
                     *(CODE, place, message, (Remove(place),)),

@@ -85,7 +85,7 @@ def check(obj: Raw, cx: Context) -> Iterator[Finding]:
 
 def _message(obj: Raw, successor: Successor) -> str:
     major, minor = successor.removed
-    gone = f"{obj['kind']} of {obj['apiVersion']} is gone since {major}.{minor}"
+    gone = f"{obj['kind']} of {obj['apiVersion']} was removed in {major}.{minor}"
     return f"{gone}: write {successor.api_version}" if successor.api_version else gone
 
 
