@@ -26,7 +26,10 @@ test: unit newest test-cluster  ## everything
 
 unit: dev browser  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage erase
-	@$(PY) -m coverage run -m pytest -q tests/core tests/rules
+	@$(PY) -m coverage run --parallel-mode -m pytest -q tests/core & core=$$!; \
+	$(PY) -m coverage run --parallel-mode -m pytest -q tests/rules; rules=$$?; \
+	wait $$core && exit $$rules
+	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
 	@$(PY) -m pytest -q -n auto --dist worksteal -m "not cluster" --ignore tests/core --ignore tests/rules
 

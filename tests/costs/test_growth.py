@@ -60,6 +60,7 @@ def scales() -> Scales:
     return Scales()
 
 
+@pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "path", "body"),

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DRIVER = Path(__file__).with_name("killed_driver.py")
-# Each takes about 0.2 s, asleep or awake.
-KILLS, BETWEEN = (200, 100) if settings.get_current_profile_name() == "nightly" else (60, 30)
+# Kills between the first and the last write; on a busy machine many come too early.
+BETWEEN = 100 if settings.get_current_profile_name() == "nightly" else 30
+MOST_KILLS = 1_000
 _FILES = 500
 _TEMPORARY = ".gpu-webhook~"
 _LONGEST = 0.18  # seconds until a kill, at first: see there
@@ -138,7 +139,7 @@ def test_killed_at_random_moments_every_file_is_old_or_new(tmp_path: Path) -> No
     between, longest = 0, _LONGEST
     with driver(tmp_path / "warm") as runs:
         done: set[str] = set()
-        for _ in range(KILLS):
+        for _ in range(MOST_KILLS):
             if len(done) > _FILES * 9 // 10:
                 files.reset()
                 done = set()
@@ -146,16 +147,18 @@ def test_killed_at_random_moments_every_file_is_old_or_new(tmp_path: Path) -> No
             now = files.written()
             assert now >= done
             between += len(done) < len(now) < _FILES
-            longest *= 1.05 if now == done else 0.98  # a busy machine begins to write later
+            longest *= 1.1 if now == done else 0.98  # a busy machine begins to write later
             done = now
             left = files.others()
             assert {written_for(each) for each in left} <= files.old.keys() - now, (
                 "what a killed run leaves goes when its file is written"
             )
+            if between == BETWEEN:
+                break
         runs.run(files.root)
         assert files.written() == set(files.old)
         assert files.others() == set()
-    assert between >= BETWEEN, "kills between the first and the last write"
+    assert between == BETWEEN, "kills between the first and the last write"
 
 
 @pytest.mark.slow
@@ -163,7 +166,7 @@ def test_a_careless_writer_would_be_noticed(tmp_path: Path) -> None:
     draw = random.Random()  # noqa: S311
     files = Tree(tmp_path / "tree")
     with driver(tmp_path / "warm", "--in-place") as runs:
-        for _ in range(KILLS):
+        for _ in range(MOST_KILLS):
             runs.run(files.root, draw.uniform(_LONGEST / 2, _LONGEST))
             try:
                 files.written()
