@@ -40,6 +40,20 @@ def test_a_reader_that_stops_early_is_no_error() -> None:
     assert (done.stdout.count("\n"), done.stderr) == (1, "")
 
 
+@pytest.mark.parametrize("words", ["scan -f pod.yaml", "scan -o json -f pod.yaml", "explain"])
+def test_a_closed_output_never_says_that_nothing_was_found(words: str, tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(LEGACY)
+    command = [sys.executable, "-m", "webhook", *words.split()]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    ) as done:
+        assert done.stdout is not None
+        assert done.stderr is not None
+        done.stdout.close()
+        assert b"Traceback" not in done.stderr.read()
+    assert done.returncode == 141  # noqa: PLR2004  # 128 and SIGPIPE
+
+
 FULL = Path("/dev/full")
 _NO_SPACE = "gpu-webhook: the output cannot be written: No space left on device\n"
 

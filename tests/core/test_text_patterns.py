@@ -48,6 +48,11 @@ def find(
         (r'"{.status.capacity.alpha\\.kubernetes\\.io/nvidia-gpu}"', "resource-name"),
         ('"path": "/spec/limits/alpha.kubernetes.io~1nvidia-gpu"', "resource-name"),
         ("limits[v1.ResourceNvidiaGPU]", "go-resource-name"),
+        ("limits[corev1.ResourceNvidiaGPU]", "go-resource-name"),
+        ("limits[api.ResourceNvidiaGPU] = n", "go-resource-name"),
+        ("limits[ResourceNvidiaGPU] = n", "go-own-resource-name"),
+        ("case ResourceNvidiaGPU:", "go-own-resource-name"),
+        ("if name == ResourceNvidiaGPU {", "go-own-resource-name"),
         ("limits.NvidiaGPU().Value()", "go-resource-name"),
         (f'"{LABEL}": "In"', "model-label"),
         ("pod.alpha.kubernetes.io/opaque-int-resource-gpu", "opaque-resource"),
@@ -94,6 +99,11 @@ def test_one_match(text: str, name: str) -> None:
     "text",
     [
         "nvidia.com/gpu: 1",
+        'const ResourceNvidiaGPU = "nvidia.com/gpu"\nx[ResourceNvidiaGPU] = n',
+        'ResourceNvidiaGPU v1.ResourceName = "nvidia.com/gpu"\nx[ResourceNvidiaGPU]',
+        'var A, ResourceNvidiaGPU = "a", gpuName\nreturn ResourceNvidiaGPU',
+        "gpu.ResourceNvidiaGPU",
+        "flytek8s.ResourceNvidiaGPU",
         "alpha.kubernetes.io/nvidia-gpus",
         "myalpha.kubernetes.io/nvidia",
         "scheduler.alpha.kubernetes.io/affinity-v2",
@@ -186,3 +196,22 @@ def test_long_texts_take_time_in_proportion(part: str) -> None:
 
 def test_no_pattern_could_be_empty() -> None:
     assert not any(re.search(each.text.replace("{", "").replace("}", ""), "") for each in PATTERNS)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        pytest.param(
+            f'ResourceNvidiaGPU ResourceName = "{LEGACY}"\nlimits[ResourceNvidiaGPU]',
+            ["go-own-resource-name", "resource-name", "go-own-resource-name"],
+            id="a file that defines it as the legacy name",
+        ),
+        pytest.param(
+            'const ResourceNvidiaGPU = "nvidia.com/gpu"\nold := v1.ResourceNvidiaGPU',
+            ["go-resource-name"],
+            id="a file that has both",
+        ),
+    ],
+)
+def test_a_constant_of_a_go_program_is_what_its_file_defines(text: str, names: list[str]) -> None:
+    assert [each.pattern.name for each in find(text)] == names

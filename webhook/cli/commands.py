@@ -28,7 +28,7 @@ Most flags have an environment variable: --bind of serve has GPU_WEBHOOK_SERVE_B
 \b
 Exit codes: 0 success, no findings, or all written; 1 bad input or usage;
             2 repaired or fixable; 3 denied, or needs manual changes;
-            70 a bug in this program
+            70 a bug in this program; 141 the output was closed
 """
 
 

@@ -16,8 +16,9 @@ from webhook.core.errors import WebhookError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FINE, ERROR = 0, 1
+ERROR = 1
 _INTERRUPTED = 130
+_BROKEN_PIPE = 141  # 128 and SIGPIPE, as of any program: 0 would say that nothing was found
 _OUR_BUG = 70
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _SHORT = re.compile(r"-[A-Za-z]=")
@@ -59,7 +60,7 @@ def main(words: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         return ERROR
     except BrokenPipeError:  # the reader, as `head`, has seen enough
         _print_no_more()
-        return FINE
+        return _BROKEN_PIPE
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001  # whatever it is, nobody can make use of a traceback

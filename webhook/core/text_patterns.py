@@ -23,7 +23,8 @@ class Pattern:
 
     In `text`, {resource} and {label} stand for the legacy names of the settings, as alternatives;
     in `cure`, {gpu} and {product} stand for today's. An `idle` text has never had an effect on what
-    a pod gets. `code` is that of the rule whose manual says more.
+    a pod gets. In a whole text that holds `unless`, it means something else. `code` is that of the
+    rule whose manual says more.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Pattern:
     message: str
     cure: str
     idle: bool = False
+    unless: str = ""
     code: str = ""
 
 
@@ -108,10 +110,11 @@ def find(
     # One by one: a literal beginning is searched for ten times faster than many alternatives are.
     everything = [
         (found.start(), rank, found, pattern)
-        for rank, (pattern, compiled) in enumerate(
+        for rank, (pattern, compiled, unless) in enumerate(
             _compiled(patterns, given.legacy_resources, given.models.legacy_label)
         )
         for found in compiled.finditer(text)
+        if unless is None or not unless.search(text)
     ]
     end = 0
     for start, _, found, pattern in sorted(everything, key=lambda each: each[:2]):
@@ -123,13 +126,20 @@ def find(
 @lru_cache(maxsize=32)
 def _compiled(
     patterns: tuple[Pattern, ...], resources: tuple[str, ...], label: str
-) -> tuple[tuple[Pattern, re.Pattern[str]], ...]:
-    """Each pattern, ready to search."""
+) -> tuple[tuple[Pattern, re.Pattern[str], re.Pattern[str] | None], ...]:
+    """Each pattern, ready to search, and where it is not to be."""
     names = {
         "resource": "|".join(_in_any_quoting(each) for each in resources),
         "label": _in_any_quoting(label),
     }
-    return tuple((each, re.compile(_filled(each.text, names))) for each in patterns)
+    return tuple(
+        (
+            each,
+            re.compile(_filled(each.text, names)),
+            re.compile(_filled(each.unless, names)) if each.unless else None,
+        )
+        for each in patterns
+    )
 
 
 def _filled(text: str, names: dict[str, str]) -> str:

@@ -53,18 +53,19 @@ if TYPE_CHECKING:
 
 NAME = "legacy-resource"
 CODE = RENAMES_AMOUNTS
+# How programs in Go call the package of the API. Others have constants of that name for today's
+# resource (cluster-autoscaler, Flyte, KubeRay), and so has a file that defines it itself.
+_OF_API = r"\b(?:core|\w*(?:api|v1)\w*)"
+_DEFINED = r"(?<![\w.\[])ResourceNvidiaGPU[\w., \t]*:?=(?!=)(?![^\n]*(?:{resource})(?![-\w]))"
+_GO = ("removed from k8s.io/api in 1.11", 'use v1.ResourceName("{gpu}")')
 FACTS = Facts(
     Stage.REPAIR,
     Trait.AMOUNTS | Trait.SEPARATE,
     words=("nvidia", "Nvidia"),
     patterns=(
         RESOURCE_TEXT,
-        Pattern(
-            "go-resource-name",
-            r"\bResourceNvidiaGPU\b|\.NvidiaGPU\(\)",
-            "removed from k8s.io/api in 1.11",
-            'use v1.ResourceName("{gpu}")',
-        ),
+        Pattern("go-resource-name", rf"{_OF_API}\.ResourceNvidiaGPU\b|\.NvidiaGPU\(\)", *_GO),
+        Pattern("go-own-resource-name", r"(?<![\w.])ResourceNvidiaGPU\b", *_GO, unless=_DEFINED),
     ),
 )
 
