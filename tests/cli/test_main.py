@@ -51,7 +51,7 @@ def test_a_closed_output_never_says_that_nothing_was_found(words: str, tmp_path:
         assert done.stderr is not None
         done.stdout.close()
         assert b"Traceback" not in done.stderr.read()
-    assert done.returncode == 141  # noqa: PLR2004  # 128 and SIGPIPE
+    assert done.returncode == 141  # 128 and SIGPIPE
 
 
 FULL = Path("/dev/full")
