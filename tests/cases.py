@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from webhook.cli import settings_file
 from webhook.core.draft import Draft
 from webhook.core.findings import Safety, Verdict
 from webhook.core.modes import modes_for
@@ -26,6 +25,7 @@ from webhook.evaluation.workloads import around, template_at, templates_of
 from webhook.inventory import static
 from webhook.kube.pointer import ROOT
 from webhook.rules import GUARD, MANIFEST, POLICY, RULES
+from webhook.settings import file as settings_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from webhook.certs.context import ServingContext
-from webhook.cli import settings_file
 from webhook.core.errors import InputError, SettingsError
 from webhook.files import capped
 from webhook.inventory import static
 from webhook.inventory.publish import Snapshot, Status
+from webhook.settings import file as settings_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

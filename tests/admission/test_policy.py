@@ -13,9 +13,9 @@ from tests.hostile.wire import review
 from webhook.admission.decide import Decider
 from webhook.admission.review import dump, parse
 from webhook.capacity.nodes import Inventory, NodeClass
-from webhook.cli import settings_file
 from webhook.rules import GUARD, POLICY, RULES
 from webhook.serving.asgi import LATE
+from webhook.settings import file as settings_file
 from webhook.telemetry.logs import Log
 from webhook.telemetry.metrics import Metrics
 

@@ -17,9 +17,9 @@ from tests.hostile.wire import review
 from webhook.admission.decide import Decider
 from webhook.admission.review import dump, parse
 from webhook.capacity.nodes import Inventory, NodeClass
-from webhook.cli import settings_file
 from webhook.core.settings import Taint
 from webhook.rules import GUARD, POLICY, RULES
+from webhook.settings import file as settings_file
 from webhook.telemetry.metrics import Metrics
 
 LEGACY = "alpha.kubernetes.io/nvidia-gpu"

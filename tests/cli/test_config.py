@@ -16,14 +16,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cli import config_show, settings_file
+from webhook.cli import config_show
 from webhook.cli.explain import find
-from webhook.cli.settings_schema import schema
-from webhook.cli.settings_shape import FILE
 from webhook.core.modes import modes_for
-from webhook.core.settings import Settings
 from webhook.reports.printing import as_yaml
 from webhook.rules import ALL
+from webhook.settings import file as settings_file
+from webhook.settings.schema import leaves, schema
 from webhook.yamlpatch import documents
 from webhook.yamlpatch.yaml_words import is_same
 
@@ -139,11 +138,11 @@ pytestmark = pytest.mark.usefixtures("files")
         ),
         pytest.param(
             ["-"],
-            f"schedulers: [{'a, ' * 100}{{}}]",
+            f"annotationSchedulers: [{'a, ' * 100}{{}}]",
             1,
             [],
             [
-                "stdin:1:314: must be a text, the name of a scheduler, as my-scheduler, not a map",
+                "stdin:1:324: must be a text, the name of a scheduler, as my-scheduler, not a map",
                 f"    1 | {('a, ' * 20)}{{}}]",
                 f"      | {' ' * 60}^",
             ],
@@ -218,7 +217,7 @@ def shown(ran: Ran) -> dict[str, dict[str, Any]]:
 def test_show_names_every_setting_with_its_default(gpu_webhook: Command) -> None:
     settings = shown(gpu_webhook("config", "show", "-o", "json"))["settings"]
 
-    assert set(settings) == {name for name, _, _ in FILE.group.leaves()}
+    assert set(settings) == {".".join(map(str, place)) for place, _ in leaves()}
     assert {row["origin"] for row in settings.values()} == {"default"}
     assert settings["models.profile"] == {"value": "gfd", "origin": "default", "at": None}
 
@@ -438,7 +437,8 @@ def test_help_is_quick(words: list[str]) -> None:
     """Nothing that is slow to import is imported for it."""
     script = (
         f"import sys\nfrom webhook.cli.main import main\nmain({words})\n"
-        "print(*sorted({'yaml', 'rich', 'flask', 'orjson', 'webhook.rules'} & set(sys.modules)))"
+        "slow = {'yaml', 'rich', 'flask', 'orjson', 'pydantic', 'webhook.rules'}\n"
+        "print(*sorted(slow & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -446,8 +446,25 @@ def test_help_is_quick(words: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == ""
 
 
-def test_defaults_alone_make_default_settings() -> None:
-    assert settings_file.parse(json.dumps(FILE.group.plain(Settings()))) == Settings()
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["explain", "GPU101"], id="the manual of a rule"),
+        pytest.param(["explain", "GPU10"], id="a rule that there is not"),
+        pytest.param(["scan", "."], id="files"),
+        pytest.param(["review", "-f", "pod.yaml"], id="a pod"),
+    ],
+)
+def test_without_a_settings_file_pydantic_is_not_imported(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text("{apiVersion: v1, kind: Pod, spec: {}}")
+    script = (
+        f"import sys\nfrom webhook.cli.main import main\nmain({words})\n"
+        "print('pydantic' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout.splitlines()[-1] == "False"
 
 
 @pytest.mark.parametrize("command", ["serve", "watch", "review", "inventory"])

@@ -27,9 +27,9 @@ from tests.cluster.webhook import (
     pointed_at,
     shipped,
 )
-from webhook.cli import settings_file
 from webhook.core.modes import Mode, modes_for
 from webhook.rules import leak_guard
+from webhook.settings import file as settings_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -25,8 +25,8 @@ from tests.cluster.judging import File, judged
 from tests.cluster.never_valid import NEVER_VALID
 from tests.cluster.webhook import ROOT
 from tests.shared_folder import SHARED
-from webhook.cli import settings_file
 from webhook.files.results import Plan, Status
+from webhook.settings import file as settings_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

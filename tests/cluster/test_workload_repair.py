@@ -255,7 +255,7 @@ def test_another_selector_takes_the_place_of_a_model_that_became_affinity(
 SCHEDULER = "scheduler.alpha.kubernetes.io/name"
 OF_SETTINGS = {
     "workloads": {"repair": True},
-    "schedulers": ["volcano"],
+    "annotationSchedulers": ["volcano"],
     "placement": {"enabled": True},
     "drivers": {
         "profile": "host-path",

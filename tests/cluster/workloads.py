@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import yaml
 
 from tests.cluster.webhook import ROOT, Recorder, WebhookServer, registered
-from webhook.cli import settings_file
 from webhook.evaluation.match_conditions import workload_match_conditions, workload_rules
+from webhook.settings import file as settings_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

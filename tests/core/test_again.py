@@ -1225,7 +1225,7 @@ def with_mounts(path: str = "/opt/driver") -> Drivers:
 
 def set_to(cx: Context = K80, **settings: Any) -> Context:
     """Give the cluster these settings, and the nodes the label that they ask for."""
-    made = Settings(schedulers=("volcano", "kai"), **settings)
+    made = Settings(annotation_schedulers=("volcano", "kai"), **settings)
     known = cx.inventory or Inventory()
     if made.placement.enabled:
         label = {made.placement.label: made.placement.value}

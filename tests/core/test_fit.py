@@ -115,7 +115,7 @@ def test_what_the_cluster_can_be_asked(cx: Context, expected: dict[str, int]) ->
     ],
 )
 def test_whose_pod_it_is(obj: Raw, expected: bool) -> None:  # noqa: FBT001
-    capacity = Capacity(schedulers=("listed",))
+    capacity = Capacity(equivalent_schedulers=("listed",))
     assert fit.is_left_to_the_scheduler(Pod(obj), capacity) is expected
 
 

@@ -34,7 +34,9 @@ SCHEDULER = "scheduler.alpha.kubernetes.io/name"
 HOSTNAME = "pod.beta.kubernetes.io/hostname"
 TERMS = ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
 WISHES = ("spec", "affinity", "nodeAffinity", PREFERRED)
-SETTINGS = Settings(schedulers=("mine",), drivers=Drivers("runtime-class", runtime_class="nvidia"))
+SETTINGS = Settings(
+    annotation_schedulers=("mine",), drivers=Drivers("runtime-class", runtime_class="nvidia")
+)
 
 
 def requirement(key: str, *values: str, operator: str = "In") -> Raw:

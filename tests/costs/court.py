@@ -45,7 +45,7 @@ class Court:
         rules = self._module("webhook.rules")
         decider = self._module("webhook.admission.decide").Decider(
             rules.RULES,
-            self._module("webhook.cli.settings_file").parse(settings),
+            self._module("webhook.settings.file").parse(settings),
             self._inventory(),
             self._log,
             policy=rules.POLICY,

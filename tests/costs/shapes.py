@@ -39,7 +39,7 @@ capacity:
   - gpus: {nvidia.com/gpu: 4}
 tolerations:
   taints: [aks-sku]
-schedulers: [mine]
+annotationSchedulers: [mine]
 drivers:
   profile: nvidia-375
   remove: ["/opt/*old*driver*/lib"]

@@ -8,7 +8,6 @@ from pathlib import Path
 import yaml
 
 from webhook import __version__
-from webhook.cli import settings_file
 from webhook.core.settings import Settings
 from webhook.evaluation.match_conditions import (
     match_conditions,
@@ -16,6 +15,7 @@ from webhook.evaluation.match_conditions import (
     workload_match_conditions,
     workload_rules,
 )
+from webhook.settings import file as settings_file
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "manifests" / "base"

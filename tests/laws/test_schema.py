@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from webhook.cli.settings_schema import schema
+from webhook.settings.schema import schema
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "schema" / "settings.json"
 

@@ -33,7 +33,7 @@ SETTINGS = {
     "shared": Settings(
         gpu_resource="nvidia.com/gpu.shared",
         models=Models(shared=True, mig=True, values=(("Voodoo 2", ("V2",)),)),
-        schedulers=("gpu-scheduler",),
+        annotation_schedulers=("gpu-scheduler",),
     ),
     "gke": Settings(models=Models(profile="gke"), taints=(AKS_SKU_TAINT, Taint("x", "y"))),
     "nvidia-375": Settings(drivers=Drivers("nvidia-375")),

@@ -21,7 +21,7 @@ LIMITS = (
     Limit({GPU: 0}, Selection(labels=(("gpus", "none"),))),
 )
 CX = Context(
-    Settings(capacity=Capacity(schedulers=("volcano",), limits=LIMITS)),
+    Settings(capacity=Capacity(equivalent_schedulers=("volcano",), limits=LIMITS)),
     namespace="team",
     modes=Modes(Mode.ENFORCE),
 )

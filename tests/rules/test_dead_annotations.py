@@ -333,7 +333,7 @@ def test_the_table_of_dead_annotations(
     assert found(rule, legacy_pod({key: value}, **spec)) == expected
 
 
-LISTED = Context(Settings(schedulers=("packer",)))
+LISTED = Context(Settings(annotation_schedulers=("packer",)))
 
 
 @pytest.mark.parametrize(

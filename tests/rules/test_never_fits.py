@@ -47,7 +47,7 @@ GROWS = Inventory(
     )
 )
 NO_GPUS = Inventory((NodeClass({}, nodes=("web",)),))
-WITH_SCHEDULER = Settings(capacity=Capacity(schedulers=("volcano",)))
+WITH_SCHEDULER = Settings(capacity=Capacity(equivalent_schedulers=("volcano",)))
 
 # Their only GPU node is tainted, which the class tolerates; another class is for other nodes.
 OF_CLASSES = replace(

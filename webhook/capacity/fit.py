@@ -159,7 +159,7 @@ def is_left_to_the_scheduler(pod: Pod, capacity: Capacity) -> bool:
     """
     scheduler = pod.spec.get("schedulerName") or _DEFAULT_SCHEDULER
     return (
-        (scheduler == _DEFAULT_SCHEDULER or scheduler in capacity.schedulers)
+        (scheduler == _DEFAULT_SCHEDULER or scheduler in capacity.equivalent_schedulers)
         and not pod.spec.get("schedulingGates")
         and not pod.spec.get("nodeName")
         and pod.controller()[0] != "DaemonSet"

@@ -353,7 +353,7 @@ _command(
     "schema",
     "Print the JSON Schema of the settings file, for editors.",
     of=_config,
-    does="settings_schema.run",
+    does="config.schema",
 )
 _command(
     "match-conditions",

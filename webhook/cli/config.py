@@ -1,4 +1,4 @@
-"""`gpu-webhook config match-conditions`: what follows from the settings for the API server."""
+"""`gpu-webhook config schema` and `match-conditions`: for editors, and for the API server."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
+
+
+def schema(_args: SimpleNamespace) -> int:
+    """Print the JSON Schema of the settings file."""
+    from webhook import settings
+    from webhook.reports.printing import as_json
+
+    sys.stdout.write(as_json(settings.schema()))
+    return 0
 
 
 def match_conditions(args: SimpleNamespace) -> int:

@@ -9,14 +9,14 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from webhook.cli import settings_file
+from webhook import settings
 from webhook.core.errors import SettingsError
 from webhook.files.walk import STDIN
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
-    from webhook.cli.settings_kinds import Mistake
+    from webhook.settings import Mistake
 
 _WIDEST = 120  # characters of a line that are shown
 
@@ -31,14 +31,13 @@ def _check(file: str) -> int:
     errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
     try:
         if file == STDIN:
-            content = settings_file.decoded(sys.stdin.buffer.read(), name)
-            settings_file.read_text(content, name)
+            content = settings.decoded(sys.stdin.buffer.read(), name)
+            settings.read_text(content, name)
         else:
-            settings_file.read(file, pipes=True)
-    except settings_file.MistakesError as error:
-        lines = settings_file.lines(error.text)
+            settings.read(file, pipes=True)
+    except settings.MistakesError as error:
         for mistake in error.mistakes:
-            errors.print(_shown(name, mistake, lines))
+            errors.print(_shown(name, mistake, error.lines))
         return 1
     except SettingsError as error:
         errors.print(Text(str(error)))

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from webhook.cli import settings_file
+from webhook import settings
 from webhook.cli.commands import CONFIG, commands
 from webhook.cli.flags import Flag, Origin
-from webhook.cli.settings_groups import plain_at
-from webhook.cli.settings_shape import FILE
 from webhook.core.errors import InputError
 from webhook.core.modes import IGNORE, Mode, is_opted_out, modes_for
-from webhook.core.settings import Override, Policy, Settings
+from webhook.core.settings import Override, Policy
 from webhook.kube import labels as legal
 from webhook.reports.printing import PRINTED, in_one_line
 from webhook.rules import ALL
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import SimpleNamespace
 
-    from webhook.cli.settings_file import SettingsFile
+    from webhook.settings import Place, SettingsFile
 
 T = TypeVar("T", Policy, Override)
 _NOTHING = "(not set)"
@@ -48,8 +46,8 @@ def run(args: SimpleNamespace) -> int:
     """Print what the command line would get; without words, that of `serve`."""
     command = _command_line(args)
     file = command.params["config"] or ""
-    read = settings_file.read(file, pipes=True) if file else settings_file.SettingsFile(Settings())
-    shown = {"settings": settings(read, file), "flags": flags(command)}
+    read = settings.read(file, pipes=True) if file else settings.SettingsFile()
+    shown = {"settings": values(read, file), "flags": flags(command)}
     title = f"Flags of {command.info_name}"
     titles = {"settings": "Settings", "flags": title}
     if args.namespace:
@@ -82,11 +80,11 @@ def _command_line(args: SimpleNamespace) -> click.Context:
     return command.make_context(name, words, parent=top)
 
 
-def settings(read: SettingsFile, file: str) -> list[Row]:
+def values(read: SettingsFile, file: str) -> list[Row]:
     """Every setting, under its name in the file."""
     return [
-        _row(name, plain_at(each, read.settings, at), read, file, name)
-        for name, at, each in FILE.group.leaves()
+        _row(".".join(map(str, place)), read.value(place), read, file, place)
+        for place, _ in settings.leaves()
     ]
 
 
@@ -114,32 +112,32 @@ def modes(read: SettingsFile, file: str, namespace: str, labels: Mapping[str, st
                 for place, changed in _variants(policy, rule.CODE, other)
                 if modes_for(changed, namespace, labels).of(rule) is other
             ),
-            "",
+            None,
         )
         rows.append(_row(f"{rule.CODE} {rule.NAME}", str(mode), read, file, place))
     return rows
 
 
-def _variants(policy: Policy, code: str, mode: Mode) -> Iterator[tuple[str, Policy]]:
+def _variants(policy: Policy, code: str, mode: Mode) -> Iterator[tuple[Place, Policy]]:
     """Every place that may decide a rule's mode, and the policy with this mode at that place."""
     for place, part in _changed(policy, code, mode):
-        yield f"policy.{place}", part
+        yield ("policy", *place), part
     for position, override in enumerate(policy.overrides):
         before, after = policy.overrides[:position], policy.overrides[position + 1 :]
         for place, changed in _changed(override, code, mode):
             overrides = (*before, changed, *after)
-            yield f"policy.overrides[{position}].{place}", replace(policy, overrides=overrides)
+            yield ("policy", "overrides", position, *place), replace(policy, overrides=overrides)
 
 
-def _changed(part: T, code: str, mode: Mode) -> Iterator[tuple[str, T]]:
+def _changed(part: T, code: str, mode: Mode) -> Iterator[tuple[Place, T]]:
     if part.mode is not None:
-        yield "mode", replace(part, mode=mode)
+        yield ("mode",), replace(part, mode=mode)
     if code in part.rules:
-        yield f"rules.{code}", replace(part, rules={**part.rules, code: mode})
+        yield ("rules", code), replace(part, rules={**part.rules, code: mode})
 
 
-def _row(name: str, value: Any, read: SettingsFile, file: str, place: str) -> Row:
-    at = read.places.get(place)
+def _row(name: str, value: Any, read: SettingsFile, file: str, place: Place | None) -> Row:
+    at = read.position(place) if place else None
     return (
         Row(name, value, Origin.FILE, f"{file}:{at[0]}") if at else Row(name, value, Origin.DEFAULT)
     )

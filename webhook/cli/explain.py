@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from webhook.core.errors import InputError
+from webhook.core.guess import did_you_mean
 from webhook.rules import ALL, RETIRED
 
 if TYPE_CHECKING:
@@ -31,9 +32,7 @@ def find(word: str) -> Named:
     for rule in ALL:
         if code == rule.CODE or word.lower() == rule.NAME:
             return rule
-    from webhook.cli.settings_kinds import meant
-
-    guess = meant(word, [name for rule in ALL for name in (rule.CODE, rule.NAME)])
+    guess = did_you_mean(word, [name for rule in ALL for name in (rule.CODE, rule.NAME)])
     codes = ", ".join(sorted(rule.CODE for rule in ALL))
     raise InputError(f"there is no rule {word!r}{guess or '; the codes are ' + codes}")
 

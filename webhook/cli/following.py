@@ -5,9 +5,9 @@ What cannot be used changes nothing: it is said once, and once that it is good a
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from webhook.cli import settings_file
 from webhook.core.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def identity(file: str) -> tuple[int, ...]:
+    """Changes when the file does; a ConfigMap's files are replaced by way of a symbolic link."""
+    try:
+        found = Path(file).stat() if file else None
+    except OSError:
+        return (0,)
+    # st_ctime: that it may be read now, where it might not before, is a change, too.
+    return (found.st_ino, found.st_ctime_ns, found.st_size) if found is not None else ()
+
+
 class Following(Generic[T]):
     """`read` gives what the file says."""
 
@@ -26,13 +36,13 @@ class Following(Generic[T]):
         self._file = file
         self._read = read
         self._say = say
-        self._seen = settings_file.identity(file)
+        self._seen = identity(file)
         self._is_unread = False  # as without file descriptors: it is tried again
         self.fault = ""  # why the file that is there now is not used
 
     def look(self) -> T | None:
         """What the file says, if that is another one and can be used."""
-        seen = settings_file.identity(self._file)
+        seen = identity(self._file)
         if seen == self._seen and not self._is_unread:
             return None
         self._seen = seen

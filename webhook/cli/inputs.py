@@ -14,11 +14,16 @@ if TYPE_CHECKING:
 
 def settings(args: SimpleNamespace) -> Settings:
     """The settings of the file, or the defaults."""
-    if not args.config:
-        return Settings()
-    from webhook.cli import settings_file
+    return read(args.config, pipes=True)
 
-    return settings_file.load(args.config, pipes=True)
+
+def read(file: str | None, *, pipes: bool = False) -> Settings:
+    """The settings of the file, or the defaults; without a file, pydantic is not imported."""
+    if not file:
+        return Settings()
+    from webhook.settings import load
+
+    return load(file, pipes=pipes)
 
 
 def inventory(args: SimpleNamespace) -> Inventory | None:

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from webhook.admission.decide import Decider
-from webhook.cli import settings_file
+from webhook.cli import inputs
 from webhook.cli.following import Following
-from webhook.core.settings import Settings
 from webhook.inventory import static
 from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Status
 from webhook.inventory.quiet import Lines
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.capacity.nodes import Inventory
+    from webhook.core.settings import Settings
     from webhook.inventory.publish import Snapshot
     from webhook.telemetry.logs import Log
     from webhook.telemetry.metrics import Metrics
@@ -65,7 +65,7 @@ class Sources:
 
     def read(self) -> tuple[Settings, Inventory | None]:
         """Both files; raises InputError or SettingsError."""
-        settings = settings_file.load(self.settings) if self.settings else Settings()
+        settings = inputs.read(self.settings)
         return settings, static.load(self.nodes, settings) if self.nodes else None
 
 

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from webhook.cli import settings_file
+from webhook.cli import inputs
 from webhook.cli.following import Following
 from webhook.core.errors import InputError
 
@@ -29,12 +29,11 @@ _NICENESS = 5  # a list of 150,000 pods takes a core for a while; answers come f
 def run(args: SimpleNamespace) -> int:
     """Watch until told to stop. InputError says what is missing."""
     from webhook.cluster import client
-    from webhook.core.settings import Settings
     from webhook.inventory import publish
     from webhook.inventory.watch import Watcher
     from webhook.telemetry.logs import Log
 
-    settings = settings_file.load(args.config) if args.config else Settings()
+    settings = inputs.read(args.config)
     folder = Path(args.snapshot)
     if not publish.writable(folder):
         raise InputError(f"--snapshot {folder}: cannot be written to; name a folder that can")
@@ -64,7 +63,7 @@ class _Reload:
         self._watcher = watcher
         self._log = log
         named = file or ""
-        self._following = Following(named, lambda: settings_file.load(named), self._say)
+        self._following = Following(named, lambda: inputs.read(named), self._say)
 
     def look(self) -> None:
         """Take new settings; bad ones are reported once, and the old ones stay."""

@@ -290,7 +290,9 @@ class Limit:
 class Capacity:
     """How requests are held against the cluster."""
 
-    schedulers: tuple[str, ...] = ()  # besides default-scheduler, judged as if they were it
+    equivalent_schedulers: tuple[
+        str, ...
+    ] = ()  # besides default-scheduler, judged as if they were it
     startup_taints: tuple[str, ...] = ()  # keys of further taints that go away; * at the end
     pools: tuple[Pool, ...] = ()
     # A kubelet, a cloud, a driver and GPU Feature Discovery take some minutes for a new node.
@@ -393,7 +395,7 @@ class Settings:
     drivers: Drivers = field(default_factory=Drivers)
     placement: Placement = field(default_factory=Placement)
     taints: tuple[Taint, ...] = ()  # tolerated by GPU pods where a node carries them
-    schedulers: tuple[str, ...] = ()  # the annotation .../name is converted for these
+    annotation_schedulers: tuple[str, ...] = ()  # the annotation .../name is converted for these
     policy: Policy = field(default_factory=Policy)
     capacity: Capacity = field(default_factory=Capacity)
     guard: Guard = field(default_factory=Guard)

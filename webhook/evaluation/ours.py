@@ -101,7 +101,7 @@ class Ours:
             case ["runtimeClassName"]:
                 is_of_nvidia = str(value).startswith("nvidia")  # as those of the GPU operator are
                 return is_of_nvidia or bool(value == self._settings.drivers.runtime_class)
-            case ["schedulerName"] if value not in self._settings.schedulers:
+            case ["schedulerName"] if value not in self._settings.annotation_schedulers:
                 return False
             case ["securityContext", "seccompProfile", "type"]:
                 return value == "RuntimeDefault" and self._annotation(_SECCOMP) is not None

@@ -143,7 +143,7 @@ def _scheduler(pod: Pod, cx: Context, key: str, value: str) -> _Reading:  # noqa
         return _Reading("it is no legal schedulerName; delete it", None)
     if value == _DEFAULT:
         return _Reading("it is the default; delete it", ())
-    if value not in cx.settings.schedulers:
+    if value not in cx.settings.annotation_schedulers:
         return _Reading(f"write schedulerName: {value[:60]} if that scheduler runs here", None)
     # SetDefaults_PodSpec has already put the default there, so that is not the author's word.
     spec = {} if pod.spec.get("schedulerName") == _DEFAULT else pod.spec

@@ -17,9 +17,9 @@ Safety: the pod is denied where the mode is enforce. A workload is never denied;
 that its pods will be. It says that they may be if only a toleration is missing, which plugins of
 the API server may add, or if only the node selector of the namespace excludes all nodes, because
 the webhook cannot see whether PodNodeSelector is enabled. What a known RuntimeClass adds to the
-pods counts. There is only a warning for pods of a scheduler that is not in `capacity.schedulers`,
-for gated pods, pods with nodeName and pods of a DaemonSet, if no node offers any GPU, and if an
-autoscaler may still add nodes of unknown type.
+pods counts. There is only a warning for pods of a scheduler that is not in
+`capacity.equivalentSchedulers`, for gated pods, pods with nodeName and pods of a DaemonSet, if no
+node offers any GPU, and if an autoscaler may still add nodes of unknown type.
 """
 
 from __future__ import annotations

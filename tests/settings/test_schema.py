@@ -6,34 +6,33 @@ import contextlib
 import json
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
-from webhook.cli import settings_file
-from webhook.cli.settings_groups import Record
-from webhook.cli.settings_kinds import ListOf
-from webhook.cli.settings_schema import ID, schema
-from webhook.cli.settings_shape import (
-    EXTENDED_RESOURCE,
-    FILE,
-    LABEL_KEY,
-    LABEL_VALUE,
-    OBJECT_NAME,
-    RESOURCES,
-)
 from webhook.core.settings import Settings
 from webhook.kube import labels
 from webhook.rules import ALL
-
-if TYPE_CHECKING:
-    from webhook.cli.settings_groups import Setting
+from webhook.settings import file as settings_file
+from webhook.settings import values as v
+from webhook.settings.schema import ID, as_map, at, leaves, schema
 
 SCHEMA = schema()
-LEAVES = {name: setting for name, _, setting in FILE.group.leaves()}
+LEAVES = {".".join(map(str, place)): part for place, part in leaves()}
+ITEMS: dict[str, Any] = {
+    "drivers.hostPath.mounts": {"path": "/usr/lib/nvidia-375", "mountPath": "/usr/lib/nvidia"},
+    "policy.overrides": {"namespaces": ["team-*"], "percent": 25, "mode": "audit"},
+    "policy.exceptions": {"rules": ["GPU301"], "namespaces": ["ml-*"]},
+    "capacity.pools": {"name": "a100", "gpus": {"nvidia.com/gpu": 8}, "nodes": 20},
+    "capacity.limits": {"namespaces": ["students-*"], "gpus": {"nvidia.com/gpu": 1}},
+    "guard.exempt": {"namespaces": ["gpu-operator"], "labels": {"app": "dcgm-exporter"}},
+    "workloads.kinds": {"kind": "TFJob", "templates": ["/spec/tfReplicaSpecs/*/template"]},
+    "tolerations.taints": {"key": "sku", "value": "gpu"},
+}
 # Not to be said in JSON Schema: these look at what stands elsewhere in the file.
 BEYOND = ("is no GPU by resources.gpus", "cannot be both legacy and what")
 JUNK: tuple[Any, ...] = (
@@ -91,55 +90,53 @@ def test_it_is_a_schema_of_draft_2020_12() -> None:
     assert SCHEMA["$id"] == ID
 
 
-def members(part: Any) -> list[tuple[str, Any]]:
-    """Every member that the schema describes, at any depth."""
-    if isinstance(part, list):
-        return [each for item in part for each in members(item)]
-    if not isinstance(part, dict):
-        return []
-    own = [
-        (name, each)
-        for name, each in part.get("properties", {}).items()
-        if part.get("type") in ("object", ["object", "null"])
-        and {"if", "const"}.isdisjoint(each)
-        and "mounts" not in part.get("required", ())
-    ]
-    return own + [each for key, value in part.items() if key != "allOf" for each in members(value)]
+def plain(settings: str) -> Any:
+    """The whole settings that this text gives, as a file that leaves nothing out."""
+    written: dict[str, Any] = {}
+    read = settings_file.read_text(settings, "")
+    for place, _ in leaves():
+        here = written
+        *sections, last = map(str, place)
+        for name in sections:
+            here = here.setdefault(name, {})
+        if (value := read.value(place)) is not None:
+            here[last] = value
+    return written
+
+
+MAPS = {
+    name: as_map(part)
+    for name, part in {"": SCHEMA, **SCHEMA["$defs"]}.items()
+    if "properties" in as_map(part) and "propertyNames" not in part
+}
 
 
 def test_every_member_says_what_it_is() -> None:
-    found = members(SCHEMA)
-    assert len(found) > len(LEAVES) + len(ALL)
-    for name, each in found:
-        assert each["title"], name
-        if name not in {word for rule in ALL for word in (rule.CODE, rule.NAME)}:
-            assert each["description"], name
+    assert len(MAPS) > 20
+    for part in MAPS.values():
+        assert part["description"]
+        for name, member in part["properties"].items():
+            assert "$ref" in member or member["description"], name
+    rules = LEAVES["policy.rules"]["properties"]
+    assert len(rules) > len(ALL)
+    assert all(each["title"].startswith("GPU") for each in rules.values())
 
 
 def test_every_map_is_closed() -> None:
-    def maps(part: Any) -> list[dict[str, Any]]:
-        if isinstance(part, list):
-            return [each for item in part for each in maps(item)]
-        if not isinstance(part, dict):
-            return []
-        own = [part] if "properties" in part and "additionalProperties" in part else []
-        return own + [each for value in part.values() for each in maps(value)]
-
-    found = maps(SCHEMA)
-    assert len(found) > 10
-    assert {each["additionalProperties"] for each in found} == {False}
+    assert {part["additionalProperties"] for part in MAPS.values()} == {False}
 
 
 def test_defaults_are_those_of_the_program() -> None:
-    def read(part: Any, value: Any = None) -> Any:
-        if "properties" not in part:
-            return part.get("default", value)
-        inner = {name: read(each) for name, each in part["properties"].items()}
-        return {name: each for name, each in inner.items() if each is not None}
-
-    defaults = read(SCHEMA)
-    assert defaults == FILE.group.plain(Settings())
-    assert settings_file.parse(text_of(defaults)) == Settings()
+    assert settings_file.parse("") == Settings()
+    assert settings_file.parse(text_of(plain(""))) == Settings()
+    assert LEAVES["models.profile"]["default"] == Settings().models.profile
+    unset = {name for name, part in LEAVES.items() if "default" not in part}
+    assert unset == {
+        "models.label",
+        "drivers.hostPath.libraryPath",
+        "drivers.runtimeClass",
+        "policy.mode",
+    }
 
 
 def test_patterns_are_ones_that_editors_understand() -> None:
@@ -153,15 +150,25 @@ def test_patterns_are_ones_that_editors_understand() -> None:
         assert not re.search(r"\\(?![.*x/])", pattern), pattern
 
 
-@pytest.mark.parametrize("name", LEAVES)
+@pytest.mark.parametrize("name", [name for name, part in LEAVES.items() if "examples" in part])
 def test_an_example_is_legal(name: str) -> None:
-    data = nested(name, LEAVES[name].example)
-    if name == "drivers.profile":
-        data["drivers"]["runtimeClass"] = "nvidia"
+    assert_legal(nested(name, LEAVES[name]["examples"][0]))
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_an_example_of_an_item_is_legal(name: str) -> None:
+    item = at((*name.split("."), 0))
+    needed = {each: as_map(item)["properties"][each] for each in as_map(item).get("required", ())}
+    assert_legal(nested(name, [ITEMS[name]]))
+    for each, part in needed.items():
+        assert_legal(nested(name, [ITEMS[name] | {each: part["examples"][0]}]))
+
+
+def assert_legal(data: Any) -> None:
     assert refused(data) == []
     assert_agreed(data)
     settings = settings_file.parse(text_of(data))
-    assert settings_file.parse(text_of(FILE.group.plain(settings))) == settings
+    assert settings_file.parse(text_of(plain(text_of(data)))) == settings
 
 
 @pytest.mark.parametrize("name", LEAVES)
@@ -173,17 +180,14 @@ def test_they_agree_on_every_kind_of_value(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "member"),
     [
-        pytest.param(name, member, id=f"{name}[].{member.name}")
-        for name, leaf in LEAVES.items()
-        if isinstance(leaf.kind, ListOf) and isinstance(leaf.kind.item, Record)
-        for member in leaf.kind.item.group.settings
+        pytest.param(name, member, id=f"{name}[].{member}")
+        for name in ITEMS
+        for member in as_map(at((*name.split("."), 0)))["properties"]
     ],
 )
-def test_they_agree_on_every_kind_of_value_within_an_item(name: str, member: Setting) -> None:
-    item = LEAVES[name].example[0]
-    for value in (member.example, *JUNK):
-        assert_agreed(nested(name, [item | {member.name: value}]))
-    assert refused(nested(name, [item | {member.name: member.example}])) == []
+def test_they_agree_on_every_kind_of_value_within_an_item(name: str, member: str) -> None:
+    for value in JUNK:
+        assert_agreed(nested(name, [ITEMS[name] | {member: value}]))
 
 
 @pytest.mark.parametrize(
@@ -283,7 +287,7 @@ def texts(pattern: str) -> st.SearchStrategy[str]:
 
 def maps_of(part: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
     least = part.get("minProperties", 0)
-    if "propertyNames" in part:
+    if "propertyNames" in part and "properties" not in part:
         names, each = values(part["propertyNames"]), values(part["additionalProperties"])
         return st.dictionaries(names, each, min_size=least, max_size=least + 2)
     known = {name: values(each) for name, each in part["properties"].items()}
@@ -303,7 +307,7 @@ def test_they_agree_on_what_the_schema_draws_and_show_writes_it_back(data: Any) 
     assert_agreed(data)
     with contextlib.suppress(settings_file.MistakesError):
         settings = settings_file.parse(text_of(data))
-        assert settings_file.parse(text_of(FILE.group.plain(settings))) == settings
+        assert settings_file.parse(text_of(plain(text_of(data)))) == settings
 
 
 def places(data: Any) -> list[tuple[Any, Any]]:
@@ -345,13 +349,15 @@ LONG = st.builds(
 @given(WORDS | LONG)
 def test_patterns_say_what_kubernetes_says(text: str) -> None:
     def fits(kind: Any) -> bool:
-        return kind.plain(text) is not None
+        with contextlib.suppress(ValidationError):
+            return bool(TypeAdapter(kind).validate_python(text, strict=True) == text)
+        return False
 
-    assert fits(LABEL_KEY) == labels.is_key(text)
-    assert fits(LABEL_VALUE) == labels.is_value(text)
-    assert fits(OBJECT_NAME) == labels.is_subdomain(text)
+    assert fits(v.LabelKey) == labels.is_key(text)
+    assert fits(v.LabelValue) == labels.is_value(text)
+    assert fits(v.ObjectName) == labels.is_subdomain(text)
     stem = f"{text[:-1]}x" if text.endswith("*") else text
-    assert fits(RESOURCES) == (labels.is_key(stem) and text != "*")
-    assert fits(EXTENDED_RESOURCE) == (
+    assert fits(v.Resources) == (labels.is_key(stem) and text != "*")
+    assert fits(v.ExtendedResource) == (
         labels.is_key(text) and "/" in text and "kubernetes.io/" not in text
     )

@@ -12,10 +12,11 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from tests.cli import settings_table
-from webhook.cli import settings_file
-from webhook.cli.settings_schema import schema
+from tests.settings import table as settings_table
 from webhook.core.settings import MODEL_PROFILES, Settings
+from webhook.settings import file as settings_file
+from webhook.settings.nodes import Slow
+from webhook.settings.schema import schema
 
 PAGE = settings_table.PAGE.read_text()
 EXAMPLES = [
@@ -34,7 +35,7 @@ def test_there_are_examples() -> None:
 @pytest.mark.parametrize("block", EXAMPLES)
 def test_an_example_is_legal_and_says_something(block: str) -> None:
     assert settings_file.parse(block) != Settings()
-    data = yaml.load(block, Loader=settings_file._Python)  # noqa: S506 - a SafeLoader
+    data = yaml.load(block, Loader=Slow)  # noqa: S506 - a SafeLoader
     jsonschema.Draft202012Validator(schema()).validate(data)
 
 

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cli import settings_file, settings_shape
+from webhook.cli.following import identity
 from webhook.core.errors import SettingsError
 from webhook.core.modes import Mode
 from webhook.core.selection import Selection
@@ -34,6 +34,9 @@ from webhook.core.settings import (
 )
 from webhook.evaluation.match_conditions import missed_names
 from webhook.rules import ALL, RETIRED
+from webhook.settings import file as settings_file
+from webhook.settings import nodes as nodes_of_yaml
+from webhook.settings.values import codes_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +111,11 @@ if TYPE_CHECKING:
             Settings(taints=(Taint("sku", "gpu"),)),
             id="a taint that is ready made",
         ),
-        pytest.param("schedulers: [mine]", Settings(schedulers=("mine",)), id="schedulers"),
+        pytest.param(
+            "annotationSchedulers: [mine]",
+            Settings(annotation_schedulers=("mine",)),
+            id="schedulers of the annotation",
+        ),
         pytest.param(
             "unsafe: [quota-names, GPU134]",
             Settings(unsafe=("GPU128", "GPU134")),
@@ -153,7 +160,7 @@ if TYPE_CHECKING:
             id="exceptions",
         ),
         pytest.param(
-            "capacity: {schedulers: [mine], startupTaints: [a.io/starting, 'b.io/*'], "
+            "capacity: {equivalentSchedulers: [mine], startupTaints: [a.io/starting, 'b.io/*'], "
             "joiningMinutes: 30, rememberedHours: 48}",
             Settings(
                 capacity=Capacity(
@@ -163,7 +170,7 @@ if TYPE_CHECKING:
                     remembered_hours=48,
                 )
             ),
-            id="schedulers and start-up taints",
+            id="equivalent schedulers and start-up taints",
         ),
         pytest.param(
             "capacity: {pools: [{name: a100, gpus: {nvidia.com/gpu: 8}, nodes: 20, "
@@ -244,8 +251,8 @@ if TYPE_CHECKING:
             id="whole numbers, however they are written",
         ),
         pytest.param(
-            "capacity:\n  schedulers: &names [mine]\nschedulers: *names\n",
-            Settings(schedulers=("mine",), capacity=Capacity(("mine",))),
+            "capacity:\n  equivalentSchedulers: &names [mine]\nannotationSchedulers: *names\n",
+            Settings(annotation_schedulers=("mine",), capacity=Capacity(("mine",))),
             id="an alias",
         ),
     ],
@@ -265,8 +272,22 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
         pytest.param("models:\n  mig: yes please", "2:8: must be true or false", id="no truth"),
         pytest.param("scope: gpu\nscope: gpu", "2:1: scope stands twice: delete one", id="twice"),
         pytest.param("[]", "1:1: must be a map of scope", id="a list instead of a map"),
-        pytest.param("schedulers: mine", "1:13: must be a list", id="a text instead of a list"),
-        pytest.param("schedulers: [[]]", "1:14: must be a text", id="a list instead of a text"),
+        pytest.param("unsafe: mine", "1:9: must be a list", id="a text instead of a list"),
+        pytest.param(
+            "annotationSchedulers: [[]]", "1:24: must be a text", id="a list instead of a text"
+        ),
+        pytest.param(
+            "schedulers: [mine]",
+            "1:1: there is no setting schedulers: write annotationSchedulers, of schedulers whose "
+            "annotation is converted, or capacity.equivalentSchedulers, of those that choose nodes "
+            "as default-scheduler does",
+            id="a name of before, which stood for two things",
+        ),
+        pytest.param(
+            "capacity: {schedulers: [mine]}",
+            "1:12: there is no setting schedulers: write equivalentSchedulers",
+            id="and the other of the two",
+        ),
         pytest.param(
             "models: {values: []}",
             "1:18: must be a map, as {name: value}, not a list",
@@ -384,7 +405,7 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
             id="an exception to nothing",
         ),
         pytest.param(
-            "policy: {exceptions: [~]}", "1:23: must be a map of rules, name", id="an empty item"
+            "policy: {exceptions: [~]}", "1:23: must be a map of namespaces", id="an empty item"
         ),
         pytest.param(
             "capacity: {pools: [{name: a, gpus: {nvidia.com/gpu: 0}}]}",
@@ -465,7 +486,7 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
         pytest.param("models: {mig: 'true'}", "1:15: must be true or false", id="a true in quotes"),
         pytest.param("models: {mig: yes}", "1:15: must be true or false", id="a yes"),
         pytest.param("placement: {value: true}", '"true"', id="a truth instead of a text"),
-        pytest.param("schedulers: [~]", "1:14: must be", id="nothing instead of a text"),
+        pytest.param("annotationSchedulers: [~]", "1:24: must be", id="nothing for a text"),
         pytest.param("? [a]\n: b", "1:3: there is no setting a list", id="a list for a name"),
         pytest.param(
             '"a\\e[1m": b', "1:1: there is no setting 'a\\x1b[1m'", id="nothing a terminal obeys"
@@ -476,6 +497,21 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
         pytest.param("a: b\n---\nc: d", "2:1: is not YAML: expected a single", id="two documents"),
         pytest.param("a:\n\tb: c", "2:1: is not YAML: while scanning", id="a tab"),
         pytest.param("a: é\n b\x07", "2:3: is not YAML: a control character, '\\x07'", id="a bell"),
+        pytest.param(
+            "policy: {overrides: [{mode: off, percent: !!int many}]}",
+            "1:43: must be a whole number from 0 to 100, not many",
+            id="a tag that its value does not fit",
+        ),
+        pytest.param(
+            "models: {values: {1080: [a]}}",
+            '1:19: must be a text: write it in quotes, "1080"',
+            id="a number for a free name",
+        ),
+        pytest.param(
+            "models: {values: {? [a] : [b]}}",
+            "1:21: must be a text, a text in",
+            id="a list for one",
+        ),
         pytest.param("[" * 9_000, "1:1: is not YAML that can be read: too deep", id="brackets"),
         pytest.param("- " * 9_000, "1:1: is not YAML that can be read: too deep", id="dashes"),
     ],
@@ -512,9 +548,8 @@ def test_every_rule_has_a_mode_by_code_and_by_name() -> None:
 
 def test_a_code_that_another_rule_took_over_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RETIRED, "GPU399", "GPU301")
-    kind = settings_shape.rule_words(ALL, "a rule")
 
-    assert kind.choices["GPU399"] == "GPU301"
+    assert codes_of(ALL)["GPU399"] == "GPU301"
 
 
 def test_the_default_counts_mig_slices_that_are_shared() -> None:
@@ -530,20 +565,26 @@ def test_a_gpu_named_under_capacity_is_one_that_missed_names_tells_of() -> None:
 
 def test_each_setting_is_found_where_it_stands() -> None:
     text = "models:\n  mig: true\npolicy:\n  overrides:\n  - rules: {leak-guard: off}\n"
+    read = settings_file.read_text(text, "")
 
-    assert settings_file.read_text(text, "").places == {
-        "models": (1, 1),
-        "models.mig": (2, 3),
-        "policy": (3, 1),
-        "policy.overrides": (4, 3),
-        "policy.overrides[0]": (5, 5),
-        "policy.overrides[0].rules": (5, 5),
-        "policy.overrides[0].rules.GPU303": (5, 13),
+    assert read.places == {
+        ("models",): (1, 1),
+        ("models", "mig"): (2, 3),
+        ("policy",): (3, 1),
+        ("policy", "overrides"): (4, 3),
+        ("policy", "overrides", 0): (5, 5),
+        ("policy", "overrides", 0, "rules"): (5, 5),
+        ("policy", "overrides", 0, "rules", "leak-guard"): (5, 13),
     }
+    assert read.position(("policy", "overrides", 0, "rules", "GPU303")) == (5, 13)
+    assert read.position(("models", "shared")) is None
 
 
 # No ? and !: of a name or a tag that nothing follows they think differently.
-LINE = st.text(alphabet="ab:- [](){}'\"é日#&*|>%@`\t,\u2028\x85", max_size=12)
+# And no ---: of a document of nothing they name different places.
+LINE = st.text(alphabet="ab:- [](){}'\"é日#&*|>%@`\t,\u2028\x85", max_size=12).filter(
+    lambda line: not line.startswith("---")
+)
 
 
 def nodes(node: yaml.Node | None) -> list[Any]:
@@ -559,11 +600,11 @@ def nodes(node: yaml.Node | None) -> list[Any]:
 @given(st.lists(LINE, max_size=6).map("\n".join))
 def test_libyaml_and_the_parser_in_python_see_the_same(text: str) -> None:
     try:
-        seen = nodes(yaml.compose(text, Loader=settings_file._Quick))
+        seen = nodes(yaml.compose(text, Loader=nodes_of_yaml.Quick))
     except (yaml.YAMLError, RecursionError):
         return
     with contextlib.suppress(yaml.YAMLError):  # this one is stricter about tabs
-        assert seen == nodes(yaml.compose(text, Loader=settings_file._Python))
+        assert seen == nodes(yaml.compose(text, Loader=nodes_of_yaml.Slow))
 
 
 @pytest.mark.parametrize(
@@ -598,6 +639,32 @@ def test_a_deep_text_crashes_nobody(text: str) -> None:
     assert ends
 
 
+def test_aliases_of_aliases_stop_nobody() -> None:
+    """A billion names in some lines, and a list of itself."""
+    laughs = "".join(f"{'  '}- &a{level + 1} [{f'*a{level}, ' * 10}]\n" for level in range(9))
+    with pytest.raises(SettingsError, match="more than 500000 values, with those of aliases"):
+        settings_file.parse(f"unsafe:\n  - &a0 lol\n{laughs}")
+    wide = ", ".join("a" for _ in range(2_000))
+    with pytest.raises(SettingsError, match="more than 500000 values, with those of aliases"):
+        settings_file.parse(f"x: &a [{wide}]\nunsafe: [{'*a, ' * 2_000}]")
+    with pytest.raises(SettingsError, match="1:9: must be the code"):
+        settings_file.parse("unsafe: &a [*a]")
+
+
+def test_a_file_of_mistakes_is_soon_read() -> None:
+    with pytest.raises(settings_file.MistakesError) as raised:
+        settings_file.parse("\n".join(f"scope{number}: x" for number in range(100_000)))
+
+    assert len(raised.value.mistakes) == 100
+
+
+@pytest.mark.parametrize("half", ["\\uD800", "\\uDFFF"])
+def test_half_a_character_stops_nobody(half: str) -> None:
+    for text in (f'"{half}": 1', f'models: {{values: {{"{half}": [a]}}}}', f'unsafe: ["{half}"]'):
+        with contextlib.suppress(SettingsError):
+            settings_file.parse(text)
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read: No such file"):
         settings_file.load(str(tmp_path / "nowhere.yaml"))
@@ -611,6 +678,6 @@ def test_a_file_that_may_be_read_again_is_another_one(tmp_path: Path) -> None:
     """Else the fault that it could not be read would stay for ever."""
     file = tmp_path / "settings.yaml"
     file.write_text("{}")
-    before = settings_file.identity(str(file))
+    before = identity(str(file))
     file.chmod(0o400)
-    assert settings_file.identity(str(file)) != before
+    assert identity(str(file)) != before

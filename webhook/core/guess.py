@@ -1,0 +1,16 @@
+"""What a mistyped word was meant to be."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message, whatever the word's capitals; empty if no known word is like it."""
+    lower = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(word.lower(), lower, n=1)
+    return f"; did you mean {lower[close[0]]}?" if close else ""

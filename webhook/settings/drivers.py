@@ -1,0 +1,86 @@
+"""How containers get the CUDA driver."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from webhook.core import settings as core
+from webhook.settings import values as v
+from webhook.settings.maps import DEFAULT, Map, Section
+
+
+class Mount(Map, title="a mount"):
+    """A path of the node in containers."""
+
+    path: v.HostPath
+    """The path on the node, mounted read-only. If it is missing, the container does not start."""
+    mount_path: v.HostPath = Field(examples=["/usr/local/nvidia/lib64"])
+    """The path in containers with a GPU."""
+    type: Literal["Directory", "File"] = "Directory"
+    """What is there. Without it an empty directory would be made of a path that is missing."""
+
+    def to_core(self) -> core.DriverMount:
+        return core.DriverMount(self.path, self.mount_path, self.type)
+
+
+class ByHostPath(Section):
+    """The driver of the profile host-path."""
+
+    mounts: tuple[Mount, ...] = ()
+    """Paths of the node that containers with a GPU get."""
+    library_path: v.Line | None = None
+    """Goes into LD_LIBRARY_PATH of containers with a GPU."""
+
+
+def _if_profile(name: str, then: v.Schema) -> v.Schema:
+    profile = {"properties": {"profile": {"const": name}}, "required": ["profile"]}
+    return {"if": profile, "then": then}
+
+
+_MOUNTS = {"type": "object", "required": ["mounts"], "properties": {"mounts": {"minItems": 1}}}
+_DEMANDS = [
+    _if_profile("host-path", {"required": ["hostPath"], "properties": {"hostPath": _MOUNTS}}),
+    _if_profile("runtime-class", {"required": ["runtimeClass"]}),
+]
+
+
+class Drivers(Section, json_schema_extra={"allOf": _DEMANDS}):
+    """How containers get the CUDA driver."""
+
+    profile: Annotated[str, v.Word(("host-path", *core.DRIVER_PROFILES))] = DEFAULT.drivers.profile
+    """toolkit: the nodes do it, nothing is added. runtime-class: by a runtime class. host-path: by
+    the mounts below. nvidia-375, nvidia-docker-1: by the mounts of old guides."""
+    host_path: ByHostPath = Field(default_factory=ByHostPath)
+    runtime_class: v.ObjectName | None = None
+    """Of the profile runtime-class: the RuntimeClass that GPU pods get."""
+    assume_runtime_class: bool = DEFAULT.drivers.assume_runtime_class
+    """The runtime class exists, though no inventory says so. A pod with a class that does not
+    exist would be refused."""
+    pod_security: Literal["privileged", "baseline", "restricted"] = DEFAULT.drivers.pod_security
+    """What Pod Security Admission enforces in namespaces without a label, by the API server's
+    AdmissionConfiguration (`defaults.enforce`). baseline and restricted forbid host paths, so none
+    is added there."""
+    remove: tuple[v.HostPath, ...] = DEFAULT.drivers.remove
+    """Further driver paths that no node has any more; * stands for any text between two slashes."""
+
+    @model_validator(mode="after")
+    def _profile_has_what_it_needs(self) -> Self:
+        if self.profile == "host-path" and not self.host_path.mounts:
+            what = "the profile host-path needs hostPath.mounts: list at least one"
+            raise v.refused(what, "profile")
+        if self.profile == "runtime-class" and not self.runtime_class:
+            raise v.refused("the profile runtime-class needs runtimeClass: name it", "profile")
+        return self
+
+    def to_core(self) -> core.Drivers:
+        return core.Drivers(
+            profile=self.profile,
+            mounts=tuple(each.to_core() for each in self.host_path.mounts),
+            library_path=self.host_path.library_path or "",
+            runtime_class=self.runtime_class or "",
+            assume_runtime_class=self.assume_runtime_class,
+            pod_security=self.pod_security,
+            remove=self.remove,
+        )

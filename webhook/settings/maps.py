@@ -1,0 +1,93 @@
+"""What all maps of the settings file have in common, and how they are written as JSON Schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import to_jsonable_python
+
+from webhook.core.settings import Settings
+from webhook.settings.nodes import NOTHING
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic_core import core_schema
+
+    from webhook.settings.values import Schema
+
+DEFAULT = Settings()
+
+
+class Map(BaseModel):
+    """A map with known names. An item of a list has its noun as title, as `a pool`."""
+
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        alias_generator=to_camel,
+        use_attribute_docstrings=True,
+    )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> Schema:
+        made = handler.resolve_ref_schema(handler(schema))
+        for each in (made, *made["properties"].values()):
+            if "description" in each:
+                each["description"] = " ".join(each["description"].split())
+        return made
+
+
+class Section(Map):
+    """A map that has its place in the file; nothing at all stands for an empty one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_is_empty(cls, value: Any) -> Any:
+        return {} if value is NOTHING else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> Schema:
+        made = super().__get_pydantic_json_schema__(schema, handler)
+        made["type"] = ["object", "null"]
+        return made
+
+
+class Generator(GenerateJsonSchema):
+    """JSON Schema (draft 2020-12) of what a file may say; pydantic's is of a Python object."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """No titles made of names."""
+        del schema
+        return False
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> Schema:
+        """None stands for what is left out: nobody writes it."""
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> Schema:
+        """None is no default to show."""
+        made = super().default_schema(schema)
+        if made.get("default", ...) is None:
+            del made["default"]
+        return made
+
+    def encode_default(self, dft: Any) -> Any:
+        """As the file writes it."""
+        return to_jsonable_python(dft, by_alias=True, exclude_none=True)
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> Schema:
+        """Every name must fit: pydantic's patternProperties let the others pass."""
+        made: Schema = {
+            "type": "object",
+            "propertyNames": self.generate_inner(schema["keys_schema"]),
+            "additionalProperties": self.generate_inner(schema["values_schema"]),
+        }
+        return made | ({"minProperties": schema["min_length"]} if "min_length" in schema else {})

@@ -1,0 +1,83 @@
+"""What pydantic found wrong with a file, in words, and with line and column.
+
+The words follow from the JSON Schema of the place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import yaml
+
+from webhook.core.guess import did_you_mean
+from webhook.reports.printing import in_one_line
+from webhook.settings.nodes import AT_THE_NAME, LONGEST, Mistake, bare, is_a, position, shown
+from webhook.settings.schema import as_map, at, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic import ValidationError
+
+    from webhook.settings.nodes import Document, Place
+    from webhook.settings.values import Schema
+
+_RENAMED: dict[Place, str] = {
+    ("schedulers",): "annotationSchedulers, of schedulers whose annotation is converted, or "
+    "capacity.equivalentSchedulers, of those that choose nodes as default-scheduler does",
+    ("capacity", "schedulers"): "equivalentSchedulers",
+}
+
+
+def mistakes(error: ValidationError, document: Document) -> Iterator[Mistake]:
+    """Each of them, where it stands."""
+    for each in error.errors(include_url=False, include_input=False):
+        place = each["loc"]
+        match each["type"]:
+            case "refused":
+                node, what = document.at(place), each["msg"]
+            case "too_short":
+                node = document.at(place)
+                if node.value:  # pydantic counts what is right in it
+                    continue
+                what = "must name at least one, or be left out: delete the line"
+            case "missing":
+                node, what = document.at(place[:-1]), _missing(place)
+            case "extra_forbidden":
+                node = document.at((*place, AT_THE_NAME))
+                what = f"there is no setting {bare(node)}{_instead(place, bare(node))}"
+            case _:
+                node = document.at(place)
+                what = _wrong(at(place), node)
+        yield Mistake(*position(node), what)
+
+
+def _missing(place: Place) -> str:
+    item, name = as_map(at(place[:-1])), place[-1]
+    example = in_one_line({name: item["properties"][name]["examples"][0]})[1:-1]
+    return f"{item['title']} needs {name}: add it, as {example}"
+
+
+def _instead(place: Place, name: str) -> str:
+    if place in _RENAMED:
+        return f": write {_RENAMED[place]}"
+    known = list(as_map(at(place[:-1]))["properties"])
+    return did_you_mean(name, known) or f"; there are {', '.join(known)}"
+
+
+def _wrong(part: Schema, node: yaml.Node) -> str:
+    """What must stand there, and what does."""
+    must = words(part)
+    if "pattern" in part and not is_a(node, "str"):
+        if not isinstance(node, yaml.ScalarNode):
+            return f"must be a text, {must}, not {shown(node)}"
+        if node.value:
+            return f'must be a text: write it in quotes, "{node.value[:LONGEST]}"'
+    if part.get("type") == "boolean":
+        must = f"{must}, without quotes"
+    elif part.get("type") == "array":
+        must = "a list, as [a, b]"
+    elif "propertyNames" in part:
+        must = "a map, as {name: value}"
+    guess = did_you_mean(bare(node), part["enum"]) if "enum" in part else ""
+    return f"must be {must}, not {shown(node)}{guess}"

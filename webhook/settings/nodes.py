@@ -1,0 +1,201 @@
+"""A text of YAML 1.2 to plain data, and where each part of it stands."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Place = tuple[int | str, ...]  # ("capacity", "pools", 0, "gpus"), as pydantic names it
+
+AT_THE_NAME = "[key]"  # what pydantic ends a place with if the name itself is meant
+
+# libyaml goes down one C frame a level and does not ask how many are left: a text that may be
+# deeper than this goes to the parser in Python, which does.
+_DEEPEST = 1_000
+# No setting is so deep. What is, lies in something that has the wrong type already, and an alias
+# within itself has no end.
+_DEEPEST_SETTING = 12
+_MOST_VALUES = 500_000  # more than a file of any size needs; aliases of aliases make billions
+LONGEST = 80  # characters of a number, and of a wrong value that a message repeats
+
+
+class Mistake(NamedTuple):
+    """What is wrong at a place of the file, and what to write; lines and columns from 1."""
+
+    line: int
+    column: int
+    what: str
+
+
+class _Nothing:
+    """What YAML calls null, and any value that no setting may have."""
+
+
+NOTHING = _Nothing()  # not None, which stands for what is left out
+
+
+class _Yaml12(yaml.resolver.BaseResolver):
+    """What a plain word is in YAML 1.2, as editors take it: `off`, `no` and `on` are texts."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # so the base class has it
+
+
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?",
+        list("-+.0123456789"),
+    ),
+):
+    _Yaml12.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), _first
+    )
+
+
+class Slow(_Yaml12, yaml.SafeLoader):
+    """The parser in Python, with better words for what is wrong."""
+
+
+if yaml.__with_libyaml__:
+
+    class Quick(_Yaml12, yaml.CSafeLoader):
+        """libyaml: a file is read again in every worker."""
+else:
+    Quick = Slow  # type: ignore[misc,assignment]
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a text, as YAML counts them; at least one."""
+    return re.split("\r\n|[\r\n\x85\u2028\u2029]", text)
+
+
+class Document:
+    """A text as data without duplicates, with the nodes of its names and values by place."""
+
+    def __init__(self, text: str) -> None:
+        """`mistakes` are those of the YAML; a text that is none has no data."""
+        self.names: dict[Place, yaml.Node] = {}  # of an item of a list: the item
+        self.values: dict[Place, yaml.Node] = {}
+        self.mistakes: list[Mistake] = []
+        self.data: Any = {}
+        try:
+            node = _composed(text)
+        except (yaml.YAMLError, RecursionError) as error:
+            self.mistakes.append(_not_yaml(error, text))
+            return
+        if node is not None:
+            try:
+                self.data = self._read(node, ())
+            except _TooManyError:
+                what = f"has more than {_MOST_VALUES} values, with those of aliases: write fewer"
+                self.mistakes = [Mistake(1, 1, what)]
+
+    def at(self, place: Place) -> yaml.Node:
+        """The value at this place; its name, if AT_THE_NAME ends the place."""
+        named = place[-1:] == (AT_THE_NAME,)
+        return self.names[place[:-1]] if named else self.values[place]
+
+    def _read(self, node: yaml.Node, place: Place) -> Any:
+        self.values[place] = node
+        if len(self.values) > _MOST_VALUES:
+            raise _TooManyError
+        if len(place) > _DEEPEST_SETTING:
+            return NOTHING
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(node)
+        if isinstance(node, yaml.MappingNode):
+            return dict(self._members(node, place))
+        places = [(*place, number) for number in range(len(node.value))]
+        self.names |= zip(places, node.value, strict=True)
+        return tuple(map(self._read, node.value, places))
+
+    def _members(self, node: yaml.MappingNode, place: Place) -> Iterator[tuple[str, Any]]:
+        for key, value in node.value:
+            text = key.value if is_a(key, "str") else f"\0{bare(key)}"  # a name that fits nowhere
+            name = text.encode("utf-8", "backslashreplace").decode()
+            here = (*place, name)
+            if here in self.names:
+                what = f"{bare(key)} stands twice: delete one"
+                self.mistakes.append(Mistake(*position(key), what))
+            else:
+                self.names[here] = key
+                yield name, self._read(value, here)
+
+
+class _TooManyError(Exception):
+    """More values than a file may have."""
+
+
+def is_a(node: yaml.Node, kind: str) -> bool:
+    """Whether YAML 1.2 takes the node for a str, int, float, bool or null."""
+    return isinstance(node, yaml.ScalarNode) and node.tag == f"tag:yaml.org,2002:{kind}"
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
+    if is_a(node, "str"):
+        return node.value
+    if is_a(node, "bool") and node.value.lower() in {"true", "false"}:
+        return node.value.lower() == "true"
+    if len(node.value) > LONGEST:
+        return NOTHING
+    try:
+        if is_a(node, "int"):
+            return int(node.value, 0 if node.value[:2] in {"0x", "0o"} else 10)
+        if is_a(node, "float"):
+            number = float(node.value)
+            return int(number) if number.is_integer() else number  # 8, 8.0 and 8e0 are the same
+    except ValueError:
+        pass  # `!!int x`
+    return NOTHING
+
+
+def shown(node: yaml.Node) -> str:
+    """The value in a message: short, and nothing in it that a terminal would obey."""
+    if is_a(node, "null"):
+        return "nothing"
+    return repr(node.value[:LONGEST]) if is_a(node, "str") else bare(node)
+
+
+def bare(node: yaml.Node) -> str:
+    """The same without quotes, where it may stand so."""
+    if not isinstance(node, yaml.ScalarNode):
+        return "a list" if isinstance(node, yaml.SequenceNode) else "a map"
+    text = str(node.value)[:LONGEST]
+    return text if text.isprintable() and text else repr(text)
+
+
+def position(node: yaml.Node) -> tuple[int, int]:
+    """Line and column, from 1."""
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+def _composed(text: str) -> yaml.Node | None:
+    """The YAML document of the text; None if it is empty."""
+    levels = max(map(len, lines(text))) + text.count("[") + text.count("{")
+    if levels < _DEEPEST:
+        try:
+            return yaml.compose(text, Loader=Quick)
+        except yaml.YAMLError:
+            pass  # and once more, for the words
+    return yaml.compose(text, Loader=Slow)
+
+
+def _not_yaml(error: Exception, text: str) -> Mistake:
+    """Where a text stops being YAML."""
+    if isinstance(error, yaml.reader.ReaderError):
+        before = lines(text[: error.position])
+        what = f"is not YAML: a control character, {chr(error.character)!r}: delete it"
+        return Mistake(len(before), len(before[-1]) + 1, what)
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        why = ", ".join(filter(None, (error.context, error.problem)))
+        return Mistake(mark.line + 1, mark.column + 1, f"is not YAML: {why}")
+    return Mistake(1, 1, "is not YAML that can be read: too deeply nested")

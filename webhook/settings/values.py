@@ -1,0 +1,198 @@
+"""What a value of the settings file may be: a text of some form, a word, a number, a map of these.
+
+Each type checks a value and gives its JSON Schema. `errorMessage` is what editors show instead of
+a regular expression, and what the messages of `config check` are made of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
+from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
+from typing_extensions import TypeAliasType
+
+from webhook.core.modes import Mode
+from webhook.rules import ALL, RETIRED
+from webhook.settings.nodes import AT_THE_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.core.rule import Named
+
+Schema = dict[str, Any]
+
+
+def refused(what: str, *at: str | int) -> ValidationError:
+    """A mistake in these words, at a place below the value that is being checked."""
+    error = PydanticCustomError("refused", "{what}", {"what": what})
+    return ValidationError.from_exception_data(
+        "settings", [InitErrorDetails(type=error, loc=at, input=None)]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that fits a pattern whole. The pattern is one that ECMA-262 understands too."""
+
+    what: str
+    pattern: str
+    such: str = ""
+
+    def __get_pydantic_core_schema__(self, *_: object) -> core_schema.CoreSchema:
+        whole = rf"\A(?:{self.pattern})\Z"
+        return core_schema.str_schema(strict=True, pattern=whole, regex_engine="python-re")
+
+    def __get_pydantic_json_schema__(self, *_: object) -> Schema:
+        words = f"must be {self.what}" + (f", as {self.such}" if self.such else "")
+        example = {"examples": [self.such.strip('"')]} if self.such else {}
+        pattern = f"^(?:{self.pattern})$"
+        return {"type": "string", "pattern": pattern, "errorMessage": words} | example
+
+
+@dataclass(frozen=True)
+class Word:
+    """One of a few words; `what` is said instead of a long list."""
+
+    words: Iterable[str]
+    what: str = ""
+
+    def __get_pydantic_core_schema__(self, *_: object) -> core_schema.CoreSchema:
+        return core_schema.literal_schema(list(self.words))
+
+    def __get_pydantic_json_schema__(self, *_: object) -> Schema:
+        said = {"errorMessage": f"must be {self.what}"} if self.what else {}
+        return {"enum": list(self.words)} | said
+
+
+# Names as Kubernetes allows them (webhook/kube/labels.py; a test holds the two together), in the
+# regular expressions that Python and ECMA-262 share. Lengths stand in front, as what must not be.
+_NAME = r"(?![-A-Za-z0-9_.]{64})[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_DNS = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"(?![-a-z0-9.]{{254}}){_DNS}(?:\.{_DNS})*"
+KEY = rf"(?:{_SUBDOMAIN}/)?{_NAME}"
+_KEYS = rf"{KEY}|(?!\*)(?:{_SUBDOMAIN}/)?(?:[A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?\*"
+VALUE = rf"(?:{_NAME})?"
+_NO_CONTROL = r"[^\x00-\x1f]"
+
+LabelKey = Annotated[str, Text("a label key", KEY, "example.com/name")]
+LabelValue = Annotated[str, Text("a label value of at most 63 characters", VALUE, "gpu")]
+Resource = Annotated[str, Text("a resource name", KEY, "nvidia.com/gpu")]
+Resources = Annotated[
+    str, Text("a resource name, in which a * may stand at the end", _KEYS, "nvidia.com/mig-*")
+]
+TaintKeys = Annotated[
+    str,
+    Text("the key of a taint, in which a * may stand at the end", _KEYS, "example.com/starting"),
+]
+ExtendedResource = Annotated[
+    str,
+    Text(
+        "the name of an extended resource, which a device plugin can offer: not of kubernetes.io",
+        rf"(?!.*kubernetes\.io/){_SUBDOMAIN}/{_NAME}",
+        "nvidia.com/gpu",
+    ),
+]
+ObjectName = Annotated[str, Text("the name of an object", _SUBDOMAIN, "nvidia")]
+Scheduler = Annotated[str, Text("the name of a scheduler", r"[!-~]+", "my-scheduler")]
+HostPath = Annotated[
+    str,
+    Text(
+        "an absolute path without ..",
+        rf"(?!(?:.*/)?\.\.(?:/|$))/{_NO_CONTROL}*",
+        "/usr/lib/nvidia-375",
+    ),
+]
+Line = Annotated[str, Text("a text in one line", rf"{_NO_CONTROL}+")]
+# A warning is cut at 256 characters, and the help text is the end of one.
+ShortLine = Annotated[
+    str, Text("a text in one line of at most 160 characters", rf"{_NO_CONTROL}{{0,160}}")
+]
+KindName = Annotated[
+    str,
+    Text("a kind, in capitals as Kubernetes writes it", r"[A-Z][A-Za-z0-9]{0,62}", "TFJob"),
+]
+Group = Annotated[str, Text("an API group without version", rf"(?:{_SUBDOMAIN})?", "kubeflow.org")]
+Pointer = Annotated[
+    str,
+    Text(
+        "a JSON Pointer, in which a * stands for any member or item",
+        r"(?:/(?:[^~/\x00-\x1f]|~[01])+)+",
+        "/spec/template",
+    ),
+]
+_Namespace = Annotated[
+    str,
+    Text(
+        "the name of a namespace, in which a * stands for any text",
+        r"(?![-a-z0-9*]{64})[a-z0-9*](?:[-a-z0-9*]*[a-z0-9*])?",
+        '"team-*"',
+    ),
+]
+NOT_EMPTY = Field(min_length=1)
+Namespaces = Annotated[tuple[_Namespace, ...], NOT_EMPTY]
+Labels = Annotated[dict[LabelKey, LabelValue], NOT_EMPTY]
+Percent = Annotated[int, Field(ge=0, le=100)]
+Amount = Annotated[int, Field(ge=1, le=100_000)]
+
+
+def codes_of(rules: Iterable[Named]) -> dict[str, str]:
+    """The codes and names of these rules, and the codes that they took over; each with its code."""
+    words: dict[str, str] = {}
+    for rule in sorted(rules, key=lambda each: each.CODE):
+        retired = (old for old, code in RETIRED.items() if code == rule.CODE)
+        words |= dict.fromkeys((rule.CODE, rule.NAME, *retired), rule.CODE)
+    return words
+
+
+CODES = codes_of(ALL)
+_RULE = Word(CODES, "the code or name of a rule (`gpu-webhook explain` lists them)")
+POLICY_RULE = Word(
+    codes_of(rule for rule in ALL if rule.FACTS.has_exceptions),
+    "the code or name of a GPU3xx rule: only these have exceptions",
+)
+UNSAFE_RULE = Word(
+    codes_of(rule for rule in ALL if rule.FACTS.unsafe),
+    "the code or name of a rule that has edits that are not safe",
+)
+AnyMode = Annotated[Mode, Field(strict=False)]  # strict would want a Mode, not its word
+
+
+def by_code(modes: Mapping[str, Mode]) -> dict[str, Mode]:
+    """The modes by the codes of rules."""
+    return {CODES[word]: mode for word, mode in modes.items()}
+
+
+def _each_rule_once(modes: dict[str, Mode]) -> dict[str, Mode]:
+    first: dict[str, str] = {}
+    for word in modes:
+        if first.setdefault(CODES[word], word) != word:
+            raise refused(f"{CODES[word]} stands twice: delete one", word, AT_THE_NAME)
+    return modes
+
+
+def _modes_schema() -> Schema:
+    """Names every rule, so that editors complete and explain them."""
+    mode = {"enum": [each.value for each in Mode]}
+    about = {
+        rule.CODE: f"{rule.CODE} {rule.NAME}: {(rule.__doc__ or '').partition(chr(10))[0]}"
+        for rule in ALL
+    }
+    synonyms = [[code, word] for word, code in CODES.items() if word != code]
+    return {
+        "type": "object",
+        "propertyNames": {"enum": list(CODES), "errorMessage": f"must be {_RULE.what}"},
+        "properties": {word: {"title": about[code], **mode} for word, code in CODES.items()},
+        "additionalProperties": mode,  # no other: propertyNames are all
+        "allOf": [{"not": {"required": pair}} for pair in synonyms],
+    }
+
+
+_Modes = Annotated[
+    dict[Annotated[str, _RULE], AnyMode],
+    AfterValidator(_each_rule_once),
+    WithJsonSchema(_modes_schema()),
+]
+Modes = TypeAliasType("Modes", _Modes)  # by name, so that it stands once in the JSON Schema
