@@ -31,7 +31,8 @@ class Room:
 
 
 ROOMS = {
-    "cli": Room(540, "commands, settings file", "entry"),
+    "cli": Room(540, "commands", "entry"),
+    "settings": Room(430, "settings file, JSON Schema", "entry"),
     "projects": Room(195, "files that belong together", "file"),
     "serving": Room(910, "connections, limits", "request"),
     "inventory": Room(637, "nodes and pods, watched", "cluster"),

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 def schema(_args: SimpleNamespace) -> int:
     """Print the JSON Schema of the settings file."""
-    from webhook import settings
     from webhook.reports.printing import as_json
+    from webhook.settings.schema import schema as made
 
-    sys.stdout.write(as_json(settings.schema()))
+    sys.stdout.write(as_json(made()))
     return 0
 
 

@@ -9,14 +9,14 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from webhook import settings
 from webhook.core.errors import SettingsError
 from webhook.files.walk import STDIN
+from webhook.settings import file as settings_file
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
-    from webhook.settings import Mistake
+    from webhook.settings.nodes import Mistake
 
 _WIDEST = 120  # characters of a line that are shown
 
@@ -31,11 +31,11 @@ def _check(file: str) -> int:
     errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
     try:
         if file == STDIN:
-            content = settings.decoded(sys.stdin.buffer.read(), name)
-            settings.read_text(content, name)
+            content = settings_file.decoded(sys.stdin.buffer.read(), name)
+            settings_file.read_text(content, name)
         else:
-            settings.read(file, pipes=True)
-    except settings.MistakesError as error:
+            settings_file.read(file, pipes=True)
+    except settings_file.MistakesError as error:
         for mistake in error.mistakes:
             errors.print(_shown(name, mistake, error.lines))
         return 1

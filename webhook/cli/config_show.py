@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from webhook import settings
 from webhook.cli.commands import CONFIG, commands
 from webhook.cli.flags import Flag, Origin
 from webhook.core.errors import InputError
@@ -17,12 +16,15 @@ from webhook.core.settings import Override, Policy
 from webhook.kube import labels as legal
 from webhook.reports.printing import PRINTED, in_one_line
 from webhook.rules import ALL
+from webhook.settings import file as settings_file
+from webhook.settings.schema import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import SimpleNamespace
 
-    from webhook.settings import Place, SettingsFile
+    from webhook.settings.file import SettingsFile
+    from webhook.settings.nodes import Place
 
 T = TypeVar("T", Policy, Override)
 _NOTHING = "(not set)"
@@ -46,7 +48,7 @@ def run(args: SimpleNamespace) -> int:
     """Print what the command line would get; without words, that of `serve`."""
     command = _command_line(args)
     file = command.params["config"] or ""
-    read = settings.read(file, pipes=True) if file else settings.SettingsFile()
+    read = settings_file.read(file, pipes=True) if file else settings_file.SettingsFile()
     shown = {"settings": values(read, file), "flags": flags(command)}
     title = f"Flags of {command.info_name}"
     titles = {"settings": "Settings", "flags": title}
@@ -84,7 +86,7 @@ def values(read: SettingsFile, file: str) -> list[Row]:
     """Every setting, under its name in the file."""
     return [
         _row(".".join(map(str, place)), read.value(place), read, file, place)
-        for place, _ in settings.leaves()
+        for place, _ in leaves()
     ]
 
 

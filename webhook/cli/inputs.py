@@ -21,7 +21,7 @@ def read(file: str | None, *, pipes: bool = False) -> Settings:
     """The settings of the file, or the defaults; without a file, pydantic is not imported."""
     if not file:
         return Settings()
-    from webhook.settings import load
+    from webhook.settings.file import load
 
     return load(file, pipes=pipes)
 
