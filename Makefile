@@ -62,7 +62,7 @@ fix: dev  ## what the linter can mend
 docs: dev  ## the pages that are generated
 	@$(PY) -m tests.laws.rule_pages
 	@$(PY) -m tests.laws.rooms_picture
-	@$(PY) -m tests.settings.table
+	@$(PY) -m tests.cli.settings_table
 	@.venv/bin/gpu-webhook config schema > docs/schema/settings.json
 
 bench: dev  ## side by side with a Go webhook and an in-process policy

@@ -1,6 +1,6 @@
 """Writes the table at the end of docs/settings.md, from the JSON Schema of the file.
 
-`python -m tests.settings.table` renews it; tests/settings/test_page.py fails when it is stale.
+`python -m tests.cli.settings_table` renews it; tests/cli/test_settings_page.py fails when it is stale.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.settings.values import Schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
-RENEW = "python -m tests.settings.table"
+RENEW = "python -m tests.cli.settings_table"
 MARK = f"<!-- settings: written by `{RENEW}` -->\n"
 _HEAD = "| setting | default | what it may be | what it does |\n|---|---|---|---|\n"
 

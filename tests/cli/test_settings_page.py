@@ -12,7 +12,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from tests.settings import table as settings_table
+from tests.cli import settings_table
 from webhook.core.settings import MODEL_PROFILES, Settings
 from webhook.settings import file as settings_file
 from webhook.settings.nodes import Slow
