@@ -1,6 +1,7 @@
 """Writes the table at the end of docs/settings.md, from the JSON Schema of the file.
 
-`python -m tests.cli.settings_table` renews it; tests/cli/test_settings_page.py fails when it is stale.
+`python -m tests.cli.settings_table` renews it; tests/cli/test_settings_page.py fails when it is
+stale.
 """
 
 from __future__ import annotations
