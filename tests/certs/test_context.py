@@ -497,7 +497,7 @@ def test_a_pair_is_taken_once_there_is_a_file_descriptor(
     assert [level for level, _ in reports] == ["error", "info"]
 
 
-@pytest.mark.parametrize("place", ["webhook.capped.read", "os.memfd_create"])
+@pytest.mark.parametrize("place", ["webhook.files.capped.read", "os.memfd_create"])
 def test_client_cas_are_taken_once_there_is_a_file_descriptor(
     place: str, tmp_path: Path, live: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
