@@ -165,3 +165,48 @@ def test_a_version_that_clusters_of_today_get_is_dead(text: str) -> None:
     source = Source.of("templates/x.yaml", text.encode())
 
     assert Status.MANUAL in {each.status for each in mentions(source, Plan(), ())}
+
+
+PATHS = '"/apis/apps/v1beta1/deployments": {}, "/apis/extensions/v1beta1/ingresses": {}'
+API = {
+    "Swagger, last of all": ("swagger.json", f'{{"paths": {{{PATHS}}}, "swagger": "2.0"}}'),
+    "OpenAPI in many lines": (
+        "v3.json",
+        f'{{\n  "openapi": "3.0.0",\n  "paths": {{\n    {PATHS}\n  }}\n}}\n',
+    ),
+    "OpenAPI in YAML": (
+        "api.yaml",
+        "paths:\n  /apis/apps/v1beta1/deployments: {}\nopenapi: 3.0.0\n",
+    ),
+    "Swagger in quotes": (
+        "api.yaml",
+        '---\n"swagger": "2.0"\npaths:\n  /apis/apps/v1beta2/deployments: {}\n',
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "text"), API.values(), ids=API)
+def test_a_description_of_an_api_names_all_versions_that_it_has(path: str, text: str) -> None:
+    assert list(mentions(Source.of_text(path, text), Plan(), ())) == []
+
+
+NO_API = {
+    "one inside a manifest": (
+        "cm.yaml",
+        "kind: ConfigMap\ndata:\n  a.yaml: |\n    openapi: 3.0.0\n    x: extensions/v1beta1\n",
+    ),
+    "a chart's switch": ("values.yaml", "swagger: enabled\nversion: extensions/v1beta1\n"),
+    "a member of another": ("x.json", '{"a": {"openapi": "3.0.0"}, "b": "extensions/v1beta1"}'),
+    "no JSON": ("x.json", '{"openapi": "3.0.0", "b": "extensions/v1beta1"'),
+}
+
+
+@pytest.mark.parametrize(("path", "text"), NO_API.values(), ids=NO_API)
+def test_other_files_are_told_though_they_speak_of_apis(path: str, text: str) -> None:
+    assert len(list(mentions(Source.of_text(path, text), Plan(), ()))) == 1
+
+
+def test_a_book_in_one_line_of_json_says_the_same_once() -> None:
+    text = '{"./": {"body": "apiVersion: apps/v1beta1 ... apps/v1beta1 ... apps/v1beta2"}}\n'
+    found = [each.message for each in mentions(Source.of_text("index.json", text), Plan(), ())]
+    assert len(found) == len(set(found)) == 2

@@ -393,3 +393,19 @@ def test_a_model_of_one_name_is_renamed_in_the_base_and_in_its_patch(tmp_path: P
     assert main(["migrate", "-w", "-R", str(folder)]) == 0
     for file in ("base/d.yaml", "overlays/a/p.yaml"):
         assert "nvidia.com/gpu.product: Tesla-" in (folder / file).read_text()
+
+
+@pytest.mark.parametrize("way", WAYS[:2])
+def test_an_amount_in_a_patch_waits_for_the_model_that_the_base_leaves(
+    way: list[str], tmp_path: Path
+) -> None:
+    unknown = f"      nodeSelector: {{{LABEL}: MyCard-7}}\n      containers:"
+    without = GPU.replace("      containers:", unknown).replace(f"{OLD}:", "cpu:")
+    patch = MOUNTS.partition("      containers:")[0] + "      containers:\n      - name: c\n"
+    patch += f"        resources: {{limits: {{{OLD}: 2}}}}\n"
+    files = {**BASE_OF, "base/d.yaml": without, **overlay("patches: [{path: p.yaml}]", p=patch)}
+    folder = written(tmp_path / "x", files)
+    for _ in range(2):
+        assert main(["migrate", "-w", way[0], str(folder / way[1])]) == 3
+        assert (folder / "base/d.yaml").read_text() == without
+        assert (folder / "overlays/a/p.yaml").read_text() == patch

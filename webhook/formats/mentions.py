@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from itertools import accumulate
@@ -44,6 +45,7 @@ _RECORD = re.compile(
 )
 _API_VERSION = re.compile(r"\s*(?:-\s+)?apiVersion:\s+[\"']?")
 _DESCRIPTION = re.compile(r"[ \t]*(?:-[ \t]+)?[\"']?description[\"']?[ \t]*:")
+_OPENAPI = re.compile(r"^[\"']?(?:swagger|openapi)[\"']?:[ \t]+[\"']?[0-9]", re.MULTILINE)
 _LONGEST_DESCRIPTION = 100  # lines
 _KEY_END = re.compile(r"[\"']?[ \t]*:")
 # What a condition names that asks which Kubernetes it is.
@@ -70,8 +72,12 @@ def mentions(
     """What the patterns find on lines of which nothing is said yet, unless their rules are off.
 
     In `prose` and in comments it is worth knowing; elsewhere a person must look. Nothing is said of
-    what is left alone.
+    what is left alone, nor of a description of an API, which names all versions that it has. In
+    JSON, where a whole book may stand in one line, a line says the same once.
     """
+    if _describes_api(source):
+        return
+    told: set[tuple[int, str]] = set()
     said = set(_lines_said(source, known))
     alone = {line for each in left_alone for line in range(each.line, each.end_line + 1)}
     comments = _Spans(source.text, _TEMPLATE_COMMENT, _HTML_COMMENT)
@@ -95,7 +101,24 @@ def mentions(
         is_notice = is_notice or (source.path.endswith(".go") and _is_prose(source.text, match))
         is_notice = is_notice or (prose and not _is_for_manifest(source.text, match))
         message = _message(source.text, match, commented=commented)
+        if source.kind == "json" and (place.line, message) in told:
+            continue
+        told.add((place.line, message))
         yield Located(match.code, message, Status.NOTICE if is_notice else Status.MANUAL, place)
+
+
+def _describes_api(source: Source) -> bool:
+    """Whether it is a document of OpenAPI, as the API server and generators of clients have."""
+    text = source.text
+    if source.kind == "yaml" and _OPENAPI.search(text):
+        return True
+    if source.kind != "json" or not ('"swagger"' in text or '"openapi"' in text):
+        return False
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and not data.keys().isdisjoint({"swagger", "openapi"})
 
 
 class _Spans:

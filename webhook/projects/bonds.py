@@ -84,6 +84,9 @@ def _why(asked: _Asked) -> str:
     for look in looks if finder is not None else ():
         if any(True for _ in _amounts(look.after, plan)):
             return _stays(look, finder)
+    for look in looks if finder is not None else ():
+        if code := next(look.left(plan), ""):
+            return together.elsewhere(code, os.path.relpath(look.file))
     for look in looks:
         others = (each for each in looks if each is not look and each.file in bond.naming)
         if (changed := look.changed_lists()) and any(
