@@ -52,9 +52,8 @@ STRICT, USUAL = "strict", "usual"
 class Counted(Metrics):
     """Keeps what it is told."""
 
-    __slots__ = ("decisions", "reviews")
-
     def __init__(self) -> None:
+        super().__init__()
         self.decisions: list[Decision] = []
         self.reviews: list[tuple[str, str]] = []
 

@@ -53,9 +53,8 @@ LET_IN = "To be let in all the same, annotate the pod (of a workload: its templa
 class Counted(Metrics):
     """Keeps what it is told of legacy objects."""
 
-    __slots__ = ("seen",)
-
     def __init__(self) -> None:
+        super().__init__()
         self.seen: list[tuple[str, str]] = []
 
     def legacy(self, namespace: str, kind: str) -> None:

@@ -76,7 +76,9 @@ def commands(page: Page) -> Iterator[str]:
 
 def main() -> None:
     scratch = Scratch()
-    counter = metrics.counting(scratch.path, ["GPU101", "GPU301"])
+    counter = metrics.counting(
+        scratch.path, [("rule_failures", "GPU101"), ("rule_failures", "GPU301")]
+    )
     counter.settings(ok=True)
     from webhook.telemetry.page import Page  # noqa: PLC0415  # as serve does
 

@@ -18,7 +18,7 @@ from webhook.core.settings import Settings
 from webhook.inventory.publish import Publisher
 from webhook.inventory.store import Store
 from webhook.inventory.watched import Watched
-from webhook.telemetry import counting
+from webhook.telemetry import families
 from webhook.telemetry.logs import line
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def watched(folder: Path) -> Iterator[Metric]:
 
 def test_the_page_names_every_metric_with_its_labels(tmp_path: Path) -> None:
     names: dict[str, set[str]] = {"gpu_webhook_review_seconds": {"path"}}
-    for name, (_, labels) in counting._COUNTERS.items():
+    for name, (_, labels) in families.COUNTERS.items():
         names[f"gpu_webhook_{name}_total"] = set(labels)
-    for name in counting._GAUGES:
+    for name in families.GAUGES:
         names[f"gpu_webhook_{name}"] = set()
     for family in watched(tmp_path):
         for sample in family.samples:

@@ -112,9 +112,12 @@ def _metrics(args: SimpleNamespace, log: Log) -> tuple[Page | None, Metrics]:
     listener = listen(read_address(args.metrics_bind, dev=args.dev, flag=flag), flag)
     scratch = Scratch()
     # First of all: prometheus_client learns its folder here, before anyone else imports it.
-    metrics = counting(
-        scratch.path, [rule.CODE for rule in ALL], itertools.product(PATHS, OUTCOMES), REASONS
+    expected = itertools.chain(
+        (("rule_failures", rule.CODE) for rule in ALL),
+        itertools.product(["reviews"], PATHS, OUTCOMES),
+        (("tls_failures", reason) for reason in REASONS),
     )
+    metrics = counting(scratch.path, expected)
     from webhook.inventory.watched import Watched
     from webhook.telemetry.page import Page
 
