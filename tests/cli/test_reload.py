@@ -354,7 +354,7 @@ def test_a_snapshot_that_cannot_be_read_grows_old_while_the_watcher_lives(bench:
     bench.now += 60
     bench.tell()
     live.refresh()
-    inventory.write_bytes(good.replace(b'"format":3', b'"format":2', 1))
+    inventory.write_bytes(good.replace(b'"format":4', b'"format":2', 1))
     for seconds, fresh in ((STALE_SECONDS, True), (1, False), (60, False)):
         bench.now += seconds
         bench.tell()

@@ -16,7 +16,7 @@ from tests.cluster import nodes
 from tests.cluster.pods import NVIDIA, PRODUCT, modern, named, pod
 from tests.cluster.webhook import ROOT
 from webhook.cli.main import main
-from webhook.cluster import pages
+from webhook.cluster import listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +83,7 @@ def test_a_list_of_many_pages_says_the_same(
 ) -> None:
     inventory(cluster, "-o", "json")
     whole = json.loads(capsys.readouterr().out)
-    monkeypatch.setattr(pages, "MOST_OBJECTS", 2)
+    monkeypatch.setattr(listing, "MOST_OBJECTS", 2)
     inventory(cluster, "-o", "json")
     assert json.loads(capsys.readouterr().out) == whole
     assert of_model(whole)["nodes"] == gpu_nodes

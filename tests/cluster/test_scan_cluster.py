@@ -13,7 +13,7 @@ from tests.cluster.client import until
 from tests.cluster.pods import alpha, container, modern, named, pod
 from tests.cluster.workloads import made_by
 from webhook.cli.main import main
-from webhook.cluster import pages
+from webhook.cluster import listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +106,7 @@ def test_pages_say_the_same(
         cluster.client.create(named(pod(alpha(1)), f"p-{number}"), namespace)
     scan(cluster, "-n", namespace, "-o", "json")
     whole = capsys.readouterr().out
-    monkeypatch.setattr(pages, "MOST_OBJECTS", 2)
+    monkeypatch.setattr(listing, "MOST_OBJECTS", 2)
     scan(cluster, "-n", namespace, "-o", "json")
     assert capsys.readouterr().out == whole
     assert len(found(whole)) == 5

@@ -8,7 +8,7 @@ import pytest
 
 from tests.inventory.api_server import ApiServer
 from webhook.cluster import client as client_module
-from webhook.cluster import pages
+from webhook.cluster import listing
 from webhook.cluster.client import Client, Fault, TooLarge, configuration
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def api() -> Iterator[ApiServer]:
 
 @pytest.fixture
 def client(api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Client:
-    monkeypatch.setattr(pages, "MOST_BYTES", 64 * 1024)
+    monkeypatch.setattr(listing, "MOST_BYTES", 64 * 1024)
     kubeconfig = str(api.kubeconfig(tmp_path))
     return Client(lambda: configuration(kubeconfig))
 
@@ -42,7 +42,7 @@ def fill(api: ApiServer, *sizes: int) -> list[str]:
 
 def listed(client: Client) -> tuple[list[str], list[int]]:
     """The names that were listed, and how many objects each page had."""
-    found = [page["items"] for page in pages.pages(client, PODS, {})]
+    found = [page["items"] for page in listing.pages(client, PODS, {})]
     return [item["metadata"]["name"] for items in found for item in items], list(map(len, found))
 
 
@@ -60,7 +60,7 @@ def test_large_objects_come_by_smaller_pages(api: ApiServer, client: Client) -> 
     names = fill(api, *[LARGE] * 40)
     found, sizes = listed(client)
     assert found == names, "each once, none left out"
-    assert max(sizes) * LARGE <= pages.MOST_BYTES
+    assert max(sizes) * LARGE <= listing.MOST_BYTES
     assert limits(api)[:8] == [500, 250, 125, 62, 31, 15, 7, 3]
 
 
@@ -114,5 +114,5 @@ def test_what_is_no_list_is_a_fault(body: bytes, said: str, api: ApiServer, clie
 def test_the_query_goes_along_with_each_page(api: ApiServer, client: Client) -> None:
     fill(api, *[SMALL] * 600)
     asked: dict[str, Any] = {"fieldSelector": "spec.nodeName=a"}
-    assert len(list(pages.pages(client, PODS, asked))) == 2
+    assert len(list(listing.pages(client, PODS, asked))) == 2
     assert [query["fieldSelector"] for _, _, query in api.asked] == ["spec.nodeName=a"] * 2

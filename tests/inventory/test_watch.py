@@ -401,12 +401,12 @@ def test_a_watch_of_what_is_no_longer_served_is_a_list_of_none(
     path = DEVICE_CLASSES.format("v1")
     api.put("deviceclasses", "gpu", {"spec": {"extendedResourceName": GPU}})
     with watching(api, tmp_path) as running:
-        until(running.watcher.store.served_by_dra, "the class")
+        until(lambda: running.watcher.store.served_by_dra, "the class")
         for version in ("v1", "v1beta2", "v1beta1"):
             api.say(DEVICE_CLASSES.format(version), 404)
         api.watched[path] = api.answers[path]
         until(lambda: running.state("deviceclasses").state == "absent", "none to be served")
-        assert not running.watcher.store.served_by_dra()
+        assert not running.watcher.store.served_by_dra
         until(lambda: running.reader.status().as_of > 0, "a claim")
 
 

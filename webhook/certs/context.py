@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from webhook.certs.failures import Failed
 
     Report = Callable[[str, str], None]  # level, message
-    Stamp = tuple[tuple[int, int, int], ...]
 
 
 DAY = 86_400.0
@@ -91,12 +90,8 @@ class ServingContext:
         self._key_file = key_file
         self._report = report
         self._clock = clock
-        self._stamp = self._read_stamp()
-        self._clients_stamp = self._read_clients_stamp()
-        self._clients_fault = ""  # why the CA file that is there now is not used
-        self._clients_wait = False  # for that to pass
-        self._fault = ""  # why the files that are there now are not served
-        self._waits = False  # for its time to come, or for that of the one in service to be over
+        self._pair_files = _Followed(cert_file, key_file)
+        self._client_files = _Followed(*filter(None, [clients.ca_file]))
         self._told = 0.0  # when the end was last told
         self._pair = read_pair(cert_file, key_file)
         self._authorities = clients.read()
@@ -108,69 +103,50 @@ class ServingContext:
     @property
     def is_good(self) -> bool:
         """Whether what is in the files is what is served."""
-        return not self._fault
+        return not self._pair_files.fault
 
     def refresh(self) -> None:
         """Take over the files if they changed. A stat() call each if they did not."""
-        stamp = self._read_stamp()
-        if stamp != self._stamp or self._waits:
-            is_new = stamp != self._stamp
-            self._stamp = stamp  # also if they are no good: each change is tried, and told, once
-            self._take_over(is_new=is_new)
-        clients_stamp = self._read_clients_stamp()
-        if clients_stamp != self._clients_stamp or self._clients_wait:
-            is_new = clients_stamp != self._clients_stamp
-            self._clients_stamp = clients_stamp
-            self._take_over_clients(is_new=is_new)
+        if fault := self._pair_files.refresh(self._take_pair):
+            until = f"until it expires on {_date(self.validity.end)}"
+            self._report("error", f"{fault}. the last good certificate stays in service, {until}")
+        if fault := self._client_files.refresh(self._take_authorities):
+            self._report("error", f"{fault}; the CAs before stay in force")
         self._tell_end()
 
     def notes(self) -> list[str]:
         """What a person should know of it, though traffic may come."""
-        now = self._clock()
-        notes = [f"certificate: the new files are not used: {self._fault}"] if self._fault else []
-        if self._clients_fault:
-            notes.append(f"client CA: the new file is not used: {self._clients_fault}")
+        now, notes = self._clock(), []
+        if fault := self._pair_files.fault:
+            notes.append(f"certificate: the new files are not used: {fault}")
+        if fault := self._client_files.fault:
+            notes.append(f"client CA: the new file is not used: {fault}")
         if why := self.validity.why_not(now):
             notes.append(f"certificate: it {why}, and no API server accepts it")
         elif self.validity.ends_soon(now):
             notes.append(f"certificate: it expires on {_date(self.validity.end)}")
         return notes
 
-    def _take_over(self, *, is_new: bool) -> None:
-        before = self._fault
-        try:
-            pair = read_pair(self._cert_file, self._key_file)
-            validity, now = validity_of(pair.text), self._clock()
-            why = validity.why_not(now)
-            self._waits = bool(why) and self.validity.holds(now)
-            context = self._whole(pair, self._authorities)
-        except InputError as error:
-            self._waits, self._fault = _may_pass(error), str(error)
-        else:
-            self._fault = f"{self._cert_file}: the certificate {why}" if self._waits else ""
-        if not self._fault:
-            self.context.current = context
-            self._pair, self.validity, self._told = pair, validity, 0.0
-            self._report("info", f"{self._cert_file}: new certificate in service")
-        elif is_new or self._fault != before:
-            until = f"until it expires on {_date(self.validity.end)}"
-            text = f"the last good certificate stays in service, {until}"
-            self._report("error", f"{self._fault}. {text}")
+    def _take_pair(self) -> str:
+        """Serve the pair that is in the files now; or say why it must wait for its time."""
+        pair = read_pair(self._cert_file, self._key_file)
+        context = self._whole(pair, self._authorities)
+        validity, now = validity_of(pair.text), self._clock()
+        why = validity.why_not(now)
+        if why and self.validity.holds(now):
+            return f"{self._cert_file}: the certificate {why}"
+        self.context.current = context
+        self._pair, self.validity, self._told = pair, validity, 0.0
+        self._report("info", f"{self._cert_file}: new certificate in service")
+        return ""
 
-    def _take_over_clients(self, *, is_new: bool) -> None:
+    def _take_authorities(self) -> str:
         """Take the CAs that are in the file now, and no others."""
-        before = self._clients_fault
-        try:
-            authorities = self._clients.read()
-            self.context.current = self._whole(self._pair, authorities)
-        except InputError as error:
-            self._clients_wait, self._clients_fault = _may_pass(error), str(error)
-            if is_new or self._clients_fault != before:
-                self._report("error", f"{error}; the CAs before stay in force")
-        else:
-            self._authorities = authorities
-            self._clients_wait, self._clients_fault = False, ""
-            self._report("info", f"{self._clients.ca_file}: new client CAs in force")
+        authorities = self._clients.read()
+        self.context.current = self._whole(self._pair, authorities)
+        self._authorities = authorities
+        self._report("info", f"{self._clients.ca_file}: new client CAs in force")
+        return ""
 
     def _whole(self, pair: Pair, authorities: bytes) -> ssl.SSLContext:
         """A new context with this pair and these CAs of clients; or raise InputError."""
@@ -197,11 +173,32 @@ class ServingContext:
             end = f"expires on {_date(self.validity.end)}"
             self._report("warning", f"{self._cert_file}: the certificate in service {end}; {cure}")
 
-    def _read_stamp(self) -> Stamp:
-        return tuple(map(_stamp_of, (self._cert_file, self._key_file)))
 
-    def _read_clients_stamp(self) -> Stamp:
-        return (_stamp_of(self._clients.ca_file),) if self._clients.ca_file is not None else ()
+class _Followed:
+    """Files that may change, and why what is in them now is not used."""
+
+    def __init__(self, *files: Path) -> None:
+        self._files = files
+        self._stamp = self._read_stamp()
+        self._waits = False  # though the files stay as they are, as for time to pass
+        self.fault = ""
+
+    def refresh(self, take: Callable[[], str]) -> str:
+        """Try to take what changed, or waits. Each change that is no good is told once: here."""
+        stamp, before = self._read_stamp(), self.fault
+        is_new = stamp != self._stamp
+        if not (is_new or self._waits):
+            return ""
+        self._stamp = stamp
+        try:
+            self.fault = take()
+            self._waits = bool(self.fault)
+        except InputError as error:
+            self._waits, self.fault = _may_pass(error), str(error)
+        return self.fault if is_new or self.fault != before else ""
+
+    def _read_stamp(self) -> tuple[tuple[int, int, int], ...]:
+        return tuple(map(_stamp_of, self._files))
 
 
 class _Switch(ssl.SSLContext):
@@ -266,10 +263,7 @@ def validity_of(pair: bytes) -> Validity:
     try:
         leaf = x509.load_pem_x509_certificate(pair)
         start, end = leaf.not_valid_before_utc, leaf.not_valid_after_utc
-    except (
-        ValueError,
-        x509.InvalidVersion,
-    ):  # OpenSSL has the last word on whether it can be served
+    except (ValueError, x509.InvalidVersion):  # OpenSSL has the last word on it
         return ALWAYS
     return Validity(start.timestamp(), end.timestamp())
 

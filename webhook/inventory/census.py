@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.inventory import autoscalers, project
+from webhook.inventory import autoscalers
+from webhook.inventory.kinds import kinds, tell
 from webhook.inventory.store import Store
 from webhook.kube import quantity
 from webhook.kube.pod import as_map
@@ -55,26 +56,16 @@ class Census:
         self._now = now
         self.settings = settings
         self.pods_known = False  # whether what pods hold is known; whoever tells says so
-        self._audit = audit
         self._store = Store(settings.capacity)
+        self._kinds = kinds(self._store, settings, audit)
         self._capacity: dict[str, dict[str, int]] = {}
 
     def tell(self, kind: str, raw: dict[str, Any], position: int) -> None:
         """Take one object. Those that the inventory has no use for are passed over."""
-        key = project.key_of(raw) or str(position)
-        match kind:
-            case "Node":
-                node = project.node(raw, self.settings)
-                self._store.nodes.put(key, node, self._now)
-                self._capacity[node.name] = self._offered(raw)
-            case "Pod":
-                self._store.pods.put(key, project.pod(raw, self.settings, self._audit), 0)
-            case "DeviceClass":
-                self._store.device_classes.put(key, project.device_class(raw), 0)
-            case "NodePool":
-                self._store.node_pools.put(key, autoscalers.node_pool(raw), 0)
-            case "ConfigMap" if key == autoscalers.STATUS:
-                self._store.node_groups.put(key, autoscalers.groups(raw), 0)
+        tell(self._kinds, kind, raw, position, self._now)
+        if kind == "Node":
+            name = str(as_map(raw.get("metadata")).get("name", ""))
+            self._capacity[name] = self._offered(raw)
 
     def _offered(self, raw: dict[str, Any]) -> dict[str, int]:
         capacity = as_map(as_map(raw.get("status")).get("capacity"))
@@ -98,7 +89,7 @@ class Census:
     @property
     def served_by_dra(self) -> frozenset[str]:
         """Resource names that a device class serves."""
-        return self._store.served_by_dra()
+        return self._store.served_by_dra
 
     def rows(self) -> list[Row]:
         """All classes of nodes, by model, and the declared pools at the end."""

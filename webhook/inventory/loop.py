@@ -21,15 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.cluster import answers
 from webhook.cluster.client import Fault, Refused
-from webhook.cluster.pages import pages
-from webhook.inventory import autoscalers, project
+from webhook.cluster.listing import pages
+from webhook.inventory import project
 from webhook.kube.pod import as_items, as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from webhook.core.settings import Settings
-    from webhook.inventory.store import Kept, Store
+    from webhook.inventory.kinds import Kind
     from webhook.inventory.watch import Watcher
 
 WATCH_SECONDS = (40, 45)
@@ -52,67 +51,7 @@ _NOT_FOUND = 404
 _VERSION = re.compile(r"v\d{1,3}((alpha|beta)\d{1,3})?")
 
 
-NAMES = (
-    "nodes",
-    "pods",
-    "namespaces",
-    "runtimeclasses",
-    "deviceclasses",
-    "nodepools",
-    "configmaps",
-)
 _HINTS = ("nodepools", "configmaps")  # a help where they can be read
-_NAMESPACE, _, _STATUS = autoscalers.STATUS.partition("/")
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of object: where it is served, the newest version first, and what is kept of it."""
-
-    name: str
-    paths: tuple[str, ...]
-    kept: Kept[Any]
-    project: Callable[[dict[str, Any]], Any]
-    query: Mapping[str, str] = field(default_factory=dict)  # which objects
-    group: str = ""  # if versions that are newer than this program count, too
-
-
-def kinds(store: Store, settings: Settings, audit: project.Audit | None) -> tuple[Kind, ...]:
-    """All that is watched. RBAC must allow list and watch of these; manifests/ says so too."""
-    keys = project.namespace_keys(settings)
-    dra = tuple(f"/apis/resource.k8s.io/{v}/deviceclasses" for v in ("v1", "v1beta2", "v1beta1"))
-    karpenter = tuple(f"/apis/karpenter.sh/{v}/nodepools" for v in ("v1", "v1beta1"))
-    return (
-        Kind("nodes", ("/api/v1/nodes",), store.nodes, lambda o: project.node(o, settings)),
-        Kind("pods", ("/api/v1/pods",), store.pods, lambda o: project.pod(o, settings, audit)),
-        Kind(
-            "namespaces",
-            ("/api/v1/namespaces",),
-            store.namespaces,
-            lambda o: project.namespace(o, keys),
-        ),
-        Kind(
-            "runtimeclasses",
-            ("/apis/node.k8s.io/v1/runtimeclasses",),
-            store.runtime_classes,
-            project.runtime_class,
-        ),
-        Kind("deviceclasses", dra, store.device_classes, project.device_class),
-        Kind(
-            "nodepools",
-            karpenter,
-            store.node_pools,
-            autoscalers.node_pool,
-            group="karpenter.sh",
-        ),
-        Kind(
-            "configmaps",
-            (f"/api/v1/namespaces/{_NAMESPACE}/configmaps",),
-            store.node_groups,
-            autoscalers.groups,
-            {"fieldSelector": f"metadata.name={_STATUS}"},
-        ),
-    )
 
 
 @dataclass

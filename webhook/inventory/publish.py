@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 INVENTORY = "inventory"
 STATUS = "status.json"
-_FORMAT = 3
+_FORMAT = 4
 _OS = "kubernetes.io/os"
 _LARGEST = 256 * capped.MIB  # 15,000 nodes take some 10
 _LARGEST_STATUS = capped.MIB
@@ -107,17 +107,7 @@ class Publisher:
             self._classes = classes
             self._reindex(NodeIndex.of((*classes, *self._declared), dumps=_dumps))
         self._memory = orjson.dumps(store.nodes.memory.as_data())
-        self._lasting = orjson.dumps(
-            {
-                "namespaces": store.namespace_labels(),
-                "whitelists": store.whitelists(),
-                "nodeSelectors": store.node_selectors(),
-                "runtimeClasses": store.class_selectors(),
-                "classTolerations": store.class_tolerations(),
-                "classOverheads": store.class_overheads(),
-                "servedByDra": sorted(store.served_by_dra()),
-            }
-        )
+        self._lasting = orjson.dumps(store.lasting(), default=sorted)  # a set
         stamp = blake2b(self._lasting, digest_size=8)
         lasting = self._index.as_data()
         for key in _HELD:
@@ -228,14 +218,8 @@ def parse(data: bytes) -> Parsed:
         lasting = orjson.loads(body[lasting_at:names_at])
         names = body[names_at : names_at + told["names"]].decode()
         inventory = Inventory(
-            namespaces=lasting["namespaces"],
-            whitelists=lasting["whitelists"],
-            node_selectors=lasting.get("nodeSelectors", {}),  # not in a file of 1.0
+            **{**lasting, "served_by_dra": frozenset(lasting["served_by_dra"])},
             watched=True,
-            runtime_classes=lasting["runtimeClasses"],
-            class_tolerations=lasting.get("classTolerations", {}),  # not in a file of 1.0
-            class_overheads=lasting.get("classOverheads", {}),  # nor this
-            served_by_dra=frozenset(lasting["servedByDra"]),
             published=NodeIndex.from_data(
                 {**index, "labels": labels, "names": names}, loads=orjson.loads
             ),

@@ -20,7 +20,7 @@ import yaml
 from webhook.core.errors import InputError
 from webhook.core.settings import Settings
 from webhook.files import capped
-from webhook.inventory import autoscalers, project
+from webhook.inventory.kinds import kinds, tell
 from webhook.inventory.publish import declared
 from webhook.inventory.store import Store
 from webhook.kube.pod import as_items, as_map
@@ -96,29 +96,8 @@ def from_objects(
     Nodes are as old as they are `now`; if it is not given, none has just joined.
     """
     store = Store(settings.capacity)
+    known = kinds(store, settings)
     for position, obj in enumerate(objects):
-        _tell(store, obj, settings, str(position), now)
-    known = store.inventory(now)
-    return replace(known, classes=(*known.classes, *declared(settings)))
-
-
-def _tell(store: Store, obj: dict[str, Any], settings: Settings, position: str, now: float) -> None:
-    """One object, told as the watcher tells it. One without a name is still there."""
-    key = project.key_of(obj) or position
-    match obj.get("kind"):
-        case "Node":
-            store.nodes.put(key, project.node(obj, settings), now)
-        case "Pod":
-            store.pods.put(key, project.pod(obj, settings), 0)
-        case "Namespace":
-            labels = dict(project.labels_of(as_map(obj.get("metadata"))))
-            facts = project.namespace(obj, frozenset(labels))
-            store.namespaces.put(key, facts, 0)
-        case "RuntimeClass":
-            store.runtime_classes.put(key, project.runtime_class(obj), 0)
-        case "DeviceClass":
-            store.device_classes.put(key, project.device_class(obj), 0)
-        case "NodePool":
-            store.node_pools.put(key, autoscalers.node_pool(obj), 0)
-        case "ConfigMap" if key == autoscalers.STATUS:
-            store.node_groups.put(key, autoscalers.groups(obj), 0)
+        tell(known, str(obj.get("kind")), obj, position, now)
+    found = store.inventory(now)
+    return replace(found, classes=(*found.classes, *declared(settings)))

@@ -262,43 +262,20 @@ class Store:
             replace(node, held=dict(self.pods.held.get(node.name, {})))
             for node in self.counted(now)
         ]
-        return Inventory(
-            self._with_others(group(nodes), nodes, now),
-            self.namespace_labels(),
-            self.class_selectors(),
-            self.served_by_dra(),
-            whitelists=self.whitelists(),
-            node_selectors=self.node_selectors(),
-            class_tolerations=self.class_tolerations(),
-            class_overheads=self.class_overheads(),
-        )
+        return Inventory(self._with_others(group(nodes), nodes, now), **self.lasting())
 
-    def namespace_labels(self) -> dict[str, Mapping[str, str]]:
-        """The labels of namespaces that have any."""
-        return {name: facts.labels for name, facts in self.namespaces.facts.items() if facts.labels}
-
-    def whitelists(self) -> dict[str, str]:
-        """The whitelists of tolerations of all namespaces; empty where there is none."""
-        return {name: each.whitelist for name, each in self.namespaces.facts.items()}
-
-    def node_selectors(self) -> dict[str, Mapping[str, str]]:
-        """The node selectors of the namespaces that have one."""
-        facts = self.namespaces.facts
-        return {name: each.node_selector for name, each in facts.items() if each.node_selector}
-
-    def class_selectors(self) -> dict[str, Mapping[str, str]]:
-        """The nodeSelector of each runtime class."""
-        return {name: each.node_selector for name, each in self.runtime_classes.facts.items()}
-
-    def class_tolerations(self) -> dict[str, list[dict[str, Any]]]:
-        """The tolerations of the runtime classes that have any."""
-        facts = self.runtime_classes.facts
-        return {name: each.tolerations for name, each in facts.items() if each.tolerations}
-
-    def class_overheads(self) -> dict[str, Mapping[str, Any]]:
-        """The overhead of the runtime classes that have any."""
-        facts = self.runtime_classes.facts
-        return {name: each.overhead for name, each in facts.items() if each.overhead}
+    def lasting(self) -> dict[str, Any]:
+        """What is known beside nodes and pods, by the names of an Inventory's fields."""
+        spaces, classes = self.namespaces.facts.items(), self.runtime_classes.facts.items()
+        return {
+            "namespaces": {name: each.labels for name, each in spaces if each.labels},
+            "whitelists": {name: each.whitelist for name, each in spaces},
+            "node_selectors": {n: each.node_selector for n, each in spaces if each.node_selector},
+            "runtime_classes": {name: each.node_selector for name, each in classes},
+            "class_tolerations": {n: each.tolerations for n, each in classes if each.tolerations},
+            "class_overheads": {name: each.overhead for name, each in classes if each.overhead},
+            "served_by_dra": self.served_by_dra,
+        }
 
     def counted(self, now: float) -> list[Node]:
         """The nodes as they count."""
@@ -309,6 +286,7 @@ class Store:
             return list(nodes)
         return [replace(node, taints=autoscalers.started(node, pools)) for node in nodes]
 
+    @property
     def served_by_dra(self) -> frozenset[str]:
         """Resource names that a device class serves."""
         return frozenset(name for each in self.device_classes.facts.values() for name in each)

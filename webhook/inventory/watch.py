@@ -9,7 +9,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from webhook.inventory.events import Events
-from webhook.inventory.loop import NAMES, Loop, Retired, State, kinds
+from webhook.inventory.kinds import kinds
+from webhook.inventory.loop import Loop, Retired, State
 from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot
 from webhook.inventory.quiet import Lines, Trouble
 from webhook.inventory.store import Store
@@ -71,8 +72,8 @@ class Watcher:
         self._lock = threading.Lock()
         self.decided = threading.Event()  # all that decisions need was listed, or asked for
         self.store = Store(settings.capacity)
-        self.states = {kind: State() for kind in NAMES}
         self._kinds = kinds(self.store, settings, self._audit_of(settings))
+        self.states = {kind.name: State() for kind in self._kinds}
         self._publisher = Publisher(self._folder, settings)
         self.events.settings = settings
 

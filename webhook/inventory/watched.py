@@ -18,12 +18,36 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
     from webhook.capacity.node_index import NodeIndex
-    from webhook.inventory.publish import Status
 
 BEAT_SECONDS = 5.0  # the watcher says every second that it lives
 
-_PREFIX = "gpu_webhook_"
-_OF_A_KIND = {  # member of a kind's state: metric, and what it counts
+_GAUGES = {
+    "watcher_up": "1 if the watcher said in the last seconds that it lives.",
+    "watcher_status_good": (
+        "1 if what the watcher wrote of itself can be used, 0 if it is missing or damaged."
+    ),
+    "watcher_settings_good": (
+        "1 if the watcher follows the settings file as it is, 0 if it keeps its old settings."
+    ),
+    "watcher_known_until_timestamp_seconds": (
+        "Up to when all that happened is known, by kind of object; 0 for never."
+    ),
+    "inventory_usable": (
+        "1 if pods may be held against the inventory: it knows nodes and is not behind."
+    ),
+    "inventory_age_seconds": "How long ago the inventory was surely equal to the cluster.",
+    "inventory_nodes": "Nodes that are there.",
+    "inventory_gpu_nodes": "Nodes that are there and have GPUs, or had some a while ago.",
+    "inventory_gpus": (
+        "GPUs that nodes have, healthy or not, and declared pools may have, by resource."
+    ),
+    "inventory_held_gpus": "GPUs that pods hold, by resource.",
+    "guard_exposures": (
+        "What lets pods see GPUs that they did not ask for, by the kind of it; a pod may have "
+        "several."
+    ),
+}
+_COUNTERS = {  # by the member of a kind's state
     "lists": ("watcher_lists", "Full lists that were begun, by kind of object; many mean trouble."),
     "watches": ("watcher_watches", "Watches that were begun, by kind of object."),
     "events": ("watcher_events", "Events that watches brought, by kind of object."),
@@ -37,7 +61,8 @@ class Watched(Collector):
 
     def __init__(self, folder: Path | str) -> None:
         self._snapshot = Snapshot(folder)
-        self._sizes: _Sizes | None = None  # the inventory itself is not kept
+        self._nodes = 0  # that the inventory knows, also those that may come
+        self._sizes: list[Metric] = []  # the inventory itself is not kept
 
     def collect(self) -> Iterator[Metric]:
         """All that there is to say."""
@@ -45,110 +70,55 @@ class Watched(Collector):
         inventory = self._snapshot.refresh()
         status = self._snapshot.status(now)
         if inventory is not None:
-            self._sizes = _Sizes(inventory.index)
+            self._nodes, self._sizes = inventory.index.size, list(_sizes(inventory.index))
         age = max(now - status.as_of, 0.0) if status.as_of else None
-        usable = age is not None and age <= STALE_SECONDS and bool(self._sizes and self._sizes.all)
-        yield _gauge(
-            "watcher_up",
-            "1 if the watcher said in the last seconds that it lives.",
-            float(abs(now - status.beat) <= BEAT_SECONDS),
-        )
-        yield _gauge(
-            "watcher_status_good",
-            "1 if what the watcher wrote of itself can be used, 0 if it is missing or damaged.",
-            float(not status.fault),
-        )
-        yield _gauge(
-            "inventory_usable",
-            "1 if pods may be held against the inventory: it knows nodes and is not behind.",
-            float(usable),
-        )
+        usable = age is not None and age <= STALE_SECONDS and self._nodes
+        yield _gauge("watcher_up", abs(now - status.beat) <= BEAT_SECONDS)
+        yield _gauge("watcher_status_good", not status.fault)
+        yield _gauge("inventory_usable", bool(usable))
         if age is not None:
-            yield _gauge(
-                "inventory_age_seconds",
-                "How long ago the inventory was surely equal to the cluster.",
-                age,
-            )
-        if self._sizes is not None:
-            yield from self._sizes.metrics()
+            yield _gauge("inventory_age_seconds", age)
+        yield from self._sizes
         if status.told:
-            yield from _told(status)
+            yield from _told(status.told)
 
     def describe(self) -> Iterator[Metric]:
         """Nothing: to be registered is no reason to read files."""
         yield from ()
 
 
-class _Sizes:
-    """What is kept of an inventory."""
-
-    def __init__(self, index: NodeIndex) -> None:
-        self.all = index.size
-        self._there = index.count(index.everything & ~index.may_come)
-        self._with_gpus = index.count(index.with_gpus & ~index.may_come)
-        self._totals = dict(index.totals)
-
-    def metrics(self) -> Iterator[Metric]:
-        yield _gauge(
-            "inventory_nodes",
-            "Nodes that are there.",
-            self._there,
-        )
-        yield _gauge(
-            "inventory_gpu_nodes",
-            "Nodes that are there and have GPUs, or had some a while ago.",
-            self._with_gpus,
-        )
-        offered = GaugeMetricFamily(
-            f"{_PREFIX}inventory_gpus",
-            "GPUs that nodes have, healthy or not, and declared pools may have, by resource.",
-            labels=["resource"],
-        )
-        held = GaugeMetricFamily(
-            f"{_PREFIX}inventory_held_gpus",
-            "GPUs that pods hold, by resource.",
-            labels=["resource"],
-        )
-        for resource, total in self._totals.items():
-            offered.add_metric([resource], total.total)
-            held.add_metric([resource], total.held)
-        yield from (offered, held)
+def _sizes(index: NodeIndex) -> Iterator[Metric]:
+    there = index.everything & ~index.may_come
+    yield _gauge("inventory_nodes", index.count(there))
+    yield _gauge("inventory_gpu_nodes", index.count(index.with_gpus & there))
+    totals = index.totals.items()
+    yield _gauges("inventory_gpus", "resource", {name: each.total for name, each in totals})
+    yield _gauges("inventory_held_gpus", "resource", {name: each.held for name, each in totals})
 
 
-def _told(status: Status) -> Iterator[Metric]:
+def _told(told: Mapping[str, Any]) -> Iterator[Metric]:
     """What only the watcher knows."""
-    yield _gauge(
-        "watcher_settings_good",
-        "1 if the watcher follows the settings file as it is, 0 if it keeps its old settings.",
-        float("settings_fault" not in status.told),
-    )
-    kinds = as_map(status.told.get("kinds"))
-    for member, (name, text) in _OF_A_KIND.items():
-        family = CounterMetricFamily(_PREFIX + name, text, labels=["kind"])
-        _add(family, {kind: as_map(state).get(member) for kind, state in kinds.items()})
-        yield family
-    known = GaugeMetricFamily(
-        f"{_PREFIX}watcher_known_until_timestamp_seconds",
-        "Up to when all that happened is known, by kind of object; 0 for never.",
-        labels=["kind"],
-    )
-    _add(known, {kind: as_map(state).get("alive") for kind, state in kinds.items()})
-    yield known
-    exposures = GaugeMetricFamily(
-        f"{_PREFIX}guard_exposures",
-        "What lets pods see GPUs that they did not ask for, by the kind of it; a pod may have "
-        "several.",
-        labels=["by"],
-    )
-    _add(exposures, as_map(status.told.get("exposed")))
-    yield exposures
+    yield _gauge("watcher_settings_good", "settings_fault" not in told)
+    kinds = {kind: as_map(state) for kind, state in as_map(told.get("kinds")).items()}
+    for member, (name, text) in _COUNTERS.items():
+        family = CounterMetricFamily(f"gpu_webhook_{name}", text, labels=["kind"])
+        yield _filled(family, {kind: state.get(member) for kind, state in kinds.items()})
+    alive = {kind: state.get("alive") for kind, state in kinds.items()}
+    yield _gauges("watcher_known_until_timestamp_seconds", "kind", alive)
+    yield _gauges("guard_exposures", "by", as_map(told.get("exposed")))
 
 
-def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(_PREFIX + name, text, value=value)
+def _gauge(name: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"gpu_webhook_{name}", _GAUGES[name], value=float(value))
 
 
-def _add(family: CounterMetricFamily | GaugeMetricFamily, values: Mapping[str, Any]) -> None:
+def _gauges(name: str, label: str, values: Mapping[str, Any]) -> Metric:
+    family = GaugeMetricFamily(f"gpu_webhook_{name}", _GAUGES[name], labels=[label])
+    return _filled(family, values)
+
+
+def _filled(family: CounterMetricFamily | GaugeMetricFamily, values: Mapping[str, Any]) -> Metric:
     for label, value in sorted(values.items()):
         if isinstance(value, int | float):
             family.add_metric([label], value)
+    return family
