@@ -29,7 +29,7 @@ from webhook.core.findings import Severity
 from webhook.core.rule import Context
 from webhook.core.settings import Capacity, Settings
 from webhook.inventory import project
-from webhook.inventory.autoscalers import Group
+from webhook.inventory.cluster_autoscaler import Group
 from webhook.inventory.publish import Publisher, Snapshot, declared
 from webhook.inventory.store import Store
 from webhook.kube.pod import Pod

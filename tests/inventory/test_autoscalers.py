@@ -12,8 +12,8 @@ from webhook.capacity.nodes import Node, NodeClass
 from webhook.core.findings import Severity
 from webhook.core.rule import Context
 from webhook.core.settings import Taint
-from webhook.inventory import autoscalers
-from webhook.inventory.autoscalers import Group
+from webhook.inventory import cluster_autoscaler, karpenter
+from webhook.inventory.cluster_autoscaler import Group
 from webhook.inventory.store import Store
 from webhook.kube.pod import Pod
 from webhook.rules import never_fits, workload_too_large
@@ -66,7 +66,7 @@ def pool(*requirements: Raw, limits: Raw | None = None, **made: Any) -> Raw:
     ],
 )
 def test_a_node_pool_without_gpus_is_nothing(raw: Raw) -> None:
-    assert autoscalers.node_pool(raw) is None
+    assert karpenter.node_pool(raw) is None
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_a_node_pool_without_gpus_is_nothing(raw: Raw) -> None:
     ],
 )
 def test_a_node_pool_that_may_have_gpus_is_kept(raw: Raw) -> None:
-    assert autoscalers.node_pool(raw) is not None
+    assert karpenter.node_pool(raw) is not None
 
 
 def store_of(*pools: Raw, nodes: tuple[Node, ...] = ()) -> Store:
     store = Store()
     for raw in pools:
-        store.node_pools.put(raw["metadata"]["name"], autoscalers.node_pool(raw), NOW)
+        store.node_pools.put(raw["metadata"]["name"], karpenter.node_pool(raw), NOW)
     for node in nodes:
         store.nodes.put(node.name, node, NOW)
     return store
@@ -454,7 +454,7 @@ QUOTING = """nodeGroups:
     ],
 )
 def test_the_groups_of_cluster_autoscaler(status: str | None, expected: dict[str, bool]) -> None:
-    found = autoscalers.groups({"data": {"status": status}})
+    found = cluster_autoscaler.groups({"data": {"status": status}})
     assert {each.title: each.grows for each in found} == expected
 
 
@@ -666,7 +666,7 @@ def test_where_the_next_node_of_a_group_is_and_what_it_is_called_is_open(
 ) -> None:
     store = store_of(nodes=tuple(nodes))
     groups = tuple(Group(name, grows=True) for name in (f"eks-gpu-{UUID}", AKS, GKE))
-    found = autoscalers.shown(groups, nodes)
+    found = cluster_autoscaler.shown(groups, nodes)
     of_these = tuple(each for each in groups if each.name in {group for group, *_ in found})
     store.node_groups.put("kube-system/cluster-autoscaler-status", of_these, NOW)
     store.nodes.put("b", Node("b", {}, (), {GPU: 1}), NOW)

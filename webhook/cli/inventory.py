@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli import inputs
 from webhook.cli.progress import progress as bars
 from webhook.core.errors import InputError
-from webhook.inventory.autoscalers import STATUS
 from webhook.inventory.census import Census, totals
+from webhook.inventory.cluster_autoscaler import STATUS
 from webhook.reports.printing import PRINTED
 
 if TYPE_CHECKING:

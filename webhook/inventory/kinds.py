@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from webhook.inventory import autoscalers, project
+from webhook.inventory import cluster_autoscaler, karpenter, project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
     from webhook.inventory.store import Kept, Store
 
-_NAMESPACE, _, _STATUS = autoscalers.STATUS.partition("/")
+_NAMESPACE, _, _STATUS = cluster_autoscaler.STATUS.partition("/")
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,6 @@ class Kind:
 def kinds(store: Store, settings: Settings, audit: project.Audit | None = None) -> tuple[Kind, ...]:
     """All that is watched. RBAC must allow list and watch of these; manifests/ says so too."""
     keys = project.namespace_keys(settings)
-    core, group = "/api/v1", "karpenter.sh"
-    dra = tuple(f"/apis/resource.k8s.io/{v}/deviceclasses" for v in ("v1", "v1beta2", "v1beta1"))
-    karpenter = tuple(f"/apis/{group}/{v}/nodepools" for v in ("v1", "v1beta1"))
-    classes = ("/apis/node.k8s.io/v1/runtimeclasses",)
-    maps = (f"{core}/namespaces/{_NAMESPACE}/configmaps",)
-    one = {"fieldSelector": f"metadata.name={_STATUS}"}
 
     def node(raw: dict[str, Any]) -> Any:
         return project.node(raw, settings)
@@ -48,17 +42,21 @@ def kinds(store: Store, settings: Settings, audit: project.Audit | None = None) 
     def namespace(raw: dict[str, Any]) -> Any:
         return project.namespace(raw, keys)
 
-    groups, pools = autoscalers.groups, autoscalers.node_pool
+    one = {"fieldSelector": f"metadata.name={_STATUS}"}
+    maps = f"/api/v1/namespaces/{_NAMESPACE}/configmaps"
+    classes = "/apis/node.k8s.io/v1/runtimeclasses"
+    dra = tuple(f"/apis/resource.k8s.io/{v}/deviceclasses" for v in ("v1", "v1beta2", "v1beta1"))
+    group = "karpenter.sh"
+    pools = tuple(f"/apis/{group}/{v}/nodepools" for v in ("v1", "v1beta1"))
+    of_class, of_device, of_pool = project.runtime_class, project.device_class, karpenter.node_pool
     return (
-        Kind("nodes", "Node", (f"{core}/nodes",), store.nodes, node),
-        Kind("pods", "Pod", (f"{core}/pods",), store.pods, pod),
-        Kind("namespaces", "Namespace", (f"{core}/namespaces",), store.namespaces, namespace),
-        Kind(
-            "runtimeclasses", "RuntimeClass", classes, store.runtime_classes, project.runtime_class
-        ),
-        Kind("deviceclasses", "DeviceClass", dra, store.device_classes, project.device_class),
-        Kind("nodepools", "NodePool", karpenter, store.node_pools, pools, group=group),
-        Kind("configmaps", "ConfigMap", maps, store.node_groups, groups, one),
+        Kind("nodes", "Node", ("/api/v1/nodes",), store.nodes, node),
+        Kind("pods", "Pod", ("/api/v1/pods",), store.pods, pod),
+        Kind("namespaces", "Namespace", ("/api/v1/namespaces",), store.namespaces, namespace),
+        Kind("runtimeclasses", "RuntimeClass", (classes,), store.runtime_classes, of_class),
+        Kind("deviceclasses", "DeviceClass", dra, store.device_classes, of_device),
+        Kind("nodepools", "NodePool", pools, store.node_pools, of_pool, group=group),
+        Kind("configmaps", "ConfigMap", (maps,), store.node_groups, cluster_autoscaler.groups, one),
     )
 
 
@@ -69,5 +67,5 @@ def tell(known: Iterable[Kind], kind: str, raw: dict[str, Any], position: int, n
     """
     key = project.key_of(raw) or str(position)
     for each in known:
-        if each.kind == kind and (kind != "ConfigMap" or key == autoscalers.STATUS):
+        if each.kind == kind and (kind != "ConfigMap" or key == cluster_autoscaler.STATUS):
             each.kept.put(key, each.project(raw), now)

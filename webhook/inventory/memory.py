@@ -28,7 +28,7 @@ _MOST_VALUES = 8  # that one label of one node had
 Until = dict[Any, float]  # a value, and the second of the epoch from which on it is forgotten
 Facts = tuple[
     Any, ...
-]  # a group of an autoscaler, and what a node of it shows (see autoscalers.py)
+]  # a group of an autoscaler, and what a node of it shows (cluster_autoscaler.py)
 
 
 @dataclass

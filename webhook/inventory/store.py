@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from webhook.capacity.nodes import Inventory, Node, NodeClass, group
 from webhook.core.settings import Capacity
-from webhook.inventory import autoscalers
+from webhook.inventory import autoscalers, karpenter
+from webhook.inventory.cluster_autoscaler import Shown, shown
+from webhook.inventory.instance_types import known_types
 from webhook.inventory.joining import joining, sliced_anew
 from webhook.inventory.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.inventory.autoscalers import Group, NodePool
+    from webhook.inventory.cluster_autoscaler import Group
+    from webhook.inventory.karpenter import NodePool
     from webhook.inventory.project import Amounts, ClassFacts, NamespaceFacts, PodFacts
 
 F = TypeVar("F")
@@ -212,12 +215,12 @@ class Store:
     ) -> tuple[NodeClass, ...]:
         """The nodes that are there, those that went away, and those that autoscalers may add."""
         known = (*there, *self.nodes.memory.gone())
-        types = autoscalers.known_types(known)
+        types = known_types(known)
         pools = sorted(self.node_pools.facts.values(), key=lambda each: each.name)
         told = [each for groups in self.node_groups.facts.values() for each in groups]
-        now_shown = autoscalers.shown(told, nodes) if told else set()
-        shown = [autoscalers.Shown(*each) for each in self.nodes.memory.groups(now_shown, now)]
-        grown = (each.classes(shown) for each in told if each.grows)
+        now_shown = shown(told, nodes) if told else set()
+        ever_shown = [Shown(*each) for each in self.nodes.memory.groups(now_shown, now)]
+        grown = (each.classes(ever_shown) for each in told if each.grows)
         return (
             *known,
             *(each for pool in pools for each in pool.classes(types)),
@@ -284,7 +287,7 @@ class Store:
         nodes = self.nodes.counted()
         if not pools:
             return list(nodes)
-        return [replace(node, taints=autoscalers.started(node, pools)) for node in nodes]
+        return [replace(node, taints=karpenter.started(node, pools)) for node in nodes]
 
     @property
     def served_by_dra(self) -> frozenset[str]:

@@ -1,0 +1,241 @@
+"""What cluster-autoscaler says that it can add: in go its status and the nodes, out come classes.
+
+A hint only, as those of karpenter.py. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.capacity.node_index import ANY
+from webhook.capacity.nodes import NodeClass
+from webhook.core.settings import Taint
+from webhook.inventory import evidence
+from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT
+from webhook.inventory.joining import bears_a_sign
+from webhook.kube.pod import as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.capacity.nodes import Node
+
+    Raw = dict[str, Any]
+
+STATUS = "kube-system/cluster-autoscaler-status"  # the ConfigMap
+GKE_POOL = "cloud.google.com/gke-nodepool"
+_ZONE = "topology.kubernetes.io/zone"
+_EKS_GROUP = "eks.amazonaws.com/nodegroup"
+_AKS_POOL = "kubernetes.azure.com/agentpool"
+# cluster-autoscaler before 1.30 wrote text, later ones write YAML.
+_OLD_GROUP = re.compile(
+    r"^[ \t]*Name:[ \t]*(\S+)\s+Health:(.*?)"
+    r"cloudProviderTarget=(\d+) \(minSize=\d+, maxSize=(\d+)\)",
+    re.MULTILINE,
+)
+_OLD_READY = re.compile(r"\bready=(\d+)")
+# Read by the line: a YAML parser is slow, and no parser of ours should read what others write.
+_ITEM = re.compile(r"^[ \t]*- ", re.MULTILINE)
+_MEMBER = re.compile(
+    r"^[ \t]*(name|cloudProviderTarget|maxSize|ready):[ \t]*[\"']?([^\s\"']+)", re.MULTILINE
+)
+# How keys of labels begin that clouds give to all nodes of a group, or that its machines decide.
+# Anything else may have been set by hand, or be another on the next node.
+_OF_A_GROUP = (
+    _EKS_GROUP,
+    "alpha.eksctl.io/nodegroup-name",
+    GKE_POOL,
+    "cloud.google.com/gke-accelerator",
+    _AKS_POOL,
+    "kubernetes.azure.com/accelerator",
+    "k8s.amazonaws.com/accelerator",
+    "accelerator",
+    "nvidia.com/gpu.product",
+    "kubernetes.io/arch",
+    "kubernetes.io/os",
+)
+_TYPES = (TYPE, "beta.kubernetes.io/instance-type")
+_PLACES = ("topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "topology.gke.io/")
+NONE = ""  # in place of a resource name: no GPUs at all
+_LONGEST = 1 << 20  # characters: a ConfigMap has no more
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+# Names that clouds give to nodes: that of the group, and what tells its nodes apart.
+_OF_GKE = re.compile(r"(gke-.+)-[0-9a-z]{4}")
+_OF_AKS = re.compile(r"(aks-([0-9a-z]+)-\d+-vmss)[0-9a-z]{6}")
+_SET_OF_AKS = re.compile(r"aks-[0-9a-z]+-\d+-vmss")
+# Cluster API names the set of machines that a MachineDeployment makes; the end has no vowels.
+_OF_DEPLOYMENT = re.compile(r"MachineSet/([^/]+/.+)-[bcdfghjklmnpqrstvwxz2456789]{5,10}")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A node group of cluster-autoscaler."""
+
+    name: str
+    grows: bool  # nodes may join it: it is below its largest size, or some are on their way
+
+    @property
+    def title(self) -> str:
+        """The name without the address that some clouds put before it."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What its nodes name it by; see `_keys`."""
+        if managed := re.fullmatch(rf"eks-(.+)-{_UUID}", self.title):
+            return ("eks", managed[1])
+        if zonal := re.search(r"/zones/([^/]+)/instanceGroups/(gke-[^/]+)-grp$", self.name):
+            return ("gke", zonal[1], zonal[2])
+        return ("", self.name)
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """How keys of labels begin that all its nodes have alike.
+
+        Pools of GKE and AKS have one instance type, and a group of GKE has one zone. Of others the
+        next node may be of another type, or elsewhere.
+        """
+        if self.key[0] == "gke":
+            return (*_OF_A_GROUP, *_TYPES, *_PLACES)
+        return (*_OF_A_GROUP, *_TYPES) if _SET_OF_AKS.fullmatch(self.name) else _OF_A_GROUP
+
+    def classes(self, shown: Iterable[Shown]) -> Iterator[NodeClass]:
+        """The nodes that it may add, as far as they are not like those that it has or had.
+
+        Such nodes bring no more than is there where those of the group show whole devices only, on
+        one instance type. Of others nothing is certain: their GPUs may be sliced or shared
+        otherwise on a new one, or what was seen had no driver.
+        """
+        seen = [each for each in shown if each.group == self.name]
+        with_gpus = [each for each in seen if each.resource != NONE]
+        if seen and not with_gpus:
+            return
+        names, labels = {each.resource for each in with_gpus}, _common(with_gpus)
+        mixed = len({value for each in with_gpus for key, value in each.labels if key == TYPE}) > 1
+        hint = f"node group {self.title} (cluster-autoscaler)"
+        unknown = NodeClass({}, (), {}, open_labels=True, open_gpus=True, hint=hint)
+        if len(names) != 1 or ANY in names or mixed:
+            yield unknown
+            return
+        yield replace(
+            unknown,
+            labels={key: value for key, value in labels.items() if key.startswith(self.fixed)},
+            taints=tuple(
+                Taint(*taint)
+                for taint in with_gpus[0].taints
+                if all(taint in each.taints for each in with_gpus)
+            ),
+            gpus={name: max(each.amount for each in with_gpus) for name in names},
+        )
+
+
+class Shown(NamedTuple):
+    """What a node of a group shows: a resource, how much of it, labels and taints that stay."""
+
+    group: str
+    resource: str
+    amount: int = 0
+    labels: tuple[tuple[str, str], ...] = ()
+    taints: tuple[tuple[str, str, str], ...] = ()
+
+
+def _common(shown: Iterable[Shown]) -> dict[str, str]:
+    """The labels in which no two differ; one that lacks a label may get it yet."""
+    values: dict[str, set[str]] = {}
+    for each in shown:
+        for key, value in each.labels:
+            values.setdefault(key, set()).add(value)
+    return {key: min(found) for key, found in values.items() if len(found) == 1}
+
+
+def groups(config_map: Raw) -> tuple[Group, ...]:
+    """The groups that the ConfigMap cluster-autoscaler-status tells of."""
+    status = as_map(config_map.get("data")).get("status")
+    if not isinstance(status, str) or len(status) > _LONGEST:
+        return ()
+    old = _OLD_GROUP.findall(status)
+    if old:
+        return tuple(
+            Group(name, _grows("".join(_OLD_READY.findall(counts)[:1]), target, most))
+            for name, counts, target, most in old
+        )
+    items = _ITEM.split(status.partition("nodeGroups:")[2])
+    return tuple(group for group in map(_group, items) if group is not None)
+
+
+def _group(text: str) -> Group | None:
+    """One item of the list; a number that is 0 is left out, and what errors quote comes last."""
+    found = dict[str, str]()
+    for match in _MEMBER.finditer(text):
+        found.setdefault(match[1], match[2])
+    if "name" not in found:
+        return None
+    counts = (found.get(key, "0") for key in ("ready", "cloudProviderTarget", "maxSize"))
+    return Group(found["name"], _grows(*counts))
+
+
+def _grows(ready: str, target: str, most: str) -> bool:
+    """Whether nodes may join: also while fewer are ready than the cloud was asked for."""
+    if not (ready.isdecimal() and target.isdecimal() and most.isdecimal()):
+        return True  # nobody knows
+    return int(ready) < int(target) or int(target) < int(most)
+
+
+def shown(told: Iterable[Group], nodes: Iterable[Node]) -> set[Shown]:
+    """What the nodes of each group show.
+
+    The resource is NONE where it is known that a node has no GPUs, and ANY where a new one may have
+    any.
+    """
+    groups = {each.key: each.name for each in told}
+    found = set[Shown]()
+    for node in nodes:
+        for key in _keys(node):
+            if key in groups:
+                found.update(_of_group(groups[key], node))
+    return found
+
+
+def _of_group(group: str, node: Node) -> Iterator[Shown]:
+    """Only labels of the kind that all nodes of a group may share: others would tell all apart."""
+    kept = (*_OF_A_GROUP, *_TYPES, *_PLACES)
+    labels = tuple(sorted(item for item in node.labels.items() if item[0].startswith(kept)))
+    taints = tuple(
+        sorted((each.key, each.value, each.effect) for each in node.taints if not each.goes_away)
+    )
+    for name in _shown(node):
+        known = name not in (NONE, ANY)
+        yield (
+            Shown(group, name, node.counted[name], labels, taints) if known else Shown(group, name)
+        )
+
+
+def _keys(node: Node) -> Iterator[tuple[str, ...]]:
+    """What the group of the node may be known by.
+
+    Only what its cloud has written on it counts, or a name of the exact form that the cloud gives:
+    somebody's own node `gpu-small` is none of a group `gpu`.
+    """
+    labels = node.labels
+    if _EKS_GROUP in labels:
+        yield ("eks", labels[_EKS_GROUP])
+    if GKE_POOL in labels and (name := _OF_GKE.fullmatch(node.name)):
+        yield ("gke", labels.get(_ZONE, ""), name[1])
+    pool = labels.get(_AKS_POOL, "")
+    if pool and (name := _OF_AKS.fullmatch(node.name)) and name[2] == pool:
+        yield ("", name[1])
+    if node.owner:  # of Cluster API or OpenShift
+        yield ("", node.owner)
+    if made := _OF_DEPLOYMENT.fullmatch(node.owner):
+        yield ("", f"MachineDeployment/{made[1]}")
+
+
+def _shown(node: Node) -> Iterable[str]:
+    names = [name for name, amount in node.counted.items() if amount > 0]
+    most = evidence.at_most(node)
+    if (most and most == dict(node.counted)) or (node.joining and not names):
+        return names
+    without = not names and TYPES_WITHOUT.fullmatch(node.labels.get(TYPE, ""))
+    return [NONE if without and not bears_a_sign(node) else ANY]

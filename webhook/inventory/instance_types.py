@@ -1,0 +1,67 @@
+"""Instance types: which have no GPUs by their name, and what nodes show of the others. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from webhook.inventory import evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.capacity.nodes import NodeClass
+
+TYPE = "node.kubernetes.io/instance-type"
+# Instance types that are known to have no GPU; of any other nothing is known (AWS's gr6 has L4, and
+# the settings may count the accelerators of dl, inf and trn).
+_AWS = r"(?:a|c|d|f|h|hpc|i|im|is|m|mac|r|t|u|vt|x|z)"
+# GPUs can be attached to n1, and to none of these (cloud.google.com/compute/docs/gpus).
+_GCP = r"(?:c[2-4][ad]?|e2|h[34]d?|m[1-4]|n2d?|n4[ad]?|t2[ad]|x4|z3)"
+_AZURE = r"(?:A|B|D[CPS]?|E[BC]?|FX?|GS?|H[BCX]?|LS?|M)"
+# Of labels that Karpenter's providers (AWS, EKS Auto Mode, Azure) give by instance type: the last
+# part of the key, and what values of types without GPUs look like.
+WITHOUT = {
+    "instance-category": re.compile(_AWS),
+    "instance-family": re.compile(rf"{_AWS}[-\d].*"),
+    "sku-family": re.compile(_AZURE),
+}
+TYPES_WITHOUT = re.compile(
+    rf"{_AWS}[-\d][-a-z\d]*\.(?:nano|micro|small|medium|\d*x?large|metal[-\w]*)"
+    rf"|(?:Basic|Standard)_{_AZURE}\d.*"
+    rf"|{_GCP}-(?:small|medium|micro|(?:standard|highmem|highcpu|mega|ultra)[-a-z\d]+)"
+)
+
+
+class Type(NamedTuple):
+    """An instance type."""
+
+    shown: dict[str, int]  # the largest amounts that any of its nodes has shown
+    most: dict[str, int]  # what a new one has at most; empty if that is not known
+
+
+def known_types(classes: Iterable[NodeClass]) -> dict[str, Type]:
+    """What the instance types of these nodes have shown, and what that says of new ones."""
+    found: dict[str, Type] = {}
+    unsure = set[str]()
+    for each in classes:
+        name, most = each.labels.get(TYPE, ""), evidence.at_most(each)
+        if not name or not each.has_gpus:
+            continue
+        if not most:
+            unsure.add(name)
+        if not each.open_gpus:
+            known = found.setdefault(name, Type({}, {}))
+            _raise(known.shown, each.counted)
+            _raise(known.most, most)
+    for name, known in found.items():
+        if name in unsure or len(known.most) > 1:
+            known.most.clear()
+    return found
+
+
+def _raise(amounts: dict[str, int], others: Mapping[str, int]) -> None:
+    """The larger of the two, for each name."""
+    for name, amount in others.items():
+        if amount > 0:
+            amounts[name] = max(amount, amounts.get(name, 0))
