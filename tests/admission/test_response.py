@@ -26,7 +26,7 @@ def finding(code: str = "GPU101", message: str = "m", **more: Any) -> Finding:
 
 
 def test_nothing_to_say_is_the_least_that_is_valid() -> None:
-    assert json.loads(response.allowed(REVIEW)) == {
+    assert json.loads(response.answer(REVIEW)) == {
         "kind": "AdmissionReview",
         "apiVersion": "admission.k8s.io/v1",
         "response": {"uid": REVIEW.uid, "allowed": True},
@@ -34,7 +34,9 @@ def test_nothing_to_say_is_the_least_that_is_valid() -> None:
 
 
 def test_a_patch_comes_with_its_type() -> None:
-    body = json.loads(response.patched(REVIEW, b"[]", ["w"], {"gpu101": "repaired"}))
+    body = json.loads(
+        response.answer(REVIEW, patch=b"[]", warnings=["w"], audit={"gpu101": "repaired"})
+    )
     assert body["response"] == {
         "uid": REVIEW.uid,
         "allowed": True,
@@ -60,7 +62,7 @@ def test_a_patch_comes_with_its_type() -> None:
 )
 def test_a_warning_is_one_line_of_256_characters(message: str, expected: str) -> None:
     assert response.warning("GPU101", message) == expected
-    assert response.allowed(REVIEW, [response.warning("GPU101", message)])
+    assert response.answer(REVIEW, warnings=[response.warning("GPU101", message)])
 
 
 def test_the_same_warning_is_given_once() -> None:

@@ -72,7 +72,7 @@ def listed(server: Server) -> tuple[list[str], list[tuple[str, int, int | None]]
     configuration.host = f"http://127.0.0.1:{server.server_port}"
     client = Client(lambda: configuration)
     told: list[tuple[str, int, int | None]] = []
-    found = listing.objects(client, listing.NODES, lambda *said: told.append(said))
+    found = listing.objects(client, "/api/v1/nodes", lambda *said: told.append(said))
     return [each["metadata"]["name"] for each in found], told
 
 

@@ -37,4 +37,4 @@ USED = used()
 @pytest.mark.parametrize("room", ROOMS)
 def test_other_rooms_use_what_a_room_names_and_nothing_else(room: str) -> None:
     modules = {path.stem for path in (WEBHOOK / room).glob("*.py")} - {"__init__"}
-    assert named(room) == {"all"} if USED[room] >= modules else USED[room] & modules
+    assert named(room) == ({"all"} if USED[room] >= modules else USED[room] & modules)

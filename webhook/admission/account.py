@@ -34,7 +34,7 @@ class Account:
     def passed(self, path: str, review: Review, began: float) -> bytes:
         """Nothing here is any of our business."""
         self.metrics.review(path, "passed", perf_counter() - began)
-        return response.allowed(review)
+        return response.answer(review)
 
     def answer(
         self, path: str, review: Review, obj: dict[str, Any], began: float, outcome: Outcome
@@ -53,11 +53,13 @@ class Account:
                 self.metrics.legacy(review.request["namespace"], self._kind(obj))
             self._write(review, obj, began, outcome.word, codes=outcome.codes, **more)
         self.metrics.review(path, outcome.word or "passed", perf_counter() - began)
-        if outcome.denial:
-            return response.denied(review, outcome.denial, outcome.warnings, outcome.audit)
-        if outcome.patch:
-            return response.patched(review, outcome.patch, outcome.warnings, outcome.audit)
-        return response.allowed(review, outcome.warnings, outcome.audit)
+        return response.answer(
+            review,
+            denial=outcome.denial,
+            patch=outcome.patch,
+            warnings=outcome.warnings,
+            audit=outcome.audit,
+        )
 
     def failures(
         self,

@@ -93,7 +93,8 @@ class Endpoint:
                 "error", "a review could not be judged", uid=found.uid, error=type(error).__name__
             )
             text = "this object was let through unseen: the webhook failed on it; please report it"
-            return Answer(200, response.allowed(found, [response.warning(response.US, text)]), JSON)
+            warnings = [response.warning(response.US, text)]
+            return Answer(200, response.answer(found, warnings=warnings), JSON)
 
     def healthz(self) -> Answer:
         """The process works."""

@@ -13,7 +13,7 @@ from webhook.core.modes import Mode
 from webhook.telemetry.logs import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Sequence
 
     from webhook.admission.review import Review
     from webhook.core.findings import Finding
@@ -27,33 +27,27 @@ _REASON = 200  # characters of an exception's reason
 Audit = dict[str, str]
 
 
-def allowed(
-    review: Review, warnings: Iterable[str] = (), audit: Mapping[str, str] | None = None
+def answer(
+    review: Review,
+    *,
+    denial: str = "",
+    patch: bytes = b"",
+    warnings: Sequence[str] = (),
+    audit: Audit | None = None,
 ) -> bytes:
-    """The object may pass as it is."""
-    return _answer(review, {"uid": review.uid, "allowed": True}, warnings, audit)
-
-
-def patched(
-    review: Review, patch: bytes, warnings: Iterable[str], audit: Mapping[str, str] | None
-) -> bytes:
-    """The object may pass with this RFC 6902 patch."""
-    response = {
-        "uid": review.uid,
-        "allowed": True,
-        "patchType": "JSONPatch",
-        "patch": b64encode(patch).decode("ascii"),
-    }
-    return _answer(review, response, warnings, audit)
-
-
-def denied(
-    review: Review, message: str, warnings: Iterable[str], audit: Mapping[str, str] | None
-) -> bytes:
-    """The object must not pass; the message is what `kubectl` prints."""
-    status = {"code": 403, "reason": "Forbidden", "message": message}
-    response = {"uid": review.uid, "allowed": False, "status": status}
-    return _answer(review, response, warnings, audit)
+    """The object may pass, with this RFC 6902 patch; or it must not, and `kubectl` prints why."""
+    response: dict[str, object] = {"uid": review.uid, "allowed": not denial}
+    if denial:
+        response["status"] = {"code": 403, "reason": "Forbidden", "message": denial}
+    elif patch:
+        response |= {"patchType": "JSONPatch", "patch": b64encode(patch).decode("ascii")}
+    if warnings:
+        response["warnings"] = warnings
+    if audit:
+        response["auditAnnotations"] = audit
+    return orjson.dumps(
+        {"kind": "AdmissionReview", "apiVersion": review.version, "response": response}
+    )
 
 
 def warning(code: str, message: str, mark: str = "") -> str:
@@ -146,18 +140,3 @@ def audit_of(findings: Iterable[Finding]) -> Audit:
 
 
 _GRAVITY = ("denied", "repaired", "would deny", "would repair", "excepted", "reported")
-
-
-def _answer(
-    review: Review,
-    response: dict[str, object],
-    warnings: Iterable[str],
-    audit: Mapping[str, str] | None,
-) -> bytes:
-    if texts := list(warnings):
-        response["warnings"] = texts
-    if audit:
-        response["auditAnnotations"] = audit
-    return orjson.dumps(
-        {"kind": "AdmissionReview", "apiVersion": review.version, "response": response}
-    )

@@ -150,7 +150,9 @@ class ServingContext:
 
     def _whole(self, pair: Pair, authorities: bytes) -> ssl.SSLContext:
         """A new context with this pair and these CAs of clients; or raise InputError."""
-        context = new_context()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
         context.sslobject_class = Handshake
         load_pair(context, pair)
         self._clients.trust(context, authorities)
@@ -229,14 +231,6 @@ def _stamp_of(file: Path) -> tuple[int, int, int]:
     except OSError:
         return 0, 0, 0
     return found.st_ino, found.st_ctime_ns, found.st_size
-
-
-def new_context() -> ssl.SSLContext:
-    """A server context without a certificate: TLS 1.2 or later."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
-    return context
 
 
 class Pair(NamedTuple):

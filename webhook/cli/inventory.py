@@ -13,11 +13,9 @@ from webhook.cli import inputs
 from webhook.cli.progress import progress as bars
 from webhook.core.errors import InputError
 from webhook.inventory.census import Census, totals
-from webhook.inventory.cluster_autoscaler import STATUS
 from webhook.reports.printing import PRINTED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from types import SimpleNamespace
 
     from webhook.cluster.client import Client
@@ -73,21 +71,16 @@ def _from_file(file: str, census: Census, progress: Progress) -> str:
 def _from_cluster(args: SimpleNamespace, census: Census, progress: Progress) -> str:
     """Tell what the cluster has; say why pods are unknown, if they are."""
     from webhook.cluster import client as clients
-    from webhook.cluster import listing
 
     try:
         client = clients.Client(lambda: clients.configuration(args.kubeconfig, args.context))
     except InputError as error:
         raise InputError(f"{error}, or what it has with --inventory") from error
     try:
-        _tell(census, "Node", client, listing.NODES, progress)
-        with contextlib.suppress(clients.Refused):  # older clusters serve none, or not to us
-            _tell(census, "DeviceClass", client, listing.DEVICE_CLASSES, progress)
-        with contextlib.suppress(clients.Refused):
-            _tell(census, "NodePool", client, listing.NODE_POOLS, progress)
-        with contextlib.suppress(clients.Refused):
-            one = {"fieldSelector": f"metadata.name={STATUS.rpartition('/')[2]}"}
-            _tell(census, "ConfigMap", client, listing.CONFIG_MAPS, progress, one)
+        _tell(census, "Node", client, progress)
+        for kind in ("DeviceClass", "NodePool", "ConfigMap"):
+            with contextlib.suppress(clients.Refused):  # older clusters serve none, or not to us
+                _tell(census, kind, client, progress)
     except clients.Refused as refused:
         raise InputError(
             f"nodes: the API server said {refused}. Ask for the right to list nodes, or show what "
@@ -96,7 +89,7 @@ def _from_cluster(args: SimpleNamespace, census: Census, progress: Progress) -> 
     except clients.Fault as fault:
         raise clients.no_answer(fault) from fault
     try:
-        _tell(census, "Pod", client, listing.PODS, progress)
+        _tell(census, "Pod", client, progress)
     except clients.Fault as fault:
         if isinstance(fault, clients.Refused) and fault.status == _FORBIDDEN:
             return f"you may not list the pods of all namespaces ({fault})"
@@ -105,17 +98,12 @@ def _from_cluster(args: SimpleNamespace, census: Census, progress: Progress) -> 
     return ""
 
 
-def _tell(
-    census: Census,
-    kind: str,
-    client: Client,
-    path: str,
-    progress: Progress,
-    query: Mapping[str, str] | None = None,
-) -> None:
+def _tell(census: Census, kind: str, client: Client, progress: Progress) -> None:
     from webhook.cluster import listing
 
-    for position, obj in enumerate(listing.objects(client, path, progress, query)):
+    (known,) = (each for each in census.kinds if each.kind == kind)
+    objects = listing.objects(client, known.paths[0], progress, known.query)
+    for position, obj in enumerate(objects):
         census.tell(kind, obj, position)
 
 

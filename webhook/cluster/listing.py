@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int | None], None]  # what, how many, of how many if known
 
-NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
-DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
-NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
-CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
-
 MOST_OBJECTS = 500
 MOST_BYTES = 8 << 20  # 500 ordinary pods take 3 to 5 MB
 

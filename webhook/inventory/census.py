@@ -57,12 +57,12 @@ class Census:
         self.settings = settings
         self.pods_known = False  # whether what pods hold is known; whoever tells says so
         self._store = Store(settings.capacity)
-        self._kinds = kinds(self._store, settings, audit)
+        self.kinds = kinds(self._store, settings, audit)
         self._capacity: dict[str, dict[str, int]] = {}
 
     def tell(self, kind: str, raw: dict[str, Any], position: int) -> None:
         """Take one object. Those that the inventory has no use for are passed over."""
-        tell(self._kinds, kind, raw, position, self._now)
+        tell(self.kinds, kind, raw, position, self._now)
         if kind == "Node":
             name = str(as_map(raw.get("metadata")).get("name", ""))
             self._capacity[name] = self._offered(raw)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webhook.capacity.nodes import NodeClass
-from webhook.core.settings import Taint
 from webhook.inventory import evidence
 from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT, WITHOUT
+from webhook.inventory.project import taints_of
 from webhook.kube import quantity
 from webhook.kube.pod import as_items, as_map
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.capacity.nodes import Node
+    from webhook.core.settings import Taint
     from webhook.inventory.instance_types import Type
 
     Raw = dict[str, Any]
@@ -107,17 +108,13 @@ def node_pool(raw: Raw) -> NodePool | None:
         name,
         tuple(sorted(single.items())),
         tuple(sorted((k, tuple(sorted(v))) for k, v in allowed.items() if k not in single)),
-        tuple(_taint(each) for _, each in as_items(made.get("taints"))),
+        taints_of(made.get("taints")),
         frozenset(str(each.get("key")) for _, each in as_items(made.get("startupTaints"))),
     )
 
 
 def _texts(values: object) -> set[str]:
     return {str(each) for each in values} if isinstance(values, list) else set()
-
-
-def _taint(raw: Raw) -> Taint:
-    return Taint(str(raw.get("key", "")), str(raw.get("value") or ""), str(raw.get("effect", "")))
 
 
 def _excludes_gpus(key: str, operator: str, values: set[str]) -> bool:

@@ -9,7 +9,7 @@ a day, but they are of a few shapes.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -245,7 +245,14 @@ class Memory:
                 for name, lost in self._lost.items()
             },
             "gone": [
-                [shape.labels, shape.unsure, _taint_data(shape.taints), shape.gpus, until, count]
+                [
+                    shape.labels,
+                    shape.unsure,
+                    [astuple(each) for each in shape.taints],
+                    shape.gpus,
+                    until,
+                    count,
+                ]
                 for shape, (until, count) in self._gone.items()
             ],
             "merged": sorted(self._merged),
@@ -295,10 +302,6 @@ def _with(node: Node, lost: Lost) -> Node:
     has = node.counted
     most = {name: amount for name, amount in lost.most.items() if amount > has.get(name, 0)}
     return replace(node, most={**node.most, **most}, former=lost.former)
-
-
-def _taint_data(taints: tuple[Taint, ...]) -> list[list[str]]:
-    return [[each.key, each.value, each.effect] for each in taints]
 
 
 def _until(pairs: Iterable[tuple[Any, float]], more: float) -> Until:

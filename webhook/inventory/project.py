@@ -39,7 +39,8 @@ _OPENSHIFT_MACHINE = "machine.openshift.io/machine"
 _MADE = re.compile(r"([^/]+/.+)-[a-z0-9]{5}")
 
 _PAIR = 2  # a label and its value
-_MOST = 2**40  # devices of one node, or of one pod
+# Devices of one node or pod. A tenant may ask for any; the sums must fit into JSON's 64 bits.
+_MOST = 2**40
 # Resource names of one pod. No node offers so many, so a pod that asks for more never runs; names
 # are free, and a tenant may make up thousands.
 _MOST_NAMES = 32
@@ -86,11 +87,11 @@ def node(raw: Raw, settings: Settings) -> Node:
     found = Node(
         str(metadata.get("name", "")),
         {intern(key): intern(value) for key, value in labels_of(metadata)},
-        _taints(tuple(_taint_texts(as_map(raw.get("spec"))))),
+        taints_of(as_map(raw.get("spec")).get("taints")),
         _shared(tuple(sorted(offered.items()))),
         most=_shared(_more(capacity, offered)),
         created=seconds_of(metadata.get("creationTimestamp")),
-        others=_names(tuple(sorted(_others(allocatable or status.get("capacity"), settings)))),
+        others=_same(tuple(sorted(_others(allocatable or status.get("capacity"), settings)))),
         owner=intern(_owner(as_map(metadata.get("annotations")))),
     )
     more = _more(evidence.at_most(found), found.counted)
@@ -132,18 +133,16 @@ def labels_of(metadata: Raw) -> Iterator[tuple[str, str]]:
             yield key, value
 
 
-def _taint_texts(spec: Raw) -> Iterator[tuple[str, str, str]]:
-    for _, taint in as_items(spec.get("taints")):
-        yield (
-            str(taint.get("key", "")),
-            str(taint.get("value") or ""),
-            str(taint.get("effect", "")),
+def taints_of(taints: object) -> tuple[Taint, ...]:
+    """The taints of this list."""
+    return _same(
+        tuple(
+            Taint(
+                str(each.get("key", "")), str(each.get("value") or ""), str(each.get("effect", ""))
+            )
+            for _, each in as_items(taints)
         )
-
-
-@lru_cache(maxsize=4096)
-def _taints(texts: tuple[tuple[str, str, str], ...]) -> tuple[Taint, ...]:
-    return tuple(Taint(*each) for each in texts)
+    )
 
 
 def _amounts(amounts: object, settings: Settings) -> Iterator[tuple[str, int]]:
@@ -155,7 +154,7 @@ def _amounts(amounts: object, settings: Settings) -> Iterator[tuple[str, int]]:
         if settings.is_gpu(name):
             value = quantity.parse(amount)
             if value is not None:
-                yield name, _counted(quantity.whole(value))
+                yield name, min(quantity.whole(value), _MOST)
 
 
 def _others(amounts: object, settings: Settings) -> Iterator[str]:
@@ -167,14 +166,9 @@ def _others(amounts: object, settings: Settings) -> Iterator[str]:
 
 
 @lru_cache(maxsize=4096)
-def _names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """One tuple for all nodes that offer the same."""
-    return names
-
-
-def _counted(amount: int) -> int:
-    """The amount; a tenant may ask for any, and the sums must fit into JSON's 64 bits."""
-    return min(amount, _MOST)
+def _same(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    """One tuple for all that are equal: thousands of nodes and pods say the same."""
+    return value
 
 
 @lru_cache(maxsize=4096)
@@ -193,18 +187,13 @@ def pod(raw: Raw, settings: Settings, audit: Audit | None = None) -> PodFacts | 
     asked = gpu_requests(read, settings) if node_name else {}
     if len(asked) > _MOST_NAMES:
         asked = {}
-    gpus = tuple((name, _counted(amount)) for name, amount in sorted(asked.items()))
+    gpus = tuple((name, min(amount, _MOST)) for name, amount in sorted(asked.items()))
     exposed = tuple(audit(read)) if audit is not None else ()
     if not gpus and not exposed:
         return None
     if len(gpus) == 1:  # what is remembered is bounded: the name is a tenant's, as the amount is
-        gpus = _one(gpus)
+        gpus = _same(gpus)
     return PodFacts(node_name if gpus else "", gpus, exposed)
-
-
-@lru_cache(maxsize=1024)  # thousands of pods say the same, mostly one GPU
-def _one(gpus: Amounts) -> Amounts:
-    return gpus
 
 
 def namespace(raw: Raw, keys: frozenset[str]) -> NamespaceFacts:

@@ -45,7 +45,7 @@ SLOW = "it did not come in time; send it again"
 LARGE = f"it takes more than {LARGEST_BODY // 2**20} MiB as JSON; make it smaller"
 _BAD = 400  # from here on, what the client frames is not trusted: the connection ends
 
-# Put into the scope by our own server (serving/server.py); another ASGI server leaves them out.
+# Put into the scope by our own server (connection.py); another ASGI server leaves them out.
 REQUEST = "gpu-webhook.request"  # the server's request; `must_close` ends the connection
 STRANGER = "gpu-webhook.stranger"  # True: the client shows no certificate that is asked for
 BEGAN = "gpu-webhook.began"  # time.monotonic() when the head of the request was read
@@ -158,7 +158,7 @@ class AdmissionApp:
             text = "timeout: the deadline of ?timeout= passed before the work began"
             raise _Refused(TIMEOUT, text)
         if not is_review:
-            return _call_wsgi(self._wsgi, scope, body)
+            return _call_wsgi(self._wsgi, scope, head, body)
         post = partial(self._endpoint.post, path, head.content_type, head.content_encoding, body)
         if not is_heavy(body):
             return _reply(post())
@@ -285,51 +285,42 @@ def seconds_of(query: bytes) -> float:
     return min(seconds, _LONGEST) or _LONGEST
 
 
-def _call_wsgi(wsgi: WSGIApplication, scope: Scope, body: bytes) -> Reply:
-    """Run a WSGI application for this request, here and now."""
+def _call_wsgi(wsgi: WSGIApplication, scope: Scope, head: Head, body: bytes) -> Reply:
+    """Run a WSGI application for this request, here and now.
+
+    It gets those of the client's headers that its answers depend on. No Host: nothing here makes
+    links, so nobody gets to choose one.
+    """
     started: list[tuple[str, list[tuple[str, str]]]] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], _: object = None) -> Any:
         started.append((status, headers))
 
-    result = wsgi(_environ(scope, body), start_response)
-    try:
-        content = b"".join(result)
-    finally:
-        if hasattr(result, "close"):
-            result.close()
-    status, headers = started[-1]
-    return Reply(
-        int(status[:3]),
-        [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers],
-        content,
-    )
-
-
-def _environ(scope: Scope, body: bytes) -> dict[str, Any]:
-    """The WSGI environment. No Host: nothing here makes links, so nobody gets to choose one."""
-    host, port = scope.get("server") or ("localhost", 0)
     environ = {
         "REQUEST_METHOD": scope["method"],
         "SCRIPT_NAME": "",
         "PATH_INFO": scope["path"].encode("utf-8", "replace").decode("latin-1"),
         "QUERY_STRING": scope["query_string"].decode("latin-1"),
-        "SERVER_NAME": host,
-        "SERVER_PORT": str(port),
-        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "443",
+        "SERVER_PROTOCOL": "HTTP/1.1",
         "CONTENT_LENGTH": str(len(body)),
+        "CONTENT_TYPE": head.content_type,
+        "HTTP_CONTENT_ENCODING": head.content_encoding,
         "wsgi.version": (1, 0),
-        "wsgi.url_scheme": scope.get("scheme", "https"),
+        "wsgi.url_scheme": "https",
         "wsgi.input": BytesIO(body),
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": False,
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
     }
-    for name, value in scope["headers"]:
-        if name == b"content-type":
-            environ["CONTENT_TYPE"] = value.decode("latin-1")
-        elif name not in {b"content-length", b"host", b"transfer-encoding"}:
-            key = "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
-            environ[key] = environ.get(key, "") + value.decode("latin-1")
-    return environ
+    result = wsgi(environ, start_response)
+    try:
+        content = b"".join(result)
+    finally:
+        if hasattr(result, "close"):
+            result.close()
+    status, headers = started[-1]
+    raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    return Reply(int(status[:3]), raw, content)

@@ -1,0 +1,247 @@
+"""One connection: gunicorn's protocol, with the time limits that it lacks.
+
+gunicorn 27.0.1 bounds neither the TLS handshake, nor the first request of a connection, nor a
+request head that drips in; and at its end it waits for idle connections until its patience is
+over. None of that stops other clients, but each such socket is a file descriptor that is gone.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import uvloop
+from gunicorn.asgi.parser import UnsupportedTransferCoding
+from gunicorn.asgi.protocol import ASGIProtocol
+
+from webhook.admission.review import NEVER_LIGHT
+from webhook.serving.asgi import BEGAN, DIRECT, REQUEST, STRANGER
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from webhook.serving.worker import Worker
+
+FIRST_SECONDS = 10  # from the handshake to the first byte of the first request
+HANDSHAKE_SECONDS = 10  # the API server's own limit
+HEAD_SECONDS = 10  # from the first byte of a request to the end of its headers
+WRITE_SECONDS = 10  # for a client to read on, once its answers have filled the buffers
+CLOSE_SECONDS = 2  # for the other side's goodbye
+IDLE_SECONDS = 1.0  # so long a connection is unused before it is closed while draining
+AT_ONCE = NEVER_LIGHT  # bytes of a body; larger ones take their turn
+NOT_IMPLEMENTED = 501
+
+
+class Protocol(ASGIProtocol):  # type: ignore[misc]
+    """One connection."""
+
+    transport: Any  # the base class has no types
+    _task: Any
+    _callback_parser: Any
+    _request_ready: Any
+    _current_request: Any
+    _body_receiver: Any
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Count the time until the first request as idle time too, and give it less of it."""
+        self.idle_since = time.monotonic()
+        self._head_began = 0.0  # when the head of the last request began to come in
+        self._began = 0.0  # when it was read
+        self._is_held_back = False
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+        super().connection_made(transport)
+        certificate = transport.get_extra_info("peercert")  # nothing, or one that was verified
+        self._why_not = self.worker.app.server.why_not(certificate)  # it may ask
+        self.is_proven = bool(certificate) and not self._why_not
+        self._keepalive_handle = self.worker.loop.call_later(FIRST_SECONDS, self._keepalive_timeout)
+        self.worker.admit(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self.worker.forget(self)
+        self._stop_head_timer()
+        self._stop_write_timer()
+        super().connection_lost(exc)
+        self._task.add_done_callback(self._let_go)
+
+    def _let_go(self, _: object) -> None:
+        """Leave no cycle behind: parser, receiver and flow control all point back here."""
+        self._task = self._callback_parser = self._current_request = self._body_receiver = None
+        self.transport = self.writer = self._flow_control = None
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, and answer if that was a whole review; an unfinished head is on its time now."""
+        super().data_received(data)
+        if self._is_held_back:
+            self._is_held_back = False
+            if not self._closed and self._answer_at_once():
+                return
+            self._request_ready.set()
+        self._time_the_head()
+
+    def _time_the_head(self) -> None:
+        """Start the time of a head that has begun to come in."""
+        if self._current_request is None and self._head_timer is None and not self._closed:
+            self._head_began = time.monotonic()
+            self._head_timer = self.worker.loop.call_later(HEAD_SECONDS, self._keepalive_timeout)
+
+    def pause_writing(self) -> None:
+        """Give the client some time to read, then no more."""
+        super().pause_writing()
+        self._write_timer = self.worker.loop.call_later(WRITE_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        self._stop_write_timer()
+        super().resume_writing()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it waits for a request that has not begun."""
+        return bool(self._awaiting_request) and self._head_timer is None
+
+    @property
+    def waits_for_client(self) -> bool:
+        """Whether it has nothing to do: no request has begun, or the rest of one is missing."""
+        if self.transport.is_closing():
+            return False
+        return self._current_request is None or self._is_half_a_request
+
+    @property
+    def _is_half_a_request(self) -> bool:
+        if self._current_request is None:
+            return self._head_timer is not None
+        body = self._body_receiver
+        return body is not None and not body._complete  # noqa: SLF001
+
+    @property
+    def worth(self) -> tuple[bool, bool, float]:
+        """The least goes first.
+
+        An API server sends whole requests at once, and keeps its connections for the next. So half
+        a request and a connection without one so far go before what is idle; of each the oldest;
+        and whoever has shown a certificate that may ask goes last.
+        """
+        if self._is_half_a_request:
+            began = self._head_began if self._head_timer is not None else self._began
+            return self.is_proven, False, began
+        return self.is_proven, self._began > 0, self.idle_since
+
+    def close_if_idle(self) -> None:
+        """Close the connection unless it is, or was a moment ago, at work."""
+        if self.is_idle and time.monotonic() - self.idle_since >= IDLE_SECONDS:
+            self.close()
+
+    def close(self) -> None:
+        """Close it now."""
+        self._keepalive_timeout()
+
+    def _on_headers_complete(self) -> bool:
+        self._stop_head_timer()
+        self._began = time.monotonic()
+        if not self._awaiting_request or self._request_ready.is_set():
+            done = bool(super()._on_headers_complete())
+        else:
+            ready, self._request_ready = self._request_ready, None
+            try:  # without waking the connection's task, which may not be needed
+                done = bool(super()._on_headers_complete())
+            finally:
+                self._request_ready = ready
+                self._is_held_back = True
+        if self._current_request.chunked:
+            self._refuse_codings()
+        return done
+
+    def _refuse_codings(self) -> None:
+        """Refuse what is coded and then sent in chunks: gunicorn would pass it on as it is."""
+        for name, value in self._current_request.headers_bytes:
+            if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+                raise UnsupportedTransferCoding(value.decode("latin-1")[:60])
+
+    def _answer_at_once(self) -> bool:
+        """Answer a review that came in one piece; False if the connection's task must do it.
+
+        That is what an API server's calls look like. Two tasks and a dozen closures a request are
+        half of what gunicorn costs, and here nothing would ever wait.
+        """
+        request, receiver = self._current_request, self._body_receiver
+        if (
+            not receiver._complete  # noqa: SLF001
+            or receiver.buffered > AT_ONCE
+            or request.should_close()
+            or self.worker.leaving
+            or self._why_not
+            or self._write_timer is not None
+        ):
+            return False
+        body = b"".join(receiver._chunks)  # noqa: SLF001
+        reply = self.worker.asgi.answer_at_once(request, body, self._began)
+        if reply is None:
+            return False
+        self._send_response_start(reply.status, reply.headers, request)
+        self._send_body(reply.body)
+        self._next_request()
+        return True
+
+    def _next_request(self) -> None:
+        """Make room for the next request; if it is there already, it is the task's."""
+        waiting = self._callback_parser.remaining()
+        self._callback_parser.reset()
+        self._current_request = self._body_receiver = None
+        self._arm_keepalive_timer()
+        if waiting:
+            self._feed_callback_parser(waiting)
+            if self._is_held_back:
+                self._is_held_back = False
+                self._request_ready.set()
+            self._time_the_head()
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    def _arm_keepalive_timer(self) -> None:
+        self.idle_since = time.monotonic()
+        super()._arm_keepalive_timer()
+
+    def _build_http_scope(self, request: Any, sockname: Any, peername: Any) -> dict[str, Any]:
+        scope: dict[str, Any] = super()._build_http_scope(request, sockname, peername)
+        scope[REQUEST] = request
+        scope[BEGAN] = self._began
+        if self._why_not and scope["path"] in DIRECT:
+            scope[STRANGER] = True
+            self.worker.app.server.refused(self._why_not)
+        return scope
+
+    def _will_close(self, request: Any, response_requires_close: bool) -> bool:  # noqa: FBT001
+        # Announced from the signal on, and only what was announced is closed: a client that was
+        # told otherwise has perhaps sent its next call already.
+        return self.worker.leaving or bool(super()._will_close(request, response_requires_close))
+
+    def _send_error_response(self, status: int, message: str, extra_headers: Any = ()) -> None:
+        # An unknown Transfer-Encoding is the client's fault. 5xx stays for what is ours, so that
+        # an alarm on 5xx cannot be set off from outside.
+        status = 400 if status == NOT_IMPLEMENTED else status
+        super()._send_error_response(status, message, extra_headers)
+
+
+class Loop(uvloop.Loop):
+    """Makes servers with our protocol and our TLS time limits."""
+
+    worker: Worker
+
+    async def create_server(  # type: ignore[override]  # called by gunicorn only
+        self, _: object, *args: Any, **options: Any
+    ) -> asyncio.AbstractServer:
+        """As the base class, but for the protocol and the limits."""
+        if options.get("ssl") is not None:
+            options["ssl_handshake_timeout"] = HANDSHAKE_SECONDS
+            options["ssl_shutdown_timeout"] = CLOSE_SECONDS
+        return await super().create_server(lambda: Protocol(self.worker), *args, **options)

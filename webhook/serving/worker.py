@@ -1,0 +1,143 @@
+"""One process of the server: keeps its connections in view, and the certificate fresh."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import resource
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from gunicorn.workers.gasgi import ASGIWorker
+
+from webhook.serving.connection import IDLE_SECONDS, Loop
+from webhook.serving.heap import HEAP
+
+if TYPE_CHECKING:
+    from webhook.serving.connection import Protocol
+
+LISTEN_ON_SECONDS = 1.0  # after the signal: the cluster learns of it a little later
+MOST_CONNECTIONS = 1000  # in each worker, of 40 to 200 KiB; an API server keeps 25 that are idle
+MANY_CONNECTIONS = 100  # from here on a worker is crowded
+TRIM_SECONDS = 10  # after connections were closed; at once if they were many
+SWITCH_SECONDS = 0.0005  # so long the event loop waits for the thread of the heavy reviews
+STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+
+
+class Worker(ASGIWorker):  # type: ignore[misc]
+    """One process: keeps its connections in view, and the certificate fresh."""
+
+    arbiter: Any  # the parent's object, as it was when this process was forked off
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.connections: set[Protocol] = set()
+        self.leaving = False
+        self._is_short = False  # of file descriptors
+        self._trimmed = 0.0  # when the heap was
+        self._closed = 0  # connections, since the heap was trimmed
+
+    def init_process(self) -> None:
+        """Leave what is loaded by now out of garbage collection; requests leave no cycles."""
+        sys.setswitchinterval(SWITCH_SECONDS)
+        gc.collect()
+        gc.freeze()
+        super().init_process()
+
+    def notify(self) -> None:
+        """Once a second, from the worker's main loop."""
+        super().notify()
+        self.app.server.refresh()
+        if len(self.connections) <= MANY_CONNECTIONS and self.asgi.bodies.are_few:
+            HEAP.keep_large_blocks_apart(apart=False)
+        now = time.monotonic()
+        wait = TRIM_SECONDS if self._closed < MANY_CONNECTIONS else 0.0
+        if self._closed and now - self._trimmed >= wait:
+            self._closed, self._trimmed = 0, now
+            HEAP.trim()
+        self._watch_files()
+
+    def _watch_files(self) -> None:
+        """Say once that no connection can be taken any more: libuv closes such ones silently."""
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+            is_short = False
+        except OSError:
+            is_short = True
+        if is_short and not self._is_short:
+            limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            self.log.warning(
+                "out of file descriptors: all %s are in use, so new connections are closed; "
+                "raise the limit (ulimit -n)",
+                limit,
+            )
+        self._is_short = is_short
+
+    def admit(self, connection: Protocol) -> None:
+        """Take one connection more; beyond the cap one that waits goes, or else this one."""
+        self.connections.add(connection)
+        if len(self.connections) > MANY_CONNECTIONS:
+            HEAP.keep_large_blocks_apart(apart=True)
+        if len(self.connections) > MOST_CONNECTIONS:
+            others = self.connections - {connection}  # it has had no time to send anything
+            waiting = (each for each in others if each.waits_for_client)
+            least = min(waiting, key=lambda each: each.worth, default=connection)
+            (connection if least.is_proven > connection.is_proven else least).close()
+
+    def forget(self, connection: Protocol) -> None:
+        """Count a connection that was closed."""
+        self.connections.discard(connection)
+        self._closed += 1
+
+    def _setup_event_loop(self) -> None:
+        self.loop = Loop()
+        self.loop.worker = self
+        self.loop.set_exception_handler(self._report)
+        asyncio.set_event_loop(self.loop)
+
+    def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Failed handshakes and the like come from outside: a line at most, and no traceback."""
+        error = context.get("exception")
+        level = logging.DEBUG if isinstance(error, OSError | None) else logging.ERROR
+        self.log.log(level, "%s: %s", context.get("message"), type(error).__name__)
+
+    def init_signals(self) -> None:
+        """As the base class; then obey what came before, while the parent's handlers were ours.
+
+        What comes from here on waits until the loop runs: uvloop would lose it before that.
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+        super().init_signals()
+        self.loop.call_soon(signal.pthread_sigmask, signal.SIG_UNBLOCK, STOPS)
+        while not self.arbiter.SIG_QUEUE.empty():
+            match self.arbiter.SIG_QUEUE.get_nowait():
+                case signal.SIGTERM:
+                    self.handle_exit_signal()
+                case signal.SIGINT | signal.SIGQUIT:
+                    self.handle_quit_signal()
+
+    def handle_exit_signal(self) -> None:
+        """Say it to /readyz and to all clients at once, and go a little later."""
+        self.leaving = self.app.server.draining = True
+        self.loop.call_later(LISTEN_ON_SECONDS, super().handle_exit_signal)
+
+    async def _shutdown(self) -> None:
+        """Listen no more, answer what is under way, and close what is idle."""
+        if not self._quick_shutdown:
+            closing = self.loop.create_task(self._close_idle())
+            for server in self.servers:
+                server.close()
+            await asyncio.sleep(IDLE_SECONDS / 2)  # handshakes under way become connections
+            await super()._shutdown()
+            closing.cancel()
+        self.app.server.refresh()  # what was counted since the last second is handed over
+
+    async def _close_idle(self) -> None:
+        while True:
+            for connection in tuple(self.connections):
+                connection.close_if_idle()
+            await asyncio.sleep(IDLE_SECONDS / 10)
