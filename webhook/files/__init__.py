@@ -1,4 +1,5 @@
 """Which files are meant, what they hold, and how they are written.
 
-Other rooms use: candidates, capped, diff, needles, reading, replacing, results, source, walk.
+Other rooms use: candidates, capped, diff, needles, reading, replacing, results,
+search, source, walk.
 """
