@@ -20,7 +20,7 @@ _DEEPEST = 1_000
 # No setting is so deep. What is, lies in something that has the wrong type already, and an alias
 # within itself has no end.
 _DEEPEST_SETTING = 12
-_MOST_VALUES = 500_000  # more than a file of any size needs; aliases of aliases make billions
+_MOST_VALUES = 100_000  # more than a file of any size needs; aliases of aliases make billions
 LONGEST = 80  # characters of a number, and of a wrong value that a message repeats
 
 
