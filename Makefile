@@ -55,7 +55,7 @@ lint: dev  ## style, types, and who may import whom
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 
-fix: dev  ## what the linter can mend
+fix: dev  ## fix what the linter can fix
 	@.venv/bin/ruff check --fix
 	@.venv/bin/ruff format
 

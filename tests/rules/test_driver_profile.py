@@ -569,7 +569,7 @@ def test_a_runtime_class_without_a_node_that_fits_is_not_set(
 ) -> None:
     message = (
         "the runtime class nvidia is not set: no node known to have pool=b, as the class asks, "
-        "fits this pod; change what the pod says of its nodes, or write runtimeClassName: nvidia"
+        "fits this pod; change the node selection of the pod, or write runtimeClassName: nvidia"
     )
     expected = CLASS if given else reported(SPEC / "runtimeClassName", message)
     assert found(rule, obj, cx) == [expected]
@@ -645,11 +645,11 @@ def test_the_runtime_class(spec: Any, cx: Context, expected: list[Finding]) -> N
 WITHIN = " with the node selector of its namespace"
 NO_NODE = (
     "the runtime class nvidia is not set: no node known to have pool=b, as the class asks, fits "
-    "this pod{}; change what the pod says of its nodes, or write runtimeClassName: nvidia"
+    "this pod{}; change the node selection of the pod, or write runtimeClassName: nvidia"
 )
 STAYS = (
     "the runtime class nvidia was set before and stays, though no node known to have pool=b, as "
-    "the class asks, fits this pod; change what the pod says of its nodes, or the nodes"
+    "the class asks, fits this pod; change the node selection of the pod, or the nodes"
 )
 AGAINST = (
     "the runtime class nvidia is not set: it is for nodes with pool=b, the namespace's node "

@@ -162,16 +162,16 @@ def _of_nodes(
     elif stays and not fits:
         message = (
             f"the runtime class {short(name)} was set before and stays, though no node known to "
-            f"have {_label(selector)}, as the class asks, fits this pod; change what the pod says "
-            "of its nodes, or the nodes"
+            f"have {_label(selector)}, as the class asks, fits this pod; change the "
+            "node selection of the pod, or the nodes"
         )
         yield Finding(CODE, at, message, (Set(at, name),), Severity.MANUAL)
     else:
         within = " with the node selector of its namespace" if fits else ""
         message = (
             f"the runtime class {short(name)} is not set: no node known to have "
-            f"{_label(selector)}, as the class asks, fits this pod{within}; change what the pod "
-            f"says of its nodes, or write runtimeClassName: {short(name)}"
+            f"{_label(selector)}, as the class asks, fits this pod{within}; change the node "
+            f"selection of the pod, or write runtimeClassName: {short(name)}"
         )
         yield Finding(CODE, at, message, severity=Severity.MANUAL)
 

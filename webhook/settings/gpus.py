@@ -15,7 +15,7 @@ class ResourceNames(Section):
     legacy: tuple[v.Resource, ...] = DEFAULT.legacy_resources
     """Names of GPUs that no node offers any more."""
     target: v.ExtendedResource = DEFAULT.gpu_resource
-    """The resource name of today that takes the place of the legacy ones."""
+    """The current resource name, which replaces the legacy names."""
     gpus: tuple[v.Resources, ...] = DEFAULT.gpu_resources
     """What counts as a GPU. A * at the end stands for any rest, so that nvidia.com/mig-* covers the
     .shared ones too. The webhook configuration must name them as well: `gpu-webhook config
@@ -28,7 +28,7 @@ class Models(Section):
     legacy_label: v.LabelKey = DEFAULT.models.legacy_label
     """The node label by which pods of 1.6-1.9 chose a GPU model."""
     profile: Annotated[str, v.Word(tuple(core.MODEL_PROFILES))] = DEFAULT.models.profile
-    """The kind of cluster: it decides the label of today and the values that it may have."""
+    """The kind of cluster: it selects the current label and its possible values."""
     label: v.LabelKey | None = None
     """A node label that takes the place of the profile's."""
     values: dict[v.Line, Annotated[tuple[v.LabelValue, ...], v.NOT_EMPTY]] = dict(

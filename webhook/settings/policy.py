@@ -69,17 +69,17 @@ class Policy(Section):
     """What each rule may do, and where."""
 
     mode: v.AnyMode | None = None
-    """off: not asked. audit: counted and logged only. warn: the user is told, nothing changes.
+    """off: does not run. audit: only counts and logs. warn: warns the user, nothing changes.
     enforce: repairs, or denies. Left out, each rule has its usual mode: repairs enforce, GPU3xx
     warn, the leak guard GPU303 audit."""
     rules: v.Modes = {}
-    """Of single rules, by code or name; they win over `mode`."""
+    """Modes of single rules, by code or name; they override `mode`."""
     overrides: tuple[Override, ...] = ()
-    """Modes in some namespaces. What stands later wins. All that an entry says of namespaces must
-    hold."""
+    """Modes in some namespaces. Later entries override earlier ones. All conditions of an entry
+    must match."""
     exceptions: tuple[Allowance, ...] = ()
-    """Where a pod's annotation gpu-webhook.dev/allow.GPU3xx excuses it from that rule. Without an
-    entry it never does: who makes a pod could excuse it."""
+    """Where the annotation gpu-webhook.dev/allow.GPU3xx exempts a pod from that rule. Without an
+    entry it has no effect, because every user who creates a pod can write it."""
 
     def to_core(self) -> core.Policy:
         return core.Policy(
@@ -96,8 +96,8 @@ class Exempt(Map, title="an exemption", json_schema_extra=_either("namespaces", 
     namespaces: v.Namespaces | None = None
     """Patterns of names of namespaces, of which one must fit. Left out: any name."""
     labels: v.Labels | None = None
-    """Labels that the pod must have, all of them. Whoever makes a pod chooses its labels, so name
-    a namespace as well."""
+    """Labels that the pod must have, all of them. Users who create pods choose these labels, so
+    name a namespace as well."""
 
     @model_validator(mode="after")
     def _exempts_not_everything(self) -> Self:

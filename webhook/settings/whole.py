@@ -54,7 +54,7 @@ class Workloads(Section):
     """Objects that hold pod templates."""
 
     repair: bool = DEFAULT.workloads.repair
-    """Change templates too. Off, a workload that a person applies only gets warnings, and its pods
+    """Change templates too. Off, a workload that a user applies only gets warnings, and its pods
     are repaired: see docs/gitops.md for what tools that apply from Git see of a change. On, it
     needs the component manifests/workload-repair, too: without it no workload is changed."""
     kinds: tuple[CustomKind, ...] = ()
@@ -65,7 +65,7 @@ class Workloads(Section):
 
 
 class Messages(Section):
-    """What people are told."""
+    """Messages to users."""
 
     help: v.ShortLine = DEFAULT.messages.help
     """Where to ask. Ends every denial, and the warnings of an answer."""
