@@ -339,6 +339,31 @@ REMOVALS = [
         "m:\n  a: 1\n  # b: 2\n  # c: 3\n",
     ),
     case(
+        "comments in a map that goes stay, at the indent of its name",
+        "m:\n  n: 1\n  a:\n    # why b\n    b: 1  # of b\n\n    # why c\n    # and more\n    c: |\n"
+        "      # of the text\n  o: 1\n",
+        [Remove(at("m", "a"))],
+        "m:\n  n: 1\n  # why b\n  # why c\n  # and more\n  o: 1\n",
+    ),
+    case(
+        "those in maps inside it, too",
+        "m:\n  a:\n    # why b\n    b:\n      # why c\n      c: {}\n  o: 1\n",
+        [Remove(at("m", "a"))],
+        "m:\n  # why b\n  # why c\n  o: 1\n",
+    ),
+    case(
+        "and those between the items of a list, but none that is in an item",
+        "m:\n  a:\n  # why b\n  - b: 1\n    # of b\n    d: 1\n  # why c\n  - c: 1\n  o: 1\n",
+        [Remove(at("m", "a"))],
+        "m:\n  # why b\n  # why c\n  o: 1\n",
+    ),
+    case(
+        "a comment behind a text above",
+        "m:\n  t: |\n    text\n  a:\n    # why b\n    b: 1\n",
+        [Remove(at("m", "a"))],
+        "m:\n  t: |\n    text\n  # why b\n",
+    ),
+    case(
         "a comment below stays",
         "m:\n  a: 1\n  d: 4\n  # about nothing\nn: 1\n",
         [Remove(at("m", "d"))],

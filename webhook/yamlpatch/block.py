@@ -2,6 +2,7 @@
 
 A member or an item leaves with its own lines, a comment behind it on the last of them among these.
 The comments above and below it and the blank lines around it stay: who wrote them knows what of.
+So they do where a whole map or list leaves with all that was in it, at the indent of its name.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from webhook.yamlpatch.changes import RefusedError
-from webhook.yamlpatch.nodes import Map, Scalar, entries
+from webhook.yamlpatch.nodes import List, Map, Member, Scalar, entries
 from webhook.yamlpatch.places import Replacement
 from webhook.yamlpatch.style import column, habits_of, line_end, line_start, newline, next_line
 from webhook.yamlpatch.writing import Writer, indented
@@ -37,19 +38,40 @@ def removed(document: Document, node: Collection, gone: list[bool]) -> Iterator[
         start = first_stays
     for position in range(start, len(every)):
         if gone[position]:
-            yield _own_lines(document, every[position])
+            yield from _own_lines(document, every[position])
 
 
 def _before(text: str, at: int) -> str:
     return text[line_start(text, at) : at]
 
 
-def _own_lines(document: Document, entry: Entry) -> Replacement:
+def _own_lines(document: Document, entry: Entry) -> Iterator[Replacement]:
     text = document.text
     if not _SPACES.match(_before(text, entry.start)):
         raise RefusedError("something stands before it on its line", _value(entry))
+    start, indent = line_start(text, entry.start), column(text, entry.start)
+    for line, sign in _comments(text, entry):
+        yield Replacement(start, max(line, sign - indent), "")
+        start = next_line(text, line_end(text, sign))
     end = next_line(text, line_end(text, entry.end))
-    return Replacement(line_start(text, entry.start), end, "")
+    if start < end:
+        yield Replacement(start, end, "")
+
+
+def _comments(text: str, entry: Entry) -> Iterator[tuple[int, int]]:
+    """The comments above what is in a map or list: where the line of each begins, and its sign."""
+    if not isinstance(entry, Member) or not isinstance(entry.value, Map | List):
+        return
+    before = entry.key.end
+    for inside in entries(entry.value) if not entry.value.flow else ():
+        line, end = next_line(text, line_end(text, before)), line_start(text, inside.start)
+        while line < end:
+            said = text[line : next_line(text, line_end(text, line))]
+            if said.lstrip(" ").startswith("#"):
+                yield line, line + said.index("#")
+            line += len(said)
+        yield from _comments(text, inside)
+        before = inside.end
 
 
 def _value(entry: Entry) -> Any:
@@ -69,7 +91,7 @@ def _pulled_up(document: Document, leaving: list[Any]) -> Iterator[Replacement]:
     start = leaving[0].start - len(before) + len(before.rstrip())
     yield Replacement(start, line_end(text, leaving[0].end), "")
     for entry in leaving[1:-1]:
-        yield _own_lines(document, entry)
+        yield from _own_lines(document, entry)
 
 
 def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> Replacement:
