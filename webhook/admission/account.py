@@ -1,4 +1,4 @@
-"""Gives an account of each answer: its line in the log, its metrics, and the bytes themselves."""
+"""Writes the log line, counts the metrics and returns the bytes of each answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Flask application: the endpoint's routes for any WSGI server, and for all that is no review.
+"""The Flask application: routes for any WSGI server, and answers to requests that are no reviews.
 
 Under `gpu-webhook serve` the two admission paths are answered before Flask's router, which costs
 as much as all rules together (serving/asgi.py); a test holds both ways to the same bytes.

@@ -1,4 +1,4 @@
-"""Road 1: from a review to the answer.
+"""From an AdmissionReview to the answer: finds the object and what the request asks of it.
 
 `mutate` never refuses a pod, `validate` and `refuse` never change one. `guard` refuses only a pod
 that it could not judge. What a request asks for is said here; evaluation/evaluate.py judges.

@@ -1,4 +1,4 @@
-"""What is answered to which request, whatever carries it. Never a 5xx but "not ready".
+"""From the bytes of a request to the bytes of the answer, for Flask and ASGI.
 
 Both ways in, the direct one and Flask's, ask this; so both give the same bytes.
 """

@@ -1,4 +1,4 @@
-"""What came of an object: in go the findings on it, out come denial, warnings, audit and patch.
+"""Turns the findings on an object into denial, warnings, audit annotations and patch.
 
 A patch is tried before it is sent (verify.py).
 """

@@ -1,4 +1,4 @@
-"""From a decision to bytes. Nobody else writes the response of a review."""
+"""Turns a decision into the bytes of an AdmissionReview; the only place that writes them."""
 
 from __future__ import annotations
 

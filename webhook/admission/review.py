@@ -1,4 +1,4 @@
-"""From bytes to a review: parsed once, and only what this program relies on is checked."""
+"""Parses the bytes of an AdmissionReview once, and checks the fields that the program uses."""
 
 from __future__ import annotations
 

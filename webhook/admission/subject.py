@@ -1,4 +1,4 @@
-"""What a request is about, and what is none of our business."""
+"""Extracts the pods of an AdmissionRequest; None for requests that no rule concerns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard on a pod that is stored already: what of it may be changed, and what is new in it."""
+"""The guard on updates of a stored pod: which changes are allowed, and which containers are new."""
 
 from __future__ import annotations
 

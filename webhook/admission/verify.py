@@ -1,4 +1,4 @@
-"""Tries our own patch before it is sent.
+"""Applies our own patch to a second parse of the object, before the patch is sent.
 
 A patch that the API server cannot apply rejects the pod, even with failurePolicy Ignore. So the
 patch is read back from its bytes and applied to the object as it came, by code that shares

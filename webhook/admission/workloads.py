@@ -1,4 +1,4 @@
-"""Workload objects: whose templates are judged, what is said of them, and what may be mended.
+"""Pod templates of workload objects: warnings on /validate, an optional patch on /mutate.
 
 The pods' own warnings go to controllers, which show them to nobody. So whoever applies the workload
 hears of them. Nothing is ever refused here, and dry runs are treated like any other request.

@@ -1,4 +1,4 @@
-"""On which nodes a DaemonSet gets pods: its controller decides that, by the template alone.
+"""The nodes on which a DaemonSet gets pods: its controller selects them by the template alone.
 
 It makes a pod on each node that the template's nodeName, nodeSelector, required node affinity and
 tolerations allow (1.36 pkg/controller/daemon, NodeShouldRunDaemonPod). It reads no annotation, it

@@ -1,4 +1,4 @@
-"""Can this pod ever run here? Which nodes have enough for it, and are allowed by it.
+"""Finds the nodes that a pod allows, and of these the nodes that can ever have enough GPUs.
 
 "Never" is not "not now": cordon and NotReady are not looked at, and taints that come and go by
 themselves count as absent. What only the scheduler can know later (preemption, pod affinity,

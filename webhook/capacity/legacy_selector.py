@@ -1,4 +1,4 @@
-"""Legacy labels in the nodeSelector of a pod that asks for GPUs under today's name.
+"""Legacy labels in the nodeSelector of a pod that requests GPUs under the current name.
 
 Others than its author may have added one: the namespace (PodNodeSelector), a RuntimeClass, a
 MutatingAdmissionPolicy, another webhook. To a legacy pod they add it before it is repaired, and it

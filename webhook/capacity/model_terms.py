@@ -1,4 +1,4 @@
-"""What becomes of node selector requirements on labels that nodes no longer carry."""
+"""Translates node selector requirements on labels that nodes no longer have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which node labels of today a GPU model of 2017 stands for.
+"""Maps a GPU model name of 2017 to the current node labels.
 
 Spelling: blanks, dashes, underscores and case do not count; a leading `NVIDIA` does not, nor a
 brand word that only one side has. At its end a name may say the form factor and the memory. A real

@@ -1,4 +1,4 @@
-"""Answers "which nodes" without a walk over nodes, whatever a selector asks for.
+"""Finds the nodes that match a selector, as bit sets, without a loop over the nodes.
 
 `NodeIndex.of(classes)` makes the tables. On their way to another process (`as_data`, `from_data`)
 they are JSON texts inside the JSON, which nobody reads before a pod asks for that label.

@@ -1,4 +1,4 @@
-"""Labels of nodes that became others: zone, region, arch, os and instance type were beta once."""
+"""Node labels that were beta once and are stable now: zone, region, arch, os, instance type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes a pod allows itself: nodeSelector, required node affinity and tolerations.
+"""The nodes that a pod allows: nodeSelector, required node affinity and tolerations.
 
 As kube-scheduler reads them, to the letter (component-helpers scheduling/corev1/nodeaffinity,
 apimachinery labels.Requirement, api core/v1 Toleration), and answered in bit sets. Only where the

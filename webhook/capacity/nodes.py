@@ -1,4 +1,4 @@
-"""What is known of the cluster: its nodes in classes, and facts drawn from them once."""
+"""The inventory: the nodes of the cluster in classes, and facts computed from them once."""
 
 from __future__ import annotations
 

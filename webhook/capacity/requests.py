@@ -1,4 +1,4 @@
-"""How many GPUs a pod needs on one node, by resource name: what the scheduler will ask for.
+"""How many GPUs a pod requests from one node, by resource name, as the scheduler computes it.
 
 The computation is part of the API (component-helpers resource/helpers.go, `PodRequests`; KEP-753).
 Containers run side by side, so theirs add up. Init containers run one after the other, and give

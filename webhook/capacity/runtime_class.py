@@ -1,4 +1,4 @@
-"""What a pod is given of its RuntimeClass: nodes that it may choose (KEP-894), overhead (KEP-688).
+"""What a RuntimeClass adds to a pod: node selection (KEP-894) and overhead (KEP-688).
 
 The plugin RuntimeClass of the API server adds it when a pod is made, and again when a webhook has
 changed the pod. So a template lacks it, and so does a pod whose class was just set here. A template

@@ -1,4 +1,4 @@
-"""Which nodes carry which taint: by its key and effect first, then by its value.
+"""The nodes with a taint, by its key and effect, and then by its value.
 
 A cluster may have a taint for each of a thousand teams, but then one key for all of them. So the
 nodes that keep a pod away are those with the key, less those with a value that it tolerates.

@@ -1,4 +1,4 @@
-"""Nodes that hand out parts of GPUs under the name of whole ones, as far as their labels say so.
+"""Nodes that offer parts of GPUs under the name of whole ones, as far as their labels show it.
 
 A pod of 2017 meant whole devices. GKE marks nodes whose GPUs are sliced or shared beside the label
 of the model; GPU Feature Discovery adds an ending to the model, and labels that other profiles can

@@ -1,4 +1,4 @@
-"""Why a pod can never run here, in words: what is wrong, the numbers, the names, and the cure.
+"""Explains why a pod can never run here: the cause, the numbers, the names, and what to change.
 
 In the order that a person would check: more than the whole cluster has, more than any one node
 has, and then whatever keeps the pod from the nodes that have enough.

@@ -1,4 +1,4 @@
-"""Client certificates: who may ask for decisions, where `serve --client-ca` says so.
+"""Client certificates: which clients may send reviews, if `serve --client-ca` is set.
 
 A certificate is asked for and not demanded: kubelets, which probe the same port, have none. So the
 handshake checks only what is shown, and the admission paths ask `why_not()`.

@@ -1,4 +1,4 @@
-"""The TLS context of the endpoint, and another one in its place when the files change.
+"""The TLS context of the endpoint; a new one replaces it when the certificate files change.
 
 One context for all connections (making one costs more than a handshake), and never a new pair or CA
 in a context that is in use: OpenSSL keeps a pair for each type of key, prefers some types to

@@ -1,4 +1,4 @@
-"""Certificates for trying things out: a CA of its own and one leaf, made when they are needed.
+"""Development certificates: a CA and one leaf, created when they are needed.
 
 The CA's key is thrown away at once, so nothing that trusts `ca.crt` can be fooled by a leaked
 file; a new leaf means a new CA.

@@ -1,4 +1,4 @@
-"""TLS handshakes that failed and calls without the right client certificate: by reason, for people.
+"""Failed TLS handshakes and calls without the right client certificate, counted by reason.
 
 An API server that gets no answer lets every object in (`failurePolicy: Ignore`), and says little of
 it. So each is counted, and the log has a line for each reason, once a minute at most: whoever scans

@@ -1,4 +1,4 @@
-"""Why OpenSSL does not take a certificate and its key, in words. It says `PEM lib` for most of it.
+"""Explains why OpenSSL rejects a certificate and its key; OpenSSL itself mostly reports `PEM lib`.
 
 Asked only when OpenSSL has refused them: it has the last word. What it takes and no API server does
 is refused here, by `of_api_servers`.

@@ -1,4 +1,4 @@
-"""`gpu-webhook completion SHELL`: the script by which a shell asks us what could stand there."""
+"""`gpu-webhook completion SHELL`: prints the completion script, and answers its queries."""
 
 from __future__ import annotations
 

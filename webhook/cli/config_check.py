@@ -1,4 +1,4 @@
-"""`gpu-webhook config check`: is this a settings file, and if not, where and why."""
+"""`gpu-webhook config check`: reports each mistake in a settings file with its place and reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `scan` and `migrate` share: which files are meant, what is asked of them, how it is told."""
+"""What `scan` and `migrate` share: selects files, runs the rules, prints the reports."""
 
 from __future__ import annotations
 

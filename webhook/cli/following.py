@@ -1,4 +1,4 @@
-"""The settings file of a program that runs: looked at once a second, and read when it changed.
+"""Follows the settings file of a running program: checks it for changes once a second.
 
 What cannot be used changes nothing: it is said once, and once that it is good again.
 """

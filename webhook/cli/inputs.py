@@ -1,4 +1,4 @@
-"""What `--config` and `--inventory` say, the same in every command."""
+"""Reads the files of `--config` and `--inventory`, in the same way for every command."""
 
 from __future__ import annotations
 

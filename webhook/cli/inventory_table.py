@@ -1,4 +1,4 @@
-"""The inventory as a table that people read, at any width from 80 columns on."""
+"""Prints the inventory as a table, for terminals with 80 or more columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gpu-webhook`, the front door: runs the command that is asked for, and gives the exit code."""
+"""The entry point of `gpu-webhook`: runs the command and returns its exit code."""
 
 from __future__ import annotations
 

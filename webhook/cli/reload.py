@@ -1,4 +1,4 @@
-"""What a running server knows: settings and inventory, looked at once a second in each worker.
+"""Settings and inventory of a running server, checked for changes once a second in each worker.
 
 A new file with mistakes changes nothing: the settings before stay, and it is said once. What is
 learned makes a new Decider, which takes over between two requests.

@@ -1,4 +1,4 @@
-"""The text report in colour, on a terminal that has them: NO_COLOR and TERM are rich's to read."""
+"""The text report with colours on a terminal; rich reads NO_COLOR and TERM."""
 
 from __future__ import annotations
 

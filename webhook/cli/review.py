@@ -1,4 +1,4 @@
-"""`gpu-webhook review`: what the webhook would do to the pods of a file, without a cluster."""
+"""`gpu-webhook review`: shows how the webhook would change or deny the pods of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gpu-webhook scan`: what files, or the workloads of a cluster, must change. Changes nothing."""
+"""`gpu-webhook scan`: reports legacy GPU use in files or in a cluster, and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gpu-webhook scan --cluster`: the rules over live workloads, and who must change what.
+"""`gpu-webhook scan --cluster`: runs the rules on live workloads and names who must change what.
 
 What a controller made is left out where its maker was looked at as well: that one is to be changed.
 Each object is judged as it was applied, if the API server still knows that; what is only in the

@@ -1,4 +1,4 @@
-"""`gpu-webhook serve`: settings, inventory and certificates in, a listening server out."""
+"""`gpu-webhook serve`: reads settings, inventory and certificates, and starts the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges files: each by itself, and where there are many, in other processes as well.
+"""Runs the rules on many files, in this process or in several.
 
 Another process takes as long to start as some dozens of files, so there is none for the first. This
 process judges, too: it never waits while there is a file that nobody has, and if another process

@@ -1,4 +1,4 @@
-"""Reads what the API server answers: in goes JSON, out comes the value, or a fault.
+"""Parses answers of the API server: JSON in, the value or a fault out.
 
 Whoever may write an object may nest its managedFields deeper than orjson reads (1,024 levels), and
 the API server takes it. One such object must not hide all the others of its list.

@@ -1,4 +1,4 @@
-"""What a person wrote of a live object, and by what it is kept as it is. Pure.
+"""A live object without the defaults of the API server, and the tools that manage it. Pure.
 
 The API server adds defaults and converts versions. What `kubectl apply` sent is kept in an
 annotation, or, applied on the server's side, field by field in managedFields (KEP-555).

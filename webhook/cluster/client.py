@@ -1,4 +1,4 @@
-"""Raw bytes from the API server: lists by the page, watches by the line.
+"""Requests to the API server: raw pages of lists, raw lines of watches.
 
 The `kubernetes` client gives where to connect and who we are (in-cluster, kubeconfig, exec plugins,
 tokens that are read again); its typed objects cost ten times the memory of what is kept of them.

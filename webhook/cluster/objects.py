@@ -1,4 +1,4 @@
-"""The workloads of a cluster: raw objects by the page, of every kind that has a pod template.
+"""The workloads of a cluster: raw objects in pages, of every kind that has a pod template.
 
 Which version serves a kind is asked of the API server, so that older clusters and custom kinds need
 no table here.

@@ -1,4 +1,4 @@
-"""Which API servers are trusted: urllib3's checks, without the strict reading of RFC 5280.
+"""Which API server certificates are trusted: urllib3's checks, without the strict mode of RFC 5280.
 
 From Python 3.13 on, contexts have VERIFY_X509_STRICT: a chain without key identifiers is refused.
 Cluster CAs of many years have none (EKS: kubernetes-client/python#2394), and kubectl takes them.

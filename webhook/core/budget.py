@@ -1,4 +1,4 @@
-"""How large an object may be to be looked at: counted once, before the first rule.
+"""Checks the size of an object once, before the first rule runs.
 
 The counts are the same on each machine and at each load, so an object is always over the budget or
 never. The dearest object within it costs some 0.3 s, so that whoever waits behind it is still in

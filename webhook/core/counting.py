@@ -1,4 +1,4 @@
-"""Which of the amounts of GPUs in a container counts.
+"""Decides which of the GPU amounts in a container counts.
 
 What its author wrote counts, under whatever name; what LimitRanger put beside it does not. Of two
 amounts of whole GPUs the larger one counts, so that nobody gets less than was asked for; amounts

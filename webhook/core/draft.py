@@ -1,4 +1,4 @@
-"""The one mutable object on the road: takes edits, and says what they came to as RFC 6902.
+"""The only mutable object: applies edits, and returns the changes as RFC 6902 operations.
 
 The first time an edit touches a map or a list, the draft keeps a shallow copy of it. At the end
 only those few are compared with their copies, so the patch is minimal however often the rules

@@ -1,4 +1,4 @@
-"""What a rule may do to an object: four verbs, a path each. Symbolic: never a diff, no offsets.
+"""The edits that a rule may return: four operations with a path each, no offsets and no diffs.
 
 `core/draft.py` applies them to the object in memory and says what they come to in RFC 6902;
 the second road writes the same edits into text.

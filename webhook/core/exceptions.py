@@ -1,4 +1,4 @@
-"""Exceptions to a policy rule: an annotation on the pod whose value is the reason.
+"""Exceptions to a policy rule: an annotation on the pod, with the reason as its value.
 
 `gpu-webhook.dev/allow.GPU301: "migrating (until 2027-03-31)"` holds to the end of that day (UTC).
 It counts only where the settings allow it, since whoever makes a pod can write annotations. Where

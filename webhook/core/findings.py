@@ -1,4 +1,4 @@
-"""What a rule says about an object, and what came of it."""
+"""A finding: what a rule reports about an object, and the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data: what paths of a GPU node hold. A pod that mounts them has what it did not ask for.
+"""Data: host paths of GPU nodes, and what a pod that mounts them can see.
 
 Paths are compared as `clean` writes them.
 """

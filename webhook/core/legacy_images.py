@@ -1,4 +1,4 @@
-"""Data: images of 1.3-1.12 that install a driver or a device plugin, and registries that are gone.
+"""Data: images of 1.3-1.12 that install a driver or a device plugin, and registries that closed.
 
 Sources: NVIDIA/k8s-device-plugin tags (1.8 to 1.12, 1.0.0-beta to beta6, v0.6.0 on: the kubelet's
 v1beta1 interface since 1.10), GoogleCloudPlatform/container-engine-accelerators, kops hooks.

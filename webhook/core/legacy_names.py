@@ -1,4 +1,4 @@
-"""Data: the names of 1.3-1.10, and the spellings of GPU models on the nodes of today.
+"""Data: the names of 1.3-1.10, and the spellings of GPU models on current nodes.
 
 The lists stand beside the values that nodes really carry, since a pool may be at zero; `In` may
 name values that no node has. The settings add to them (`models.values`).

@@ -1,4 +1,4 @@
-"""Who set an amount of a container: the author of the pod, or LimitRanger.
+"""Decides who set an amount of a container: the author of the pod, or LimitRanger.
 
 LimitRanger runs before webhooks and puts the defaults of a LimitRange beside what the author wrote.
 A `max` without a default is a default, too. What it set it says in an annotation (1.36

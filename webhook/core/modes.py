@@ -1,4 +1,4 @@
-"""What a rule may do: off, audit, warn or enforce, settled for each namespace by the settings."""
+"""The mode of each rule in a namespace: off, audit, warn or enforce, from the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The annotation on what we changed: `gpu-webhook.dev/repaired: GPU101,GPU106`.
+"""The annotation on changed objects: `gpu-webhook.dev/repaired: GPU101,GPU106`.
 
 Who owns a pod rarely sees the warnings of the request that made it. The annotation stands on the
 pod, or on a workload whose template was repaired: never in a template, whose change would make the

@@ -1,4 +1,4 @@
-"""A rule is a module; this is what it must look like, and what it is told."""
+"""The interface of a rule: the members of its module, and the context that it gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which namespaces a part of the settings is for."""
+"""The namespaces that an entry of the settings selects."""
 
 from __future__ import annotations
 

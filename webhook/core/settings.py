@@ -1,4 +1,4 @@
-"""What the user may choose, each default with its reason. Frozen; `cli` makes it from a file."""
+"""The settings, each default with its reason. Frozen; `cli` builds them from a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is legacy in a text that is no manifest: programs, scripts, notes, templates.
+"""Patterns of legacy names in texts that are no manifests: programs, scripts, notes, templates.
 
 The rules name the patterns; those of several rules stand here. `find` gives what is there, in order
 and without overlaps; nothing is ever edited by it.

@@ -1,4 +1,4 @@
-"""Pods and templates that are sent again by an author who still writes the legacy words.
+"""Updates of pods and templates whose manifests still have the legacy words.
 
 What a repair took away the author's tool brings back, and what it wrote the tool leaves in place.
 So an update is taken apart first: what the repair wrote goes, and the author's words are translated

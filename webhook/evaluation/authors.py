@@ -1,4 +1,4 @@
-"""What in an object somebody wrote, and what an admission webhook added.
+"""Which fields of an object its author wrote, and which an admission webhook added.
 
 managedFields name the fields that a client set (kube/managed_fields.py), and kubectl keeps what it
 applied. What neither names was added on the way in. Both can be forged: they

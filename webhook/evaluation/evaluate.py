@@ -1,4 +1,4 @@
-"""Asks the rules of one object: in goes the object as it came, out comes what is to be said of it.
+"""Runs all stages of rules on one object: the object as it came in, findings and edits out.
 
 Which pods are left alone, in which order the rules are asked and in which context, and which edits
 are made is decided here, for every way in: admission, `review`, manifests, templates and patches.

@@ -1,4 +1,4 @@
-"""What repairs touch in a pod, as leaves: one value to one key, and list items by their name.
+"""The fields of a pod that repairs change, as leaves: one key and value each, list items by name.
 
 Positions say nothing where two versions of one pod are compared: whoever merged them may have put
 an item elsewhere. Only these parts are leaves, so nothing else is ever compared, or put back.

@@ -1,4 +1,4 @@
-"""The CEL that keeps objects away from the webhook which are none of its business (KEP-3716).
+"""The CEL conditions that keep unrelated objects away from the webhook (KEP-3716).
 
 The API server evaluates it in process, so a plain pod neither waits for us nor notices us when we
 are down. It is made from the settings: a name that the settings add must be added here too.

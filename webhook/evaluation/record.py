@@ -1,4 +1,4 @@
-"""What a repair of templates wrote, and instead of what: kept in the workload's own metadata.
+"""The record of a template repair in the metadata of the workload: which fields replaced which.
 
 Whoever may write the workload may write this too. So it is read as a hint: it names leaves of the
 template that may be ours, each with the value that it then must have, and brings in no value but

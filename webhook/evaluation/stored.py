@@ -1,4 +1,4 @@
-"""Whether a pod that is stored says today what its author's legacy words say.
+"""Whether the spec of a stored pod has the same meaning as the legacy words of its author.
 
 The cluster, and the settings, may have changed since it was repaired. So the words are translated
 for the cluster that the stored pod speaks of: its nodes carry the models that the pod names.

@@ -1,4 +1,4 @@
-"""Which of the files that are meant matter."""
+"""Selects the files that may have findings."""
 
 from __future__ import annotations
 

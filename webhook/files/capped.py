@@ -1,4 +1,4 @@
-"""Files that a server reads: regular ones, and no larger than any honest one."""
+"""Reads regular files up to a size limit, for the server."""
 
 from __future__ import annotations
 

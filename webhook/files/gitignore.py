@@ -1,4 +1,4 @@
-"""What a repository ignores: .gitignore files as git reads them, .git/info/exclude, .helmignore.
+"""Which files are ignored: .gitignore as git reads it, .git/info/exclude, .helmignore.
 
 A whole file becomes one regular expression: a path costs a microsecond, where a loop over patterns
 (the way of the libraries) takes as long as opening and reading the file. Tests hold it against

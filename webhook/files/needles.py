@@ -1,4 +1,4 @@
-"""The words of which a file holds one, if it holds anything for a rule: see the prefilter.
+"""Literals for the prefilter: a file that contains none of them cannot have a finding.
 
 A word stands for all names that it is a part of, so a few do for many. Those without a slash or a
 dot are found however these are written (as ~1 in a JSON Patch, behind a backslash in a jsonpath).

@@ -1,4 +1,4 @@
-"""Which of many files may hold anything of interest: a search for a few words in their bytes.
+"""Searches many files for a few words in their bytes, to find those that may have findings.
 
 Most files of a tree hold nothing for us. What that costs is opening, reading and closing them, so
 this does nothing else: three system calls a file, no object a file but its text, and one search a

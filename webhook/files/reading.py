@@ -1,4 +1,4 @@
-"""Reads a file whole, or says why not and what helps."""
+"""Reads a whole file, or returns the reason why it cannot, and what helps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces a file's content at once: whoever looks sees the old text or the new one, whole.
+"""Replaces the content of a file atomically: readers see the old text or the new one.
 
 The new text goes into a temporary file beside it, which then takes its name. Mode, owner and
 extended attributes stay; a symbolic link stays a link. A file that was changed meanwhile is left

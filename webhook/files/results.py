@@ -1,4 +1,4 @@
-"""What road 2 says of files: values that every report is made of."""
+"""The results of checking files: the values that every report is made from."""
 
 from __future__ import annotations
 

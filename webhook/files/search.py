@@ -1,4 +1,4 @@
-"""Hands lots of files to the prefilter, in this process and, in large trees, in others too.
+"""Runs the prefilter on many files, in this process or, for large trees, in several.
 
 Another process costs 30 ms to start, so there is none for the first files. This process searches as
 well: it never waits while there is a lot that nobody has, and if another process dies, its lots are

@@ -1,4 +1,4 @@
-"""Which files are meant, in an order that is always the same.
+"""Lists the files that the command line selects, always in the same order.
 
 Arguments are files, folders, globs, or `-` for the standard input. What is found is handed on at
 once: a tree of any size takes the same memory.

@@ -1,4 +1,4 @@
-"""Asks the rules of the objects in one document of a file: in goes its data, out come Evaluations.
+"""Runs the rules on the objects in one document of a file: its data in, Evaluations out.
 
 What has no kind, and what has one that a template makes, counts by its shape: a guide shows only
 what matters to it, a patch what it sets, and a chart may choose between a Job and a Deployment.

@@ -1,4 +1,4 @@
-"""A part of a text that is no YAML as a whole, down the same road as any manifest.
+"""Migrates one manifest inside a template: keeps the edits that are right in every branch.
 
 The part is read once for every way in which the template can turn out (actions.py). An
 edit is made only if it is right in all of them, touches no action, stands where its cause stands,

@@ -1,4 +1,4 @@
-"""Which files a kustomization is made of: what `kubectl apply -k` would read, and nothing else."""
+"""Lists the files of a kustomization, as `kubectl apply -k` would read them."""
 
 from __future__ import annotations
 

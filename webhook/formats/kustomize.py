@@ -1,4 +1,4 @@
-"""Kustomizations and their patches: what a patch names is renamed, and nothing is judged by it.
+"""Kustomizations and their patches: renames legacy names, and judges nothing by a patch.
 
 A patch is a part of an object that stands elsewhere. That it has no limit, no selector or no
 toleration says nothing, 0 GPUs in it may take away those of its base, and a list in it takes the

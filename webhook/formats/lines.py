@@ -1,4 +1,4 @@
-"""Renames the legacy name line by line, where a text is no YAML even with its actions hidden.
+"""Renames the legacy name line by line, in a text that is no YAML even without template actions.
 
 Only what one line says beyond doubt: a name with an amount, right below limits or requests.
 """

@@ -1,4 +1,4 @@
-"""A YAML or JSON file to its new text, and everything that is to say of it."""
+"""A YAML or JSON file in, its new text and findings out."""
 
 from __future__ import annotations
 

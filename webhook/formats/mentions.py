@@ -1,4 +1,4 @@
-"""What is legacy in a text where no rule could look: comments, prose, data for other programs."""
+"""Legacy names where no rule runs: in comments, prose and data for other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file of any kind to its new text and its findings: each kind has a module of its own."""
+"""A file of any kind in, its new text and findings out; each kind has its own module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that each begin with what is no part of them: `> ` in a quotation, tabs behind `<<-`.
+"""Lines with a prefix that does not belong to them: `> ` in a quotation, tabs after `<<-`.
 
 Markdown and the shell take it away. Here blanks take its place, so that every index means the same
 place, and what is put between such lines gets it back.

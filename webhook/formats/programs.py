@@ -1,4 +1,4 @@
-"""Programs that build pods, and any other text: what is legacy in it is told, with line and cure.
+"""Programs that build pods, and other texts: reports legacy names with line and hint.
 
 Go, Python, Jsonnet, Terraform: who changes a constant of a program must know what else reads it, so
 nothing is edited there. Only manifests in the here-documents of shell scripts are as good as files.

@@ -1,4 +1,4 @@
-"""Edits of a part of a template as text: what they replace, moved out of conditions if need be."""
+"""Turns edits of a part of a template into replaced text, moved out of conditions where needed."""
 
 from __future__ import annotations
 

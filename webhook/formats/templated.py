@@ -1,4 +1,4 @@
-"""Helm charts and Jinja-templated YAML: what a template leaves in sight is migrated, no more.
+"""Helm charts and Jinja templates: migrates the parts that do not depend on template actions.
 
 With its actions hidden a template mostly is YAML, and then the rules look at it like at any other
 manifest (conditional.py). Where it is none, the resource name is renamed line by line (lines.py).

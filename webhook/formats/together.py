@@ -1,4 +1,4 @@
-"""What a pod asks for and where it may run: both are migrated, or neither is.
+"""GPU amounts and node selection of a pod: both are migrated, or neither is.
 
 A pod that asks for GPUs under a legacy name is repaired by the webhook as a whole. Once its amounts
 have today's name it counts as a pod of today, and of its legacy node labels, annotations and driver

@@ -1,4 +1,4 @@
-"""What a cluster has at one moment, counted for people who read it."""
+"""Counts the GPUs of a cluster at one moment, for display."""
 
 from __future__ import annotations
 

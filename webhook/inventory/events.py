@@ -1,4 +1,4 @@
-"""Tells whoever owns a repaired pod, by one Kubernetes Event.
+"""Creates one Kubernetes Event for the owner of a repaired pod.
 
 A pod's warnings go to the controller that made it, which shows them to nobody. The server has no
 token, but it leaves a note on the pod (core/repaired.py), and the watcher sees every pod. The Event

@@ -1,4 +1,4 @@
-"""What a node says of others of its kind: of the next machine of its instance type, or its group.
+"""What a node shows about the next node of its instance type or its group.
 
 How many GPUs a machine has is one thing, and what its device plugin offers another: devices may be
 sliced (MIG), shared, or away, and on the next machine they may not. Only a node that shows nothing

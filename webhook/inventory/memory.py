@@ -1,4 +1,4 @@
-"""What nodes have shown and show no more: "never" is not "not now". Pure, and small for its task.
+"""Remembers GPUs and labels that nodes have lost, because "never" is not "not now". Pure.
 
 A driver upgrade, a failed device or a restarted plugin takes GPUs away for a while, GPU Feature
 Discovery its labels, and a spot market whole nodes. What a node that is there has lost is kept for

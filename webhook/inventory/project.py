@@ -1,4 +1,4 @@
-"""From a raw object to the little that is kept of it. Pure; what is of the wrong type is not there.
+"""Reduces a raw object to the few facts that are kept. Pure; fields of a wrong type are ignored.
 
 Texts and small maps that many objects share are kept once: a cluster of 15,000 nodes has a few
 hundred different labels, taints and amounts.

@@ -1,4 +1,4 @@
-"""The snapshot on its way from the watcher to the workers: two files in a shared folder.
+"""Publishes the snapshot from the watcher to the workers: two files in a shared folder.
 
 `inventory` is written whole and renamed into place, when something changed. Its first line is JSON:
 a checksum, how long each part is, and `shape`, which changes with anything but what pods hold. The

@@ -1,4 +1,4 @@
-"""Log lines of a fault that goes on: a few, not thousands."""
+"""Rate-limits a repeated log message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the cluster: a fold of events. Pure; whoever tells it something says when.
+"""Keeps the facts about the cluster, updated by events. Pure; the caller passes the time.
 
 Each kind of object is told as put, drop, or a list between `begin` and `end`: what such a list
 does not name is gone. The same facts follow from any legal order.

@@ -1,4 +1,4 @@
-"""The watcher: runs a loop for each kind, publishes what they know, and tells how it goes."""
+"""The watcher: runs a loop for each kind, publishes the snapshot and its own status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the metrics page says of the watcher and of what it published."""
+"""The metrics about the watcher and its snapshot."""
 
 from __future__ import annotations
 

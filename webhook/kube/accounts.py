@@ -1,4 +1,4 @@
-"""Who is asking: a part of the control plane, or somebody who reads what we say."""
+"""Whether a user is a control-plane component, which shows warnings to no user."""
 
 from __future__ import annotations
 

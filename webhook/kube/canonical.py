@@ -1,4 +1,4 @@
-"""One text for values that are equal: whether a value is among others takes no look at each."""
+"""One text for equal values, so that a set can find a value without a loop."""
 
 from __future__ import annotations
 

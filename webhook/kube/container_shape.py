@@ -1,4 +1,4 @@
-"""Data: what a container may say today (core/v1 `Container` of 1.36), as kube/go_json.py reads it.
+"""Data: the fields of a container (core/v1 `Container` of 1.36), for kube/go_json.py.
 
 Kubernetes has only ever added to it, so this is also what the container of 1.3 could say.
 """

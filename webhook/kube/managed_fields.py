@@ -1,4 +1,4 @@
-"""What managedFields (KEP-555) say of an object: from its raw map to the fields that were written.
+"""Reads managedFields (KEP-555): a raw map in, the fields that each manager wrote out.
 
 The API server notes which fields a client sets before webhooks see the object. An admission webhook
 that adds some is never named. Whoever sends an object may send any managedFields with it.

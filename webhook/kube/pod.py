@@ -1,4 +1,4 @@
-"""A typed reading of a raw pod, or of a pod template: no copies, and nothing is taken on trust.
+"""Typed access to a raw pod or pod template: makes no copies, and accepts any input.
 
 The raw object may come from anybody, so a member of the wrong type is read as if it were not
 there; the API server refuses it in its own words.

@@ -1,4 +1,4 @@
-"""Which taints a pod tolerates, and which tolerations a namespace lets its pods have.
+"""Which taints a pod tolerates, and which tolerations a namespace allows.
 
 The plugin PodTolerationRestriction runs again after a pod was changed, and refuses one with a
 toleration that the annotation `scheduler.alpha.kubernetes.io/tolerationsWhitelist` of its namespace

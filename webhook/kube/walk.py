@@ -1,4 +1,4 @@
-"""Every place in a raw object, in order; no recursion, so an object may be as deep as it likes."""
+"""Visits every place in a raw object, in order and without recursion, whatever its depth."""
 
 from __future__ import annotations
 

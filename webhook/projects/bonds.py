@@ -1,4 +1,4 @@
-"""What binds the files of a kustomization: pods are migrated in all of them, or in none.
+"""The files of a kustomization that belong together: pods are migrated in all of them, or in none.
 
 A patch, a replacement or a variable finds an amount, a label or an annotation by its name: where
 the one is renamed and the other is not, the build fails, or the pod gets both. And what is left for

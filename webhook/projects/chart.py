@@ -1,4 +1,4 @@
-"""What a Helm chart leaves for manual work in one file may be about the pods of another.
+"""Manual findings in one file of a Helm chart that concern pods in another file.
 
 Values are written into templates, and templates include one another.
 """

@@ -1,4 +1,4 @@
-"""Volumes that a kustomization's patches name: they stay in the manifests that are patched.
+"""Volumes that patches of a kustomization name: they stay in the patched manifests.
 
 A patch may mount a volume of its base, in another container and from another folder. Without the
 volume kustomize builds a pod that the API server refuses.

@@ -1,4 +1,4 @@
-"""The report for programs, as JSON and YAML. docs/reports.md is its contract."""
+"""The report as JSON and YAML, for programs. docs/reports.md describes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines that a finding is about, where its carets go, and what they become."""
+"""The lines of a finding with its carets, and the new lines."""
 
 from __future__ import annotations
 

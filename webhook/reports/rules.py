@@ -1,4 +1,4 @@
-"""What reports say of a rule: its name, its manual, and where its page is."""
+"""The name, the manual and the page of a rule, for reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report for people at a terminal: `path:line:col: CODE message`, the lines, and the cure."""
+"""The report for a terminal: `path:line:col: CODE message`, the lines, and the new text."""
 
 from __future__ import annotations
 

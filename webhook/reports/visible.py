@@ -1,4 +1,4 @@
-"""Text of strangers' files, so that it can be shown: what would act on a screen is written out."""
+"""Escapes control and bidirectional characters of untrusted text before it is printed."""
 
 from __future__ import annotations
 

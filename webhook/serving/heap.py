@@ -1,4 +1,4 @@
-"""Memory that is free again goes back to the machine, where the C library is glibc."""
+"""Returns freed memory to the operating system, if the C library is glibc."""
 
 from __future__ import annotations
 

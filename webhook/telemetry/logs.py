@@ -1,4 +1,4 @@
-"""JSON lines on standard output. Writing never waits: the event loop must not hang on a full pipe.
+"""Writes JSON lines to standard output. It never blocks: a full pipe cannot stop the server.
 
 Lines go into a bounded queue that a daemon thread empties. What does not fit is dropped and
 counted, and the count is written as soon as there is room again.

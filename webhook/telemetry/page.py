@@ -1,4 +1,4 @@
-"""The metrics page, in a process of its own: a scrape never holds up a worker.
+"""The metrics page, in its own process, so that a scrape never delays a worker.
 
 The server's parent starts it, starts another one when it has died, and ends it. If the parent dies,
 the page ends by itself as soon as no worker is left.

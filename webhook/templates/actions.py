@@ -1,4 +1,4 @@
-"""The actions of a Go or Jinja template: what they are, which arms they make, how to hide them.
+"""The actions of a Go or Jinja template: their kinds, their branches, and how to hide them.
 
 A text with actions is no YAML, but it is one once every action is hidden behind as many characters
 that are. Which lines count then depends on conditions that nobody knows here, so the text is looked

@@ -1,4 +1,4 @@
-"""Which selectors and labels of a template can be judged, and copied, before it is rendered."""
+"""The selectors and labels of a template that are known before it is rendered."""
 
 from __future__ import annotations
 

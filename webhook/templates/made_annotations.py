@@ -1,4 +1,4 @@
-"""Annotations of old whose text the template makes, wholly or in part.
+"""Legacy annotations whose text the template produces, in whole or in part.
 
 With its actions hidden such a text looks empty, or shorter than it is. Nobody knows what it says
 before it is rendered, so nothing of it may be converted or removed.

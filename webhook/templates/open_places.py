@@ -1,4 +1,4 @@
-"""The maps and lists to which a template may add what nobody sees before it is rendered."""
+"""Maps and lists into which `{{ toYaml ... | nindent }}` may add members when it is rendered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signs that stand for template actions while a text is read as YAML, and back again.
+"""Replaces template actions by placeholders, to read the text as YAML, and restores them.
 
 Each is as long as its action, so every index means the same place. An amount of GPUs becomes a
 number, so that the rules take it for one; everything else a run of one letter that no manifest has.

@@ -1,4 +1,4 @@
-"""Where the manifests are in a text that is no YAML file: between `---`, in blocks, in scripts.
+"""Finds the manifests in a text that is no YAML file: between `---`, in blocks, in scripts.
 
 A template, a script or a cloud-config holds manifests that are indented as a whole. Such a block is
 YAML by itself once the rest of the text is left out.

@@ -1,4 +1,4 @@
-"""Which actions write the same text at every rendering, so that a selector may be made of them.
+"""Actions that produce the same text at every rendering, so that a selector may use them.
 
 A selector of apps/v1 cannot be changed. What another release, an upgrade of the chart or chance
 makes different may be a label, but as a part of a selector it would make every upgrade fail (Helm's

@@ -1,4 +1,4 @@
-"""Volumes that a container may mount out of sight: in what a template writes.
+"""Volumes that a container may mount in a part that a template produces.
 
 A volume goes with all of its mounts or not at all: the API server refuses a mount of a volume that
 is not there.

@@ -1,4 +1,4 @@
-"""Entries of maps and lists in block style: where they go from a text, and where new ones come.
+"""Removes and inserts entries of maps and lists in block style.
 
 A member or an item leaves with its own lines, a comment behind it on the last of them among these.
 The comments above and below it and the blank lines around it stay: who wrote them knows what of.

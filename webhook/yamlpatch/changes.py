@@ -1,4 +1,4 @@
-"""What edits wish for, at the places of the text where it stands.
+"""Maps each edit (by JSON Pointer) to the YAML node that must change.
 
 With anchors, aliases and merge keys one place of the text is several of the object: it can only be
 changed if all of them are to be, in the same way.

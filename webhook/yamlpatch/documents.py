@@ -1,4 +1,4 @@
-"""A text as documents: nodes with their places, and the data as Kubernetes reads it."""
+"""Reads a text into documents: nodes with their places, and the data as Kubernetes reads it."""
 
 from __future__ import annotations
 

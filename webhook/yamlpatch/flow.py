@@ -1,4 +1,4 @@
-"""Entries of maps and lists in flow style, JSON among them: where they go, and where they come."""
+"""Removes and inserts entries of maps and lists in flow style, including JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON to nodes: whatever JSON allows that YAML does not, and several values in one text."""
+"""Parses JSON into nodes: also where JSON differs from YAML, and several values in one text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nodes of a text: what stands where, in which style."""
+"""The nodes of a text, with their places and styles."""
 
 from __future__ import annotations
 

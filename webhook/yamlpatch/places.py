@@ -1,4 +1,4 @@
-"""Places in a text, and other characters for those of a place."""
+"""Places in a text, and replacements of their characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new value in the place of an old one, as the fewest edits inside the old one."""
+"""Replaces an old value by a new one with the fewest edits inside the old one."""
 
 from __future__ import annotations
 

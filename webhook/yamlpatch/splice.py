@@ -1,4 +1,4 @@
-"""Edits into a text: the fewest characters that make it say what the edited object says.
+"""Applies edits of an object to its text, with the fewest changed characters.
 
 Everything else stays as it is: comments, order, quotes, indents, anchors, line ends. What cannot be
 said without touching more is refused, with the reason and the place.

@@ -1,4 +1,4 @@
-"""How the author of a text writes: what is put into the text is written so, too."""
+"""The style of a text (indentation, quotes), so that inserted text has the same style."""
 
 from __future__ import annotations
 

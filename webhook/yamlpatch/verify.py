@@ -1,4 +1,4 @@
-"""Holds a new text against what it must say, before anybody writes it."""
+"""Checks a new text against the intended object, before the text is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as text: in blocks, in flow style, as JSON, and a scalar in the style of another."""
+"""Writes values as text: in block style, flow style, as JSON, or in the style of a scalar."""
 
 from __future__ import annotations
 

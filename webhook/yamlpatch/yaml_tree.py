@@ -1,4 +1,4 @@
-"""YAML to nodes, from libyaml's events: never its composer, which recurses in C and may crash."""
+"""Parses YAML into nodes from libyaml's events; its composer recurses in C and may crash."""
 
 from __future__ import annotations
 

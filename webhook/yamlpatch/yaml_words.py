@@ -1,4 +1,4 @@
-"""What the words of a YAML text are to Kubernetes, and how to write a value as such a word.
+"""Reads plain YAML scalars as Kubernetes does, and writes values as such scalars.
 
 Kubernetes reads YAML 1.1 as go-yaml v2 does (sigs.k8s.io/yaml, goyaml.v2/resolve.go): `on` and
 `yes` are true, `0644` is octal, dates and `8080:80` are texts. Words are written so that readers of
