@@ -1,6 +1,7 @@
 # Each target works in a fresh clone; the virtual environment lands in .venv.
 PYTHON ?= python3
 PY     := .venv/bin/python
+PURE   := tests/kube tests/core tests/capacity tests/evaluation
 MADE   := .venv/.made-from-$(shell cat pyproject.toml requirements-dev.txt | cksum | cut -d' ' -f1)
 
 # 100 examples of each property: in CI always the same, elsewhere new ones (tests/conftest.py).
@@ -26,18 +27,18 @@ test: unit newest test-cluster  ## everything
 
 unit: dev browser  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage erase
-	@$(PY) -m coverage run --parallel-mode -m pytest -q tests/core & core=$$!; \
+	@$(PY) -m coverage run --parallel-mode -m pytest -q $(PURE) & core=$$!; \
 	$(PY) -m coverage run --parallel-mode -m pytest -q tests/rules; rules=$$?; \
 	wait $$core && exit $$rules
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
-	@$(PY) -m pytest -q -n auto --dist worksteal -m "not cluster" --ignore tests/core --ignore tests/rules
+	@$(PY) -m pytest -q -n auto --dist worksteal -m "not cluster" $(PURE:%=--ignore %) --ignore tests/rules
 
 newest: dev browser  ## the unit tests again on the newest Python of this machine (the image has 3.13)
 	@$(PY) tests/newest_python.py
 
 browser: dev  ## a headless Chromium for the tests of the HTML report, if there is none
-	@$(PY) tests/migration/browser.py
+	@$(PY) tests/reports/browser.py
 
 test-cluster: dev cluster  ## what the real control plane says; two at a time
 	@$(PY) -m pytest -q -n 2 --dist loadfile -m cluster

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.migration.test_every_way import WAYS, Way, result_of
+from tests.formats.test_every_way import WAYS, Way, result_of
 from webhook.cli import review
 from webhook.files.results import Plan
 from webhook.formats import at_rest, kustomize

@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from tests.admission.test_updates import applied
+from tests.formats.test_own_record import LEGACY, legacy
 from tests.inventory.api_server import ApiServer
-from tests.migration.test_own_record import LEGACY, legacy
 from webhook.cli import scan_cluster
 from webhook.cli.main import main
 

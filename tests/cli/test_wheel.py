@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.installed import ROOT, demand, empty_environment, run, wheel
 from tests.cli.test_scan import LEGACY, MANUAL, put
-from tests.migration.browser import Page, started
+from tests.reports.browser import Page, started
 from webhook import __version__
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.cluster.test_made_annotations import refusals
-from tests.migration.chart_labels import COPIED, MODERN, legacy, rendered
+from tests.formats.chart_labels import COPIED, MODERN, legacy, rendered
 from webhook.files.results import Plan
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text

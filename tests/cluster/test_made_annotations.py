@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cluster import helm
-from tests.migration.made_annotations import (
+from tests.templates.made_annotations import (
     AFFINITY,
     AROUND,
     BESIDE,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.migration.test_overlays import BASE_OF, HELD
-from tests.migration.trees import tree
+from tests.files.trees import tree
+from tests.projects.test_overlays import BASE_OF, HELD
 from webhook.cli.main import main
 from webhook.files.results import Plan
 from webhook.files.source import Source

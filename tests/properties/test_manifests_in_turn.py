@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.core.test_again import (
+from tests.evaluation.test_again import (
     APPLIED,
     DRIVER,
     GPU,

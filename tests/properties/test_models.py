@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.core.test_again import sent_again, stored
-from tests.core.test_models import NVIDIA_SMI, WRITTEN
+from tests.capacity.test_models import NVIDIA_SMI, WRITTEN
+from tests.evaluation.test_again import sent_again, stored
 from tests.properties.test_allowed_nodes import node_affinity, parsed_term
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.rule import Context

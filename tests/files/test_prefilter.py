@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.migration.trees import LEGACY, tree, without_rights
+from tests.files.trees import LEGACY, tree, without_rights
 from webhook.files import prefilter, search
 from webhook.files.candidates import Wanted, candidates
 from webhook.files.prefilter import BINARY, CHUNK, HIT, LIMIT, NO_FILE, TOO_LARGE

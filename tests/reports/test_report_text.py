@@ -7,9 +7,9 @@ import io
 import pytest
 from hypothesis import given
 
-from tests.migration import report_samples
-from tests.migration.report_strategies import FEW
-from tests.migration.report_strategies import REPORTS as DRAWN
+from tests.reports import report_samples
+from tests.reports.report_strategies import FEW
+from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.cli import report_console
 from webhook.files.results import FileResult, Report
 from webhook.reports.excerpt import Lines

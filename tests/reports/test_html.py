@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.migration import report_samples
-from tests.migration.browser import Page, started
+from tests.reports import report_samples
+from tests.reports.browser import Page, started
 from webhook.reports.html import html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.migration.browser import Browser
+    from tests.reports.browser import Browser
     from webhook.files.results import Report
 
 pytestmark = pytest.mark.browser

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
 
-from tests.migration import report_samples
-from tests.migration.report_strategies import FEW, WORDS
-from tests.migration.report_strategies import REPORTS as DRAWN
+from tests.reports import report_samples
+from tests.reports.report_strategies import FEW, WORDS
+from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports.markdown import escaped, markdown
 from webhook.reports.visible import visible

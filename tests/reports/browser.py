@@ -1,6 +1,6 @@
 """A real headless Chromium, driven by its DevTools protocol over two pipes.
 
-`python tests/migration/browser.py` installs one where there is none: Debian's package
+`python tests/reports/browser.py` installs one where there is none: Debian's package
 chromium-headless-shell. GPU_WEBHOOK_BROWSER names another; any Chromium or Chrome does.
 """
 

@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 
 from hypothesis import given
 
-from tests.migration import report_samples
-from tests.migration.report_strategies import FEW
-from tests.migration.report_strategies import REPORTS as DRAWN
+from tests.reports import report_samples
+from tests.reports.report_strategies import FEW
+from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.files.results import Status
 from webhook.reports.junit import junit
 from webhook.reports.visible import sentence, visible

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.migration.trees import tree
+from tests.files.trees import tree
 from webhook.files.candidates import Wanted
 from webhook.files.gitignore import Patterns
 from webhook.files.search import Lot

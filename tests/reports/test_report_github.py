@@ -8,9 +8,9 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 
-from tests.migration import report_samples
-from tests.migration.report_strategies import FEW
-from tests.migration.report_strategies import REPORTS as DRAWN
+from tests.reports import report_samples
+from tests.reports.report_strategies import FEW
+from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports.github import github
 from webhook.reports.visible import sentence, visible

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from tests.migration.report_samples import HOSTILE
+from tests.reports.report_samples import HOSTILE
 from webhook.files.results import FileResult, Located, Report, Skipped, Status
 from webhook.reports.excerpt import Lines
 from webhook.yamlpatch.places import Replacement

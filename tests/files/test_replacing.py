@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.migration.trees import open_folder, without_rights
+from tests.files.trees import open_folder, without_rights
 from webhook.files import replacing
 from webhook.files.replacing import UnwritableError, replace, temporary_name
 

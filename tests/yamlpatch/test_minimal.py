@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from tests.migration.styled import Styled, Values, text_of
+from tests.yamlpatch.styled import Styled, Values, text_of
 from webhook.core.draft import Draft
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.errors import EditError

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 
-from tests.migration import report_samples
-from tests.migration.report_strategies import FEW
-from tests.migration.report_strategies import REPORTS as DRAWN
+from tests.reports import report_samples
+from tests.reports.report_strategies import FEW
+from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook import __version__
 from webhook.reports.formats import REPORTS
 

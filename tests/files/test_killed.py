@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, cast
 import pytest
 from hypothesis import settings
 
-from tests.migration.trees import tree
+from tests.files.trees import tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

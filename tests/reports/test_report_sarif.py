@@ -13,9 +13,9 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 
-from tests.migration import report_samples
-from tests.migration.report_strategies import FEW
-from tests.migration.report_strategies import REPORTS as DRAWN
+from tests.reports import report_samples
+from tests.reports.report_strategies import FEW
+from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports.sarif import sarif
 from webhook.rules import ALL

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.migration.made_annotations import (
+from tests.templates.made_annotations import (
     AFFINITY,
     AROUND,
     BESIDE,

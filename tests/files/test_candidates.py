@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.migration.trees import LEGACY, open_folder, tree, without_rights
+from tests.files.trees import LEGACY, open_folder, tree, without_rights
 from webhook.files import candidates, reading
 from webhook.files.reading import UnreadableError, read_regular
 from webhook.files.results import FileResult

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from hypothesis import given
 
-from tests.migration import report_samples
-from tests.migration.report_strategies import FEW
-from tests.migration.report_strategies import REPORTS as DRAWN
+from tests.reports import report_samples
+from tests.reports.report_strategies import FEW
+from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports import printing
 from webhook.reports.data import as_json, as_yaml

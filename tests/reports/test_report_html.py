@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 
 from hypothesis import given
 
-from tests.migration import report_samples
-from tests.migration.report_strategies import FEW
-from tests.migration.report_strategies import REPORTS as DRAWN
+from tests.reports import report_samples
+from tests.reports.report_strategies import FEW
+from tests.reports.report_strategies import REPORTS as DRAWN
 from webhook.files.results import FileResult, Report
 from webhook.reports.html import html
 from webhook.reports.visible import sentence, visible

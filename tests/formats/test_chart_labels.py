@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.migration.chart_labels import (
+from tests.formats.chart_labels import (
     CHANGING,
     CHANGING_VARIABLES,
     COPIED,

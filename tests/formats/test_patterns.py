@@ -1,7 +1,7 @@
 """The 25 instructive patterns of real manifests, each written anew: what becomes of them.
 
 `patterns/NN-name.*`, with `.fixed` where a new text is due, and `.findings.txt` with what is said:
-line, status and code. To write them anew: python -m tests.migration.test_patterns
+line, status and code. To write them anew: python -m tests.formats.test_patterns
 """
 
 from __future__ import annotations

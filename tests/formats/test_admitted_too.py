@@ -15,8 +15,8 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from tests.admission.admitted import admitted
-from tests.migration.test_every_way import ALONE, WAYS, found, in_data, result_of
-from tests.migration.test_same_rules import plan
+from tests.formats.test_every_way import ALONE, WAYS, found, in_data, result_of
+from tests.formats.test_same_rules import plan
 from tests.properties.clusters import clusters
 from tests.properties.pods import pods
 from webhook.capacity.nodes import Inventory, NodeClass

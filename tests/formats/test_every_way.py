@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.migration.test_same_rules import CASES, plan
+from tests.formats.test_same_rules import CASES, plan
 from webhook.core.rule import Facts, Stage
 from webhook.evaluation.evaluate import Stages
 from webhook.files.results import Plan

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.migration import report_samples
+from tests.reports import report_samples
 from webhook import __version__
 from webhook.cli.flags import FORMATS
 from webhook.reports.data import VERSION, data
