@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from webhook.core.changes import Changes
 from webhook.core.draft import Draft
-from webhook.core.edits import Append, Rename, at_place, place_of
+from webhook.core.edits import Rename, at_place, place_of
 from webhook.core.findings import Severity
 from webhook.core.modes import Mode, is_opted_out
 from webhook.core.rule import Context
 from webhook.evaluation.engine import run, run_on_object
 from webhook.evaluation.workloads import around, templates_of
-from webhook.kube.canonical import canonical
 from webhook.kube.pod import Pod, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 
@@ -95,6 +95,7 @@ class Evaluation:
     foretold: Sequence[Finding] = ()
     over: str = ""
     draft: Draft = field(init=False, repr=False)
+    _changes: Changes | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Begin with the object as it came."""
@@ -102,9 +103,9 @@ class Evaluation:
 
     def edits_of(self, finding: Finding) -> tuple[Edit, ...]:
         """What the edits of this finding came to in the end."""
-        return tuple(
-            each for each in self.edits if any(_is_about(each, edit) for edit in finding.touched)
-        )
+        if self._changes is None or self._changes.edits is not self.edits:
+            self._changes = Changes(self.edits)
+        return self._changes.about(finding.touched)
 
     def placed(self, at: Path) -> Path:
         """A place of the object, in the document."""
@@ -300,11 +301,3 @@ def _on_the_way(obj: Any, at: Path) -> Iterator[Raw]:
             obj = obj[waiting.pop()]
         except (LookupError, TypeError):
             return
-
-
-def _is_about(change: Edit, edit: Edit) -> bool:
-    """Whether the edit of a rule has to do with what all of them came to."""
-    place, was = place_of(change), place_of(edit)
-    if isinstance(change, Append) and isinstance(edit, Append) and place == was:
-        return canonical(change.value) == canonical(edit.value)
-    return was[: len(place)] == place or place[: len(was)] == was

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from webhook.files.results import Located, Status
 from webhook.formats.at_rest import context
 from webhook.rules import PATTERNS, codes, legacy_resource
 from webhook.templates import actions
+from webhook.yamlpatch.style import line_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +35,7 @@ _WITH_SLASHES = (".go", ".jsonnet", ".libsonnet")
 _QUOTES = ('"', "'", "`")
 _TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}", re.DOTALL)
 _HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_ENV_VALUE = re.compile(r"^\s*(?:-\s+)?[\"']?value[\"']?\s*:")
+_ENV_VALUE = re.compile(r"\s*(?:-\s+)?[\"']?value[\"']?\s*:")
 # What kubectl remembers of the last apply, and this webhook of a repair: each writes its own anew.
 _KEY = rf"(?:{re.escape(LAST_APPLIED)}|{re.escape(ANNOTATION)})[\"']?[ \t]*:[ \t]*"
 _INDENTED = r"\n(?!\s*\n)[ \t]"  # a text in quotes goes on in the next line
@@ -47,6 +49,10 @@ _API_VERSION = re.compile(r"\s*(?:-\s+)?apiVersion:\s+[\"']?")
 _DESCRIPTION = re.compile(r"[ \t]*(?:-[ \t]+)?[\"']?description[\"']?[ \t]*:")
 _OPENAPI = re.compile(r"^[\"']?(?:swagger|openapi)[\"']?:[ \t]+[\"']?[0-9]", re.MULTILINE)
 _LONGEST_DESCRIPTION = 100  # lines
+_BLANKS = re.compile(" *")
+_BLANK_LINE = re.compile(r"[^\S\n]*(?:\n|\Z)")
+_COMMENT_ONLY = re.compile(r"[^\S\n]*#")
+_BEGIN, _END = re.compile(r"(?=\{\{|\{%)"), re.compile(r"(?=\}\}|%\})")
 _KEY_END = re.compile(r"[\"']?[ \t]*:")
 # What a condition names that asks which Kubernetes it is.
 _CLUSTER = re.compile(
@@ -81,6 +87,8 @@ def mentions(
     said = set(_lines_said(source, known))
     alone = {line for each in left_alone for line in range(each.line, each.end_line + 1)}
     comments = _Spans(source.text, _TEMPLATE_COMMENT, _HTML_COMMENT)
+    lines = Comments(source.text, _sign_of(source))
+    actions_at = _Actions(source.text)
     records = _Spans(source.text, _RECORD)
     modes = context({}, plan).modes  # of an object that names no namespace
     for match in find(source.text, PATTERNS, plan.settings):
@@ -89,13 +97,14 @@ def mentions(
             continue
         if modes.of_code(match.code) is Mode.OFF:
             continue
-        if not said.isdisjoint({(place.line, ""), (place.line, match.code)}):
+        if (place.line, "") in said or (place.line, match.code) in said:
             continue
         if records.hold(match.start):
             continue
         commented = comments.hold(match.start)
-        commented = commented or is_comment(source.text, match.start, _sign_of(source))
-        is_notice = commented or _is_condition(source.text, match)
+        commented = commented or lines.hold(match.start)
+        # A template that asks for an API version makes no use of it.
+        is_notice = commented or (match.code in _VERSIONS and actions_at.hold(match.start))
         is_notice = is_notice or _is_for_old_clusters(source.text, match)
         is_notice = is_notice or _is_description(source.text, match.start)
         is_notice = is_notice or (source.path.endswith(".go") and _is_prose(source.text, match))
@@ -135,6 +144,42 @@ class _Spans:
         return before > 0 and at < self._ends[before - 1]
 
 
+class _Actions:
+    """Where the actions of a template begin and end."""
+
+    def __init__(self, text: str) -> None:
+        self._begins = [found.start() for found in _BEGIN.finditer(text)]
+        self._ends = [found.start() for found in _END.finditer(text)]
+
+    def hold(self, at: int) -> bool:
+        """Whether the last one that begins before this place has not ended there."""
+        begun, ended = (bisect_right(each, at - 2) for each in (self._begins, self._ends))
+        return begun > 0 and (not ended or self._begins[begun - 1] > self._ends[ended - 1])
+
+
+class Comments:
+    """The comments of one line. A line may be long: its comment is looked for once."""
+
+    def __init__(self, text: str, sign: re.Pattern[str] = _YAML_COMMENT) -> None:
+        self._text, self._sign = text, sign
+        self._line, self._begins = -1, len(text)  # the line that was asked about last
+
+    def hold(self, at: int) -> bool:
+        """Whether this place is in one."""
+        line = line_start(self._text, at)
+        if line != self._line:
+            self._line, self._begins = line, self._comment_of(line)
+        return self._begins <= at
+
+    def _comment_of(self, line: int) -> int:
+        end = self._text.find("\n", line)
+        text = self._text[line : end if end >= 0 else None]
+        found = self._sign.search(text)
+        if found is None or text[: found.start()].count('"') % 2:
+            return len(self._text) + 1
+        return line + found.end()
+
+
 def holds_configuration(source: Source, plan: Plan) -> bool:
     """Whether the legacy name has a map below it: what an operator does for each such resource."""
     found = find(source.text, (RESOURCE_TEXT,), plan.settings)
@@ -171,33 +216,22 @@ def _is_prose(text: str, match: Match) -> bool:
 
 def is_comment(text: str, at: int, sign: re.Pattern[str] = _YAML_COMMENT) -> bool:
     """Whether it stands in a comment of one line."""
-    before = text[text.rfind("\n", 0, at) + 1 : at]
-    found = sign.search(before)
-    return found is not None and before[: found.start()].count('"') % 2 == 0
+    return Comments(text, sign).hold(at)
 
 
 def _is_for_manifest(text: str, match: Match) -> bool:
     """Whether it is what somebody is to write into a manifest: an annotation, an apiVersion."""
     if match.code in _VERSIONS:
-        before = text[text.rfind("\n", 0, match.start) + 1 : match.start]
-        return _API_VERSION.fullmatch(before) is not None
+        line = text.rfind("\n", 0, match.start) + 1
+        return _API_VERSION.fullmatch(text, line, match.start) is not None
     is_named = match.pattern.name.endswith("-annotation")
     return is_named and _KEY_END.match(text, match.end) is not None
 
 
-def _is_condition(text: str, match: Match) -> bool:
-    """Whether a template asks for an API version, which is no use of it."""
-    opened = max(text.rfind("{{", 0, match.start), text.rfind("{%", 0, match.start))
-    closed = max(text.rfind("}}", 0, match.start), text.rfind("%}", 0, match.start))
-    return opened > closed and match.code in _VERSIONS
-
-
 def _is_for_old_clusters(text: str, match: Match) -> bool:
     """Whether a template has it for clusters of then, and a version of today for those of today."""
-    if match.code not in _VERSIONS or not actions.has_actions(text):
-        return False
-    template = actions.read_apart(text)
-    return not template.torn and any(
+    template = _template(text) if match.code in _VERSIONS else None
+    return template is not None and any(
         any(
             _OF_TODAY.search(text, other.start, other.end)
             for other in block.arms
@@ -206,6 +240,13 @@ def _is_for_old_clusters(text: str, match: Match) -> bool:
         and any(_asks_for_cluster(template, other) for other in block.arms)
         for block, arm in template.blocks_around(match.start, match.end)
     )
+
+
+@lru_cache(maxsize=1)
+def _template(text: str) -> Template | None:
+    """The blocks of the text; None if it has no actions, or they do not fit together."""
+    template = actions.read_apart(text) if actions.has_actions(text) else None
+    return None if template is None or template.torn else template
 
 
 def _asks_for_cluster(template: Template, arm: Arm) -> bool:
@@ -226,22 +267,26 @@ def _is_description(text: str, at: int) -> bool:
     start = text.rfind("\n", 0, at) + 1
     if _DESCRIPTION.match(text, start):
         return True
-    indent = len(text[start:at]) - len(text[start:at].lstrip(" "))
+    indent = _indent(text, start)
     for _ in range(_LONGEST_DESCRIPTION):
         if not start:
             break
         start = text.rfind("\n", 0, start - 1) + 1
-        line = text[start : text.find("\n", start)]
-        if line.strip() and len(line) - len(line.lstrip(" ")) < indent:
-            return _DESCRIPTION.match(line) is not None
+        if not _BLANK_LINE.match(text, start) and _indent(text, start) < indent:
+            return _DESCRIPTION.match(text, start) is not None
     return False
+
+
+def _indent(text: str, line: int) -> int:
+    blanks = _BLANKS.match(text, line)
+    return blanks.end() - line if blanks is not None else 0
 
 
 def _message(text: str, match: Match, *, commented: bool) -> str:
     if commented:
         return f"in a comment: {match.message}"
-    line = text[text.rfind("\n", 0, match.start) + 1 : match.start]
-    if match.code == legacy_resource.CODE and _ENV_VALUE.match(line):
+    line = text.rfind("\n", 0, match.start) + 1
+    if match.code == legacy_resource.CODE and _ENV_VALUE.match(text, line, match.start):
         return (
             f"{match.message}; it is data for another program here: give that program the name of "
             "today, in every branch"
@@ -258,5 +303,5 @@ def _holds_map(text: str, at: int) -> bool:
     colon = _KEY_END.match(text, at)
     if colon is None:
         return False
-    rest = text[colon.end() :].split("\n", 1)[0].strip()
-    return not rest or rest.startswith("#")
+    rest = _BLANK_LINE.match(text, colon.end())
+    return rest is not None or _COMMENT_ONLY.match(text, colon.end()) is not None

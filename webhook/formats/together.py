@@ -20,7 +20,7 @@ from webhook.core.text_patterns import find
 from webhook.files.results import Status
 from webhook.files.source import Source
 from webhook.formats.at_rest import AMOUNTS
-from webhook.formats.mentions import is_comment
+from webhook.formats.mentions import Comments
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path, value_at
 from webhook.rules import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from webhook.core.findings import Finding
-    from webhook.files.results import FileResult, Plan
+    from webhook.files.results import FileResult, Located, Plan
     from webhook.templates.regions import Region
 
 _ANNOTATIONS = codes(Trait.ANNOTATION)
@@ -145,8 +145,9 @@ def words(text: str, plan: Plan) -> Iterator[tuple[str, int, int]]:
     found = [(m.code, m.start, m.end) for m in find(text, _WORDS, plan.settings)]
     fields = dead_annotations.IN_MANIFESTS.finditer(text)
     found += [(dead_annotations.CODE, *m.span()) for m in fields]
+    comments = Comments(text)
     for code, start, end in found:
-        if plan.asks(code) and not is_comment(text, start):
+        if plan.asks(code) and not comments.hold(start):
             yield code, start, end
 
 
@@ -164,17 +165,19 @@ def left(result: FileResult, plan: Plan, name: str) -> dict[str, str]:
     Of pods that are left alone, and of comments, nothing or a notice is said.
     """
     source = Source.of_text(result.path, result.text, result.kind)
+    said = [each for each in result.located if each.status is not Status.NOTICE]
+    spoken_of = _lines(said)
+    done = _lines(
+        each for each in said if each.code in _CODES and (each.fix or each.status is Status.FIXABLE)
+    )
     found: dict[str, str] = {}
     for code, start, end in words(result.text, plan):
         line = source.place(start, end).line
-        said = [
-            each
-            for each in result.located
-            if each.place.line <= line <= each.place.end_line and each.status is not Status.NOTICE
-        ]
-        is_done = any(
-            each.code in _CODES and (each.fix or each.status is Status.FIXABLE) for each in said
-        )
-        if said and not is_done:
+        if line in spoken_of and line not in done:
             found.setdefault(code, f"{name} (line {line})")
     return found
+
+
+def _lines(located: Iterable[Located]) -> set[int]:
+    spans = {(each.place.line, each.place.end_line) for each in located}
+    return {line for first, last in spans for line in range(first, last + 1)}

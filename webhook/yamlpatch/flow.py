@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from webhook.yamlpatch.nodes import Collection, Node
 
 _DEFAULT_UNIT = "  "
+
+_BLANKS = re.compile(r"[ \t]*")
 
 
 def removed(document: Document, node: Collection, gone: list[bool]) -> Iterator[Replacement]:
@@ -110,17 +113,29 @@ def value_text(document: Document, holder: Node, value: Any) -> str:
 
 
 def _line_indent(text: str, at: int) -> str:
-    line = text[line_start(text, at) : at]
-    return line[: len(line) - len(line.lstrip(" \t"))]
+    blanks = _BLANKS.match(text, line_start(text, at), at)
+    return blanks[0] if blanks is not None else ""
 
 
 def _inner_indent(document: Document, node: Node) -> str:
     """The indent of the lines in this map or list."""
+    known = document.once(_inner_indents)
+    if id(node) not in known:
+        known[id(node)] = _found_indent(document, node)
+    return known[id(node)]
+
+
+def _inner_indents(_document: Document) -> dict[int, str]:
+    """Those that are known, by id() of the map or list: edits ask for the same ones again."""
+    return {}
+
+
+def _found_indent(document: Document, node: Node) -> str:
     text = document.text
     for entry in entries(node) if isinstance(node, Map | List) else ():
-        indent = text[line_start(text, entry.start) : entry.start]
-        if not indent.strip() and line_start(text, entry.start) > node.start:
-            return indent
+        start = line_start(text, entry.start)
+        if start > node.start and not text[start : entry.start].strip():
+            return text[start : entry.start]
     return _line_indent(text, node.start) + document.once(_unit)
 
 

@@ -7,7 +7,8 @@ said without touching more is refused, with the reason and the place.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from bisect import bisect_right
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from webhook.yamlpatch import block, flow, yaml_words
@@ -68,10 +69,14 @@ def _joined(found: list[Replacement]) -> list[Replacement]:
 
 
 def apply(text: str, replacements: Iterable[Replacement]) -> str:
-    """The text with the replacements made, from the end."""
-    for each in sorted(replacements, key=lambda one: (one.start, one.end), reverse=True):
-        text = text[: each.start] + each.text + text[each.end :]
-    return text
+    """The text with the replacements made, which do not overlap."""
+    parts: list[str] = []
+    kept = 0
+    backwards = sorted(replacements, key=lambda one: (one.start, one.end), reverse=True)
+    for each in reversed(backwards):  # of two at one place, the later one comes first
+        parts += (text[kept : each.start], each.text)
+        kept = each.end
+    return "".join((*parts, text[kept:]))
 
 
 def _renamed(document: Document, value: Node, name: str) -> Replacement:
@@ -90,11 +95,20 @@ def _renamed(document: Document, value: Node, name: str) -> Replacement:
 
 def _entry_of(document: Document, value: Node) -> Entry:
     holder = value.parent
-    if isinstance(holder, Map | List):
-        for entry in entries(holder):
-            if entry.value is value:
-                return entry
-    raise RefusedError("the whole document would be another", document.root)
+    entry = document.once(_by_value).get(id(value)) if holder is not None else None
+    if entry is None:
+        raise RefusedError("the whole document would be another", document.root)
+    return entry
+
+
+def _by_value(document: Document) -> dict[int, Entry]:
+    """The members and items of all maps and lists, by id() of their values."""
+    return {
+        id(entry.value): entry
+        for node in document.root.walk()
+        if isinstance(node, Map | List)
+        for entry in entries(node)
+    }
 
 
 def _removed(document: Document, holder: Collection, gone: list[bool]) -> Iterator[Replacement]:
@@ -165,7 +179,10 @@ def _revalued_in_flow(document: Document, node: Node, value: Any) -> Replacement
 
 
 def _has_colon(document: Document, node: Node) -> bool:
-    return document.text[: node.start].rstrip().endswith(":")
+    before = node.start
+    while before and document.text[before - 1].isspace():
+        before -= 1
+    return document.text[:before].endswith(":")
 
 
 def _head_end(document: Document, entry: Entry, node: Node) -> int:
@@ -288,9 +305,12 @@ def _aliases(document: Document) -> list[Alias]:
 
 def _refuse_lost_anchors(document: Document, found: list[Replacement]) -> None:
     """An alias that stays needs its anchor."""
+    starts = [each.start for each in found]
+    ends = list(accumulate((each.end for each in found), max))
 
     def is_gone(node: Node) -> bool:
-        return any(each.start <= node.outer and node.end <= each.end for each in found)
+        before = bisect_right(starts, node.outer)
+        return before > 0 and node.end <= ends[before - 1]
 
     for node in document.once(_aliases):
         if is_gone(node.target) and not is_gone(node):

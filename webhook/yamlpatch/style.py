@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from webhook.yamlpatch import yaml_words
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 # Signs that stand for template actions (templates/placeholders.py) are Yi syllables: letters that
 # YAML may have in a plain word, and that no manifest has.
 FIRST_SIGN, LAST_SIGN = 0xA000, 0xA48C
+_NEWLINE = re.compile("\n")
 _SIGN = re.compile(f"[{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}]")
 
 
@@ -43,14 +46,29 @@ def column(text: str, at: int) -> int:
     return at - line_start(text, at)
 
 
+@lru_cache(maxsize=4)
+def _newlines(text: str) -> list[int]:
+    """Where the lines end: a line may have a megabyte, and each edit asks for its begin."""
+    return [found.start() for found in _NEWLINE.finditer(text)]
+
+
+def _next_newline(text: str, at: int) -> int:
+    """The first one from this place on; -1 if there is none."""
+    ends = _newlines(text)
+    position = bisect_left(ends, at)
+    return ends[position] if position < len(ends) else -1
+
+
 def line_start(text: str, at: int) -> int:
     """Where the line begins."""
-    return text.rfind("\n", 0, at) + 1
+    ends = _newlines(text)
+    position = bisect_left(ends, at)
+    return ends[position - 1] + 1 if position else 0
 
 
 def line_end(text: str, at: int) -> int:
     """Where the line ends, before its line end."""
-    end = text.find("\n", at)
+    end = _next_newline(text, at)
     if end < 0:
         return len(text)
     return end - 1 if end > at and text[end - 1] == "\r" else end
@@ -58,14 +76,14 @@ def line_end(text: str, at: int) -> int:
 
 def next_line(text: str, at: int) -> int:
     """Where the next line begins."""
-    end = text.find("\n", at)
+    end = _next_newline(text, at)
     return len(text) if end < 0 else end + 1
 
 
 def newline(text: str, at: int) -> str:
     """The line end of this line, or of the first one if this is the last."""
-    end = text.find("\n", at)
-    end = text.find("\n") if end < 0 else end
+    end = _next_newline(text, at)
+    end = _next_newline(text, 0) if end < 0 else end
     return "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
 
 
