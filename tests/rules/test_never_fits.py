@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,6 +13,8 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
 from webhook.core.rule import Context
 from webhook.core.settings import Capacity, Settings, Taint
+from webhook.kube.pod import Pod
+from webhook.kube.pointer import Path
 from webhook.rules import never_fits as rule
 
 A100 = {PRODUCT: "Tesla-A100", "zone": "a"}
@@ -445,3 +448,28 @@ def test_pods_of_a_template_may_be_refused_for_the_node_selector_of_their_namesp
     obj: Any, cx: Context, expected: list[Finding]
 ) -> None:
     assert found(rule, modern_pod(**obj, tolerations=TOLERATED), cx) == expected
+
+
+@pytest.mark.parametrize("is_ours", [True, False], ids=["of the repair", "of its author"])
+def test_it_says_that_an_earlier_repair_wrote_the_affinity(*, is_ours: bool) -> None:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    asked = [{"matchExpressions": [{"key": PRODUCT, "operator": "In", "values": ["Tesla-K80"]}]}]
+    spec = {
+        "nodeSelector": {"pool": "a"},
+        "affinity": {"nodeAffinity": {required: {"nodeSelectorTerms": asked}}},
+    }
+    noted = asked if is_ours else [{"matchExpressions": []}]
+    pointer = f"/spec/affinity/nodeAffinity/{required}/nodeSelectorTerms"
+    text = json.dumps({"/spec/template": {pointer: [None, noted]}})
+    template = {"metadata": {}, "spec": modern_pod()["spec"] | spec}
+    workload = {
+        "kind": "Deployment",
+        "metadata": {"annotations": {"gpu-webhook.dev/template-repair": text}},
+        "spec": {"template": template},
+    }
+    classes = ({"pool": "a", PRODUCT: "T4"}, {"pool": "b", PRODUCT: "Tesla-K80"})
+    nodes = Inventory(tuple(NodeClass(labels, gpus={GPU: 8}) for labels in classes))
+    cx = Context(inventory=nodes, template=True, workload=workload)
+    (told,) = rule.check(Pod(workload, Path(("spec", "template"))), cx)
+    assert "both together none" in told.message
+    assert ("An earlier repair wrote this affinity" in told.message) is is_ours

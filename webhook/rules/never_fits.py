@@ -31,6 +31,8 @@ from webhook.capacity.runtime_class import as_admitted, in_namespace, node_selec
 from webhook.capacity.why_not import why_bound, why_never, why_unsure
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Facts, Stage
+from webhook.evaluation import record
+from webhook.kube.pod import REQUIRED, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,9 +44,14 @@ NAME = "never-fits"
 CODE = "GPU301"
 FACTS = Facts(Stage.POLICY)
 
+_TERMS = ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
+# Short: an API server cuts a warning at 256 characters.
+_OF_REPAIR = " An earlier repair wrote this affinity; no chart has it."
+
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    at, bound, pod = pod.spec_at, in_namespace(pod, cx), as_admitted(pod, cx)
+    at, sent = pod.spec_at, pod
+    bound, pod = in_namespace(pod, cx), as_admitted(pod, cx)
     if cx.inventory is None or not fit.asked(pod, cx):
         return
     asked = fit.asked_of_the_scheduler(pod, cx)
@@ -63,6 +70,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         reason = why_unsure(asked, hints)
     else:
         reason = why_never(pod, asked, index, cx.settings)
+        if "node affinity" in reason and _is_of_repair(sent, cx):
+            reason += _OF_REPAIR
     certain = (
         not hints
         and cx.inventory.has_gpus
@@ -76,3 +85,12 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         severity=Severity.DENY if certain else Severity.MANUAL,
         may_run=bool(chosen) and not fitting,
     )
+
+
+def _is_of_repair(pod: Pod, cx: Context) -> bool:
+    """Whether the repair of this template wrote the required node affinity that stands in it."""
+    noted = record.read(as_map(cx.workload.get("metadata"))).get(str(pod.at), {})
+    _, written = noted.get(_TERMS, (None, None))
+    node_affinity = as_map(pod.affinity.get("nodeAffinity"))
+    stands = as_map(node_affinity.get(REQUIRED)).get("nodeSelectorTerms")
+    return written is not None and written == stands
