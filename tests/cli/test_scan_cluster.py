@@ -189,7 +189,7 @@ def test_a_pod_is_left_out_only_if_its_maker_was_looked_at(
     out = capsys.readouterr().out
     assert "team/ReplicaSet/hidden\n" in out
     assert "team/ReplicaSet/made\n" not in out
-    assert "1 that others of them made are left out" in out
+    assert "1 owned objects skipped" in out
 
 
 def test_an_object_is_not_hidden_by_a_maker_that_makes_no_such_objects(

@@ -78,7 +78,7 @@ def judged(findings: Sequence[Finding], cx: Context) -> Outcome:
 def repaired(review: Review, made: Evaluation, cx: Context, *, of_any_size: bool) -> Outcome:
     """What the rules did, with a patch that has been tried; nothing is refused where they repair.
 
-    A denial is a person's matter there.
+    A denial becomes a manual finding there.
     """
     refused = workloads.refusal(made.foretold)
     outcome = judged([_as_repair(each, refused) for each in made.findings], cx)

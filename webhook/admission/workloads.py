@@ -57,7 +57,7 @@ class Workload:
 def workload_of(request: dict[str, Any], settings: Settings) -> Workload | None:
     """The workload that is made, or whose template changes; None if it is none of our business.
 
-    That is so for what a controller made (it is judged where a person applied it), and for what
+    That is so for what a controller made (it is judged where a user applied it), and for what
     the control plane and nodes ask for (kube/accounts.py), which read no warnings.
     """
     obj, namespace = request.get("object"), request.get("namespace")

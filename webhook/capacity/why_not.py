@@ -1,6 +1,6 @@
 """Explains why a pod can never run here: the cause, the numbers, the names, and what to change.
 
-In the order that a person would check: more than the whole cluster has, more than any one node
+In the order that a user would check: more than the whole cluster has, more than any one node
 has, and then whatever keeps the pod from the nodes that have enough.
 """
 
@@ -29,7 +29,7 @@ _LENGTHS = (48, 32, 20)  # of one name, tried until the message is no longer tha
 _SHORTEST = 12  # no message is longer with this one
 _NAMED = 2  # values, names or taints of one kind
 _NODE_POOL = "karpenter.sh/nodepool"  # the label of nodes that Karpenter made
-_VALUES = 256  # of a label or taint: one with more names no model, and no choice for a person
+_VALUES = 256  # of a label or taint: one with more names no model, and no choice for a user
 
 
 def why_never(pod: Pod, amounts: Mapping[str, int], index: NodeIndex, settings: Settings) -> str:
@@ -96,7 +96,7 @@ def _listed(parts: Sequence[str], word: str = "and") -> str:
 
 
 def _few(values: Iterable[str]) -> list[str]:
-    """The values, if they are few enough for a person to choose among."""
+    """The values, if they are few enough for a user to choose among."""
     found = list(islice(values, _VALUES + 1))
     return found if len(found) <= _VALUES else []
 

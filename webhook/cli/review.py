@@ -55,7 +55,7 @@ class Reviewed:
     def code(self) -> int:
         """The exit code: what is only counted, excepted or worth knowing asks nobody for anything.
 
-        A repair that the modes do not let happen is a person's.
+        A repair that the modes prevent needs manual changes.
         """
         counted = [each for each in self.verdict.findings if _counts(each)]
         if self.verdict.failed or any(each.action != "repaired" for each in counted):
@@ -247,7 +247,7 @@ def _answer(
 
 
 def _joined(mutated: dict[str, Any], validated: dict[str, Any]) -> dict[str, Any]:
-    """What a person would see of both answers."""
+    """What a user would see of both answers."""
     if not validated["response"]["allowed"]:
         return validated
     for member in ("warnings", "auditAnnotations"):

@@ -199,7 +199,7 @@ def _path(obj: Raw) -> str:
 
 
 def owner_of(top: Raw, obj: Raw) -> str:
-    """What a person must change: where it is kept, or by whom it was written last."""
+    """What a user must change: where it is kept, or by whom it was written last."""
     named: Reference = objects.reference(top)
     if named.kind == "Node":
         return f"the file of this static pod on the node {named.name}"
@@ -261,7 +261,7 @@ def _summary(told: list[Told], scan: Scan) -> str:
     if scan.repaired:
         words += f"; {scan.repaired:,} more came legacy and were repaired ({REPAIRED})"
     if scan.made:
-        words += f"; {scan.made:,} that others of them made are left out"
+        words += f"; {scan.made:,} owned objects skipped"
     counts = Counter(one.status for each in found for one in each.result.located)
     parts = [f"{counts[status]} {word}" for status, word in _WORDS.items() if counts[status]]
     return words + (f": {', '.join(parts)}" if parts else "")

@@ -161,7 +161,7 @@ def reference(obj: Mapping[str, Any]) -> Reference:
 
 
 def controller(obj: Mapping[str, Any]) -> Reference | None:
-    """Who made this object and would change it back; None for an object of a person's own."""
+    """Who made this object and would change it back; None for an object that a user made."""
     metadata = as_map(obj.get("metadata"))
     owner = controller_of(metadata)
     if not owner.get("name"):
@@ -188,7 +188,7 @@ class Owners:
         self._known: dict[Reference, Raw | None] = {}  # their metadata, the oldest first
 
     def top(self, obj: Raw) -> Raw:
-        """The object that a person must change; as much of it as we may see.
+        """The object that a user must change; as much of it as we may see.
 
         A reference to an object of another uid is not believed: that object made nothing of it.
         """

@@ -19,7 +19,7 @@ class Severity(StrEnum):
     """What is left to do."""
 
     REPAIR = "repair"  # the edits are the whole cure
-    MANUAL = "manual"  # a person must look, with or without edits
+    MANUAL = "manual"  # manual changes are needed, with or without edits
     DENY = "deny"  # the pod must not run
     NOTICE = "notice"  # worth knowing; nothing is wrong with the pod
 
@@ -36,7 +36,7 @@ class Safety(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a rule found: where, what it means to a person, and the edits for it.
+    """One thing that a rule found: where, what it means to the user, and the edits for it.
 
     `mode` and the reason of an `exception` are filled in by the engine. `outlook` is what will
     become of the pods, where that is not what `mode` and `action` say of this object. A denied pod

@@ -23,7 +23,7 @@ class Status(StrEnum):
 
     FIXED = "fixed"  # written, or in the text that was printed
     FIXABLE = "fixable"  # `migrate --write` does it
-    MANUAL = "manual"  # a person must look
+    MANUAL = "manual"  # manual changes are needed
     NOTICE = "notice"  # worth knowing; nothing need be done
 
 

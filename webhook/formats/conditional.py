@@ -2,7 +2,7 @@
 
 The part is read once for every way in which the template can turn out (actions.py). An
 edit is made only if it is right in all of them, touches no action, stands where its cause stands,
-and adds to nothing that the template may add to, too. What is left is told, and a person does it.
+and adds to nothing that the template may add to, too. What is left is reported as manual.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ class _Part:
         labels = self._labels(document, open_)
 
         def held(code: str, at: Path) -> str:
-            # What makes another object of it waits for a part of its pod that a person must do.
+            # What makes another object of it waits for a part of its pod that needs manual changes.
             if hidden and code in OF_OBJECTS:
                 return _LOOK_FIRST
             cause = _cause(code, at, document)

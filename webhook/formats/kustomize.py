@@ -4,7 +4,7 @@ A patch is a part of an object that stands elsewhere. That it has no limit, no s
 toleration says nothing, 0 GPUs in it may take away those of its base, and a list in it takes the
 place of the base's. So the resource is renamed wherever the patch names it (in strategic merge
 patches, in the paths of JSON 6902, and in those of replacements and vars), dead versions become
-those that its target will have, and all else is for a person.
+those that its target will have, and all else is manual.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def put_back(
 
 
 def _of_odd(source: Source, stripped: list[Stripped], more: Iterable[Located]) -> Iterator[Located]:
-    """What is mentioned; in a block whose lines begin in several ways a person must look."""
+    """What is mentioned; in a block whose lines begin in several ways it is manual."""
     odd = {region: at for layer in stripped for region, at in layer.odd.items()}
     told: set[Region] = set()
     for each in more:

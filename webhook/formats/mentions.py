@@ -77,7 +77,7 @@ def mentions(
 ) -> Iterator[Located]:
     """What the patterns find on lines of which nothing is said yet, unless their rules are off.
 
-    In `prose` and in comments it is worth knowing; elsewhere a person must look. Nothing is said of
+    In `prose` and in comments it is worth knowing; elsewhere it is manual. Nothing is said of
     what is left alone, nor of a description of an API, which names all versions that it has. In
     JSON, where a whole book may stand in one line, a line says the same once.
     """

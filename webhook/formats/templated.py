@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from webhook.templates.actions import Template
     from webhook.yamlpatch.places import Place, Replacement
 
-# What stands by itself, so that it may be done while a person has to look at the rest of a file.
+# What stands by itself, so that it may be done while the rest of a file needs manual changes.
 _BY_THEMSELVES = codes(Trait.SEPARATE)
 
 _MADE_LABEL = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?\{{\{{")

@@ -86,7 +86,7 @@ _SAFE_SYSCTLS = (
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What an annotation comes to: edits that take it over, or None if a person must."""
+    """What an annotation comes to: edits that take it over, or None if it needs manual changes."""
 
     cure: str
     edits: tuple[Edit, ...] | None
