@@ -9,7 +9,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cli.following import identity
 from webhook.core.errors import SettingsError
 from webhook.core.modes import Mode
 from webhook.core.selection import Selection
@@ -33,6 +32,7 @@ from webhook.core.settings import (
     Workloads,
 )
 from webhook.evaluation.match_conditions import missed_names
+from webhook.files.capped import identity
 from webhook.rules import ALL, RETIRED
 from webhook.settings import file as settings_file
 from webhook.settings import nodes as nodes_of_yaml

@@ -181,13 +181,13 @@ class _Followed:
 
     def __init__(self, *files: Path) -> None:
         self._files = files
-        self._stamp = self._read_stamp()
+        self._stamp = capped.identity(*files)
         self._waits = False  # though the files stay as they are, as for time to pass
         self.fault = ""
 
     def refresh(self, take: Callable[[], str]) -> str:
         """Try to take what changed, or waits. Each change that is no good is told once: here."""
-        stamp, before = self._read_stamp(), self.fault
+        stamp, before = capped.identity(*self._files), self.fault
         is_new = stamp != self._stamp
         if not (is_new or self._waits):
             return ""
@@ -198,9 +198,6 @@ class _Followed:
         except InputError as error:
             self._waits, self.fault = _may_pass(error), str(error)
         return self.fault if is_new or self.fault != before else ""
-
-    def _read_stamp(self) -> tuple[tuple[int, int, int], ...]:
-        return tuple(map(_stamp_of, self._files))
 
 
 class _Switch(ssl.SSLContext):
@@ -222,15 +219,6 @@ class _Switch(ssl.SSLContext):
 def _may_pass(error: InputError) -> bool:
     """Whether it may pass though the files stay as they are, as without file descriptors."""
     return isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, ssl.SSLError)
-
-
-def _stamp_of(file: Path) -> tuple[int, int, int]:
-    """What changes when a file is written, replaced, linked elsewhere, or may be read at last."""
-    try:
-        found = file.stat()
-    except OSError:
-        return 0, 0, 0
-    return found.st_ino, found.st_ctime_ns, found.st_size
 
 
 class Pair(NamedTuple):

@@ -5,10 +5,10 @@ What cannot be used changes nothing: it is said once, and once that it is good a
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from webhook.core.errors import InputError, SettingsError
+from webhook.files import capped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     Say = Callable[[str, str, str], None]  # level, message, reason
 
 T = TypeVar("T")
-
-
-def identity(file: str) -> tuple[int, ...]:
-    """Changes when the file does; a ConfigMap's files are replaced by way of a symbolic link."""
-    try:
-        found = Path(file).stat() if file else None
-    except OSError:
-        return (0,)
-    # st_ctime: that it may be read now, where it might not before, is a change, too.
-    return (found.st_ino, found.st_ctime_ns, found.st_size) if found is not None else ()
 
 
 class Following(Generic[T]):
@@ -36,13 +26,14 @@ class Following(Generic[T]):
         self._file = file
         self._read = read
         self._say = say
-        self._seen = identity(file)
+        self._files = [file] if file else []
+        self._seen = capped.identity(*self._files)
         self._is_unread = False  # as without file descriptors: it is tried again
         self.fault = ""  # why the file that is there now is not used
 
     def look(self) -> T | None:
         """What the file says, if that is another one and can be used."""
-        seen = identity(self._file)
+        seen = capped.identity(*self._files)
         if seen == self._seen and not self._is_unread:
             return None
         self._seen = seen

@@ -5,12 +5,22 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 MIB = 1024 * 1024
+
+
+def identity(*files: Path | str) -> tuple[tuple[int, ...], ...]:
+    """What changes when a file is written, replaced, linked elsewhere, or may be read at last."""
+    return tuple(map(_identity, files))
+
+
+def _identity(file: Path | str) -> tuple[int, ...]:
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_ctime_ns, found.st_size
 
 
 def read(path: Path | str, most: int, *, pipes: bool = False) -> bytes:

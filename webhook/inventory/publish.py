@@ -69,7 +69,7 @@ class Publisher:
         self._declared = declared(settings)
         self._shape: tuple[int, ...] = ()
         self._held = -1
-        self._index = NodeIndex()
+        self._index: dict[str, Any] = {}
         self._lasting = b""
         self._names = b""
         self._memory = b""
@@ -90,7 +90,8 @@ class Publisher:
         holding = NodeIndex.of(
             (*store.holding(now), *(replace(each, labels={}, taints=()) for each in self._declared))
         )
-        self._write(orjson.dumps({**self._index.as_data(), **_held_parts(holding)}))
+        changed = {key: value for key, value in holding.as_data().items() if key in _HELD}
+        self._write(orjson.dumps({**self._index, **changed}))
         self._shape, self._held = shape, held
         return True
 
@@ -105,22 +106,18 @@ class Publisher:
         classes = store.classes(now)
         if classes is not self._classes:  # namespaces come and go more often than nodes
             self._classes = classes
-            self._reindex(NodeIndex.of((*classes, *self._declared), dumps=_dumps))
+            index = NodeIndex.of((*classes, *self._declared), dumps=_dumps)
+            self._labels = [(key, text.encode()) for key, text in sorted(index.labels.items())]
+            self._names = index.names.encode()
+            self._index = replace(index, labels={}, names="").as_data()
         self._memory = orjson.dumps(store.nodes.memory.as_data())
         self._lasting = orjson.dumps(store.lasting(), default=sorted)  # a set
         stamp = blake2b(self._lasting, digest_size=8)
-        lasting = self._index.as_data()
-        for key in _HELD:
-            del lasting[key]
+        lasting = {key: value for key, value in self._index.items() if key not in _HELD}
         stamp.update(orjson.dumps(lasting) + self._names)
         for key, text in self._labels:
             stamp.update(key.encode() + b"\0" + text)
         self.stamp = stamp.hexdigest()
-
-    def _reindex(self, index: NodeIndex) -> None:
-        self._labels = [(key, text.encode()) for key, text in sorted(index.labels.items())]
-        self._names = index.names.encode()
-        self._index = replace(index, labels={}, names="")
 
     def _write(self, index: bytes) -> None:
         labels = (text for _, text in self._labels)
@@ -146,11 +143,6 @@ class Publisher:
 
 
 _HELD = ("free", "totals")  # the parts of an index that depend on what pods hold
-
-
-def _held_parts(index: NodeIndex) -> dict[str, Any]:
-    data = index.as_data()
-    return {key: data[key] for key in _HELD}
 
 
 def _dumps(value: object) -> str:
