@@ -14,7 +14,7 @@ from io import BytesIO
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.admission.decide import MUTATE
+from webhook.admission.decide import MUTATE, PATHS
 from webhook.admission.endpoint import LARGEST_BODY, refusal
 from webhook.admission.review import HEAD_BYTES, NEVER_LIGHT, is_heavy
 from webhook.serving.backlog import Backlog, namespace_of
@@ -37,7 +37,7 @@ LARGEST_LENGTH = 1024 * 1024 * 1024  # nobody means this; an API server's larges
 LINGER_SECONDS = 1.0  # for a client that is still sending to find the answer instead of a reset;
 LINGER_BYTES = 2 * LARGEST_BODY  # so much of it is thrown away, then it must wait
 MOST_PIECES = 8192  # one-byte chunks cost more to take apart than any honest body does
-DIRECT = frozenset({"/mutate", "/validate", "/guard", "/guard/refuse"})
+DIRECT = frozenset(PATHS)
 FORBIDDEN, TIMEOUT, TOO_LARGE, TOO_MANY = 403, 408, 413, 429
 # Why a review was not judged.
 LATE = "too many large objects came at the same time; send it again"
