@@ -41,7 +41,7 @@ def main() -> int:
         for position, decider in enumerate(deciders):
             began = time.perf_counter()
             for body in bodies:
-                decider.validate(parse(body))
+                decider.answer("/validate", parse(body))
             seen[position].append((time.perf_counter() - began) / CALLS * 1e6)
     first = median(seen[0])
     table = Table("nodes", "classes", "us a decision", "ratio")

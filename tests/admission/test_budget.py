@@ -178,7 +178,7 @@ def test_no_depth_of_managed_fields_keeps_a_pod_from_being_repaired(road: str, l
     pod = legacy()
     pod["spec"]["containers"][0]["env"] = [NEVER_SAFE]
     sent = parse(nested(levels, pod, namespace=STRICT))
-    answer = json.loads(getattr(Desk().decider, road)(sent))["response"]
+    answer = json.loads(Desk().decider.answer(f"/{road}", sent))["response"]
     assert answer["allowed"] is True
     assert "patch" in answer
 
@@ -188,7 +188,7 @@ def test_nor_a_workload(levels: int) -> None:
     obj, request = deployment(legacy())
     sent = parse(nested(levels, obj, namespace=USUAL, **request))
     desk = Desk(f"{SETTINGS}\nworkloads: {{repair: true}}")
-    assert "patch" in json.loads(desk.decider.mutate(sent))["response"]
+    assert "patch" in json.loads(desk.decider.answer("/mutate", sent))["response"]
 
 
 @pytest.mark.parametrize("levels", [500, 980, 1015])
@@ -199,7 +199,7 @@ def test_nor_fails_the_update_of_a_workload_on_it(levels: int) -> None:
     more = request | {"operation": "UPDATE", "oldObject": old}
     sent = parse(nested(levels, obj, old, namespace=USUAL, **more))
     desk = Desk(f"{SETTINGS}\nworkloads: {{repair: true}}")
-    assert json.loads(desk.decider.mutate(sent))["response"]["allowed"] is True
+    assert json.loads(desk.decider.answer("/mutate", sent))["response"]["allowed"] is True
 
 
 @pytest.mark.parametrize("namespace", [STRICT, "careful"])

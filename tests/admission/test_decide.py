@@ -46,7 +46,7 @@ class Journal:
 
     def mutate(self, pod: Any = None, **request: Any) -> dict[str, Any]:
         body = dump(review(pod or gpu_pod(), **request))
-        answer: dict[str, Any] = json.loads(self._decider.mutate(parse(body)))
+        answer: dict[str, Any] = json.loads(self._decider.answer("/mutate", parse(body)))
         response: dict[str, Any] = answer["response"]
         return response
 

@@ -59,7 +59,7 @@ def decider(log: Log) -> Decider:
 
 
 def answer(to: Decider, pod: dict[str, Any]) -> Any:
-    given = json.loads(to.mutate(parse(dump(review(pod)))))
+    given = json.loads(to.answer("/mutate", parse(dump(review(pod)))))
     patch = given["response"].get("patch")
     return given | {"patch": json.loads(base64.b64decode(patch)) if patch else []}
 

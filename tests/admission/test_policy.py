@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -82,16 +83,16 @@ class Court:
         )
 
     def validate(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
-        return self._ask(self._decider.validate, what, namespace, request)
+        return self._ask(partial(self._decider.answer, "/validate"), what, namespace, request)
 
     def guard(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
-        return self._ask(self._decider.guard, what, namespace, request)
+        return self._ask(partial(self._decider.answer, "/guard"), what, namespace, request)
 
     def refuse(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
-        return self._ask(self._decider.refuse, what, namespace, request)
+        return self._ask(partial(self._decider.answer, "/guard/refuse"), what, namespace, request)
 
     def mutate(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
-        return self._ask(self._decider.mutate, what, namespace, request)
+        return self._ask(partial(self._decider.answer, "/mutate"), what, namespace, request)
 
     def late(self, path: str, seen: Review) -> bytes:
         return self._decider.late(path, LATE, seen)

@@ -60,7 +60,7 @@ def test_each_gets_its_answer(decider: Decider, *, legacy: bool) -> None:
     bodies = [body for body in BODIES if (LEGACY.encode() in body) is legacy]
     assert len(bodies) == (365 if legacy else 135)
     for body in bodies:
-        response = json.loads(decider.mutate(parse(body)))["response"]
+        response = json.loads(decider.answer("/mutate", parse(body)))["response"]
         pod = json.loads(body)["request"]["object"]
 
         assert response["allowed"] is True

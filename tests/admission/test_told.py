@@ -14,7 +14,7 @@ import pytest
 from tests.admission.kept_lines import KeptLines
 from tests.admission.test_policy import GPU, NODES, STRICT, USUAL, asking, deployment
 from tests.hostile.wire import review
-from webhook.admission.decide import Decider
+from webhook.admission.decide import REFUSE, Decider
 from webhook.admission.review import dump, parse
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.settings import Taint
@@ -79,7 +79,8 @@ class Desk:
 
     def ask(self, road: str, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
         sent = parse(dump(review(what, namespace=namespace, **request)))
-        answer: dict[str, Any] = json.loads(getattr(self.decider, road)(sent))["response"]
+        path = {"refuse": REFUSE}.get(road, f"/{road}")
+        answer: dict[str, Any] = json.loads(self.decider.answer(path, sent))["response"]
         return answer
 
     def mutated(

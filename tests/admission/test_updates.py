@@ -141,7 +141,7 @@ def applied(
     }
     asked = parse(dump(review(copy.deepcopy(obj), **request)))
     decider = Decider(RULES, settings, inventory, Log(1))
-    return answered(obj, json.loads(decider.mutate(asked))["response"])
+    return answered(obj, json.loads(decider.answer("/mutate", asked))["response"])
 
 
 def test_a_workload_notes_what_was_changed_and_follows_its_author() -> None:

@@ -26,7 +26,7 @@ from webhook.kube.pointer import ROOT
 from webhook.telemetry.metrics import NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.admission.review import Review
     from webhook.capacity.nodes import Inventory
@@ -70,6 +70,7 @@ class Decider:
     metrics: Metrics = NONE
     fresh: bool = True  # the inventory is not behind the cluster
     _account: Account = field(init=False)
+    _asks: Mapping[str, Callable[[Raw], Question | None]] = field(init=False)
     _repairing: Stages = field(init=False)
     _judging: Stages = field(init=False)
     _guarding: Stages = field(init=False)
@@ -78,38 +79,47 @@ class Decider:
     def __post_init__(self) -> None:
         """Make what is the same for all reviews."""
         self._account = Account(self.settings, self.log, self.metrics)
+        self._asks = {
+            MUTATE: self._to_mutate,
+            VALIDATE: self._to_validate,
+            GUARD: self._to_guard,
+            REFUSE: self._to_refuse,
+        }
         self._repairing = Stages(repairs=self.rules, foretold=self.policy)
         self._judging = Stages(policy=self.policy)
         self._guarding = Stages(guards=self.guards)
 
-    def mutate(self, review: Review) -> bytes:
-        """Repair the pod if it is one of ours; anything else passes untouched.
-
-        Of an update only legacy words are translated (evaluation/again.py). Templates of workloads
-        are repaired only if the settings say so.
-        """
-        return self._answered(MUTATE, review, self._to_mutate)
-
-    def validate(self, review: Review) -> bytes:
-        """Refuse a pod that the rules in force deny; tell of whatever else was found.
-
-        Of a workload all is told to the person who applies it, and nothing is refused.
-        """
-        return self._answered(VALIDATE, review, self._to_validate)
-
-    def guard(self, review: Review) -> bytes:
-        """Keep GPUs out of the sight of containers that asked for none."""
-        return self._answered(GUARD, review, self._to_guard)
-
-    def refuse(self, review: Review) -> bytes:
-        """Refuse a pod that the guard, or what changed the pod after it, left unsafe."""
-        return self._answered(REFUSE, review, self._to_refuse)
+    def answer(self, path: str, review: Review) -> bytes:
+        """Answer in the way that all paths share: the question, the evaluation, what came of it."""
+        began = perf_counter()
+        asked = self._asks[path](review.request)
+        if asked is None:
+            return self._account.passed(path, review, began)
+        cx, obj = self._context(review.request["namespace"], asked.known), asked.obj
+        made = asked.ask(cx, excess=partial(_excess, review, asked))
+        if made.over and asked.may_be_large():
+            return self._account.passed(path, review, began)
+        if made.over:
+            return self._unfinished(path, review, began, made.over)
+        self._account.failures(review, obj, began, made.failed)
+        if path in _CHANGING:
+            came = outcome.repaired(review, made, cx, of_any_size=path == GUARD)
+        else:
+            came = outcome.judged(made.findings, cx)
+        if path == GUARD and (fault := came.fault):  # to let it in would be a way round the guard
+            return self._unfinished(path, review, began, fault["error"], level=fault["level"])
+        return self._account.answer(path, review, obj, began, came)
 
     def late(self, path: str, why: str, review: Review) -> bytes:
         """Answer what cannot be read, or not in time; the review may lack its objects."""
         return self._unfinished(path, review, perf_counter(), why)
 
     def _to_mutate(self, request: Raw) -> Question | None:
+        """Repair the pod if it is one of ours; anything else passes untouched.
+
+        Of an update only legacy words are translated (evaluation/again.py). Templates of workloads
+        are repaired only if the settings say so.
+        """
         if (update := subject.updated_pod_of(request)) is not None:
             ask = _of_pod(update[0], Stages(repairs=self.rules), again=partial(again.pod, *update))
             return Question(update[0], ask, looks_at_stored=True)
@@ -125,6 +135,10 @@ class Decider:
         return Question(found.obj, ask, self._now(), len(found.templates), looks_at_stored=True)
 
     def _to_validate(self, request: Raw) -> Question | None:
+        """Refuse a pod that the rules in force deny; tell of whatever else was found.
+
+        Of a workload all is told to the person who applies it, and nothing is refused.
+        """
         if (pod := subject.made_pod_of(request)) is not None:
             ask, known = _of_pod(pod, self._judging), self._now(final=True)
             # One without GPUs comes as it has more names than its matchConditions may look at.
@@ -137,12 +151,14 @@ class Decider:
         return Question(found.obj, ask, self._now(), len(found.templates))
 
     def _to_guard(self, request: Raw) -> Question | None:
+        """Keep GPUs out of the sight of containers that asked for none."""
         if (update := subject.updated_pod_of(request)) is None:
             return self._of_containers(request, final=False)
         ask = _of_pod(update[0], self._guarding, again=partial(updates.sent_again, *update))
         return Question(update[0], ask, self._now(), may_be_large=lambda: True)
 
     def _to_refuse(self, request: Raw) -> Question | None:
+        """Refuse a pod that the guard, or what changed the pod after it, left unsafe."""
         if (update := subject.updated_pod_of(request)) is None:
             return self._of_containers(request, final=True)
         ask = _of_pod(update[0], self._guarding, again=partial(updates.opened, *update))
@@ -161,27 +177,6 @@ class Decider:
             return _of_pod(pod, stages)(replace(cx, only_ephemeral=added), excess=excess)
 
         return Question(pod, ask, self._now(final=final))
-
-    def _answered(self, path: str, review: Review, asks: Callable[[Raw], Question | None]) -> bytes:
-        """Answer in the way that all paths share: the question, the evaluation, what came of it."""
-        began = perf_counter()
-        asked = asks(review.request)
-        if asked is None:
-            return self._account.passed(path, review, began)
-        cx, obj = self._context(review.request["namespace"], asked.known), asked.obj
-        made = asked.ask(cx, excess=partial(_excess, review, asked))
-        if made.over and asked.may_be_large():
-            return self._account.passed(path, review, began)
-        if made.over:
-            return self._unfinished(path, review, began, made.over)
-        self._account.failures(review, obj, began, made.failed)
-        if path in _CHANGING:
-            came = outcome.repaired(review, made, cx, of_any_size=path == GUARD)
-        else:
-            came = outcome.judged(made.findings, cx)
-        if path == GUARD and (fault := came.fault):  # to let it in would be a way round the guard
-            return self._unfinished(path, review, began, fault["error"], level=fault["level"])
-        return self._account.answer(path, review, obj, began, came)
 
     def _unfinished(
         self, path: str, review: Review, began: float, why: str, *, level: str = "info"

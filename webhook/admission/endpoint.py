@@ -55,12 +55,6 @@ class Endpoint:
     def use(self, decider: Decider) -> None:
         """Let this one decide from now on: settings or inventory have changed."""
         self._decider = decider
-        self._roads = {
-            "/mutate": decider.mutate,
-            "/validate": decider.validate,
-            "/guard": decider.guard,
-            "/guard/refuse": decider.refuse,
-        }
 
     def post(self, path: str, content_type: str, content_encoding: str, body: bytes) -> Answer:
         """Answer a review that was sent to one of the admission paths."""
@@ -72,7 +66,7 @@ class Endpoint:
             found = review.parse(body)
         except InputError as error:
             return self.late(path, body, _UNREADABLE) or refusal(400, str(error))
-        return self._answer(found, self._roads[path])
+        return self._answer(found, partial(self._decider.answer, path))
 
     def late(self, path: str, head: bytes, why: str) -> Answer | None:
         """Answer a review that cannot be judged, of which this is the beginning.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,13 +128,6 @@ class Handshake(ssl.SSLObject):
             raise ssl.SSLWantReadError  # whoever asked sends the alert, then waits
 
 
-class _Some(NamedTuple):
-    """Failures for one reason."""
-
-    number: int
-    detail: str  # of the last
-
-
 class Failures:
     """What failed in this process."""
 
@@ -148,14 +141,14 @@ class Failures:
         self._write = write
         self._count = count
         self._clock = clock
-        self._untold: dict[str, _Some] = {}
+        self._untold: dict[str, tuple[int, str]] = {}  # how many, and the detail of the last
         self._told: dict[str, float] = {}  # when
 
     def add(self, reason: str, detail: str = "") -> None:
         """Count one."""
         self._count(reason)
         number, _ = self._untold.get(reason, (0, ""))
-        self._untold[reason] = _Some(number + 1, detail)
+        self._untold[reason] = (number + 1, detail)
 
     def tell(self) -> None:
         """Say what has not been said: to be called once a second."""

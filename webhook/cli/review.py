@@ -226,13 +226,13 @@ def _answer(
     That of /validate if it denies, of the object as /mutate would leave it; else that of /mutate.
     """
     from webhook.admission import review as reviews
-    from webhook.admission.decide import Decider
+    from webhook.admission.decide import MUTATE, VALIDATE, Decider
     from webhook.telemetry.logs import Log
 
     body = json.dumps(document).encode()
     silent = Log(os.open(os.devnull, os.O_WRONLY))
     decider = Decider(RULES, settings, inventory, silent, policy=POLICY, guards=GUARD)
-    answer = json.loads(decider.mutate(reviews.parse(body)))
+    answer = json.loads(decider.answer(MUTATE, reviews.parse(body)))
     pod = subject.pod_of(reviews.parse(body).request)
     code = _NOTHING_FOUND
     if pod is not None:
@@ -240,7 +240,7 @@ def _answer(
         reviewed = _judged(pod, cx)
         code, cx = reviewed.code, replace(cx, stuck=reviewed.was_stuck)
         document["request"]["object"] = as_admitted(Pod(pod), cx).raw
-        held = json.loads(decider.validate(reviews.parse(json.dumps(document).encode())))
+        held = json.loads(decider.answer(VALIDATE, reviews.parse(json.dumps(document).encode())))
         answer = _joined(answer, held)
     sys.stdout.write(PRINTED["yaml" if form == "text" else form](answer))
     return code
