@@ -295,3 +295,22 @@ def test_a_workload_that_was_repaired_is_counted_so_and_no_finding(
         "nothing found in 2 objects; 2 more came legacy and were repaired "
         "(gpu-webhook.dev/repaired)\n"
     )
+
+
+def test_an_object_over_the_budget_of_the_webhook_is_one_line(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    large = [{"name": f"c{i}", "image": "i", "resources": ALPHA} for i in range(1001)]
+    template = {"template": {"spec": {"containers": large}}}
+    metadata = {"name": "large", "namespace": "team", "uid": "u"}
+    cluster.list_has("Deployment", {"metadata": metadata, "spec": template})
+    text = json.dumps({"kind": "Deployment", "spec": template})
+    note = {"kubectl.kubernetes.io/last-applied-configuration": text}
+    cluster.have("Deployment", "applied", annotations=note)
+    cluster.have("Deployment", "small")
+    assert main(["scan", "--cluster", "-A", config]) == 2
+    out = capsys.readouterr().out
+    why = "skipped: it has more than 1000 containers: it is not looked at"
+    assert f"team/Deployment/large\n  to be changed: Deployment/large\n  {why}" in out
+    assert f"team/Deployment/applied\n  to be changed: Deployment/applied\n  {why}" in out
+    assert "team/Deployment/small\n" in out

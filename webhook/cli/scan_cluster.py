@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli import file_command
 from webhook.cli.progress import progress
 from webhook.cluster import applied, client, objects
+from webhook.core import budget
 from webhook.core.errors import InputError
 from webhook.core.repaired import REPAIRED, codes_in
 from webhook.evaluation import record
-from webhook.evaluation.workloads import READY_MADE, custom_kinds
-from webhook.files.results import FileResult, Report, Status
+from webhook.evaluation.workloads import READY_MADE, custom_kinds, templates_of
+from webhook.files.results import FileResult, Report, Skipped, Status
 from webhook.kube.labels import is_dns_label
 from webhook.kube.pod import as_map, is_finished
 from webhook.rules import is_legacy
@@ -174,7 +175,11 @@ def _came_legacy(obj: Raw) -> bool:
 
 def judged(obj: Raw, plan: Plan) -> FileResult:
     """What the rules say of the object as it was applied, else of the object as it is."""
-    sent, live = applied.as_applied(obj), applied.as_written(obj)
+    over = _excess(obj, plan) or _excess(sent := applied.as_applied(obj), plan)
+    if over:
+        reason = f"{over}: it is not looked at, as the webhook does not look at its like"
+        return FileResult(_path(obj), skipped=(Skipped(reason),))
+    live = applied.as_written(obj)
     result = _judged(sent, plan)
     if result.located or sent == live:
         return result
@@ -183,6 +188,11 @@ def judged(obj: Raw, plan: Plan) -> FileResult:
         replace(each, message=f"{each.message} ({_AS_IT_IS})") for each in as_is.located
     )
     return replace(as_is, located=located)
+
+
+def _excess(obj: Raw, plan: Plan) -> str:
+    """Why the object is over the budget that holds for the webhook: tenants make them so large."""
+    return budget.excess(obj, len(templates_of(obj, plan.settings)))
 
 
 def _judged(obj: Raw, plan: Plan) -> FileResult:
