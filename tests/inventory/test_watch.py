@@ -417,6 +417,7 @@ def test_other_settings_list_everything_anew_and_keep_what_is_published_till_the
     with watching(api, tmp_path) as running:
         first = until(running.reader.refresh, "a snapshot")
         assert set(first.index.totals) == {GPU}
+        until(lambda: running.reader.status().as_of, "a status that knows how old it is")
         api.say("/api/v1/nodes", 503)
         settings = replace(SETTINGS, gpu_resources=("example.com/*",))
         running.watcher.use(settings)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, NotFound
 
+from webhook.admission.decide import PATHS
 from webhook.admission.endpoint import LARGEST_BODY, TEXT, refusal
 
 if TYPE_CHECKING:
@@ -30,10 +31,6 @@ def create_app(endpoint: Endpoint) -> Flask:
         if request.environ["PATH_INFO"] != request.path:
             raise NotFound
 
-    @app.post("/mutate")
-    @app.post("/validate")
-    @app.post("/guard")
-    @app.post("/guard/refuse")
     def admit() -> Response:
         return _flask(
             endpoint.post(
@@ -43,6 +40,9 @@ def create_app(endpoint: Endpoint) -> Flask:
                 request.get_data(cache=False),
             )
         )
+
+    for path in PATHS:
+        app.add_url_rule(path, path, admit, methods=["POST"])
 
     @app.get("/healthz")
     def healthz() -> Response:
