@@ -92,26 +92,47 @@ def _reduced(value: Any, fields: Raw) -> Any:
     if isinstance(value, dict) and (members or "." in fields):
         return {key: _reduced(value[key], members[key]) for key in value if key in members}
     if isinstance(value, list):
-        items = [(item, _item(item, fields)) for item in value]
+        held = _held(fields)
+        items = [(item, _item(item, held)) for item in value]
         return [_reduced(item, below) for item, below in items if below is not None] or value
     return value
 
 
-def _item(item: Any, fields: Raw) -> Raw | None:
-    """What is held of this item of a list; None if nothing is."""
+_MOST_KEYS = 4  # lists have one set of keys; who forges managedFields may write any number
+_Held = dict[tuple[str, ...], dict[bytes, "Raw"]]  # by names of keys, and by their values
+
+
+def _held(fields: Raw) -> _Held:
+    """What is held of the items of a list; of whole values by no keys at all."""
+    held: _Held = {}
     for key, below in fields.items():
         sort, _, text = key.partition(":")
-        if sort not in ("k", "v"):
-            continue
         try:
-            wanted = orjson.loads(text)
+            wanted = orjson.loads(text) if sort in {"k", "v"} else None
         except orjson.JSONDecodeError:
             continue
-        if sort == "v" and item == wanted:
-            return {}
-        if sort == "k" and as_map(wanted).items() <= as_map(item).items():
-            return as_map(below)
+        if sort == "v":
+            held.setdefault((), {})[_text(wanted)] = {}
+        elif sort == "k" and isinstance(wanted, dict) and wanted:
+            names = tuple(sorted(wanted))
+            if names in held or len(held) < _MOST_KEYS:
+                values = _text([wanted[name] for name in names])
+                held.setdefault(names, {})[values] = as_map(below)
+    return held
+
+
+def _item(item: Any, held: _Held) -> Raw | None:
+    """What is held of this item of a list; None if nothing is."""
+    for names, known in held.items():
+        values = [as_map(item).get(name) for name in names] if names else item
+        found = known.get(_text(values))
+        if found is not None:
+            return found
     return None
+
+
+def _text(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def keepers(obj: Raw) -> list[str]:
