@@ -67,7 +67,7 @@ def test_the_page_counts_what_the_workers_did(tmp_path: Path) -> None:
         assert value(found, "gpu_webhook_review_seconds_count", path="/mutate") == 5
         took = value(found, "gpu_webhook_review_seconds_sum", path="/mutate")
         assert took is not None
-        assert 0 < took < 5
+        assert took > 0
         assert value(found, "gpu_webhook_settings_last_reload_successful") == 1
         assert value(found, "gpu_webhook_rule_failures_total", rule="GPU101") == 0
         assert get(port, "/healthz")[0] == 200

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -176,6 +175,7 @@ def test_names_of_the_settings() -> None:
     ]
 
 
+@pytest.mark.timeout(60)  # what is tried in too many ways never ends
 @pytest.mark.parametrize(
     "part",
     [
@@ -189,9 +189,7 @@ def test_names_of_the_settings() -> None:
 def test_long_texts_take_time_in_proportion(part: str) -> None:
     """A megabyte that almost matches, a thousand times over."""
     text = part * (1_000_000 // len(part))
-    start = time.perf_counter()
     assert list(find(text)) == []
-    assert time.perf_counter() - start < 20.0
 
 
 def test_no_pattern_could_be_empty() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 import subprocess
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -105,11 +104,10 @@ def test_patterns(repository: Path, lines: list[str], path: str, *, expected: bo
     assert (path in git_ignores(repository, [path])) is expected, "git agrees"
 
 
+@pytest.mark.timeout(60)  # what is tried in too many ways never ends
 def test_patterns_that_would_be_tried_in_too_many_ways() -> None:
-    began = time.perf_counter()
     assert not ignored(["*a" * 40 + "b"], "a" * 255)
     assert not ignored(["**/a/" * 20 + "b"], "a/" * 200 + "c")
-    assert time.perf_counter() - began < 1
 
 
 def found(root: Path, *, ignore_files: bool = True, start: str = "") -> set[str]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -422,13 +421,12 @@ def test_where_the_active_profile_mounts_is_still_searched() -> None:
     assert obj["spec"]["containers"][0]["env"][0]["value"] == "/usr/lib/nvidia"
 
 
+@pytest.mark.timeout(60)  # what is tried in too many ways never ends
 def test_a_path_of_megabytes_takes_no_time() -> None:
-    started = time.process_time()
     path = "/lib/libnvidia-.so" * 100_000
     assert found(rule, legacy_pod(volumes=[volume(f"{path}/x"), volume(path)])) == [
         gone(path[:100], position=1)
     ]
-    assert time.process_time() - started < 1
 
 
 def test_mounts_within_one_another_and_beside_them() -> None:
