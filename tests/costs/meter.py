@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import sys
 from abc import ABCMeta
 from collections.abc import ItemsView, ValuesView
@@ -48,6 +49,7 @@ _ONE_STEP = {
     *("enumerate", "zip", "map", "filter", "range", "reversed", "callable", "islice", "chain"),
     *("bisect_left", "bisect_right"),
 }
+_SEARCHES = {"find", "rfind", "match", "search"}
 _ONLY_ARGUMENTS = {"startswith", "endswith", "extend", "update", "removeprefix", "removesuffix"}
 
 
@@ -132,6 +134,22 @@ class Meter:
             return function
         return partial(self._in_c, function)
 
+    def _searched(self, function: Any, holder: Any, args: tuple[Any, ...]) -> Any:
+        """A search in a text looks at what is between its begin and what it finds."""
+        found, name = function(*args), function.__name__
+        text = holder if isinstance(holder, str) else args[0]
+        first = args[1] if len(args) > 1 else 0
+        last = args[2] if len(args[1:]) > 1 else len(text)
+        if isinstance(found, int):
+            looked_at = last - max(found, first) if name == "rfind" else found - first
+            looked_at = last - first if found < 0 else looked_at
+        elif found is not None:
+            looked_at = found.end() - first
+        else:
+            looked_at = 1 if name != "search" else last - first
+        self.steps += max(looked_at, 0) // WORD + 1
+        return found
+
     def _in_c(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         name, holder = getattr(function, "__name__", ""), getattr(function, "__self__", None)
         if name == "pop" and not (isinstance(holder, list) and args):
@@ -139,6 +157,10 @@ class Meter:
         if name == "insert" and isinstance(holder, list):
             self.steps += len(holder) - args[0]
             return function(*args)
+        if isinstance(function, _lru_cache_wrapper):  # a text keeps its hash
+            return function(*args, **kwargs)
+        if name in _SEARCHES and isinstance(holder, str | re.Pattern):
+            return self._searched(function, holder, args)
         self.steps += sum(map(_size, args))
         if name in _ONLY_ARGUMENTS:
             return function(*args, **kwargs)
@@ -335,12 +357,12 @@ class Copy:
 
     def module(self, name: str) -> Any:
         """A module of the copy, with those that it imports."""
-        with self._in_place():
+        with self.in_place():
             return importlib.import_module(name)
 
     @contextmanager
-    def _in_place(self) -> Iterator[None]:
-        """The copy's modules stand where the real ones do, which come back afterwards."""
+    def in_place(self) -> Iterator[None]:
+        """Put the modules of the copy where the real ones are, which come back afterwards."""
         real = _taken_out()
         sys.modules.update(self._modules)
         finder = _Finder(self.meter)
