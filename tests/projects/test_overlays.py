@@ -409,3 +409,73 @@ def test_an_amount_in_a_patch_waits_for_the_model_that_the_base_leaves(
         assert main(["migrate", "-w", way[0], str(folder / way[1])]) == 3
         assert (folder / "base/d.yaml").read_text() == without
         assert (folder / "overlays/a/p.yaml").read_text() == patch
+
+
+def component(patches: str, **more: str) -> dict[str, str]:
+    files = {f"part/{name}.yaml": text for name, text in more.items()}
+    return {"part/kustomization.yaml": f"kind: Component\n{patches}\n", **files}
+
+
+MODEL_BY_OPERATION = (
+    f"{INLINE}|-\n    - op: add\n      path: {AT}/nodeSelector\n"
+    f"      value: {{{LABEL}: Tesla-K80}}\n"
+)
+UNKNOWN = GPU.replace(
+    "      containers:", f"      nodeSelector: {{{LABEL}: MyCard-7}}\n      containers:"
+)
+TWO = POD + f"      containers:\n      - {{name: c, resources: {{limits: {{{OLD}: 2}}}}}}\n"
+OF_COMPONENTS = {
+    "a model in a component's patch": (
+        GPU,
+        overlay("components: [../../part]") | component(MODEL_BY_OPERATION),
+    ),
+    "an amount in a component's patch": (
+        UNKNOWN,
+        overlay("components: [../../part]") | component("patches: [{path: p.yaml}]", p=TWO),
+    ),
+    "a component of a component": (
+        GPU,
+        overlay("components: [../../outer]")
+        | {"outer/kustomization.yaml": "kind: Component\ncomponents: [../part]\n"}
+        | component(MODEL_BY_OPERATION),
+    ),
+    "a component that is included beside a patch": (
+        GPU,
+        overlay("components: [../../part]\npatches: [{path: p.yaml}]", p=MOUNTS)
+        | component(MODEL_BY_OPERATION),
+    ),
+    "a component of the base itself": (
+        GPU,
+        {"base/kustomization.yaml": "resources: [d.yaml]\ncomponents: [../part]\n"}
+        | component(MODEL_BY_OPERATION),
+    ),
+    "a component of an overlay of the overlay": (
+        GPU,
+        overlay("")
+        | {"top/kustomization.yaml": "resources: [../overlays/a]\ncomponents: [../part]\n"}
+        | component(MODEL_BY_OPERATION),
+    ),
+}
+
+
+@pytest.mark.parametrize(("base", "files"), OF_COMPONENTS.values(), ids=OF_COMPONENTS)
+def test_what_a_component_patches_waits_like_what_an_overlay_patches(
+    base: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": base, **files})
+    before = {each: each.read_text() for each in folder.rglob("*.yaml")}
+    assert main(["migrate", "-w", "-R", str(folder)]) == 3
+    assert {each: each.read_text() for each in folder.rglob("*.yaml")} == before
+
+
+def test_components_that_are_not_there_or_form_a_loop_hide_no_other(tmp_path: Path) -> None:
+    names = "components: [../../none, ../../broken, ../../part/again, ../../part]"
+    files = {
+        **overlay(names),
+        **component(f"components: [../part, again]\n{MODEL_BY_OPERATION}"),
+        "broken/kustomization.yaml": "components: [",
+    }
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": GPU, **files})
+    (folder / "part/again").symlink_to(folder / "part")
+    main(["migrate", "-w", "-R", str(folder)])
+    assert (folder / "base/d.yaml").read_text() == GPU

@@ -166,6 +166,21 @@ def _file_of(folder: str) -> str:
     raise InputError(f"{folder}: holds no kustomization.yaml")
 
 
+def with_components(file: str) -> dict[str, dict[str, Any]]:
+    """What a kustomization says, and the components that are applied to all that it builds."""
+    found = {file: read(file)}
+    waiting = [file]
+    for each in waiting:  # it grows on the way: a component may include others
+        listed = found[each].get("components")
+        for name in listed if isinstance(listed, list) else ():
+            with suppress(InputError):  # it is said of what is missing
+                other = _file_of(os.path.realpath(Path(each).parent / str(name)))
+                if other not in found:
+                    found[other] = read(other)
+                    waiting.append(other)
+    return found
+
+
 def read(file: str) -> dict[str, Any]:
     """What a file of a kustomization says."""
     try:

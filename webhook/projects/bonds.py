@@ -213,9 +213,9 @@ def _index(root: str, words: tuple[bytes, ...]) -> dict[str, _Bond]:
     for folder in kustomization.folders(root):
         with suppress(InputError):  # it is said where the kustomization itself is looked at
             files = kustomization.parts(folder).files
-            naming = frozenset(_naming(files[0]))
             legacy = {os.path.realpath(each) for each in files if _holds(text_of(each), words)}
-            if not legacy or not any(kustomization.read(files[0]).get(each) for each in _NAMING):
+            naming = frozenset(_naming(files[0])) if legacy else frozenset()
+            if not naming:
                 continue
             bound = naming.intersection(map(os.path.realpath, files)) | legacy
             bonds = {index[each] for each in bound if each in index}
@@ -233,8 +233,10 @@ def _holds(text: str, words: tuple[bytes, ...]) -> bool:
 
 
 def _naming(file: str) -> Iterator[str]:
-    """The files that name fields of others: the kustomization, and its patches."""
-    yield os.path.realpath(file)
-    for name, _ in kustomization.patches(kustomization.read(file), _BINDING):
-        if name:
-            yield os.path.realpath(Path(file).parent / name)
+    """The files that name fields of others: the kustomization, its components, their patches."""
+    for each, said in kustomization.with_components(file).items():
+        if any(said.get(section) for section in _NAMING):
+            yield os.path.realpath(each)
+        for name, _ in kustomization.patches(said, _BINDING):
+            if name:
+                yield os.path.realpath(Path(each).parent / name)
