@@ -195,27 +195,29 @@ def only_as(part: str, setting: str) -> str:
         pytest.param(
             "K80",
             cluster("K80-SHARED"),
-            Match(("Tesla-K80",), only_as("K80-SHARED", "shared")),
+            Match(("Tesla-K80",), only_as("K80-SHARED", "shared"), is_of_settings=True),
             id="only a shared one is there",
         ),
         pytest.param(
             "A30",
             cluster("NVIDIA-A30-MIG-1g.6gb"),
-            Match(("NVIDIA-A30",), only_as("NVIDIA-A30-MIG-1g.6gb", "mig")),
+            Match(("NVIDIA-A30",), only_as("NVIDIA-A30-MIG-1g.6gb", "mig"), is_of_settings=True),
             id="only slices are there",
         ),
         pytest.param(
             "A30",
             cluster("NVIDIA-A30-MIG-1g.6gb-SHARED"),
             Match(
-                ("NVIDIA-A30",), only_as("NVIDIA-A30-MIG-1g.6gb-SHARED", "shared and models.mig")
+                ("NVIDIA-A30",),
+                only_as("NVIDIA-A30-MIG-1g.6gb-SHARED", "shared and models.mig"),
+                is_of_settings=True,
             ),
             id="only shared slices are there: both settings",
         ),
         pytest.param(
             "Voodoo 2",
             cluster("Voodoo-2-SHARED"),
-            Match((), only_as("Voodoo-2-SHARED", "shared")),
+            Match((), only_as("Voodoo-2-SHARED", "shared"), is_of_settings=True),
             id="only a shared one, of a model that the table does not know",
         ),
     ],
@@ -396,7 +398,7 @@ def test_if_no_gpu_node_carries_the_label_the_profile_to_choose_is_named(
     inventory: Inventory, hint: str
 ) -> None:
     assert match("Tesla K80", GFD, inventory) == Match(
-        ("Tesla-K80",), f"no GPU node carries the label {PRODUCT}{hint}"
+        ("Tesla-K80",), f"no GPU node carries the label {PRODUCT}{hint}", is_of_settings=True
     )
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.admission.admitted import admitted
 from tests.formats.test_every_way import ALONE, WAYS, found, in_data, result_of
-from tests.formats.test_same_rules import plan
+from tests.formats.test_same_rules import CHOOSING, plan
 from tests.properties.clusters import clusters
 from tests.properties.pods import pods
 from webhook.capacity.nodes import Inventory, NodeClass
@@ -150,6 +150,7 @@ def test_any_pod(pod: Raw, cluster: Cluster, off: str, has_label: bool) -> None:
         metadata["labels"] = {**(metadata.get("labels") or {}), IGNORE: "true"}
     cx = cluster.context
     settings = replace(cx.settings, scope="all-legacy", policy=Policy(rules={off: Mode.OFF}))
+    settings = replace(settings, unsafe=CHOOSING)
     said = in_file(pod, settings, cx.inventory)
     reviewed = in_review(pod, settings, cx.inventory)
     made = in_admission(pod, settings, cx.inventory)
@@ -169,7 +170,8 @@ def test_any_pod(pod: Raw, cluster: Cluster, off: str, has_label: bool) -> None:
 @given(pods(), clusters(), st.sampled_from(list(WAYS)))
 def test_any_pod_in_any_file(pod: Raw, cluster: Cluster, name: str) -> None:
     way, cx = WAYS[name], cluster.context
-    text, asked = as_yaml(pod), Plan(replace(cx.settings, scope="all-legacy"), cx.inventory)
+    settings = replace(cx.settings, scope="all-legacy", unsafe=CHOOSING)
+    text, asked = as_yaml(pod), Plan(settings, cx.inventory)
     # Of a guide, only what has a legacy word is looked at.
     assume(next(find(text, PATTERNS, asked.settings), None) is not None)
     manifest = result_of("x.yaml", text, asked)

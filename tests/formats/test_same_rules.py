@@ -151,7 +151,7 @@ def test_in_the_shared_corpus_only_lines_of_findings_change() -> None:
         source = Source.of(str(file), file.read_bytes())
         if source.kind not in {"yaml", "json"}:
             continue
-        result = migrated(source, Plan())
+        result = migrate_text(source, Plan())
         if result.new_text is None:
             continue
         old, new = source.text.split("\n"), result.new_text.split("\n")

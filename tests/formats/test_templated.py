@@ -265,7 +265,7 @@ def test_a_toleration_is_added_below_the_condition_that_its_gpus_are_under(
     )
     result = migrated(text, "jinja")
     (status,) = {each.status for each in result.located if each.code == "GPU201"}
-    assert status is (Status.FIXABLE if is_done else Status.MANUAL)
+    assert status is (Status.FIXABLE if is_done else Status.NOTICE)
     assert (result.new_text or "").count("key: nvidia.com/gpu") == is_done
     assert OLD not in (result.new_text or "")
 
@@ -279,7 +279,7 @@ def test_a_toleration_that_was_held_is_not_said_to_be_done_once_the_name_is_of_t
     result = migrated(text)
     assert result.new_text == text.replace(OLD, NEW)
     held = [each for each in result.located if each.code == "GPU201"]
-    assert [each.status for each in held] == [Status.MANUAL]
+    assert [each.status for each in held] == [Status.NOTICE]
     assert "not done here" in held[0].message
 
 
@@ -305,7 +305,7 @@ def test_nothing_is_put_between_a_key_and_the_action_that_writes_its_value(tail:
     result = migrated(text + tail)
     assert result.new_text == text.replace(OLD, NEW) + tail
     held = [each.status for each in result.located if each.code == "GPU201"]
-    assert held == [Status.MANUAL]
+    assert held == [Status.NOTICE]
 
 
 def test_an_annotation_alone_under_a_condition_leaves_the_condition() -> None:

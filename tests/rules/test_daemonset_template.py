@@ -185,3 +185,21 @@ def test_what_the_repair_of_pods_comes_too_late_for(
     for repaired in (replace(cx, at_rest=True), replace(cx, settings=repairing)):
         said = run(RULES, copy.deepcopy(obj), repaired).findings
         assert [each.message for each in said if each.code == rule.CODE] == left
+
+
+@pytest.mark.parametrize(
+    ("obj", "cx"),
+    [
+        pytest.param(legacy_pod(), DAEMONS, id="a template that selects no nodes"),
+        pytest.param(owned(legacy_pod()), Context(), id="a pod of a DaemonSet"),
+    ],
+)
+def test_a_file_with_amounts_of_today_gets_a_notice(obj: Any, cx: Context) -> None:
+    """A second run over that file says nothing of it."""
+    for at_rest, renamed, severity in (
+        (True, RULES, Severity.NOTICE),
+        (True, [rule], Severity.MANUAL),
+        (False, RULES, Severity.MANUAL),
+    ):
+        said = run(renamed, copy.deepcopy(obj), replace(cx, at_rest=at_rest)).findings
+        assert [each.severity for each in said if each.code == rule.CODE] == [severity]

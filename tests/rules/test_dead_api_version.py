@@ -107,11 +107,15 @@ def test_fields_that_only_the_old_version_had(
 @pytest.mark.parametrize(
     ("api", "kind"), [("apps/v1alpha1", "PetSet"), ("apps/v1beta1", "StatefulSet")]
 )
-def test_a_set_without_its_service_is_converted_and_a_person_names_it(api: str, kind: str) -> None:
+def test_a_set_without_its_service_is_converted_as_good_as_it_was(api: str, kind: str) -> None:
     obj = workload(api, kind)
-    [finding] = found(rule, obj)
-    assert (finding.severity, finding.action) == (Severity.MANUAL, "repaired")
-    assert finding.message.endswith("write serviceName manually: the name of its headless Service")
+    [finding, notice] = found(rule, obj)
+    assert (finding.severity, finding.action) == (Severity.REPAIR, "repaired")
+    assert (notice.severity, notice.edits) == (Severity.NOTICE, ())
+    assert notice.message == (
+        f"this {kind} has no serviceName, so its pods get no DNS names of their own; if they need "
+        "some, write serviceName: the name of its headless Service"
+    )
     assert obj["apiVersion"] == "apps/v1"
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.rules.objects import found, said, template, workload
+from tests.rules.objects import ROAD_2, found, said, template, workload
 from tests.rules.pods import LEGACY, container, pod
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Severity
@@ -134,12 +136,23 @@ def test_what_says_nothing_new_is_removed(annotations: Any, field: Any, expected
         pytest.param("[]", None, id="an empty one takes it away"),
     ],
 )
-def test_a_field_that_says_something_else_needs_a_person(text: str, expected: Any) -> None:
+def test_a_field_that_says_something_else_is_left_to_its_author(text: str, expected: Any) -> None:
     obj = annotated({BETA: text}, initContainers=[OTHER])
-    [finding] = found(rule, obj)
+    before = copy.deepcopy(obj)
+    [finding] = found(rule, obj, replace(ROAD_2, at_rest=True))
+    assert (finding.severity, finding.action) == (Severity.MANUAL, "reported")
+    assert finding.message == (
+        f"the annotation {BETA} and spec.initContainers differ: releases before 1.8 ran the "
+        "annotation's, later ones the field's; write what is meant into the field, and delete the "
+        "annotation"
+    )
+    assert obj == before
+
+    [finding] = found(rule, obj, replace(ROAD_2, at_rest=True, unsafe=True))
     assert (finding.severity, finding.action) == (Severity.MANUAL, "repaired")
-    assert finding.message.endswith("and releases from 1.8 on ran that: compare")
+    assert "which it replaces now; write" in finding.message
     assert obj["spec"].get("initContainers") == expected
+    assert "annotations" not in obj["metadata"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode, Modes
 from webhook.core.rule import Context
 from webhook.core.settings import Settings, Workloads
+from webhook.evaluation.engine import run
 from webhook.kube.pointer import ROOT
+from webhook.rules import RULES
 from webhook.rules import queued_template as rule
 
 KUEUE = "kueue.x-k8s.io/queue-name"
@@ -255,3 +257,15 @@ def test_a_queue_s_long_name_is_cut() -> None:
     [finding] = found(rule, legacy_pod(), cx)
     assert len(f"{finding.code}: {finding.message}") <= LONGEST_WARNING
     assert f"(queue {'q' * 63})" in finding.message
+
+
+def test_a_file_with_amounts_of_today_gets_a_notice() -> None:
+    """A second run over that file says nothing of it."""
+    cx = inside("Job", JOBS, **IN_KUEUE)
+    for at_rest, rules, severity in (
+        (True, RULES, Severity.NOTICE),
+        (True, [rule], Severity.MANUAL),
+        (False, RULES, Severity.MANUAL),
+    ):
+        said = run(rules, legacy_pod(), replace(cx, at_rest=at_rest)).findings
+        assert [each.severity for each in said if each.code == rule.CODE] == [severity]

@@ -48,6 +48,7 @@ class Change:
     beside: tuple[Part, ...] = ()  # nodes with parts of GPUs, which the term excludes
     taken: str = ""  # the mark of such nodes that the pod itself selects
     old: Raw | None = None  # what is asked of the old label, which some nodes may still carry
+    is_of_settings: bool = False  # other settings may be the cure of what is absent
     is_named: bool = False  # the values without one of today are excluded by their own names
 
     @property
@@ -72,7 +73,9 @@ class TermChange:
     @property
     def is_choice(self) -> bool:
         """Whether its author should say what is meant: not all of it can be said in other words."""
-        return self.cut or any(each.unmapped for each in self.requirements.values())
+        return self.cut or any(
+            each.unmapped or each.is_of_settings for each in self.requirements.values()
+        )
 
     @property
     def added(self) -> list[Raw]:
@@ -234,7 +237,10 @@ def _with_absent(made: Change, matches: Mapping[str, models.Match]) -> Change:
     known = {value: match for value, match in matches.items() if match.values}
     if not all(match.why for match in known.values()):
         return made
-    return replace(made, absent=tuple(known), absent_why=next(iter(known.values())).why)
+    first = next(iter(known.values()))
+    return replace(
+        made, absent=tuple(known), absent_why=first.why, is_of_settings=first.is_of_settings
+    )
 
 
 def of_whole(made: Change, cx: Context, legacy: tuple[str, ...], whole: Chosen | None) -> Change:
@@ -261,7 +267,7 @@ def of_whole(made: Change, cx: Context, legacy: tuple[str, ...], whole: Chosen |
         return made
     settings = " and ".join(sorted({f"models.{each.setting}" for each in found}, reverse=True))
     why = f"nodes have it only with {found[0].words}: set {settings} to true to take that"
-    return replace(made, absent=made.absent or legacy, absent_why=why)
+    return replace(made, absent=made.absent or legacy, absent_why=why, is_of_settings=True)
 
 
 def _of_another_label(key: object, values: list[str], cx: Context) -> Change:

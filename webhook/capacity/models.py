@@ -54,6 +54,7 @@ class Match:
     values: tuple[str, ...] = ()
     why: str = ""
     carried: bool = False
+    is_of_settings: bool = False  # other settings may be the cure of that
 
 
 def spelling(name: str) -> tuple[str, ...]:
@@ -195,6 +196,7 @@ class _Meanings:
     why: str  # of a model that no node has
     said: frozenset[tuple[tuple[str, ...], str]]  # of all indexes
     every: bool  # all that may be meant, and not only what is nearest
+    is_unlabelled: bool  # no node with GPUs has the label
     remembered: dict[_Name, Match] = field(default_factory=dict)
 
     def of(self, legacy: str) -> Match:
@@ -223,7 +225,8 @@ class _Meanings:
             return Match(values, "" if values else self.why)
         if not self.here.isdisjoint(values):
             return Match(values)
-        return Match(values, self._part_alone(name) or self.why)
+        part = self._part_alone(name)
+        return Match(values, part or self.why, is_of_settings=bool(part) or self.is_unlabelled)
 
     def _values(self, name: _Name) -> AbstractSet[str]:
         found = [(_meant(name, *indexes), indexes) for indexes in (self.known, (self.others,))]
@@ -258,7 +261,8 @@ def _of_nodes(models: Models, inventory: Inventory, parts: bool) -> _Meanings:  
     missing = missing_label(models, inventory)
     none = f"no node carries such a model under {models.key}"
     alone = () if missing else tuple(_parts(here))
-    return _meanings(models, here, alone, parts=parts, why=missing or none)
+    made = _meanings(models, here, alone, parts=parts, why=missing or none)
+    return replace(made, is_unlabelled=bool(missing))
 
 
 def _meanings(
@@ -291,6 +295,7 @@ def _meanings(
             *(index.said for index in (own, *known, rest, *(index for _, index in alone)))
         ),
         every=parts,
+        is_unlabelled=False,
     )
 
 

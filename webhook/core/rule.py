@@ -78,6 +78,14 @@ class Context:
         return self.at_rest and not self.wants_unsafe(code)
 
     @property
+    def is_rewritten(self) -> bool:
+        """Whether this is a legacy manifest whose amounts get today's name in this run.
+
+        What is then still to be said would not be said of the new text: it is a notice, then.
+        """
+        return self.at_rest and RENAMES_AMOUNTS in self.repairing
+
+    @property
     def makes_daemons(self) -> bool:
         """Whether the pods are a DaemonSet's, whose controller pins each to its node."""
         return self.workload.get("kind") == "DaemonSet"

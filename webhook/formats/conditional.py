@@ -545,7 +545,7 @@ class _Part:
         status = Status.NOTICE if found.is_remark else Status.MANUAL
         fix: tuple[Replacement, ...] = ()
         if found.held:
-            status = Status.MANUAL
+            status = Status.NOTICE if found.code in HARMLESS else Status.MANUAL
             message = f"{message} (not done here, since {found.held})"
         elif found.action == "repaired":
             status = Status.MANUAL if found.severity is Severity.MANUAL else Status.FIXABLE

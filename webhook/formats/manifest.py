@@ -10,6 +10,7 @@ from webhook.files.results import FileResult, Located, Skipped, Status
 from webhook.formats import together
 from webhook.formats.at_rest import AMOUNTS, LEFT_ALONE, evaluations, failures, with_namespaces
 from webhook.formats.mentions import mentions
+from webhook.rules import dead_api_version, missing_selector
 from webhook.yamlpatch import documents, verify
 from webhook.yamlpatch.nodes import Scalar
 from webhook.yamlpatch.splice import RefusedError, apply, splice
@@ -174,8 +175,9 @@ def _spoken_of(source: Source, works: list[_Work]) -> Iterator[Located]:
 
 
 def _work(document: Document, plan: Plan, source: Source) -> _Work:
-    """What the rules make of a document; of pods whose author must choose, once more without."""
+    """What the rules make of a document; where its author must choose, once more without."""
     waiting: dict[Path, tuple[str, Path]] = {}
+    unlabelled: dict[Path, Path] = {}
 
     def held(code: str, at: Path) -> str:
         if code in together.OF_CHOICES and (waits := waiting.get(together.pod_of(at))):
@@ -183,6 +185,9 @@ def _work(document: Document, plan: Plan, source: Source) -> _Work:
             if code != cause or place != at:
                 line = source.place(*document.place(place)).line
                 return together.of_same_pod(cause, line)
+        if code == dead_api_version.CODE and (labels := unlabelled.get(at)) is not None:
+            line = source.place(*document.place(labels)).line
+            return f"it needs the labels that {missing_selector.CODE} asks for (line {line})"
         if code not in AMOUNTS or not plan.left or together.is_of_object(document.data, at):
             return ""
         return together.elsewhere(*next(iter(plan.left.items())))
@@ -190,7 +195,8 @@ def _work(document: Document, plan: Plan, source: Source) -> _Work:
     data = documents.copy_of(document.data)
     made = evaluations(data, plan, held)
     waiting = together.waiting(found for each in made for found in each.findings)
-    if waiting:
+    unlabelled = together.unlabelled(made)
+    if waiting or unlabelled:
         data = documents.copy_of(document.data)
         made = evaluations(data, plan, held)
     return _Work(document, data, made)

@@ -29,6 +29,7 @@ from webhook.rules import (
     codes,
     dead_annotations,
     driver_paths,
+    missing_selector,
     tolerations_annotation,
 )
 from webhook.templates.placeholders import stands_for_action
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from webhook.core.findings import Finding
+    from webhook.evaluation.evaluate import Evaluation
     from webhook.files.results import FileResult, Located, Plan
     from webhook.templates.regions import Region
 
@@ -68,9 +70,21 @@ def waiting(found: Iterable[Finding]) -> dict[Path, tuple[str, Path]]:
     """The legacy pods of which their author must first choose something, by code and place."""
     found = list(found)
     legacy = {pod_of(each.origin) for each in found if each.code in AMOUNTS}
-    choices = [each for each in reversed(found) if each.safety is Safety.CHOICE]
+    choices = [
+        each for each in reversed(found) if each.safety is Safety.CHOICE and each.code in OF_CHOICES
+    ]
     places = {pod_of(each.origin): (each.code, each.origin) for each in choices}
     return {pod: place for pod, place in places.items() if pod in legacy}
+
+
+def unlabelled(made: Iterable[Evaluation]) -> dict[Path, Path]:
+    """Objects whose version waits for labels that a selector can match, and where these belong."""
+    return {
+        each.at / "apiVersion": found.origin
+        for each in made
+        for found in each.findings
+        if found.code == missing_selector.CODE and found.safety is Safety.CHOICE
+    }
 
 
 def may_be_lost(found: Finding, data: object) -> bool:

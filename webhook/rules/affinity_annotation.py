@@ -116,8 +116,10 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
             yield Finding(CODE, at, message, (), Severity.MANUAL, safety)
         else:
             remarks = [section.left_out] if section.left_out else []
+            open_ = is_choice or section.left_out or not cx.is_rewritten
             for note in (*remarks, *_few(notes, "values of the affinity annotation")):
-                yield Finding(CODE, at, note, severity=Severity.MANUAL)
+                severity = Severity.MANUAL if open_ else Severity.NOTICE
+                yield Finding(CODE, at, note, severity=severity)
             severity = Severity.MANUAL if left else Severity.REPAIR
             for note in _few(section.notes, "parts"):
                 message = f"affinity annotation: {note}; check that spec.affinity is correct"

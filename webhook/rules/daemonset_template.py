@@ -8,7 +8,8 @@ without GPUs these pods stay Pending, each bound to its own node.
 
 Does: changes neither the template nor the pod. It reports which of these cases will occur, as far
 as the nodes are known, and what to write into the template. Where the template itself is repaired
-(`workloads.repair`, and manifests in files), the rule checks the repaired template.
+(`workloads.repair`, and manifests in files), the rule checks the repaired template. In a file that
+gets today's amounts it is a notice.
 
 Safety: manual: edit the DaemonSet.
 """
@@ -42,7 +43,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             f"the DaemonSet {name} makes such a pod on every node, and without these GPUs it stays "
             "Pending there: migrate the DaemonSet's template"
         )
-        yield Finding(CODE, pod.at / "metadata", message, severity=Severity.MANUAL)
+        yield Finding(CODE, pod.at / "metadata", message, severity=_severity(cx))
 
 
 def _of_template(written: Pod, pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -63,7 +64,12 @@ def _of_template(written: Pod, pod: Pod, cx: Context) -> Iterator[Finding]:
             "these GPUs it stays Pending there: write a nodeSelector for nodes with these GPUs "
             "into the template"
         )
-        yield Finding(CODE, pod.spec_at, message, severity=Severity.MANUAL)
+        yield Finding(CODE, pod.spec_at, message, severity=_severity(cx))
+
+
+def _severity(cx: Context) -> Severity:
+    """Today's amounts are right in a file, wherever its pods are made; of those nothing is said."""
+    return Severity.NOTICE if cx.is_rewritten else Severity.MANUAL
 
 
 def _listed(parts: list[str]) -> str:

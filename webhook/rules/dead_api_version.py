@@ -8,9 +8,9 @@ Does: writes `apps/v1` or `batch/v1`, StatefulSet for PetSet and CronJob for Sch
 where a HorizontalPodAutoscaler or an owner reference names such a workload. It deletes fields that
 only the old version had (`rollbackTo`, `templateGeneration`, `uniqueLabelKey`,
 `metadata.initializers` and `clusterName`). missing-selector adds what else the new version
-requires, and changed-default reports different defaults. A StatefulSet without `serviceName` is
-converted too, but its Service must be named manually. A version that the target release
-(`--target-version`) still serves stays.
+requires, and changed-default reports different defaults. A StatefulSet without `serviceName`
+is as good in `apps/v1` as it was, so it is converted, with a notice. A version that the target
+release (`--target-version`) still serves stays.
 
 Safety: safe.
 """
@@ -69,7 +69,7 @@ _ONLY_OLD_METADATA = ("initializers", "clusterName")  # gone with 1.14 and 1.24
 def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
     successor = workload_successor(obj, cx.target)
     if successor is not None:
-        yield _converted(obj, successor)
+        yield from _converted(obj, successor)
     for at, reference in _references(obj):
         successor = workload_successor(reference, cx.target)
         if successor is not None:
@@ -84,17 +84,20 @@ def _references(obj: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
         yield _OWNERS / position, as_map(owner)
 
 
-def _converted(obj: dict[str, Any], successor: Successor) -> Finding:
+def _converted(obj: dict[str, Any], successor: Successor) -> Iterator[Finding]:
     spec, metadata = as_map(obj.get("spec")), as_map(obj.get("metadata"))
     leaving = [_SPEC / name for name in _ONLY_OLD.get(successor.kind, ()) if name in spec]
     leaving += [ROOT / "metadata" / name for name in _ONLY_OLD_METADATA if name in metadata]
     more = f"; delete {', '.join(at.dotted for at in leaving)}" if leaving else ""
-    severity = Severity.REPAIR
-    if successor.kind == "StatefulSet" and not spec.get("serviceName"):
-        more += "; write serviceName manually: the name of its headless Service"
-        severity = Severity.MANUAL
     edits = (*_names(ROOT, obj, successor), *map(Remove, leaving))
-    return Finding(CODE, ROOT / "apiVersion", _message(obj, successor) + more, edits, severity)
+    yield Finding(CODE, ROOT / "apiVersion", _message(obj, successor) + more, edits)
+    if successor.kind == "StatefulSet" and not spec.get("serviceName"):
+        # No API server ever asked for it (ValidateStatefulSetSpec).
+        message = (
+            f"this {obj['kind']} has no serviceName, so its pods get no DNS names of their own; if "
+            "they need some, write serviceName: the name of its headless Service"
+        )
+        yield Finding(CODE, _SPEC, message, severity=Severity.NOTICE)
 
 
 def _renamed(at: Path, reference: dict[str, Any], successor: Successor) -> Finding:

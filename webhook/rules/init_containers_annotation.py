@@ -6,12 +6,14 @@ message, and the pod starts without the work of its init containers.
 
 Does: writes them into `spec.initContainers` of each pod template, as the API server of 1.6 did:
 JSON as Go reads it, beta before alpha, the annotation instead of the field. The rules for pods then
-check these containers, too. If the field has other containers, the finding is manual, because
-releases since 1.8 have run those of the field. Invalid JSON, members that a container does not have
-now, and values that the API server would refuse (no name, no image, a duplicate name, probes) are
-only reported. `null` and the `init-container-statuses` of exported pods are removed.
+check these containers, too. If the field has other containers, both stay as they are: releases
+since 1.8 have run those of the field, and only the author knows which are meant. Invalid JSON,
+members that a container does not have now, and values that the API server would refuse (no name, no
+image, a duplicate name, probes) are only reported. `null` and the `init-container-statuses` of
+exported pods are removed.
 
-Safety: safe.
+Safety: safe. Where the field has other containers, the annotation takes their place only if unsafe
+edits are wanted (`--unsafe`).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Remove, Set
-from webhook.core.findings import Finding, Severity
+from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.text_patterns import INIT_CONTAINERS_TEXT
 from webhook.evaluation.workloads import templates_of
@@ -39,6 +41,7 @@ CODE = "GPU124"
 FACTS = Facts(
     Stage.MANIFEST,
     Trait.SEPARATE | Trait.TEXT,
+    unsafe=True,
     words=("alpha.kubernetes.io", "pod.beta.kubernetes.io", "AnnotationKey"),
     patterns=(INIT_CONTAINERS_TEXT,),
 )
@@ -56,7 +59,7 @@ _NOT_BEFORE_START = ("lifecycle", "livenessProbe", "readinessProbe", "startupPro
 def check(obj: Raw, cx: Context) -> Iterator[Finding]:
     for at in templates_of(obj, cx.settings):
         pod = Pod(obj, at)
-        yield from _containers(pod)
+        yield from _containers(pod, cx)
         for key in _STATUSES:
             if key in pod.annotations:
                 place = pod.annotation_at(key)
@@ -64,7 +67,7 @@ def check(obj: Raw, cx: Context) -> Iterator[Finding]:
                 yield Finding(CODE, place, message, (Remove(place),))
 
 
-def _containers(pod: Pod) -> Iterator[Finding]:
+def _containers(pod: Pod, cx: Context) -> Iterator[Finding]:
     keys: list[str] = []
     for key in (BETA, ALPHA):
         if key in pod.annotations and pod.annotations[key] is None:
@@ -73,10 +76,10 @@ def _containers(pod: Pod) -> Iterator[Finding]:
         elif key in pod.annotations:
             keys.append(key)
     if keys:
-        yield _taken_over(pod, keys)
+        yield _taken_over(pod, keys, cx)
 
 
-def _taken_over(pod: Pod, keys: list[str]) -> Finding:
+def _taken_over(pod: Pod, keys: list[str], cx: Context) -> Finding:
     """What becomes of these annotations, of which the first counts."""
     at, value = pod.annotation_at(keys[0]), pod.annotations[keys[0]]
     leaving = [Remove(pod.annotation_at(key)) for key in keys]
@@ -93,14 +96,18 @@ def _taken_over(pod: Pod, keys: list[str]) -> Finding:
     if containers == (said or []):
         message = f"the annotation {keys[0]} has no effect today and is removed: delete it"
         return Finding(CODE, at, message, tuple(leaving))
+    edits = (Set(field, containers) if containers else Remove(field), *leaving)
+    if said:
+        stays = cx.leaves_choices(CODE)
+        message = (
+            f"the annotation {keys[0]} and spec.initContainers differ: releases before 1.8 ran the "
+            f"annotation's, later ones the field's{'' if stays else ', which it replaces now'}; "
+            "write what is meant into the field, and delete the annotation"
+        )
+        return Finding(CODE, at, message, edits, Severity.MANUAL, Safety.CHOICE)
     message = f"the annotation {keys[0]} has no effect today and is taken over: "
     message += "write spec.initContainers"
-    severity = Severity.REPAIR
-    if said:
-        message += "; the field said something else, and releases from 1.8 on ran that: compare"
-        severity = Severity.MANUAL
-    edit = Set(field, containers) if containers else Remove(field)
-    return Finding(CODE, at, message, (edit, *leaving), severity)
+    return Finding(CODE, at, message, edits)
 
 
 def _decoded(value: object) -> list[Raw]:

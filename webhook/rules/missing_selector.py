@@ -8,10 +8,11 @@ Does: writes the selector that was the default, the labels of the template. It w
 around a selector in the style of a ReplicationController. It removes `autoSelector`, and the
 selector of a Job without `manualSelector`, with the `controller-uid` that an exported Job brings
 from its cluster. A CronJob may have no selector at all. If the template has no labels, or a
-selector does not match them, no release accepted the object, and the rule only reports it. An
-object of `apps/v1` that has neither may be a patch and is not reported.
+selector does not match them, no release accepted the object, and the rule only reports it. Without
+labels the version stays as it is, too. An object of `apps/v1` that has neither may be a patch and
+is not reported.
 
-Safety: safe.
+Safety: safe. Without labels the version is written only if unsafe edits are wanted (`--unsafe`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Remove, Set
-from webhook.core.findings import Finding, Severity
+from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.kube.api_versions import workload_successor
 from webhook.kube.pod import as_items, as_map
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 NAME = "missing-selector"
 CODE = "GPU121"
-FACTS = Facts(Stage.MANIFEST, Trait.OBJECT | Trait.WHOLE)
+FACTS = Facts(Stage.MANIFEST, Trait.OBJECT | Trait.WHOLE, unsafe=True)
 
 _APPS = ("Deployment", "DaemonSet", "ReplicaSet", "StatefulSet", "PetSet")
 _CRON_JOBS = ("CronJob", "ScheduledJob")
@@ -69,7 +70,10 @@ def _controller(spec: Raw) -> Iterator[Finding]:
     labels, selector, at = _labels(spec), spec.get("selector"), _SPEC / "selector"
     if not labels or not all(isinstance(value, str) for value in labels.values()):
         message = "the template has no labels that a selector could match: write some, and both"
-        yield Finding(CODE, _SPEC / "template", message, severity=Severity.MANUAL)
+        # apps/v1 without both may be a patch, of which nothing is said: so the old version waits.
+        yield Finding(
+            CODE, _SPEC / "template", message, severity=Severity.MANUAL, safety=Safety.CHOICE
+        )
     elif _is_empty(selector):
         message = "apps/v1 needs spec.selector: write the template's labels, which were the default"
         yield Finding(CODE, _SPEC, message, (Set(at, {"matchLabels": dict(labels)}),))

@@ -39,7 +39,8 @@ have only under the stable label, the stable label is written. If nodeSelector r
 value under the stable label, both stay and a warning says so.
 
 Safety: safe for pods. In a file an unknown model is manual: the whole pod stays as it is, except
-with `--unsafe`.
+with `--unsafe`. So is a known model that the nodes have only under other settings
+(`models.profile`, `models.shared`, `models.mig`).
 """
 
 from __future__ import annotations
@@ -126,8 +127,10 @@ def _labels(pod: Pod, cx: Context) -> Iterator[Finding]:
         if finding is not None:
             yield finding
         yield from _required_findings(required, cx)
+    is_choice = finding is not None and finding.safety is Safety.CHOICE
     for note in remarks:
-        yield Finding(CODE, pod.spec_at / "nodeSelector", note, severity=Severity.MANUAL)
+        severity = _of_note(cx, is_choice=is_choice)
+        yield Finding(CODE, pod.spec_at / "nodeSelector", note, severity=severity)
     yield from _other_selectors(pod, cx)
     for place, made, further in preferred:
         goes = made.fate is Fate.NEVER
@@ -265,10 +268,12 @@ def _node_selector(
         message = f"{text.format(legacy, key)}: {_listed(today)}"
         absent = (value,) if match.why else ()
         made = Change(Fate.CHANGE, key, today, absent=absent, absent_why=match.why)
+        made = replace(made, is_of_settings=match.is_of_settings)
         by_terms = chosen_by_terms(node_selection.terms(pod) or (), cx)
         whole = whole & by_terms if whole is not None and by_terms is not None else whole
         made = of_whole(made, cx, (value,), whole)
         remarks = list(describe(made))
+        safety = Safety.CHOICE if made.is_of_settings else Safety.SAFE
         beside = [part.excluded for part in made.beside]
     else:
         unknown = Change(Fate.CHANGE, key, today, (value,), match.why, waits=True)
@@ -325,7 +330,7 @@ def _joined(
     yield replace(finding, edits=edits, safety=safety)
     for place, made in required:
         for note in notes(made, stays=cx.leaves_choices(CODE)):
-            yield Finding(CODE, place, note, severity=Severity.MANUAL)
+            yield Finding(CODE, place, note, severity=_of_note(cx, is_choice=made.is_choice))
 
 
 def _required(
@@ -381,7 +386,12 @@ def _findings(
     else:
         yield Finding(CODE, place, message, edits, safety=safety)
     for note in said:
-        yield Finding(CODE, place, note, severity=Severity.MANUAL)
+        yield Finding(CODE, place, note, severity=_of_note(cx, is_choice=made.is_choice))
+
+
+def _of_note(cx: Context, *, is_choice: bool) -> Severity:
+    """What is not its author's choice is right in a file: the nodes may come."""
+    return Severity.NOTICE if cx.is_rewritten and not is_choice else Severity.MANUAL
 
 
 _DROPPED = (

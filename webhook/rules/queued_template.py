@@ -9,6 +9,7 @@ Does: changes nothing. It reports that the template must request `nvidia.com/gpu
 counts pods when they are created, and so counts repaired pods, this is only a notice: Kueue does so
 for Deployments, Volcano for all built-in kinds. KAI, YuniKorn and co-scheduling always count pods
 and are not reported. Nothing is reported if templates are repaired too (`workloads.repair`).
+In a file that gets today's amounts it is a notice.
 
 Safety: manual: edit the template.
 """
@@ -78,7 +79,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
                 f"{queue} counts GPUs in this template, and a pod is repaired too late for it: "
                 f"ask for {new} here instead of {legacy}, which no quota knows"
             )
-            yield Finding(CODE, pod.at, message, severity=Severity.MANUAL)
+            severity = Severity.NOTICE if cx.is_rewritten else Severity.MANUAL
+            yield Finding(CODE, pod.at, message, severity=severity)
 
 
 def _is_repaired(cx: Context) -> bool:
