@@ -202,6 +202,43 @@ def test_a_requirement_that_nodes_still_fulfil(
     assert change(requirement, CARRIED, preferred=False) == expected
 
 
+@pytest.mark.parametrize(
+    ("asked", "beside"),
+    [
+        pytest.param(
+            on("NotIn", "Tesla-K80"),
+            [on("NotIn", "Tesla-K80", "Tesla-K80-SHARED", key=PRODUCT)],
+            id="all values of the model",
+        ),
+        pytest.param(
+            on("NotIn", "Own"), [on("NotIn", "Own", key=PRODUCT)], id="one that nobody knows"
+        ),
+        pytest.param(on("NotIn", ""), [on("NotIn", "", key=PRODUCT)], id="none"),
+        pytest.param(
+            {"key": LABEL, "operator": "DoesNotExist"},
+            [{"key": PRODUCT, "operator": "DoesNotExist"}],
+            id="any model",
+        ),
+        pytest.param(on("In", "Tesla-K80"), [], id="what is selected is found as it is"),
+        pytest.param({"key": LABEL, "operator": "Exists"}, [], id="so is any model"),
+    ],
+)
+@pytest.mark.parametrize("preferred", [False, True])
+def test_what_is_excluded_stays_so_when_nodes_get_the_label_of_today(
+    asked: dict[str, Any], beside: list[Any], *, preferred: bool
+) -> None:
+    classes = tuple(NodeClass({LABEL: each}, gpus={"g": 1}) for each in ("Tesla-K80", "Own", ""))
+    cx, term = Context(inventory=Inventory(classes), stuck=True), {"matchExpressions": [asked]}
+    new = rewritten(term, term_change(term, cx, preferred=preferred))
+    assert new == {"matchExpressions": [*beside, asked]}
+    assert term_change(new, cx, preferred=preferred).fate is Fate.KEEP
+    assert term_change(term, replace(cx, stuck=False), preferred=preferred).fate is Fate.KEEP
+
+
+def test_an_empty_value_that_is_excluded_by_name_stays_empty() -> None:
+    assert change(on("NotIn", ""), CX, preferred=False).values == ("",)
+
+
 SOME = Context(
     inventory=Inventory(
         (

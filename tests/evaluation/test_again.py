@@ -693,7 +693,33 @@ def test_so_it_does_where_more_nodes_have_the_model(
     if not is_noted:
         author.forgets()
     author.cx = nodes("Tesla-K80", "Tesla-K80-12GB")
+    excludes = "NotIn" in str(manifest)  # and a node that it excludes must not be open to it
+    assert (author.applies(manifest) == first) is not (excludes and may_change)
+
+
+@tools
+@pytest.mark.parametrize("asks", [terms, wishes], ids=["required", "preferred"])
+@pytest.mark.parametrize("is_noted", [True, False], ids=["noted", "not noted"])
+@pytest.mark.parametrize(
+    "excluded",
+    [["Tesla-K80"], ["Tesla-T4", "Tesla-K80"], ["Tesla-M40", "Tesla-K80", "Tesla-T4"]],
+    ids=["alone", "beside one of today", "beside those of then and of today"],
+)
+def test_an_excluded_model_that_comes_under_another_value_is_excluded_when_applied_again(
+    excluded: list[str], asks: Any, tool: Any, *, is_noted: bool
+) -> None:
+    manifest = pod(affinity=asks((MODEL, "NotIn", excluded)))
+    old = ("Tesla-K80", "Tesla-M40")
+    author = Author(tool, nodes("Tesla-T4", old=old))
+    first = author.applies(manifest)
+    if not is_noted:
+        author.forgets()
+    author.cx = nodes("Tesla-T4", "Tesla-K80", "Tesla-P100-PCIE-16GB", old=old)
     assert author.applies(manifest) == first
+    author.cx = nodes("Tesla-T4", "Tesla-K80-12GB", old=old)
+    made = author.applies(manifest)
+    assert "Tesla-K80-12GB" in str(made)
+    assert author.applies(manifest) == made
 
 
 @pods

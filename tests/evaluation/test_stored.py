@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
 from webhook.evaluation.stored import is_still_right
 from webhook.kube.pod import Pod
@@ -19,3 +24,58 @@ def test_a_legacy_label_that_is_translated_now_is_not_right() -> None:
     assert not is_still_right(made, stored, Context())
     assert is_still_right(made, made, Context())
     assert is_still_right(stored, stored, Context())
+
+
+def having(*requirements: tuple[str, str, list[str]]) -> Pod:
+    listed = [{"key": key, "operator": asked, "values": v} for key, asked, v in requirements]
+    required = {"nodeSelectorTerms": [{"matchExpressions": listed}]}
+    name = "requiredDuringSchedulingIgnoredDuringExecution"
+    spec: Any = {"containers": [], "affinity": {"nodeAffinity": {name: required}}}
+    return Pod({"spec": spec})
+
+
+V100_IS_THERE = Context(
+    inventory=Inventory(
+        tuple(NodeClass({TODAY: each}, gpus={"nvidia.com/gpu": 1}) for each in ("K80", "V100"))
+    )
+)
+OLD = (LEGACY, "NotIn", ["K80", "V100"])
+
+
+@pytest.mark.parametrize(
+    ("made", "stored", "expected"),
+    [
+        pytest.param(
+            [OLD, (TODAY, "NotIn", ["K80", "V100"])],
+            [OLD, (TODAY, "NotIn", ["K80"])],
+            False,
+            id="a node has a model that is not excluded",
+        ),
+        pytest.param(
+            [OLD, (TODAY, "NotIn", ["K80", "V100", "P4"])],
+            [OLD, (TODAY, "NotIn", ["V100", "K80"])],
+            True,
+            id="no node has it",
+        ),
+        pytest.param(
+            [OLD, (TODAY, "NotIn", ["P4"])], [OLD], True, id="the old label does while none has it"
+        ),
+        pytest.param([(TODAY, "NotIn", ["P4"])], [], False, id="another label is excluded"),
+        pytest.param(
+            [(TODAY, "In", ["K80"]), (TODAY, "NotIn", ["V100"])],
+            [(TODAY, "In", ["K80"])],
+            False,
+            id="what is selected excludes nothing",
+        ),
+        pytest.param(
+            [(LEGACY, "In", ["K80"]), (TODAY, "NotIn", ["V100"])],
+            [(LEGACY, "In", ["K80"]), (TODAY, "NotIn", ["K80"])],
+            True,
+            id="a node that is counted in another term is not excluded",
+        ),
+    ],
+)
+def test_an_exclusion_is_right_while_it_excludes_all_that_is_there(
+    made: Any, stored: Any, *, expected: bool
+) -> None:
+    assert is_still_right(having(*made), having(*stored), V100_IS_THERE) is expected

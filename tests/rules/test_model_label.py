@@ -653,12 +653,23 @@ CARRIED = gpu_nodes(
         pytest.param({"nodeSelector": {LABEL: "Tesla-K80"}}, id="nodeSelector"),
         pytest.param({"affinity": required(models("Tesla-K80"))}, id="required In"),
         pytest.param({"affinity": preferred(models("Tesla-K80"))}, id="preferred In"),
-        pytest.param({"affinity": required(models("Tesla-K80", operator="NotIn"))}, id="NotIn"),
     ],
 )
 def test_a_label_that_nodes_still_carry_stays(spec: Any) -> None:
     assert found(rule, legacy_pod(**spec), on(CARRIED)) == []
     assert found(rule, modern_pod(**spec), on(CARRIED)) == []
+
+
+def test_what_it_excludes_is_excluded_under_both_as_the_nodes_may_get_the_label_of_today() -> None:
+    asked = required(models("Tesla-K80", operator="NotIn"))
+    assert found(rule, modern_pod(affinity=asked), on(CARRIED)) == []
+    obj = legacy_pod(affinity=asked)
+    (said,) = found(rule, obj, on(CARRIED))
+    assert (said.severity, said.message) == (Severity.REPAIR, f"{BOTH}: {', '.join(NO_K80S)}")
+    without = term(PRODUCT, *NO_K80S, operator="NotIn")
+    old = models("Tesla-K80", operator="NotIn")
+    assert obj["spec"]["affinity"] == required(both(without, old))
+    assert found(rule, legacy_pod(**copy.deepcopy(obj["spec"])), on(CARRIED)) == []
 
 
 def test_a_label_that_nodes_still_carry_with_another_value_does_not_stay() -> None:
@@ -684,8 +695,10 @@ MIXED = Inventory(
     (*gpu_nodes(OLD_M40, {PRODUCT: "Tesla-P100-PCIE-16GB"}, {PRODUCT: "Tesla-T4"}).classes, NO_GPUS)
 )
 WITHOUT_P100 = {"key": PRODUCT, "operator": "NotIn", "values": list(P100S)}
+SHARED_M40S = tuple(f"Tesla-M40{each}" for each in ("", "-24GB", "-24GB-SHARED", "-SHARED"))
+NO_K80S = ("Tesla-K80", "Tesla-K80-SHARED")
 SHARED_P100S = tuple(sorted((*P100S, *(f"{each}-SHARED" for each in P100S))))
-BOTH = f"not all nodes of these models carry the label {LABEL}; write {PRODUCT} as well"
+BOTH = f"nodes of these models may lack the label {LABEL}; write {PRODUCT} as well"
 
 
 @pytest.mark.parametrize(
@@ -707,7 +720,7 @@ BOTH = f"not all nodes of these models carry the label {LABEL}; write {PRODUCT} 
             {
                 "affinity": required(
                     both(
-                        term(PRODUCT, *SHARED_P100S, operator="NotIn"),
+                        term(PRODUCT, *SHARED_P100S, *SHARED_M40S, operator="NotIn"),
                         models("Tesla-M40", operator="NotIn"),
                     )
                 )

@@ -180,8 +180,9 @@ def change(
             return _KEEP  # the API server refuses it in its own words, or it never matches
         return _presence(operator, cx, apart, preferred=preferred)
     excluded = operator == "NotIn"  # a shared or sliced GPU is one of that model, too
+    lasts = excluded and cx.may_constrain  # a template stays, and its nodes get today's label
     matches = {
-        value: models.match(value, cx.settings.models, cx.inventory, parts=excluded)
+        value: models.match(value, cx.settings.models, cx.inventory, parts=excluded, lasting=lasts)
         for value in values
     }
     unmapped = tuple(v for v, match in matches.items() if not (match.values or match.carried))
@@ -190,7 +191,8 @@ def change(
     if excluded and _is_nothing_known(cx):
         carried = [value for value in matches if labels.is_value(value)]
     ours = apart.values if apart is not None else frozenset()
-    today = _today(matches, carried, ours, unmapped if excluded else ())
+    named = (v for v, match in matches.items() if not match.values and (lasts or not match.carried))
+    today = _today(matches, carried, ours, tuple(named) if excluded else ())
     if carried and (not today or key == legacy):
         return _stays(values, today, matches)
     old = {"key": legacy, "operator": operator, "values": carried} if carried else None
@@ -222,7 +224,7 @@ def _today(
 
     What no model is known for is excluded `by_name`.
     """
-    names = {value: (labels.sanitised(value),) for value in by_name}
+    names = {v: (v if labels.is_value(v) else labels.sanitised(v),) for v in by_name}
     values = (
         real
         for value, match in matches.items()
@@ -286,7 +288,8 @@ def _presence(operator: object, cx: Context, apart: Apart | None, *, preferred: 
         index = inventory.index
         others = index.label(wanted.key).present & index.with_gpus & ~carrying
         none = apart is not None and apart.any_value
-        if not others or operator not in ("Exists", "DoesNotExist") or none:
+        lasts = operator == "DoesNotExist" and cx.may_constrain
+        if not (others or lasts) or operator not in ("Exists", "DoesNotExist") or none:
             return _KEEP
         old = {"key": wanted.legacy_label, "operator": operator}
         return Change(Fate.CHANGE, wanted.key, old=old)

@@ -48,7 +48,8 @@ class Match:
     `values` are today's label values, sorted; empty if nobody knows the model. `why` says why no
     node has it now; it is empty if one has, or if the table knows it and nothing is known of nodes.
     `carried` means that nodes with GPUs still carry the legacy label with this very value. Then
-    `values` are empty if all nodes that have one of these carry that label as well.
+    `values` are empty if all nodes that have one of these carry that label as well, unless the
+    answer is to be lasting.
     """
 
     values: tuple[str, ...] = ()
@@ -153,9 +154,17 @@ def _whole_gpu(real: str, *, shared: bool, mig: bool) -> str:
 
 
 def match(
-    legacy: str, models: Models, inventory: Inventory | None, *, parts: bool = False
+    legacy: str,
+    models: Models,
+    inventory: Inventory | None,
+    *,
+    parts: bool = False,
+    lasting: bool = False,
 ) -> Match:
-    """What this legacy value stands for; with `parts`, shared and sliced GPUs are meant, too."""
+    """What this legacy value stands for; with `parts`, shared and sliced GPUs are meant, too.
+
+    If it is to be `lasting`, there are values also while all these nodes carry the legacy label.
+    """
     if inventory is None:
         return _of_table(models, parts).of(legacy)
     # Pods may name very many models: what all can stand for is worked out once.
@@ -172,7 +181,7 @@ def match(
     table, without = inventory.index.label(models.key), 0
     for value in made.values:
         without |= table.having(value) & ~carrying
-    return Match(made.values if without else (), carried=True)
+    return Match(made.values if lasting or without else (), carried=True)
 
 
 def carry(models: Models, inventory: Inventory, legacy: str | None = None) -> NodeSet:

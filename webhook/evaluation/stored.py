@@ -106,8 +106,9 @@ def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
     """Whether a template that was repaired from the same words may stay as it is.
 
     Not if the settings name other resources or another label now, and not if none of the models
-    that it names is in the cluster while others that the words stand for are. Nor if it has the
-    legacy label, which is translated now.
+    that it selects is in the cluster while others that the words stand for are. Nor if one that
+    they exclude is there and it does not exclude that, or if it has the legacy label, which is
+    translated now.
     """
     legacy = cx.settings.models.legacy_label
     if stored.names_legacy_label(legacy) and not made.names_legacy_label(legacy):
@@ -117,9 +118,43 @@ def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
     ]
     if names[0] != names[1]:
         return False
-    wanted, held = (set(_values(pod, cx.settings.models.key)) for pod in (made, stored))
-    there = cx.inventory.values(cx.settings.models.key) if cx.inventory is not None else frozenset()
-    return bool(held & there) or not wanted & there if held else not wanted
+    key = cx.settings.models.key
+    wanted, held = (set(_values(pod, key, "In")) for pod in (made, stored))
+    there = cx.inventory.values(key) if cx.inventory is not None else frozenset()
+    if not (bool(held & there) or not wanted & there if held else not wanted):
+        return False
+    return all(
+        _excludes_enough(now, then, there, cx.settings)
+        for terms in (_required, _preferred)
+        for (_, now), (_, then) in zip(terms(made), terms(stored), strict=False)
+    )
+
+
+def _excludes_enough(
+    made: frozenset[Requirement],
+    stored: frozenset[Requirement],
+    there: frozenset[str],
+    settings: Settings,
+) -> bool:
+    """Whether the stored term excludes each model that is there and that the other one excludes.
+
+    The terms for nodes that carry the legacy label leave out what today's label selects, so that no
+    node is counted twice: these exclude nothing for the author.
+    """
+    key, legacy = settings.models.key, settings.models.legacy_label
+    of_legacy = {operator for label, operator, _ in stored if label == legacy}
+    if not of_legacy.isdisjoint(("In", "Exists")):
+        return True
+    wanted, held = (
+        {
+            value
+            for label, operator, values in term
+            if (label, operator) == (key, "NotIn")
+            for value in values
+        }
+        for term in (made, stored)
+    )
+    return wanted & there <= held and bool(held or of_legacy or not wanted)
 
 
 def model_labels(settings: Settings) -> frozenset[str]:
@@ -137,11 +172,11 @@ def _models(stored: Pod, settings: Settings) -> tuple[str, set[str]]:
     return first, set()
 
 
-def _values(pod: Pod, label: str) -> Iterator[str]:
+def _values(pod: Pod, label: str, *operators: str) -> Iterator[str]:
     selector = [(None, _selector(pod))]
     for _, term in (*selector, *_required(pod), *_preferred(pod)):
-        for key, _, values in term:
-            if key == label:
+        for key, operator, values in term:
+            if key == label and (not operators or operator in operators):
                 yield from values
 
 

@@ -23,7 +23,8 @@ under the old label, which a node may still have. If GPU nodes still have the ol
 that the pod names, the pod keeps requiring that value, and requires the other models under the
 current label. If some nodes of this model lack the old label, the current label is used for it as
 well: an `In` becomes two alternative terms, a `NotIn` two requirements in one term. If all nodes of
-the models have the old label, the constraint does not change.
+the models have the old label, an `In` does not change. `NotIn` and `DoesNotExist` are always written
+under both: a template stays as it is, and its nodes may get the current label later.
 
 A pod that already requests `nvidia.com/gpu` is only warned. The exception is a label whose
 translation the pod already has: the admission plugins PodNodeSelector (the annotation
@@ -423,7 +424,7 @@ def _is_of_some(made: TermChange) -> bool:
 
 
 _GONE = "no node carries the label {} any more; write {}"
-_BOTH = "not all nodes of these models carry the label {}; write {} as well"
+_BOTH = "nodes of these models may lack the label {}; write {} as well"
 _MAY_BE = "nothing is known of the nodes, which may still carry the label {}; write {} as well"
 
 
