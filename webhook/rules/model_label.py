@@ -23,8 +23,8 @@ under the old label, which a node may still have. If GPU nodes still have the ol
 that the pod names, the pod keeps requiring that value, and requires the other models under the
 current label. If some nodes of this model lack the old label, the current label is used for it as
 well: an `In` becomes two alternative terms, a `NotIn` two requirements in one term. If all nodes of
-the models have the old label, an `In` does not change. `NotIn` and `DoesNotExist` are always written
-under both: a template stays as it is, and its nodes may get the current label later.
+the models have the old label, an `In` does not change. `NotIn` and `DoesNotExist` are written
+under both all the same: a template stays as it is, and its nodes may get the current label later.
 
 A pod that already requests `nvidia.com/gpu` is only warned. The exception is a label whose
 translation the pod already has: the admission plugins PodNodeSelector (the annotation
