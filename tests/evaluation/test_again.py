@@ -1400,6 +1400,71 @@ BY_POOL = set_to(
 )
 
 
+def in_namespace(cx: Context, *, known: bool) -> Context:
+    """Give the template to a namespace that the watcher knows, or does not know yet."""
+    seen = {"lab": ""} if known else {}
+    there = replace(cx.inventory or Inventory(), watched=True, whitelists=seen)
+    return replace(cx, namespace="lab", template=True, inventory=there)
+
+
+BY_DRIVER = container(
+    env=[{"name": "LD_LIBRARY_PATH", "value": f"{DRIVER}:/opt"}],
+    volumeMounts=[{"name": "d", "mountPath": DRIVER}],
+)
+
+
+@by_any_tool
+@pytest.mark.parametrize(
+    "cx",
+    [
+        pytest.param(WITH_BOTH, id="host paths and a label"),
+        pytest.param(WITH_LABEL, id="a label"),
+        pytest.param(set_to(placement=Placement(True, "a", "b")), id="a label of their own"),
+        pytest.param(BY_POOL, id="a runtime class"),
+    ],
+)
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(pod(), id="legacy"),
+        pytest.param(pod(container({GPU: "1"})), id="of today"),
+        pytest.param(pod(nodeSelector={MODEL: "Tesla K80"}), id="a model"),
+        pytest.param(two({LEGACY: "1"}, TODAY), id="two containers"),
+        pytest.param(pod(HAS_LD), id="a search path of the author's"),
+        pytest.param(
+            pod(BY_DRIVER, volumes=[{"name": "d", "hostPath": {"path": DRIVER}}]), id="old paths"
+        ),
+    ],
+)
+def test_an_unchanged_template_stays_where_its_namespace_became_known(
+    manifest: Raw, cx: Context, tool: Any
+) -> None:
+    """It would be rolled out for nothing: its pods have what was left out of it."""
+    author = Author(tool, in_namespace(cx, known=False))
+    made = author.applies(manifest)
+    noted = author.noted
+    author.cx = in_namespace(cx, known=True)
+    assert author.applies(manifest) == made
+    assert author.live is not None
+    labelled = copy.deepcopy(author.live)
+    labelled["metadata"]["labels"] = {"team": "b"}
+    assert author.sends(labelled) == made
+    assert author.noted == noted
+
+
+@by_any_tool
+@pytest.mark.parametrize("limits", [{LEGACY: "1"}, {GPU: "1"}], ids=["legacy", "of today"])
+def test_a_changed_template_gets_what_was_left_out(limits: Raw, tool: Any) -> None:
+    author = Author(tool, in_namespace(WITH_BOTH, known=False))
+    alone = Author(tool, in_namespace(WITH_BOTH, known=True))
+    first, second = (pod(container(limits, image=image)) for image in ("i", "j"))
+    assert "volumes" not in author.applies(first)["spec"]
+    author.cx = alone.cx
+    made = author.applies(second)
+    assert settled(made) == settled(alone.applies(second))
+    assert author.applies(second) == made
+
+
 @by_any_tool
 @pytest.mark.parametrize("limits", [{LEGACY: "1"}, {GPU: "1"}], ids=["legacy", "of today"])
 @pytest.mark.parametrize("cx", [WITH_LABEL, BY_POOL], ids=["label", "runtime class"])

@@ -22,7 +22,7 @@ from tests.rules.pods import (
     pod,
 )
 from webhook.capacity.nodes import Inventory, NodeClass
-from webhook.core.edits import Append, Set
+from webhook.core.edits import Append, Set, place_of
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context
 from webhook.core.settings import (
@@ -411,11 +411,42 @@ def test_in_a_namespace_that_is_not_known_yet(
     cx = host_path(BIN, **{"inventory": NEW, "namespace": "lab", **more})
     obj = modern_pod()
     obj["metadata"]["ownerReferences"] = owners
-    made = list(rule.check(Pod(obj), cx))
+    made = [each for each in rule.check(Pod(obj), cx) if each.edits]
     assert [each.edits for each in made] == ([both(0, BIN)] if is_mounted else [])
     assert all(
         ("the API server refuses the pod" in e.message) is (cx.inventory is NEW) for e in made
     )
+
+
+@pytest.mark.parametrize(
+    ("more", "is_said"),
+    [
+        pytest.param({}, True, id="a pod"),
+        pytest.param({"template": True}, False, id="a template, of which the pods get the path"),
+    ],
+)
+def test_a_pod_without_the_path_is_told_why(more: dict[str, Any], *, is_said: bool) -> None:
+    cx = host_path(BIN, **{"inventory": NEW, "namespace": "lab", **more})
+    made = list(rule.check(Pod(modern_pod()), cx))
+    assert [(each.severity, each.edits) for each in made] == [(Severity.MANUAL, ())] * is_said
+    assert all("create the pod again" in each.message for each in made)
+    assert list(rule.check(Pod({"spec": {"containers": [{"name": "c"}]}}), cx)) == []
+
+
+def test_what_adds_no_host_path_waits_for_no_namespace() -> None:
+    """The author mounts it already: the search path and readOnly refuse no pod."""
+    drivers = Drivers("host-path", (BIN,), library_path="/nvidia/lib")
+    cx = Context(Settings(drivers=drivers), NEW, namespace="lab")
+    obj = modern_pod()
+    source = {"path": BIN.host_path, "type": BIN.type}
+    obj["spec"]["volumes"] = [{"name": "gpu-webhook-driver-0", "hostPath": source}]
+    mount = {"name": "gpu-webhook-driver-0", "mountPath": BIN.mount_path}
+    obj["spec"]["containers"][0]["volumeMounts"] = [mount]
+    made = list(rule.check(Pod(obj), cx))
+    assert [str(place_of(edit)) for each in made for edit in each.edits] == [
+        "/spec/containers/0/env",
+        "/spec/containers/0/volumeMounts/0/readOnly",
+    ]
 
 
 def class_of(name: str, *, assume: bool = False, known: tuple[str, ...] = ()) -> Context:

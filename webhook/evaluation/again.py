@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core.draft import Draft, copied
+from webhook.core.edits import place_of
 from webhook.core.errors import EditError
 from webhook.core.findings import Verdict
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
@@ -243,6 +244,9 @@ def _repaired(
         keys = [key for key in {**noted, **changed, **ours} if key not in loose]
         of_these = replace(update, noted=noted)
         now = _kept(draft, of_these, keys, made, (now, then), (cx, as_then), rules)
+        if update.may_change and _VOLUMES not in map(_unit, loose):
+            now, made, left = _without_news(draft, update, made, (now, then), rules, cx.settings)
+            touched -= left
     kept = {
         key: change
         for key, change in {**update.noted, **beside}.items()
@@ -320,6 +324,49 @@ def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
             tried, its = Pod(made.trial), Leaves(made.trial)
         same = agrees(tried, stored, keys, (its, then), as_then)
     return _restore(draft, now, then, all_keys) if same else now
+
+
+def _without_news(  # noqa: PLR0913, PLR0917  # as above
+    draft: Draft,
+    update: Update,
+    made: _Made,
+    leaves: tuple[Leaves, Leaves],
+    rules: Asking,
+    settings: Settings,
+) -> tuple[Leaves, _Made, set[Key]]:
+    """Restore the stored template if the settings alone would add to it, for the first time.
+
+    Its namespace is known now, say. It would be rolled out although its author changed nothing, and
+    its pods get what the settings ask for when they are made. So the findings on it are left out.
+    Gives the units that stay, too: what is noted of them still holds.
+    """
+    now, then = leaves
+    news = changes(then.values, now.values).keys()
+    is_added = not any(key in then.values and key[3:4] != ("env",) for key in news)
+    if not news or not is_added or not news <= _made_anew(list(news), settings):
+        return now, made, set()
+    trial = copied(value_at(draft.object, update.at))
+    _restore(Draft(trial), Leaves(trial), then, news)
+    is_same = all(
+        (word := made.author.get(key)) == (value := then.values.get(key))
+        or update.noted.get(key) == (word, value)
+        for key in news
+    )
+    if not is_same or trial != value_at(update.old, update.at):
+        return now, made, set()
+    units = {_unit(key) for key in news}
+    asks = {rule.CODE for rule in rules.rules if Trait.CLUSTER in rule.FACTS.traits}
+    idle = [
+        each
+        for each in made.verdict.findings
+        if each.code in asks
+        if any(
+            _unit(tuple(map(str, place_of(edit)[len(update.at) :]))) in units for edit in each.edits
+        )
+    ]
+    found = tuple(each for each in made.verdict.findings if each not in idle)
+    made = made._replace(verdict=replace(made.verdict, findings=found))
+    return _restore(draft, now, then, news), made, units
 
 
 def _put_back(update: Update, sent: Leaves, then: Leaves, settings: Settings) -> list[Edit]:

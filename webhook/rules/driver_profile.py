@@ -17,8 +17,9 @@ or their taints, which the class may tolerate. A pod without legacy use gets a c
 nodeSelector only if a known node fits, and a DaemonSet only if it loses none of its nodes. For a
 template the node selector of its namespace counts as well. While the watcher does not know the
 namespace yet, a class with a nodeSelector and host paths are added only to the pods of a template,
-and a pod without legacy use and without a controller gets no host path. A class from an earlier
-repair stays if only the nodes, or what is known of them, changed.
+and a pod without legacy use and without a controller gets no host path, but a warning. A template
+gets what was left out as soon as its manifest changes. A class from an earlier repair stays if only
+the nodes, or what is known of them, changed.
 
 Safety: safe: the rule adds only what the settings name.
 """
@@ -57,6 +58,11 @@ _REFUSED = (
     "if its namespace, which is not known yet, enforces the Pod Security level baseline or "
     "restricted, the API server refuses the pod"
 )
+_LEFT = (
+    "the pod starts without the driver: its namespace, which is not known yet, may enforce a Pod "
+    "Security level that forbids host paths; delete the pod, and create the pod again in a few "
+    "seconds"
+)
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
@@ -67,13 +73,15 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     gpu_containers = [each for each in pod.containers if each.gpus(cx.settings)]
     if gpu_containers and profile.runtime_class:
         yield from _runtime_class(pod, cx)
-    if _is_new(cx) and _is_left(pod, cx):
-        return
     volumes = _Volumes(pod, profile)
     outlook = _REFUSED if _is_new(cx) else "nothing to do in the manifest"
     found = [
         each for one in gpu_containers for each in _mounts(pod, one, profile, volumes, outlook)
     ]
+    if volumes.has_new and _is_new(cx) and _is_left(pod, cx):
+        found = [] if cx.template else [Finding(CODE, pod.spec_at, _LEFT, severity=Severity.MANUAL)]
+        yield from (*found, *_writable(pod))
+        return
     found += _writable(pod) if profile.mounts else ()
     level = _enforced_level(cx)
     if not found or not level:
@@ -207,6 +215,7 @@ class _Volumes:
     def __init__(self, pod: Pod, profile: DriverProfile) -> None:
         self.paths: dict[str, str] = {}
         self._ours: dict[tuple[str, str], str] = {}
+        self.has_new = False
         # A mount without its volume would get the new one, and may be writable.
         mounts = (each for one in pod.containers for _, each in one.volume_mounts())
         named = {str(each.get("name")) for each in mounts}
@@ -225,6 +234,7 @@ class _Volumes:
         if key in self._ours:
             return self._ours[key], False
         self._ours[key] = name = next(self._free)
+        self.has_new = True
         self.paths[name] = mount.host_path.rstrip("/")
         return name, True
 
