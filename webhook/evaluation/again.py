@@ -244,7 +244,8 @@ def _repaired(
         keys = [key for key in {**noted, **changed, **ours} if key not in loose]
         of_these = replace(update, noted=noted)
         now = _kept(draft, of_these, keys, made, (now, then), (cx, as_then), rules)
-        if update.may_change and _VOLUMES not in map(_unit, loose):
+        watched = cx.inventory is not None and cx.inventory.watched  # else all is known at once
+        if update.may_change and watched and _VOLUMES not in map(_unit, loose):
             now, made, left = _without_news(draft, update, made, (now, then), rules, cx.settings)
             touched -= left
     kept = {
