@@ -479,3 +479,134 @@ def test_components_that_are_not_there_or_form_a_loop_hide_no_other(tmp_path: Pa
     (folder / "part/again").symlink_to(folder / "part")
     main(["migrate", "-w", "-R", str(folder)])
     assert (folder / "base/d.yaml").read_text() == GPU
+
+
+WITH_DRIVER = BASE.replace(
+    "        image: x\n", f"        image: x\n        resources: {{limits: {{{OLD}: 1}}}}\n"
+)
+TEMPLATED = WITH_DRIVER.replace("image: x", "image: x{{ .Values.tag }}")
+OTHER = WITH_DRIVER.replace("name: d}", "name: other}").replace("nv", "own")
+KEEPS = {
+    "a patch that mounts it": (WITH_DRIVER, overlay("patches: [{path: p.yaml}]", p=MOUNTS)),
+    "an operation on a volume by its position": (
+        WITH_DRIVER,
+        operation(f"op: replace, path: {AT}/volumes/0/hostPath/path, value: /opt"),
+    ),
+    "a part of the pod that actions make": (
+        TEMPLATED,
+        overlay("patches: [{path: p.yaml}]", p=MOUNTS),
+    ),
+    "two pods in the file": (
+        f"{WITH_DRIVER}---\n{OTHER}",
+        overlay("patches: [{path: p.yaml}]", p=MOUNTS),
+    ),
+    "an amount in the patch that mounts it": (
+        WITH_DRIVER,
+        overlay(
+            "patches: [{path: p.yaml}]",
+            p=MOUNTS.replace("image: y", f"image: y\n        resources: {{limits: {{{OLD}: 1}}}}"),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("base", "files"), KEEPS.values(), ids=KEEPS)
+def test_amounts_wait_for_the_driver_volume_of_their_pod(
+    base: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": base, **files})
+    before = {each: each.read_text() for each in folder.rglob("*.yaml")}
+    for way in WAYS:
+        assert main(["migrate", "-w", way[0], str(folder / way[1])]) == 3
+    assert {each: each.read_text() for each in folder.rglob("*.yaml")} == before
+
+
+def test_amounts_that_wait_for_a_volume_say_so(tmp_path: Path) -> None:
+    files = overlay("patches: [{path: p.yaml}]", p=MOUNTS)
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": WITH_DRIVER, **files})
+    said = {each.code: each for each in looked_at(folder).located}
+    assert said["GPU101"].status is Status.MANUAL
+    assert "GPU109 of the same pod needs manual work" in said["GPU101"].message
+    assert "GPU201" not in said or said["GPU201"].status is not Status.FIXABLE
+
+
+def test_a_pod_without_the_driver_is_renamed_beside_one_that_keeps_it(tmp_path: Path) -> None:
+    plain = GPU.replace("name: d}", "name: e}")
+    files = overlay("patches: [{path: p.yaml}]", p=MOUNTS)
+    base = {"base/d.yaml": f"{WITH_DRIVER}---\n{plain}"}
+    folder = written(tmp_path / "x", {**BASE_OF, **base, **files})
+    after = looked_at(folder).new_text or ""
+    assert after.startswith(WITH_DRIVER)
+    assert "nvidia.com/gpu: 1" in after.partition("---")[2]
+
+
+TWO_VARIABLES = WITH_DRIVER.replace(
+    "        env:\n", "        env:\n        - {name: EPOCHS, value: '1'}\n"
+)
+ONLY_PATH = WITH_DRIVER.replace('"/lib:/opt/driver"', '"/opt/driver"')
+GOES_BY_POSITION = {
+    "a variable's value": (
+        TWO_VARIABLES,
+        f"op: replace, path: {AT}/containers/0/env/0/value, value: 9",
+    ),
+    "a container's image": (WITH_DRIVER, f"op: replace, path: {AT}/containers/0/image, value: z"),
+    "a new variable": (
+        WITH_DRIVER,
+        f"op: add, path: {AT}/containers/0/env/-, value: {{name: A, value: b}}",
+    ),
+    "a container that mounts nothing": (
+        WITH_DRIVER,
+        f"op: add, path: {AT}/containers/-, value: {{name: s, image: y}}",
+    ),
+    "a toleration": (WITH_DRIVER, f"op: add, path: {AT}/tolerations, value: []"),
+}
+
+
+@pytest.mark.parametrize(("base", "text"), GOES_BY_POSITION.values(), ids=GOES_BY_POSITION)
+def test_a_patch_by_position_that_reaches_no_volume_keeps_none(
+    base: str, text: str, tmp_path: Path
+) -> None:
+    files = operation(text)
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": base, **files})
+    after = looked_at(folder).new_text or ""
+    assert "nvidia-375" not in after
+    assert "nvidia.com/gpu: 1" in after
+
+
+SIDECAR = "{name: s, image: y, volumeMounts: [{name: nv, mountPath: /x}]}"
+STAYS_BY_POSITION = {
+    "a variable, where one before it would go": (
+        ONLY_PATH,
+        f"op: replace, path: {AT}/containers/0/env/0/value, value: '/lib'",
+    ),
+    "a new variable, where the list would go": (
+        ONLY_PATH,
+        f"op: add, path: {AT}/containers/0/env/-, value: {{name: A, value: b}}",
+    ),
+    "all volumes": (WITH_DRIVER, f"op: remove, path: {AT}/volumes"),
+    "a mount": (WITH_DRIVER, f"op: remove, path: {AT}/containers/0/volumeMounts/0"),
+    "a mount that is copied": (
+        WITH_DRIVER,
+        f"op: copy, from: {AT}/containers/0/volumeMounts/0, path: {AT}/containers/0/x",
+    ),
+    "a new volume, where the list would go": (
+        WITH_DRIVER,
+        f"op: add, path: {AT}/volumes/-, value: {{name: data, emptyDir: {{}}}}",
+    ),
+    "a container in the place of another": (
+        WITH_DRIVER,
+        f"op: replace, path: {AT}/containers/0, value: {SIDECAR}",
+    ),
+    "the whole pod": (
+        WITH_DRIVER,
+        f"op: add, path: {AT}, value: {{containers: [{SIDECAR}]}}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("base", "text"), STAYS_BY_POSITION.values(), ids=STAYS_BY_POSITION)
+def test_a_patch_by_position_that_reaches_volumes_keeps_them(
+    base: str, text: str, tmp_path: Path
+) -> None:
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": base, **operation(text)})
+    assert looked_at(folder).new_text is None

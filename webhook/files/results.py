@@ -120,6 +120,8 @@ class Plan:
     excluded: tuple[str, ...] = ()  # patterns of files that are left out
     # By code: where something is left for manual work that may be about pods in this file.
     left: Mapping[str, str] = field(default_factory=dict)
+    # By code: why it is not done in this file, though it could be.
+    held: Mapping[str, str] = field(default_factory=dict)
 
     def asks(self, code: str) -> bool:
         """Whether the rule with this code is asked."""

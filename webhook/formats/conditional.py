@@ -285,6 +285,8 @@ class _Part:
         self, code: str, at: Path, document: Document, open_: OpenPlaces, labels: LabelsInSight
     ) -> str:
         """Why what the template may write beside it forbids an edit; empty if nothing does."""
+        if code in self.plan.held:
+            return self.plan.held[code]
         if code in AMOUNTS:
             return self._why_alone(document, open_, at)
         if code == driver_paths.CODE and self._may_be_mounted(document, open_, at):

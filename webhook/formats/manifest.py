@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.edits import place_of
 from webhook.core.findings import Severity
 from webhook.files.results import FileResult, Located, Skipped, Status
 from webhook.formats import together
@@ -71,7 +72,7 @@ def migrate(source: Source, plan: Plan) -> FileResult:
         for each in work.evaluations
         for at in each.left_alone
     ]
-    spoken_of = [*located, *_spoken_of(source, works)]
+    spoken_of = [*located, *_spoken_of(source, works, plan)]
     located += mentions(source, plan, spoken_of, left_alone=left_alone)
     return FileResult(
         source.path,
@@ -160,7 +161,7 @@ def _located(source: Source, work: _Work) -> Iterator[Located]:
         yield from failures(made, whole)
 
 
-def _spoken_of(source: Source, works: list[_Work]) -> Iterator[Located]:
+def _spoken_of(source: Source, works: list[_Work], plan: Plan) -> Iterator[Located]:
     """What is edited, and whole texts that something is said of: nothing more is said of those."""
     for work in works:
         for each in work.replacements:
@@ -168,6 +169,9 @@ def _spoken_of(source: Source, works: list[_Work]) -> Iterator[Located]:
                 "", "", Status.NOTICE, source.place(each.start, max(each.start, each.end - 1))
             )
         for found in (found for each in work.evaluations for found in each.findings):
+            for edit in found.touched if found.held and found.code in plan.held else ():
+                place = source.place(*work.document.place(place_of(edit)))
+                yield Located(found.code, "", Status.NOTICE, place)
             node = work.document.find(found.origin)
             if isinstance(node, Scalar):
                 place = source.place(node.start, node.end)
@@ -178,8 +182,11 @@ def _work(document: Document, plan: Plan, source: Source) -> _Work:
     """What the rules make of a document; where its author must choose, once more without."""
     waiting: dict[Path, tuple[str, Path]] = {}
     unlabelled: dict[Path, Path] = {}
+    lost: dict[Path, tuple[str, Path]] = {}
 
     def held(code: str, at: Path) -> str:
+        if code in plan.held:
+            return plan.held[code]
         if code in together.OF_CHOICES and (waits := waiting.get(together.pod_of(at))):
             cause, place = waits
             if code != cause or place != at:
@@ -188,6 +195,10 @@ def _work(document: Document, plan: Plan, source: Source) -> _Work:
         if code == dead_api_version.CODE and (labels := unlabelled.get(at)) is not None:
             line = source.place(*document.place(labels)).line
             return f"it needs the labels that {missing_selector.CODE} asks for (line {line})"
+        if code in AMOUNTS and (because := lost.get(together.pod_of(at))):
+            cause, place = because
+            line = source.place(*document.place(place)).line
+            return together.of_same_pod(cause, line)
         if code not in AMOUNTS or not plan.left or together.is_of_object(document.data, at):
             return ""
         return together.elsewhere(*next(iter(plan.left.items())))
@@ -196,10 +207,21 @@ def _work(document: Document, plan: Plan, source: Source) -> _Work:
     made = evaluations(data, plan, held)
     waiting = together.waiting(found for each in made for found in each.findings)
     unlabelled = together.unlabelled(made)
-    if waiting or unlabelled:
+    lost = _lost(made)
+    if waiting or unlabelled or lost:
         data = documents.copy_of(document.data)
         made = evaluations(data, plan, held)
     return _Work(document, data, made)
+
+
+def _lost(made: list[Evaluation]) -> dict[Path, tuple[str, Path]]:
+    """The pods of which a part is held that the webhook repairs only beside legacy amounts."""
+    return {
+        together.pod_of(found.origin): (found.code, found.origin)
+        for each in made
+        for found in reversed(each.findings)
+        if found.held and together.is_lost(found)
+    }
 
 
 def _status(work: _Work, found: Finding) -> tuple[Status, str]:

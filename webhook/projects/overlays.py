@@ -19,9 +19,9 @@ from webhook.evaluation.workloads import tokens
 from webhook.files.reading import UnreadableError, read_regular
 from webhook.files.results import Status
 from webhook.formats import kustomization, kustomize, together
-from webhook.formats.migrate import migrate_text
 from webhook.formats.templated import undone
 from webhook.kube.pod import as_items
+from webhook.kube.walk import walk
 from webhook.projects import bonds
 from webhook.projects.chart import migrated as migrate_in_chart
 from webhook.rules import driver_paths
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 _ANY = "*"  # no name of a volume
 _PATCHES = (*kustomization.PATCHES, "transformers")
 HELD = together.OF_PODS  # what is changed in all files of a kustomization, or in none
-_BY_POSITION = {"volumes", "volumeMounts", "env"}
+_LISTS = ("volumes", "volumeMounts", "env")  # which lose items together with a volume
+# What an operation needs of such a list, before its name: the position of its items, or the list.
+_COUNTED, _APPENDED = "#", "-"
 
 
 def migrated(path: str, source: Source, plan: Plan) -> FileResult:
@@ -71,25 +73,30 @@ def _with_volumes(path: str, source: Source, plan: Plan) -> FileResult:
     if result.new_text is None or not done:
         return result
     gone = Counter(_volumes(source.text)) - Counter(_volumes(result.new_text))
+    gone += Counter(_items(source.text)) - Counter(_items(result.new_text))
     by = _patches_of(path)
     patch = next((by[name] for name in (_ANY, *sorted(gone)) if name in by), "")
     if not patch:
         return result
-    why = f"the patch {os.path.relpath(patch)} may mount it, too)"
+    why = f"the patch {os.path.relpath(patch)} may mount it, too"
     if os.path.realpath(path) == patch:
-        why = "this is a patch, and its base may mount it, too)"
-    again = migrate_text(source, replace(plan, ignored=(*plan.ignored, code)))
-    held = [
-        undone(each, why) if each.status is Status.FIXABLE else each
-        for each in result.located
-        if each.code == code
-    ]
-    return _joined(again, held)
+        why = "this is a patch, and its base may mount it, too"
+    return migrate_in_chart(path, source, replace(plan, held={code: why}))
 
 
 def _volumes(text: str) -> Iterator[str]:
     for document in documents.read(text).documents:
         yield from _named(document.data, mounts=False)
+
+
+def _items(text: str) -> Iterator[str]:
+    """The lists that patches count in, and each of their items: by what may count them."""
+    for document in documents.read(text).documents:
+        for at, _ in walk(document.data):
+            if at and at[-1] in _LISTS:
+                yield f"{_APPENDED}{at[-1]}"
+            elif len(at) > 1 and at[-2] in _LISTS:
+                yield f"{_COUNTED}{at[-2]}"
 
 
 def _named(data: Any, *, mounts: bool = True) -> Iterator[str]:
@@ -162,10 +169,20 @@ def _patches(file: str) -> Iterator[tuple[str, str]]:
 def _by_operations(data: Any) -> Iterator[str]:
     """What a JSON 6902 patch names: by its position, a volume may be any of them."""
     for _, operation in as_items(data):
-        way = tokens(str(operation.get("path", "")))
-        if not _BY_POSITION.isdisjoint(way[:-1]) and way[-1] != "-":
-            yield _ANY
-        elif "volumes" in way:
+        for member in ("path", "from"):
+            yield from _counted(tokens(str(operation.get(member, ""))), operation)
+        if "volumes" in tokens(str(operation.get("path", ""))):
             values = operation.get("value")
             for _, volume in as_items(values if isinstance(values, list) else [values]):
                 yield str(volume.get("name", _ANY))
+
+
+def _counted(way: tuple[str, ...], operation: dict[str, Any]) -> Iterator[str]:
+    """Which lists must be as long as they are, or stay, for this path to mean the same."""
+    for name in (each for each in _LISTS if each in way):
+        if way[-1] == "-":
+            yield _APPENDED + name
+        elif way[-1] != name:
+            yield _COUNTED + name
+        elif operation.get("op") != "add":
+            yield _APPENDED + name
