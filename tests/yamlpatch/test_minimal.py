@@ -6,7 +6,7 @@ import json
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from tests.yamlpatch.styled import Styled, Values, text_of
@@ -92,6 +92,7 @@ def test_a_text_is_read_as_what_was_written(seed: int, size: int) -> None:
 
 
 @settings(max_examples=5 * settings().max_examples)  # it is quick, and about all of YAML
+@example(1437, 5)  # an anchor in what is removed around a comment
 @given(SEEDS, SIZES)
 def test_the_result_says_what_the_edited_object_says(seed: int, size: int) -> None:
     text, _, random = stream(seed, size)

@@ -308,9 +308,9 @@ def _refuse_lost_anchors(document: Document, found: list[Replacement]) -> None:
     starts = [each.start for each in found]
     ends = list(accumulate((each.end for each in found), max))
 
-    def is_gone(node: Node) -> bool:
+    def is_gone(node: Node) -> bool:  # its sign is: comments inside of what is removed stay
         before = bisect_right(starts, node.outer)
-        return before > 0 and node.end <= ends[before - 1]
+        return before > 0 and node.outer < ends[before - 1]
 
     for node in document.once(_aliases):
         if is_gone(node.target) and not is_gone(node):
