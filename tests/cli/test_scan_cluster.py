@@ -254,7 +254,7 @@ def test_an_object_that_makes_us_fail_is_one_line_and_the_rest_is_judged(
 
     def judged(obj: Any, plan: Any) -> Any:
         if obj["metadata"]["name"] == "a":
-            raise RecursionError("too deep")
+            raise ZeroDivisionError
         return real(obj, plan)
 
     monkeypatch.setattr(scan_cluster, "judged", judged)
@@ -263,7 +263,7 @@ def test_an_object_that_makes_us_fail_is_one_line_and_the_rest_is_judged(
     assert main(["scan", "--cluster", "-A", config, "-o", "json"]) == 1
     files = {each["path"]: each for each in json.loads(capsys.readouterr().out)["files"]}
     assert files["team/Deployment/b"]["findings"]
-    assert "RecursionError" in files["team/Deployment/a"]["error"]
+    assert "ZeroDivisionError" in files["team/Deployment/a"]["error"]
 
 
 def test_a_namespace_that_is_none_is_never_asked_for(
@@ -295,6 +295,27 @@ def test_a_workload_that_was_repaired_is_counted_so_and_no_finding(
         "nothing found in 2 objects; 2 more came legacy and were repaired "
         "(gpu-webhook.dev/repaired)\n"
     )
+
+
+def test_an_object_that_is_nested_too_deeply_is_one_line(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a tenant's object of a custom kind may be, whose schema says nothing of the field."""
+    cluster.have("Deployment", "small")
+    path = "/apis/apps/v1/deployments"
+    deep = b'{"metadata": {"name": "deep", "namespace": "team"}, "spec": %b%b}, ' % (
+        b'{"a": ' * 450,
+        b"1" + b"}" * 450,
+    )
+    items = b'"items":['
+    listed = cluster.answers[path][1].replace(items, items + deep)
+    cluster.say(path, 200, listed)
+    assert main(["scan", "--cluster", "-A", config]) == 2
+    out = capsys.readouterr().out
+    assert "team/Deployment/deep\n" in out
+    assert "skipped: it is nested too deeply: it is not looked at" in out
+    assert "report it" not in out
+    assert "team/Deployment/small\n" in out
 
 
 def test_an_object_over_the_budget_of_the_webhook_is_one_line(

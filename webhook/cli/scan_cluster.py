@@ -131,6 +131,9 @@ class Scan:
         """What is to be said of one object. Whatever it is, the others are looked at, too."""
         try:
             yield from self._object(obj, owners)
+        except RecursionError:
+            deep = Skipped("it is nested too deeply: it is not looked at")
+            yield Told(FileResult(_path(obj), skipped=(deep,)))
         except Exception as error:  # noqa: BLE001  # tenants write these objects, and read our code
             why = f"it could not be looked at: {error!r:.200}; please report it"
             yield Told(FileResult(_path(obj), error=why))
