@@ -18,6 +18,10 @@ NEVER_VALID: dict[tuple[str, str], str] = {
         "Pod/cmk-isolate-pod",
     ): "NODENAME is for the reader to fill in, and a webhook of CMK adds the limit",
     (
+        "dlworkspace-jobs-templete-regularjob-yaml-2.template",
+        "Pod/given",
+    ): "cpu and memory are the words of the template's author, without braces around them",
+    (
         "kubernetes-handbook-posts-kubernetes-dashboard-installation.md",
         "Status/",
     ): "an answer of the API server",
