@@ -5,6 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tests.cluster.build import RELEASE, minor
 from tests.cluster.client import until
 
 if TYPE_CHECKING:
@@ -35,6 +38,8 @@ def mutating(
     again: str = "Never",
 ) -> Iterator[None]:
     """Have what fits these constraints changed as the expression says; `again` in later rounds."""
+    if minor(RELEASE) < 36:  # KEP-3962: v1 is served since then
+        pytest.skip(f"Kubernetes {RELEASE} serves no MutatingAdmissionPolicy of v1 (1.36)")
     policy = {
         "apiVersion": GROUP,
         "kind": "MutatingAdmissionPolicy",
