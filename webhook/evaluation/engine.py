@@ -96,11 +96,14 @@ def run_on_object(
     rules: Sequence[ObjectRule],
     obj: dict[str, Any],
     cx: Context,
-    draft: Draft | None = None,
+    shared: Draft | None = None,
     hear: Hear | None = None,
 ) -> Verdict:
-    """The same for rules that look at whole manifest objects."""
-    draft = Draft(obj) if draft is None else draft
+    """The same for rules that look at whole manifest objects.
+
+    Who gives a draft shares it with other runs, and makes the patch of all of them.
+    """
+    draft = Draft(obj) if shared is None else shared
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     for rule in rules:
@@ -116,7 +119,8 @@ def run_on_object(
             failed.append((rule.CODE, error))
         else:
             findings.extend(found)
-    return Verdict(tuple(findings), obj, draft.patch(), tuple(failed), draft)
+    patch = draft.patch() if shared is None else []
+    return Verdict(tuple(findings), obj, patch, tuple(failed), draft)
 
 
 def _allowed(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from webhook.core.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.capacity.nodes import Inventory
     from webhook.yamlpatch.places import Place, Replacement
@@ -43,6 +43,11 @@ class Located:
         """Whether it begins there."""
         begins = (self.place.line, self.place.column)
         return (place.line, place.column) <= begins < (place.end_line, place.end_column)
+
+
+def in_order(located: Iterable[Located]) -> tuple[Located, ...]:
+    """The findings of one file, by their places."""
+    return tuple(sorted(located, key=lambda each: (each.place.line, each.place.column, each.code)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -385,12 +385,7 @@ class _Part:
 
     def _hold_amounts(self, made: _Made) -> None:
         """Hold the amounts of a pod of which the webhook repairs more than can be done here."""
-        held = {
-            together.pod_of(found.origin): (found.code, found.origin)
-            for found in reversed(made.findings)
-            if (found.held and together.is_lost(found))
-            or together.may_be_lost(found, made.document.data)
-        }
+        held = together.lost(made.findings, made.document.data)
         for at in made.hidden:
             if code := together.code_of(str(at[-1])):
                 held[together.pod_of(at)] = code, at

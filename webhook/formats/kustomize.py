@@ -20,7 +20,7 @@ from webhook.core.rule import Trait
 from webhook.core.text_patterns import find
 from webhook.evaluation.evaluate import Stages, evaluate, name_of
 from webhook.evaluation.workloads import TEMPLATES, tokens
-from webhook.files.results import FileResult, Located, OptedOut, Skipped, Status
+from webhook.files.results import FileResult, Located, OptedOut, Skipped, Status, in_order
 from webhook.formats import kustomization
 from webhook.formats.at_rest import LEFT_ALONE, context, is_left_alone, shapes
 from webhook.formats.mentions import mentions
@@ -254,12 +254,11 @@ class _Work:
     def result(self) -> FileResult:
         new_text = apply(self.source.text, self.replacements)
         more = mentions(self.source, self.plan, self.located, left_alone=self.left_alone)
-        found = [*self.located, *more]
-        found.sort(key=lambda each: (each.place.line, each.place.column, each.code))
+        found = in_order((*self.located, *more))
         source = self.source
         changed = new_text if new_text != source.text else None
         return FileResult(
-            source.path, source.kind, source.text, changed, tuple(found), tuple(self.skipped)
+            source.path, source.kind, source.text, changed, found, tuple(self.skipped)
         )
 
     def _refused(self, document: Document, edits: list[Edit]) -> str:

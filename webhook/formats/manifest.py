@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import place_of
 from webhook.core.findings import Severity
-from webhook.files.results import FileResult, Located, Skipped, Status
+from webhook.files.results import FileResult, Located, Skipped, Status, in_order
 from webhook.formats import together
 from webhook.formats.at_rest import AMOUNTS, LEFT_ALONE, evaluations, failures, with_namespaces
 from webhook.formats.mentions import mentions
@@ -79,7 +79,7 @@ def migrate(source: Source, plan: Plan) -> FileResult:
         source.kind,
         source.text,
         new_text if new_text != source.text else None,
-        tuple(sorted(located, key=lambda each: (each.place.line, each.place.column, each.code))),
+        in_order(located),
         tuple(_skipped(source, stream, works)),
     )
 
@@ -184,21 +184,22 @@ def _work(document: Document, plan: Plan, source: Source) -> _Work:
     unlabelled: dict[Path, Path] = {}
     lost: dict[Path, tuple[str, Path]] = {}
 
+    def line_of(at: Path) -> int:
+        return source.place(*document.place(at)).line
+
     def held(code: str, at: Path) -> str:
         if code in plan.held:
             return plan.held[code]
         if code in together.OF_CHOICES and (waits := waiting.get(together.pod_of(at))):
             cause, place = waits
             if code != cause or place != at:
-                line = source.place(*document.place(place)).line
-                return together.of_same_pod(cause, line)
+                return together.of_same_pod(cause, line_of(place))
         if code == dead_api_version.CODE and (labels := unlabelled.get(at)) is not None:
-            line = source.place(*document.place(labels)).line
+            line = line_of(labels)
             return f"it needs the labels that {missing_selector.CODE} asks for (line {line})"
         if code in AMOUNTS and (because := lost.get(together.pod_of(at))):
             cause, place = because
-            line = source.place(*document.place(place)).line
-            return together.of_same_pod(cause, line)
+            return together.of_same_pod(cause, line_of(place))
         if code not in AMOUNTS or not plan.left or together.is_of_object(document.data, at):
             return ""
         return together.elsewhere(*next(iter(plan.left.items())))
@@ -207,21 +208,11 @@ def _work(document: Document, plan: Plan, source: Source) -> _Work:
     made = evaluations(data, plan, held)
     waiting = together.waiting(found for each in made for found in each.findings)
     unlabelled = together.unlabelled(made)
-    lost = _lost(made)
+    lost = {pod: why for each in made for pod, why in together.lost(each.findings).items()}
     if waiting or unlabelled or lost:
         data = documents.copy_of(document.data)
         made = evaluations(data, plan, held)
     return _Work(document, data, made)
-
-
-def _lost(made: list[Evaluation]) -> dict[Path, tuple[str, Path]]:
-    """The pods of which a part is held that the webhook repairs only beside legacy amounts."""
-    return {
-        together.pod_of(found.origin): (found.code, found.origin)
-        for each in made
-        for found in reversed(each.findings)
-        if found.held and together.is_lost(found)
-    }
 
 
 def _status(work: _Work, found: Finding) -> tuple[Status, str]:

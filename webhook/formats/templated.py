@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
 from webhook.core.rule import Trait
-from webhook.files.results import FileResult, Skipped, Status
+from webhook.files.results import FileResult, Skipped, Status, in_order
 from webhook.files.source import Source
 from webhook.formats import lines, together
 from webhook.formats.at_rest import LEFT_ALONE, with_namespaces
@@ -125,7 +125,7 @@ class Done:
             self.source.kind,
             self.source.text,
             new_text if new_text != self.source.text else None,
-            tuple(sorted(found, key=lambda each: (each.place.line, each.place.column, each.code))),
+            in_order(found),
             tuple(self.skipped),
         )
 

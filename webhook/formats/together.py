@@ -35,7 +35,7 @@ from webhook.rules import (
 from webhook.templates.placeholders import stands_for_action
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.core.findings import Finding
     from webhook.evaluation.evaluate import Evaluation
@@ -75,6 +75,18 @@ def waiting(found: Iterable[Finding]) -> dict[Path, tuple[str, Path]]:
     ]
     places = {pod_of(each.origin): (each.code, each.origin) for each in choices}
     return {pod: place for pod, place in places.items() if pod in legacy}
+
+
+def lost(found: Sequence[Finding], rendered: object = None) -> dict[Path, tuple[str, Path]]:
+    """The pods of which more is left than the webhook repairs beside today's amounts, and by what.
+
+    With what a template makes of a document, also what rules can only report there.
+    """
+    return {
+        pod_of(each.origin): (each.code, each.origin)
+        for each in reversed(found)
+        if (each.held and is_lost(each)) or (rendered is not None and may_be_lost(each, rendered))
+    }
 
 
 def unlabelled(made: Iterable[Evaluation]) -> dict[Path, Path]:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.errors import InputError
 from webhook.evaluation.workloads import tokens
-from webhook.files.reading import UnreadableError, read_regular
-from webhook.files.results import Status
+from webhook.files.reading import text_of
+from webhook.files.results import Status, in_order
 from webhook.formats import kustomization, kustomize, together
 from webhook.formats.templated import undone
 from webhook.kube.pod import as_items
@@ -30,7 +30,7 @@ from webhook.yamlpatch import documents
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.files.results import FileResult, Located, Plan
+    from webhook.files.results import FileResult, Plan
     from webhook.files.source import Source
 
 _ANY = "*"  # no name of a volume
@@ -55,14 +55,7 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
         for each in result.located
         if each.code in HELD
     ]
-    return _joined(again, held)
-
-
-def _joined(result: FileResult, held: list[Located]) -> FileResult:
-    located = sorted(
-        (*result.located, *held), key=lambda each: (each.place.line, each.place.column, each.code)
-    )
-    return replace(result, located=tuple(located))
+    return replace(again, located=in_order((*again.located, *held)))
 
 
 def _with_volumes(path: str, source: Source, plan: Plan) -> FileResult:
@@ -162,8 +155,8 @@ def _patches(file: str) -> Iterator[tuple[str, str]]:
             yield file, written
             continue
         place = os.path.realpath(Path(file).parent / name)
-        with suppress(UnreadableError):  # it is said where the file itself is looked at
-            yield place, read_regular(place)[0].decode(errors="replace")
+        if text := text_of(place):
+            yield place, text
 
 
 def _by_operations(data: Any) -> Iterator[str]:
