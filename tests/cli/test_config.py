@@ -22,7 +22,7 @@ from webhook.core.modes import modes_for
 from webhook.reports.printing import as_yaml
 from webhook.rules import ALL
 from webhook.settings import file as settings_file
-from webhook.settings.schema import leaves, schema
+from webhook.settings.schema import all_settings, schema
 from webhook.yamlpatch import documents
 from webhook.yamlpatch.yaml_words import is_same
 
@@ -217,7 +217,7 @@ def shown(ran: Ran) -> dict[str, dict[str, Any]]:
 def test_show_names_every_setting_with_its_default(gpu_webhook: Command) -> None:
     settings = shown(gpu_webhook("config", "show", "-o", "json"))["settings"]
 
-    assert set(settings) == {".".join(map(str, place)) for place, _ in leaves()}
+    assert set(settings) == {".".join(map(str, place)) for place, _ in all_settings()}
     assert {row["origin"] for row in settings.values()} == {"default"}
     assert settings["models.profile"] == {"value": "gfd", "origin": "default", "at": None}
 

@@ -19,10 +19,10 @@ from webhook.kube import labels
 from webhook.rules import ALL
 from webhook.settings import file as settings_file
 from webhook.settings import values as v
-from webhook.settings.schema import ID, as_map, at, leaves, schema
+from webhook.settings.schema import ID, all_settings, as_map, at, schema
 
 SCHEMA = schema()
-LEAVES = {".".join(map(str, place)): part for place, part in leaves()}
+LEAVES = {".".join(map(str, place)): part for place, part in all_settings()}
 ITEMS: dict[str, Any] = {
     "drivers.hostPath.mounts": {"path": "/usr/lib/nvidia-375", "mountPath": "/usr/lib/nvidia"},
     "policy.overrides": {"namespaces": ["team-*"], "percent": 25, "mode": "audit"},
@@ -94,7 +94,7 @@ def plain(settings: str) -> Any:
     """The whole settings that this text gives, as a file that leaves nothing out."""
     written: dict[str, Any] = {}
     read = settings_file.read_text(settings, "")
-    for place, _ in leaves():
+    for place, _ in all_settings():
         here = written
         *sections, last = map(str, place)
         for name in sections:

@@ -9,7 +9,7 @@ import pytest
 
 from webhook.core.budget import MOST_CONTAINERS
 from webhook.evaluation.authors import LAST_APPLIED, Authors
-from webhook.evaluation.leaves import Leaves
+from webhook.evaluation.pod_fields import PodFields
 from webhook.kube.pod import REQUIRED
 from webhook.kube.pointer import ROOT, Path
 
@@ -128,4 +128,4 @@ def test_whether_a_selector_was_written_anew_is_the_same_for_each_word_of_it() -
     sent, then = ({"spec": {"nodeSelector": {"k": each}}} for each in "ab")
     for word in ("v", "w"):
         key = ("spec", "nodeSelector", word)
-        assert now.took_out(key, before, Leaves(sent), Leaves(then))
+        assert now.took_out(key, before, PodFields(sent), PodFields(then))

@@ -16,8 +16,8 @@ from webhook.core.settings import Drivers, Models, Settings
 from webhook.evaluation import again, record
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.evaluate import Asking
-from webhook.evaluation.leaves import Leaves
 from webhook.evaluation.ours import Ours
+from webhook.evaluation.pod_fields import PodFields
 from webhook.kube.pod import PREFERRED, REQUIRED, as_map
 from webhook.kube.pointer import Path, value_at
 from webhook.rules import RULES
@@ -397,19 +397,19 @@ def answered(sent: Raw, stored: Raw | None, forged: Any) -> Raw:
 
 
 ALL = [
-    {**Leaves(template(legacy=legacy, words=words, policy=policy)).values}
+    {**PodFields(template(legacy=legacy, words=words, policy=policy)).values}
     for legacy in (True, False)
     for words in (True, False)
     for policy in (True, False)
 ]
-KEYS = sorted({pointer(key) for leaves in ALL for key in leaves})
-VALUES = [None, [], "x", *(value for leaves in ALL for value in leaves.values())]
+KEYS = sorted({pointer(key) for fields in ALL for key in fields})
+VALUES = [None, [], "x", *(value for fields in ALL for value in fields.values())]
 changes_ = st.tuples(st.sampled_from(VALUES), st.sampled_from(VALUES)).map(list)
 right = st.sampled_from(KEYS).flatmap(
     lambda at: st.tuples(
         st.just(at),
         st.permutations(
-            [None, *(v for leaves in ALL for key, v in leaves.items() if pointer(key) == at)]
+            [None, *(v for fields in ALL for key, v in fields.items() if pointer(key) == at)]
         ).map(lambda values: values[:2]),
     )
 )
@@ -440,8 +440,8 @@ def test_nor_does_one_that_names_all_of_it(
     way: str, *, words: bool, policy: bool, is_stored: bool
 ) -> None:
     sent = template(legacy=True, words=words, policy=True)
-    leaves = Leaves(sent).values
-    noted = {pointer(k): [None, v] if way == "came" else [v, None] for k, v in leaves.items()}
+    fields = PodFields(sent).values
+    noted = {pointer(k): [None, v] if way == "came" else [v, None] for k, v in fields.items()}
     noted |= {
         f"/metadata/annotations/{pointer((name,))[1:]}": [v, None] for name, v in WORDS.items()
     }
@@ -454,11 +454,11 @@ def test_nor_does_one_that_names_all_of_it(
 @pytest.mark.parametrize("way", ["came", "went"])
 @pytest.mark.parametrize("key", KEYS)
 def test_nor_does_one_that_names_a_single_leaf_of_it_beside_the_words(key: str, way: str) -> None:
-    """If the words come to what is stored, then what is stored is the answer, at these leaves."""
+    """If the words come to what is stored, then what is stored is the answer, at these fields."""
     sent = template(legacy=True, words=False, policy=True)
     stored = answered(template(legacy=True, words=False, policy=way == "came"), None, {})
-    leaves = {pointer(at): value for at, value in Leaves(sent).values.items()}
-    value, amount = leaves.get(key), "/spec/containers/c/resources/limits/"
+    fields = {pointer(at): value for at, value in PodFields(sent).values.items()}
+    value, amount = fields.get(key), "/spec/containers/c/resources/limits/"
     noted = {
         pointer(("spec", "nodeSelector", MODEL)): ["Tesla-K80", None],
         amount + LEGACY.replace("/", "~1"): ["1", None],

@@ -41,7 +41,7 @@ from webhook.capacity.nodes import Inventory
 from webhook.core.modes import Mode, Modes
 from webhook.core.repaired import REPAIRED
 from webhook.core.settings import Drivers, Models, Placement, Settings, Taint
-from webhook.evaluation.leaves import Leaves
+from webhook.evaluation.pod_fields import PodFields
 from webhook.rules import RULES
 
 if TYPE_CHECKING:
@@ -216,10 +216,10 @@ def test_so_it_does_whatever_the_settings_ask_for(turn: list[tuple[Raw, str]], t
 
 def words(manifest: Raw) -> set[str]:
     """The legacy words in a manifest; the same one in two places is two."""
-    leaves = Leaves(manifest).values
+    fields = PodFields(manifest).values
     return {
         str(key)
-        for key, value in leaves.items()
+        for key, value in fields.items()
         if key[0] == "metadata" or "alpha.kubernetes.io" in f"{key} {value}"
     }
 

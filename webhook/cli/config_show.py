@@ -17,7 +17,7 @@ from webhook.kube import labels as legal
 from webhook.reports.printing import PRINTED, in_one_line
 from webhook.rules import ALL
 from webhook.settings import file as settings_file
-from webhook.settings.schema import leaves
+from webhook.settings.schema import all_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -86,7 +86,7 @@ def values(read: SettingsFile, file: str) -> list[Row]:
     """Every setting, under its name in the file."""
     return [
         _row(".".join(map(str, place)), read.value(place), read, file, place)
-        for place, _ in leaves()
+        for place, _ in all_settings()
     ]
 
 

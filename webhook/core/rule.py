@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.capacity.nodes import Inventory
     from webhook.core.findings import Finding
     from webhook.core.text_patterns import Pattern
-    from webhook.evaluation.leaves import Key
+    from webhook.evaluation.pod_fields import Key
     from webhook.kube.pod import Pod
     from webhook.kube.pointer import Path
 

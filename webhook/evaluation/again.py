@@ -20,8 +20,8 @@ from webhook.core.limit_ranger import Origins
 from webhook.core.repaired import is_noted
 from webhook.core.rule import Trait
 from webhook.evaluation.authors import Authors
-from webhook.evaluation.leaves import Leaves, changes, is_of_settings
 from webhook.evaluation.ours import Ours
+from webhook.evaluation.pod_fields import PodFields, changes, is_of_settings
 from webhook.evaluation.stored import PLACEMENT, agrees, as_it_was, is_still_right, model_labels
 from webhook.kube import quantity
 from webhook.kube.canonical import canonical
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from webhook.core.rule import Context
     from webhook.core.settings import Settings
     from webhook.evaluation.evaluate import Asking
-    from webhook.evaluation.leaves import Change, Key
+    from webhook.evaluation.pod_fields import Change, Key
     from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
@@ -59,23 +59,23 @@ def pod(obj: Raw, old: Raw, rules: Asking, cx: Context, _at: Path = ROOT) -> Ver
     stored, cx = Pod(old), replace(cx, is_stored=True)
     if stored.asks_under_legacy_name(cx.settings):
         return Verdict((), obj, [])
-    as_then, then, draft = as_it_was(cx, stored), Leaves(old), Draft(obj)
+    as_then, then, draft = as_it_was(cx, stored), PodFields(old), Draft(obj)
     at_work = _at_work(rules, old, as_then)
-    sent, trial = Leaves(obj).kept(), copied(obj)
+    sent, trial = PodFields(obj).kept(), copied(obj)
     made = _made(draft, sent, at_work, cx, cx)
-    touched = {_unit(key) for key in changes(made.author, Leaves(obj).values)}
+    touched = {_unit(key) for key in changes(made.author, PodFields(obj).values)}
     found = _unwritten(sent, then, touched, Authors(obj), cx.settings)
     ours = _without_defaults(found, stored, cx.settings)
     if ours:
         draft.undo()
         for each in (draft, Draft(trial)):
             _apply(each, sent.edits_to(dict.fromkeys(ours)))
-        made = _made(draft, Leaves(obj).kept(), at_work, cx, cx)
+        made = _made(draft, PodFields(obj).kept(), at_work, cx, cx)
     rules.of(trial, as_then)
     if ours:
         _keep_fields(Draft(trial), ours)
         _keep_fields(draft, ours)
-    now, tried = Leaves(obj), Leaves(trial)
+    now, tried = PodFields(obj), PodFields(trial)
     changed = {**changes(made.author, now.values), **changes(made.author, tried.values), **ours}
     zeros = (key for key in now.values if key[-1] in cx.settings.legacy_resources)
     keys = [key for key in (*changed, *zeros, _TOLERATIONS) if key[0] == "spec"]
@@ -88,7 +88,7 @@ def pod(obj: Raw, old: Raw, rules: Asking, cx: Context, _at: Path = ROOT) -> Ver
     return replace(made.verdict, patch=draft.patch())
 
 
-def _is_the_same_manifest(old: Raw, sent: Leaves, now: Leaves, then: Leaves) -> bool:
+def _is_the_same_manifest(old: Raw, sent: PodFields, now: PodFields, then: PodFields) -> bool:
     """Whether all that comes back to a repaired pod stood in the manifest that kubectl applied.
 
     Then it was what the pod was made of, whatever the settings make of it today. An annotation is
@@ -116,14 +116,14 @@ class Update:
     before: Authors  # of the one that is stored
     may_change: bool
 
-    def stored(self) -> Leaves:
-        return Leaves(self.old, self.at) if self.old else Leaves({})
+    def stored(self) -> PodFields:
+        return PodFields(self.old, self.at) if self.old else PodFields({})
 
 
 class _Made(NamedTuple):
     """What the rules made of a template."""
 
-    author: Mapping[Key, Any]  # its leaves before
+    author: Mapping[Key, Any]  # its fields before
     trial: Raw  # a copy of it before; empty if what is stored speaks of no other cluster
     verdict: Verdict
 
@@ -152,7 +152,7 @@ def _fixed(
     it of a label of the object alone. Only what is new is repaired; of a Job that is suspended the
     choice of nodes may change (KEP-2926).
     """
-    sent, then = Leaves(draft.object, update.at).kept(), update.stored()
+    sent, then = PodFields(draft.object, update.at).kept(), update.stored()
     differ = changes(then.values, sent.values)
     if not differ:
         return Verdict((), draft.object, []), None
@@ -165,7 +165,7 @@ def _fixed(
     verdict, changed = _repaired(draft, update, rules, cx)
     if not new:
         draft.undo()
-    now = Leaves(draft.object, update.at)
+    now = PodFields(draft.object, update.at)
     _restore(draft, now, then, [k for k in {**now.values, **then.values} if _unit(k) not in new])
     if changed is not None:
         changed = {key: change for key, change in changed.items() if _unit(key) in new}
@@ -201,11 +201,11 @@ def _repaired(
     draft: Draft, update: Update, rules: Asking, cx: Context
 ) -> tuple[Verdict, dict[Key, Change] | None]:
     update = _without_forged(update, cx.settings)
-    obj, at, sent = draft.object, update.at, Leaves(draft.object, update.at).kept()
+    obj, at, sent = draft.object, update.at, PodFields(draft.object, update.at).kept()
     if update.old is None and not update.noted:  # nothing in it is ours, so nothing comes out first
         verdict = rules.of(obj, cx, at, draft)
         verdict = replace(verdict, patch=draft.patch())
-        return verdict, _notes(sent.values, Leaves(obj, at).values) or None
+        return verdict, _notes(sent.values, PodFields(obj, at).values) or None
     beside = {key: change for key, change in update.noted.items() if change[0] == change[1]}
     if beside:
         noted = {key: change for key, change in update.noted.items() if key not in beside}
@@ -214,14 +214,14 @@ def _repaired(
     back = _put_back(update, sent, then, cx.settings)
     if back:
         _apply(draft, back)
-        sent = Leaves(obj, at).kept()
+        sent = PodFields(obj, at).kept()
     if _has_words(Pod(obj, at), sent, update.noted, cx.settings):
         cx = replace(cx, was_stuck=_was_stuck(sent, update, cx.settings))
     loose = _of_settings(sent, update)
     cx = replace(cx, was_added={key: sent.values[key] for key in loose}) if loose else cx
     as_then = cx if update.old is None else as_it_was(cx, Pod(update.old, at))
     made = _made(draft, sent, rules, cx, as_then)
-    now = Leaves(obj, at)
+    now = PodFields(obj, at)
     touched = {_unit(key) for key in changes(sent.values, now.values)}
     touched |= _worded(update, sent, then)
     if not touched and not loose:
@@ -234,10 +234,10 @@ def _repaired(
         _apply(draft, back)
         as_sent = copied(value_at(obj, at)) if loose or _VOLUMES in touched else {}
         _apply(draft, sent.edits_to(ours))
-        made = _made(draft, Leaves(obj, at).kept(), rules, cx, as_then)
+        made = _made(draft, PodFields(obj, at).kept(), rules, cx, as_then)
         if as_sent:
-            _apply(draft, Leaves(obj, at).ordered_as(Leaves(as_sent)))
-        now = Leaves(obj, at)
+            _apply(draft, PodFields(obj, at).ordered_as(PodFields(as_sent)))
+        now = PodFields(obj, at)
     if touched and update.old is not None:
         noted = {key: change for key, change in update.noted.items() if _unit(key) in touched}
         changed = changes(made.author, now.values)
@@ -257,15 +257,15 @@ def _repaired(
     return replace(made.verdict, patch=patch), {**kept, **_notes(made.author, now.values)}
 
 
-def _made(draft: Draft, sent: Leaves, rules: Asking, cx: Context, as_then: Context) -> _Made:
-    """What the rules make of the template of which these are the leaves."""
+def _made(draft: Draft, sent: PodFields, rules: Asking, cx: Context, as_then: Context) -> _Made:
+    """What the rules make of the template of which these are the fields."""
     obj, at = draft.object, sent.at
     trial = copied(value_at(obj, at)) if as_then is not cx else {}
     verdict = rules.of(obj, cx, at, draft)
     return _Made(sent.values, trial, verdict)
 
 
-def _worded(update: Update, sent: Leaves, then: Leaves) -> set[Key]:
+def _worded(update: Update, sent: PodFields, then: PodFields) -> set[Key]:
     """The units of which this update brings a noted word, or takes one out."""
     return {
         _unit(key)
@@ -278,7 +278,7 @@ def _worded(update: Update, sent: Leaves, then: Leaves) -> set[Key]:
 
 
 def _ours(
-    update: Update, sent: Leaves, then: Leaves, touched: set[Key], settings: Settings
+    update: Update, sent: PodFields, then: PodFields, touched: set[Key], settings: Settings
 ) -> dict[Key, Any]:
     """What is ours of what is sent, where the words are translated; with what stood there."""
     if update.noted:
@@ -293,15 +293,15 @@ def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
     update: Update,
     keys: list[Key],
     made: _Made,
-    leaves: tuple[Leaves, Leaves],
+    versions: tuple[PodFields, PodFields],
     contexts: tuple[Context, Context],
     rules: Asking,
-) -> Leaves:
-    """Restore what is stored at these leaves if the author wrote the same then, and it is right.
+) -> PodFields:
+    """Restore what is stored at these fields if the author wrote the same then, and it is right.
 
-    Gives the leaves of the template in the end.
+    Returns the fields of the resulting template.
     """
-    obj, at, noted, (now, then) = draft.object, update.at, update.noted, leaves
+    obj, at, noted, (now, then) = draft.object, update.at, update.noted, versions
     (cx, as_then), stored = contexts, Pod(update.old or {}, at)
     if update.may_change:
         anew = _made_anew(keys, cx.settings)
@@ -322,7 +322,7 @@ def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
         tried, its = Pod(obj, at), now
         if made.trial:
             rules.of(made.trial, as_then)
-            tried, its = Pod(made.trial), Leaves(made.trial)
+            tried, its = Pod(made.trial), PodFields(made.trial)
         same = agrees(tried, stored, keys, (its, then), as_then)
     return _restore(draft, now, then, all_keys) if same else now
 
@@ -331,23 +331,23 @@ def _without_news(  # noqa: PLR0913, PLR0917  # as above
     draft: Draft,
     update: Update,
     made: _Made,
-    leaves: tuple[Leaves, Leaves],
+    versions: tuple[PodFields, PodFields],
     rules: Asking,
     settings: Settings,
-) -> tuple[Leaves, _Made, set[Key]]:
+) -> tuple[PodFields, _Made, set[Key]]:
     """Restore the stored template if the settings alone would add to it, for the first time.
 
     Its namespace is known now, say. It would be rolled out although its author changed nothing, and
     its pods get what the settings ask for when they are made. So the findings on it are left out.
     Gives the units that stay, too: what is noted of them still holds.
     """
-    now, then = leaves
+    now, then = versions
     news = changes(then.values, now.values).keys()
     is_added = not any(key in then.values and key[3:4] != ("env",) for key in news)
     if not news or not is_added or not news <= _made_anew(list(news), settings):
         return now, made, set()
     trial = copied(value_at(draft.object, update.at))
-    _restore(Draft(trial), Leaves(trial), then, news)
+    _restore(Draft(trial), PodFields(trial), then, news)
     is_same = all(
         (word := made.author.get(key)) == (value := then.values.get(key))
         or update.noted.get(key) == (word, value)
@@ -370,7 +370,7 @@ def _without_news(  # noqa: PLR0913, PLR0917  # as above
     return _restore(draft, now, then, news), made, units
 
 
-def _put_back(update: Update, sent: Leaves, then: Leaves, settings: Settings) -> list[Edit]:
+def _put_back(update: Update, sent: PodFields, then: PodFields, settings: Settings) -> list[Edit]:
     """The edits that put back a legacy amount where another manager releases today's beside it.
 
     Its own manager applies it still, but it went when it was repaired: the container would be left
@@ -393,7 +393,7 @@ def _put_back(update: Update, sent: Leaves, then: Leaves, settings: Settings) ->
     return sent.edits_to(words)
 
 
-def _of_settings(sent: Leaves, update: Update) -> dict[Key, None]:
+def _of_settings(sent: PodFields, update: Update) -> dict[Key, None]:
     """What the last repair wrote for no word, and stands there still: the settings asked for it.
 
     Whatever is sent now, it comes out and is made anew. A label for the choice of nodes is such a
@@ -424,7 +424,7 @@ def _made_anew(keys: list[Key], settings: Settings) -> set[Key]:
     return found if label in model_labels(settings) else {*found, ("spec", "nodeSelector", label)}
 
 
-def _without_mounted(ours: dict[Key, Any], sent: Leaves, *, read_only: bool) -> dict[Key, Any]:
+def _without_mounted(ours: dict[Key, Any], sent: PodFields, *, read_only: bool) -> dict[Key, Any]:
     """What is ours but for volumes that are still mounted where nothing of ours is.
 
     Where no rule will be asked, which makes such mounts read-only, they must be `read_only`.
@@ -472,7 +472,7 @@ def _apply(draft: Draft, edits: Iterable[Edit]) -> None:
 
 
 def _unit(key: Key) -> Key:
-    """The leaves that one repair changes together: legacy words, and what stands for them."""
+    """The fields that one repair changes together: legacy words, and what stands for them."""
     if key[1] in KINDS and "resources" in key[3:4]:
         return key[:4]
     if key[1] in PLACEMENT or key[-1] == AFFINITY_ANNOTATION:
@@ -484,7 +484,7 @@ def _unit(key: Key) -> Key:
     return ("fields",)
 
 
-def _has_words(pod: Pod, sent: Leaves, noted: Mapping[Key, Change], settings: Settings) -> bool:
+def _has_words(pod: Pod, sent: PodFields, noted: Mapping[Key, Change], settings: Settings) -> bool:
     """Whether legacy words on the choice of nodes are in the pod, or any that are noted."""
     return (
         pod.names_legacy_label(settings.models.legacy_label)
@@ -493,7 +493,7 @@ def _has_words(pod: Pod, sent: Leaves, noted: Mapping[Key, Change], settings: Se
     )
 
 
-def _was_stuck(sent: Leaves, update: Update, settings: Settings) -> bool:
+def _was_stuck(sent: PodFields, update: Update, settings: Settings) -> bool:
     """Whether an amount stands for a legacy name that the author has not taken back.
 
     A word that comes alone is then translated as it was when it came with the amount.
@@ -512,7 +512,7 @@ def _was_stuck(sent: Leaves, update: Update, settings: Settings) -> bool:
 
 
 def _noted(
-    update: Update, sent: Leaves, then: Leaves, touched: set[Key], settings: Settings
+    update: Update, sent: PodFields, then: PodFields, touched: set[Key], settings: Settings
 ) -> dict[Key, Any]:
     """What stood before the last repair where this update brings its words, and not the value.
 
@@ -547,7 +547,7 @@ def _noted(
     return found
 
 
-def _words_beside(key: Key, sent: Leaves, settings: Settings) -> list[Key]:
+def _words_beside(key: Key, sent: PodFields, settings: Settings) -> list[Key]:
     """The legacy names beside an amount. If they ask for as much, the amount says nothing more.
 
     A `rollout undo` brings back both, of a revision that was applied while we were away.
@@ -582,7 +582,7 @@ def _items(value: Any) -> set[str]:
 
 
 def _unwritten(
-    sent: Leaves, then: Leaves, touched: set[Key], authors: Authors, settings: Settings
+    sent: PodFields, then: PodFields, touched: set[Key], authors: Authors, settings: Settings
 ) -> dict[Key, Any]:
     """What is stored and no author wrote, where it would win over the words, or be joined to them.
 
@@ -623,9 +623,9 @@ def _is_of_words(key: Key, unit: Key, labels: frozenset[str], settings: Settings
 
 def _keep_fields(draft: Draft, ours: Mapping[Key, Any]) -> None:
     """Put fields back that no word stands for any more: the API server sets some by itself."""
-    leaves = Leaves(draft.object)
+    pod = PodFields(draft.object)
     fields = {k: value for k, value in ours.items() if _unit(k) == ("fields",)}
-    _apply(draft, leaves.edits_to({k: v for k, v in fields.items() if k not in leaves.values}))
+    _apply(draft, pod.edits_to({k: v for k, v in fields.items() if k not in pod.values}))
 
 
 def _at_work(rules: Asking, old: Raw, cx: Context) -> Asking:
@@ -638,9 +638,9 @@ def _at_work(rules: Asking, old: Raw, cx: Context) -> Asking:
 
 
 def _are_the_words_of(
-    then: Leaves, noted: Mapping[Key, Change], author: Mapping[Key, Any], keys: Iterable[Key]
+    then: PodFields, noted: Mapping[Key, Change], author: Mapping[Key, Any], keys: Iterable[Key]
 ) -> bool:
-    """Whether the author writes at these leaves what was written before the last repair.
+    """Whether the author writes at these fields what was written before the last repair.
 
     And whether that repair is what is stored: while we were away it may have been undone.
     """
@@ -652,14 +652,14 @@ def _are_the_words_of(
     return True
 
 
-def _placement(leaves: Leaves) -> list[Key]:
-    return [key for key in leaves.values if key[1] in PLACEMENT]
+def _placement(fields: PodFields) -> list[Key]:
+    return [key for key in fields.values if key[1] in PLACEMENT]
 
 
-def _restore(draft: Draft, now: Leaves, then: Leaves, keys: Iterable[Key]) -> Leaves:
-    """Give these leaves the values that are stored, and lists their order; the leaves after it."""
+def _restore(draft: Draft, now: PodFields, then: PodFields, keys: Iterable[Key]) -> PodFields:
+    """Give these fields the values that are stored, and lists their order; the fields after it."""
     wanted = {key: then.values.get(key) for key in keys}
     _apply(draft, now.edits_to(wanted))
-    restored = Leaves(draft.object, now.at)
+    restored = PodFields(draft.object, now.at)
     _apply(draft, restored.ordered_as(then))
     return restored

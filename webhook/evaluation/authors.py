@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import excess
-from webhook.evaluation.leaves import Leaves
+from webhook.evaluation.pod_fields import PodFields
 from webhook.evaluation.record import ANNOTATION as RECORD
 from webhook.kube.managed_fields import entries, fields, merged
 from webhook.kube.pod import KINDS, REQUIRED, as_map
 
 if TYPE_CHECKING:
-    from webhook.evaluation.leaves import Key
+    from webhook.evaluation.pod_fields import Key
     from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
@@ -71,23 +71,23 @@ class Authors:
         return merged(self._entries, namers), namers
 
     def declared(self, at: Path, key: Key) -> bool:
-        """Whether an applied manifest has this leaf of the pod, or template, at `at`."""
+        """Whether an applied manifest has this field of the pod, or template, at `at`."""
         return self._is_in_manifest(at, key) or _owns(_fields(self._applied, at), key, applied=True)
 
     def declared_together(self, at: Path, key: Key, other: Key) -> bool:
-        """Whether one applied manifest has both leaves."""
+        """Whether one applied manifest has both fields."""
         if self._is_in_manifest(at, key) and self._is_in_manifest(at, other):
             return True
         both = self._naming(at, key) & self._naming(at, other)
         return any(self._entries[each].get("operation") == "Apply" for each in both)
 
     def _naming(self, at: Path, key: Key) -> set[int]:
-        """Which entries name this leaf; noted once: a tenant may forge many entries, and leaves."""
+        """The entries that name this field, found once: a tenant may forge many of both."""
         all_fields, namers = self._named
         return namers.get(id(_field(_fields(all_fields, at), key)), set())
 
     def wrote(self, at: Path, key: Key) -> bool:
-        """Whether an author wrote this leaf.
+        """Whether an author wrote this field.
 
         Of an object that is applied its manifest says so. Of any other one what was sent does,
         which has the defaults of the API server in it, too.
@@ -97,7 +97,7 @@ class Authors:
         return _owns(_fields(self._sent, at), key, applied=False)
 
     def dropped(self, at: Path, key: Key, before: Authors) -> bool:
-        """Whether the manifest that is applied had this leaf the last time, and has no more."""
+        """Whether the manifest that is applied had this field the last time, and has no more."""
         if self.declared(at, key):
             return False
         if self._manifest and before._is_in_manifest(at, key):
@@ -106,7 +106,7 @@ class Authors:
             return False  # who applied it did not drop it: somebody else has taken it over
         return bool(self._applied) and _owns(_fields(before._applied, at), key, applied=True)
 
-    def took_out(self, word: Key, before: Authors, sent: Leaves, then: Leaves) -> bool:
+    def took_out(self, word: Key, before: Authors, sent: PodFields, then: PodFields) -> bool:
         """Whether a word that the last repair translated is in the author's manifest no more."""
         if self.dropped(sent.at, word, before):
             return True
@@ -116,7 +116,7 @@ class Authors:
             self._rewritten[sent.at] = self._wrote_selector(before, sent, then)
         return self._rewritten[sent.at]
 
-    def _wrote_selector(self, before: Authors, sent: Leaves, then: Leaves) -> bool:
+    def _wrote_selector(self, before: Authors, sent: PodFields, then: PodFields) -> bool:
         """Whether the nodeSelector that was sent is all that its author wants in it today.
 
         It is one field with one owner (KEP-555): managedFields do not tell which labels it had. But
@@ -146,10 +146,10 @@ class Authors:
         return manager == self._manager and not is_part and not self._manifest
 
     def in_manifest(self, at: Path) -> dict[Key, Any]:
-        """The leaves of the pod, or template, at `at` in the manifest that kubectl applied."""
+        """The fields of the pod, or template, at `at` in the manifest that kubectl applied."""
         if at not in self._declared:
             try:
-                self._declared[at] = Leaves(self._manifest, at).values
+                self._declared[at] = PodFields(self._manifest, at).values
             except (LookupError, TypeError):
                 self._declared[at] = {}
         return self._declared[at]
@@ -158,8 +158,8 @@ class Authors:
         return key in self.in_manifest(at)
 
 
-def _selector(leaves: Leaves) -> Raw:
-    return {key[-1]: value for key, value in leaves.values.items() if key[1] == "nodeSelector"}
+def _selector(fields: PodFields) -> Raw:
+    return {key[-1]: value for key, value in fields.values.items() if key[1] == "nodeSelector"}
 
 
 def _manifest(text: object) -> Raw:
@@ -178,7 +178,7 @@ def _fields(written: Raw, at: Path) -> Raw:
 
 
 def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:
-    """Whether these fieldsV1 name the leaf, or a map around it that has one owner as a whole.
+    """Whether these fieldsV1 name the field, or a map around it that has one owner as a whole.
 
     Required node affinity is such a map, and nodeSelector; but others put labels into that, too,
     unless it was applied.
@@ -188,7 +188,7 @@ def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:
 
 
 def _field(fields: Raw, key: Key, whole: tuple[str, ...] = ()) -> Raw | None:
-    """What these fieldsV1 have for this leaf, or for a map around it that is owned as a `whole`."""
+    """What these fieldsV1 have for this field, or for a map around it owned as a `whole`."""
     here, place = fields, 0
     while place < len(key):
         name = key[place]

@@ -1,4 +1,4 @@
-"""The leaves of a pod that repairs write, with the forms of their values; SECURITY.md has the list.
+"""The fields of a pod that repairs write, with the forms of their values; SECURITY.md has the list.
 
 A record of a repair (evaluation/record.py) may be forged by whoever writes the workload. So it
 takes out nothing that repairs would not have written: what a policy has set there stays.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.core.settings import Settings
-    from webhook.evaluation.leaves import Key
+    from webhook.evaluation.pod_fields import Key
 
     Raw = dict[str, Any]
 
@@ -51,7 +51,7 @@ class Ours:
     """What repairs may have made of an author's words."""
 
     def __init__(self, words: Mapping[Key, Any], settings: Settings) -> None:
-        """`words` are leaves as the author wrote them: more than the words do no harm."""
+        """`words` are fields as the author wrote them: more than the words do no harm."""
         self._words = words
         self._settings = settings
         shipped = (each for each in model_labels(settings) if not each.startswith(_OF_ANY_NODE))

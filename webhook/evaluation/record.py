@@ -1,6 +1,6 @@
 """The record of a template repair in the metadata of the workload: which fields replaced which.
 
-Whoever may write the workload may write this too. So it is read as a hint: it names leaves of the
+Whoever may write the workload may write this too. So it is read as a hint: it names fields of the
 template that may be ours, each with the value that it then must have, and brings in no value but
 an amount of GPUs that is smaller than the one that stands there. What no repair writes is passed
 over (evaluation/ours.py).
@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
-from webhook.evaluation.leaves import is_of_settings
+from webhook.evaluation.pod_fields import is_of_settings
 from webhook.kube.managed_fields import has_annotation
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path
@@ -20,7 +20,7 @@ from webhook.kube.pointer import Path
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.evaluation.leaves import Change, Key
+    from webhook.evaluation.pod_fields import Change, Key
 
     Record = dict[str, dict[Key, Change]]  # by the JSON Pointer of the template
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from webhook.core.rule import Context
     from webhook.core.settings import Settings
-    from webhook.evaluation.leaves import Key, Leaves
+    from webhook.evaluation.pod_fields import Key, PodFields
     from webhook.kube.pod import Pod
 
     Raw = dict[str, Any]
@@ -68,13 +68,13 @@ def as_it_was(cx: Context, stored: Pod) -> Context:
 
 
 def agrees(
-    made: Pod, stored: Pod, at: Iterable[Key], leaves: tuple[Leaves, Leaves], cx: Context
+    made: Pod, stored: Pod, at: Iterable[Key], versions: tuple[PodFields, PodFields], cx: Context
 ) -> bool:
-    """Whether what was made of the author's words says the same as the stored pod, at these leaves.
+    """Whether what was made of the author's words says the same as the stored pod, at these fields.
 
     The stored pod may name fewer spellings of a model, and tolerate more taints of GPU nodes.
     """
-    now, then = (each.values for each in leaves)
+    now, then = (each.values for each in versions)
     for key in at:
         if key[1] in PLACEMENT and key[2:3] not in (("podAffinity",), ("podAntiAffinity",)):
             continue

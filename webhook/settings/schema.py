@@ -50,12 +50,12 @@ def _resolved(part: Schema) -> Schema:
     return definition | part
 
 
-def leaves(place: Place = ()) -> Iterator[tuple[Place, Schema]]:
+def all_settings(place: Place = ()) -> Iterator[tuple[Place, Schema]]:
     """Every setting below the section at this place, with what may stand there."""
     for name in at(place)["properties"]:
         here = (*place, name)
         if "null" in at(here).get("type", ()):
-            yield from leaves(here)
+            yield from all_settings(here)
         else:
             yield here, at(here)
 

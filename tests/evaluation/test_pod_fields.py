@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from webhook.core.draft import Draft
-from webhook.evaluation.leaves import Leaves, changes
+from webhook.evaluation.pod_fields import PodFields, changes
 from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
-    from webhook.evaluation.leaves import Key
+    from webhook.evaluation.pod_fields import Key
 
 GPU = "nvidia.com/gpu"
 LIMIT = ("spec", "containers", "c", "resources", "limits", GPU)
@@ -25,7 +25,7 @@ def pod(**spec: Any) -> dict[str, Any]:
 
 def given(obj: dict[str, Any], wanted: dict[tuple[str, ...], Any], at: Path = ROOT) -> Any:
     draft = Draft(obj)
-    draft.apply(Leaves(obj, at).edits_to(wanted))
+    draft.apply(PodFields(obj, at).edits_to(wanted))
     return obj
 
 
@@ -47,7 +47,7 @@ def test_a_leaf_is_called_by_the_names_of_what_it_is_in() -> None:
     )
     made["metadata"] = {"annotations": {"x/y": "z", "null": None}}
     in_container = ("spec", "containers", "c")
-    assert Leaves(made).values == {
+    assert PodFields(made).values == {
         ("metadata", "annotations", "x/y"): "z",
         LIMIT: 1,
         (*in_container, "env", "PATH"): {"name": "PATH", "value": "/x"},
@@ -63,20 +63,20 @@ def test_a_leaf_is_called_by_the_names_of_what_it_is_in() -> None:
 def test_of_two_items_of_one_name_the_first_counts() -> None:
     made = pod()
     made["spec"]["containers"].append({"name": "c", "resources": {"limits": {GPU: 2}}})
-    assert Leaves(made).values == {LIMIT: 1}
+    assert PodFields(made).values == {LIMIT: 1}
 
 
 def test_what_is_deeper_than_any_map_of_a_pod_is_one_value() -> None:
     deep: Any = 1
     for _ in range(500):
         deep = {"a": deep}
-    [(key, _)] = Leaves({"spec": {"affinity": deep}}).values.items()
+    [(key, _)] = PodFields({"spec": {"affinity": deep}}).values.items()
     assert len(key) == 12
 
 
 def test_copies_stay_as_they_were() -> None:
     made = pod(tolerations=[{"key": "t"}])
-    kept = Leaves(made).kept().values
+    kept = PodFields(made).kept().values
     made["spec"]["tolerations"][0]["key"] = "other"
     assert kept["spec", "tolerations"] == [{"key": "t"}]
 
@@ -90,7 +90,7 @@ def test_copies_stay_as_they_were() -> None:
         ),
         pytest.param(
             pod(nodeSelector={"a": "b"}), {("spec", "nodeSelector", "a"): None}, pod(),
-            id="with its last leaf a map goes",
+            id="with its last field a map goes",
         ),
         pytest.param(
             pod(affinity={"x": {"y": [1]}}), {("spec", "affinity", "x", "y"): None}, pod(),
@@ -141,10 +141,10 @@ def test_a_list_of_the_same_items_gets_the_order_of_another() -> None:
     mine = pod(volumes=[{"name": "a"}, {"name": "b"}], container={"env": [{"name": "x"}]})
     other = pod(volumes=[{"name": "b"}, {"name": "a"}], container={"env": [{"name": "y"}]})
     draft = Draft(mine)
-    draft.apply(Leaves(mine).ordered_as(Leaves(other)))
+    draft.apply(PodFields(mine).ordered_as(PodFields(other)))
     assert mine["spec"]["volumes"] == other["spec"]["volumes"]
     assert mine["spec"]["containers"][0]["env"] == [{"name": "x"}]
-    assert Leaves(mine).ordered_as(Leaves(pod())) == []
+    assert PodFields(mine).ordered_as(PodFields(pod())) == []
 
 
 def test_changes_are_what_is_not_what_it_was() -> None:

@@ -1,7 +1,7 @@
-"""The fields of a pod that repairs change, as leaves: one key and value each, list items by name.
+"""Reads the fields of a pod that repairs change: one key and one value each, list items by name.
 
 Positions say nothing where two versions of one pod are compared: whoever merged them may have put
-an item elsewhere. Only these parts are leaves, so nothing else is ever compared, or put back.
+an item elsewhere. Only these parts are fields, so nothing else is ever compared, or put back.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _DEEPEST = 12  # no map that a repair touches is deeper: below, values are compa
 _VARIABLES = ("LD_LIBRARY_PATH", "PATH")  # the only ones that a repair changes
 
 
-class Leaves:
-    """The leaves of the pod, or pod template, at `at` in an object; no copies are made."""
+class PodFields:
+    """The fields of the pod, or pod template, at `at` in an object; no copies are made."""
 
     __slots__ = ("_containers", "_lists", "_places", "at", "values")
 
@@ -63,15 +63,15 @@ class Leaves:
                     if name in container:
                         self._items(container, (*key, name), place)
 
-    def kept(self) -> Leaves:
+    def kept(self) -> PodFields:
         """The same, with the values as they are now, whatever becomes of the object."""
         self.values = {key: copied(value) for key, value in self.values.items()}
         return self
 
     def edits_to(self, wanted: Mapping[Key, Any]) -> list[Edit]:
-        """The edits that give these leaves these values; a leaf that is to be None goes.
+        """The edits that give these fields these values; a field that is to be None goes.
 
-        A container that is not there is not made for the sake of a leaf.
+        A container that is not there is not made for the sake of a field.
         """
         edits: list[Edit] = []
         leaving: list[Key] = []
@@ -87,7 +87,7 @@ class Leaves:
         coming = [each.at for each in edits if isinstance(each, Set)]
         return [*edits, *map(Remove, self._emptied(leaving, coming))]
 
-    def ordered_as(self, other: Leaves) -> list[Edit]:
+    def ordered_as(self, other: PodFields) -> list[Edit]:
         """The edits that give lists with the same items the order of the other's."""
         return [
             Set(at, there[1])
@@ -107,7 +107,7 @@ class Leaves:
         return [Append(to, value) if is_item else Set(to, value)]
 
     def _emptied(self, leaving: list[Key], coming: list[Path]) -> list[Path]:
-        """The places to take away: with these leaves go the maps that hold nothing else."""
+        """The places to take away: with these fields go the maps that hold nothing else."""
         if not leaving:
             return []
         held = {*map(self._place, self._places), *coming}
@@ -156,7 +156,7 @@ class Leaves:
 
 
 def changes(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> dict[Key, Change]:
-    """The leaves that are not what they were."""
+    """The fields that are not what they were."""
     return {
         key: (before.get(key), after.get(key))
         for key in {**before, **after}
