@@ -190,9 +190,9 @@ def change(
     carried = [value for value, match in matches.items() if match.carried]
     if excluded and _is_nothing_known(cx):
         carried = [value for value in matches if labels.is_value(value)]
-    ours = apart.values if apart is not None else frozenset()
+    already_excluded = apart.values if apart is not None else frozenset()
     named = (v for v, match in matches.items() if not match.values and (lasts or not match.carried))
-    today = _today(matches, carried, ours, tuple(named) if excluded else ())
+    today = _today(matches, carried, already_excluded, tuple(named) if excluded else ())
     if carried and (not today or key == legacy):
         return _stays(values, today, matches)
     old = {"key": legacy, "operator": operator, "values": carried} if carried else None

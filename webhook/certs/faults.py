@@ -139,10 +139,10 @@ def _of_key(text: bytes) -> str:
 
 def _of_both(cert: bytes, key: bytes) -> str:
     first, *others = x509.load_pem_x509_certificates(cert)
-    ours = load_pem_private_key(key, password=None).public_key()
-    if first.public_key() == ours:
+    public_key = load_pem_private_key(key, password=None).public_key()
+    if first.public_key() == public_key:
         return ""
-    if any(each.public_key() == ours for each in others):
+    if any(each.public_key() == public_key for each in others):
         return "the server's own certificate is not the first; put it before those of its CAs"
     if _is_ca(first):
         name = first.subject.rfc4514_string()

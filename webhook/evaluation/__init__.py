@@ -1,4 +1,5 @@
-"""Asks the rules of an object, whether it comes for the first time or again. Pure: no I/O.
+"""Runs the rules on an object: when it is created, when it is updated, and in files. Pure: no I/O.
 
-Other rooms use: again, authors, evaluate, pod_fields, match_conditions, ours, record, workloads.
+Other rooms use: again, authors, evaluate, match_conditions, pod_fields, record, repair_fields,
+workloads.
 """

@@ -20,8 +20,8 @@ from webhook.core.limit_ranger import Origins
 from webhook.core.repaired import is_noted
 from webhook.core.rule import Trait
 from webhook.evaluation.authors import Authors
-from webhook.evaluation.ours import Ours
 from webhook.evaluation.pod_fields import PodFields, changes, is_of_settings
+from webhook.evaluation.repair_fields import RepairFields
 from webhook.evaluation.stored import PLACEMENT, agrees, as_it_was, is_still_right, model_labels
 from webhook.kube import quantity
 from webhook.kube.canonical import canonical
@@ -65,18 +65,22 @@ def pod(obj: Raw, old: Raw, rules: Asking, cx: Context, _at: Path = ROOT) -> Ver
     made = _made(draft, sent, at_work, cx, cx)
     touched = {_unit(key) for key in changes(made.author, PodFields(obj).values)}
     found = _unwritten(sent, then, touched, Authors(obj), cx.settings)
-    ours = _without_defaults(found, stored, cx.settings)
-    if ours:
+    repaired = _without_defaults(found, stored, cx.settings)
+    if repaired:
         draft.undo()
         for each in (draft, Draft(trial)):
-            _apply(each, sent.edits_to(dict.fromkeys(ours)))
+            _apply(each, sent.edits_to(dict.fromkeys(repaired)))
         made = _made(draft, PodFields(obj).kept(), at_work, cx, cx)
     rules.of(trial, as_then)
-    if ours:
-        _keep_fields(Draft(trial), ours)
-        _keep_fields(draft, ours)
+    if repaired:
+        _keep_fields(Draft(trial), repaired)
+        _keep_fields(draft, repaired)
     now, tried = PodFields(obj), PodFields(trial)
-    changed = {**changes(made.author, now.values), **changes(made.author, tried.values), **ours}
+    changed = {
+        **changes(made.author, now.values),
+        **changes(made.author, tried.values),
+        **repaired,
+    }
     zeros = (key for key in now.values if key[-1] in cx.settings.legacy_resources)
     keys = [key for key in (*changed, *zeros, _TOLERATIONS) if key[0] == "spec"]
     if _is_the_same_manifest(old, sent, now, then):
@@ -135,7 +139,7 @@ def template(
 
     Gives what this repair changed, or None if there was nothing to repair. Where the author writes
     what was written then, the stored template stays: for as long as it is right, or always if it
-    may not change. The rules are asked of all that is sent; only if something of it is ours, that
+    may not change. The rules are asked of all that is sent; only if repairs wrote some of it, that
     comes out and they are asked again.
     """
     if update.old is not None and not update.may_change:
@@ -202,7 +206,7 @@ def _repaired(
 ) -> tuple[Verdict, dict[Key, Change] | None]:
     update = _without_forged(update, cx.settings)
     obj, at, sent = draft.object, update.at, PodFields(draft.object, update.at).kept()
-    if update.old is None and not update.noted:  # nothing in it is ours, so nothing comes out first
+    if update.old is None and not update.noted:  # no repair wrote any of it
         verdict = rules.of(obj, cx, at, draft)
         verdict = replace(verdict, patch=draft.patch())
         return verdict, _notes(sent.values, PodFields(obj, at).values) or None
@@ -226,14 +230,14 @@ def _repaired(
     touched |= _worded(update, sent, then)
     if not touched and not loose:
         return replace(made.verdict, patch=draft.patch()), None
-    ours = {**_ours(update, sent, then, touched, cx.settings), **loose}
-    ours = _without_mounted(ours, sent, read_only=not Pod(obj, at).is_in_scope(cx.settings))
+    repaired = {**_fields_of_repairs(update, sent, then, touched, cx.settings), **loose}
+    repaired = _without_mounted(repaired, sent, read_only=not Pod(obj, at).is_in_scope(cx.settings))
     as_sent: Raw = {}
-    if ours:
+    if repaired:
         draft.undo()
         _apply(draft, back)
         as_sent = copied(value_at(obj, at)) if loose or _VOLUMES in touched else {}
-        _apply(draft, sent.edits_to(ours))
+        _apply(draft, sent.edits_to(repaired))
         made = _made(draft, PodFields(obj, at).kept(), rules, cx, as_then)
         if as_sent:
             _apply(draft, PodFields(obj, at).ordered_as(PodFields(as_sent)))
@@ -241,7 +245,7 @@ def _repaired(
     if touched and update.old is not None:
         noted = {key: change for key, change in update.noted.items() if _unit(key) in touched}
         changed = changes(made.author, now.values)
-        keys = [key for key in {**noted, **changed, **ours} if key not in loose]
+        keys = [key for key in {**noted, **changed, **repaired} if key not in loose]
         of_these = replace(update, noted=noted)
         now = _kept(draft, of_these, keys, made, (now, then), (cx, as_then), rules)
         watched = cx.inventory is not None and cx.inventory.watched  # else all is known at once
@@ -277,14 +281,14 @@ def _worded(update: Update, sent: PodFields, then: PodFields) -> set[Key]:
     }
 
 
-def _ours(
+def _fields_of_repairs(
     update: Update, sent: PodFields, then: PodFields, touched: set[Key], settings: Settings
 ) -> dict[Key, Any]:
-    """What is ours of what is sent, where the words are translated; with what stood there."""
+    """The sent fields that repairs wrote, where words are translated; with the values before."""
     if update.noted:
         return _noted(update, sent, then, touched, settings)
     unwritten = _unwritten(sent, then, touched, update.authors, settings)
-    forms = Ours(sent.values, settings)
+    forms = RepairFields(sent.values, settings)
     return {key: None for key, value in unwritten.items() if forms.may_be(key, None, value)}
 
 
@@ -424,20 +428,22 @@ def _made_anew(keys: list[Key], settings: Settings) -> set[Key]:
     return found if label in model_labels(settings) else {*found, ("spec", "nodeSelector", label)}
 
 
-def _without_mounted(ours: dict[Key, Any], sent: PodFields, *, read_only: bool) -> dict[Key, Any]:
-    """What is ours but for volumes that are still mounted where nothing of ours is.
+def _without_mounted(
+    repaired: dict[Key, Any], sent: PodFields, *, read_only: bool
+) -> dict[Key, Any]:
+    """Fields of repairs without volumes that other mounts still use.
 
     Where no rule will be asked, which makes such mounts read-only, they must be `read_only`.
     """
-    if not any(key[1] == "volumes" for key in ours):
-        return ours
+    if not any(key[1] == "volumes" for key in repaired):
+        return repaired
     used = {
         ("spec", "volumes", str(as_map(mount).get("name")))
         for key, mount in sent.values.items()
-        if "volumeMounts" in key[3:4] and key not in ours
+        if "volumeMounts" in key[3:4] and key not in repaired
         if not read_only or as_map(mount).get("readOnly") is True
     }
-    return {key: value for key, value in ours.items() if value is not None or key not in used}
+    return {key: value for key, value in repaired.items() if value is not None or key not in used}
 
 
 def _notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Change]:
@@ -460,7 +466,7 @@ def _without_forged(update: Update, settings: Settings) -> Update:
     """The same, but for what is noted and no repair writes: whoever may write it may forge it."""
     if not update.noted:
         return update
-    forms = Ours({key: before for key, (before, _) in update.noted.items()}, settings)
+    forms = RepairFields({key: before for key, (before, _) in update.noted.items()}, settings)
     noted = {key: change for key, change in update.noted.items() if forms.may_be(key, *change)}
     return replace(update, noted=noted)
 
@@ -498,14 +504,14 @@ def _was_stuck(sent: PodFields, update: Update, settings: Settings) -> bool:
 
     A word that comes alone is then translated as it was when it came with the amount.
     """
-    ours = {
+    repaired = {
         key[:-1]
         for key, (_, after) in update.noted.items()
         if settings.is_gpu(key[-1]) and sent.values.get(key) == after is not None
         if not update.authors.declared(sent.at, key)
     }
     return any(
-        key[-1] in settings.legacy_resources and after is None and key[:-1] in ours
+        key[-1] in settings.legacy_resources and after is None and key[:-1] in repaired
         for key, (_, after) in update.noted.items()
         if not update.authors.dropped(sent.at, key, update.before)
     )
@@ -522,7 +528,7 @@ def _noted(
     """
     noted, authors = update.noted, update.authors
     loose = _unwritten(sent, then, touched, authors, settings)
-    forms = Ours({key: before for key, (before, _) in noted.items()}, settings)
+    forms = RepairFields({key: before for key, (before, _) in noted.items()}, settings)
     found: dict[Key, Any] = {key: None for key in loose if settings.is_gpu(key[-1])}
     for key, (before, after) in noted.items():
         value = sent.values.get(key)
@@ -586,7 +592,7 @@ def _unwritten(
 ) -> dict[Key, Any]:
     """What is stored and no author wrote, where it would win over the words, or be joined to them.
 
-    Without a record it may be ours or another webhook's: then it has to come out again.
+    Without a record this webhook or another one may have written it; then it is removed again.
     """
     labels = model_labels(settings)
     return {
@@ -598,15 +604,15 @@ def _unwritten(
     }
 
 
-def _without_defaults(ours: dict[Key, Any], stored: Pod, settings: Settings) -> dict[Key, Any]:
-    """What is ours but for amounts that LimitRanger set: an author's amount wins over them."""
+def _without_defaults(repaired: dict[Key, Any], stored: Pod, settings: Settings) -> dict[Key, Any]:
+    """Fields of repairs without amounts that LimitRanger set: the amount of an author wins."""
     added = {
         ("spec", *container, "resources", *place)
         for container, places in Origins.of(stored).claimed.items()
         for place in places
         if place[1] not in settings.legacy_resources
     }
-    return {key: value for key, value in ours.items() if key not in added}
+    return {key: value for key, value in repaired.items() if key not in added}
 
 
 def _is_of_words(key: Key, unit: Key, labels: frozenset[str], settings: Settings) -> bool:
@@ -621,10 +627,10 @@ def _is_of_words(key: Key, unit: Key, labels: frozenset[str], settings: Settings
             return False
 
 
-def _keep_fields(draft: Draft, ours: Mapping[Key, Any]) -> None:
+def _keep_fields(draft: Draft, repaired: Mapping[Key, Any]) -> None:
     """Put fields back that no word stands for any more: the API server sets some by itself."""
     pod = PodFields(draft.object)
-    fields = {k: value for k, value in ours.items() if _unit(k) == ("fields",)}
+    fields = {k: value for k, value in repaired.items() if _unit(k) == ("fields",)}
     _apply(draft, pod.edits_to({k: v for k, v in fields.items() if k not in pod.values}))
 
 

@@ -1,9 +1,9 @@
 """The record of a template repair in the metadata of the workload: which fields replaced which.
 
-Whoever may write the workload may write this too. So it is read as a hint: it names fields of the
-template that may be ours, each with the value that it then must have, and brings in no value but
-an amount of GPUs that is smaller than the one that stands there. What no repair writes is passed
-over (evaluation/ours.py).
+A user who may write the workload may forge the record, so it is only a hint. It names fields of the
+template that a repair may have written, with the value that each must then have. The only value
+that it restores is an amount of GPUs that is smaller than the present one. Fields that no repair
+writes are ignored (evaluation/repair_fields.py).
 """
 
 from __future__ import annotations

@@ -294,13 +294,13 @@ def and_join(terms: Sequence[Raw], others: Sequence[Raw]) -> tuple[list[Raw], bo
     of the product, are joined, and no more than 2,000 expressions, but always one term. The second
     value says whether these are all. If not, they match less than they should, and nothing else.
     """
-    ours, theirs = _distinct(terms), _distinct(others)
-    if _imply(ours, theirs):
+    left, right = _distinct(terms), _distinct(others)
+    if _imply(left, right):
         return list(terms), True
     joined: dict[tuple[str, ...], Raw] = {}
     expressions = 0
-    for term in ours[:MOST_TERMS]:
-        for other in [_NO_TERM] if _is_empty(term.raw) else theirs[:MOST_TERMS]:
+    for term in left[:MOST_TERMS]:
+        for other in [_NO_TERM] if _is_empty(term.raw) else right[:MOST_TERMS]:
             more = {key: e for key, e in other.expressions.items() if key not in term.expressions}
             key = (term.rest, *term.order, *more)
             if key in joined:
@@ -309,7 +309,7 @@ def and_join(terms: Sequence[Raw], others: Sequence[Raw]) -> tuple[list[Raw], bo
             if joined and (len(joined) == MOST_TERMS or expressions > MOST_EXPRESSIONS):
                 return list(joined.values()), False
             joined[key] = _both(term.raw, more.values())
-    return list(joined.values()), len(ours) <= MOST_TERMS and len(theirs) <= MOST_TERMS
+    return list(joined.values()), len(left) <= MOST_TERMS and len(right) <= MOST_TERMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,18 +340,18 @@ def _is_empty(term: Raw) -> bool:
     return not term.get("matchExpressions") and not term.get("matchFields")
 
 
-def _imply(ours: list[_Term], theirs: list[_Term]) -> bool:
-    """Whether each of our terms that matches anything has all expressions of one of theirs.
+def _imply(left: list[_Term], right: list[_Term]) -> bool:
+    """Whether each left term that matches anything has all expressions of one right term.
 
     Where there are too many to hold each against each, only the same expressions count.
     """
-    wanted = {frozenset(each.expressions) for each in theirs}
-    few = len(ours) * len(wanted) <= MOST_TERMS**2
+    wanted = {frozenset(each.expressions) for each in right}
+    few = len(left) * len(wanted) <= MOST_TERMS**2
     return all(
         _is_empty(each.raw)
         or (has := frozenset(each.expressions)) in wanted
         or (few and any(other <= has for other in wanted))
-        for each in ours
+        for each in left
     )
 
 

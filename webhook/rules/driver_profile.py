@@ -36,7 +36,7 @@ from webhook.capacity.why_not import short
 from webhook.core.edits import Append, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Facts, Stage, Trait
-from webhook.evaluation.ours import VOLUME_PREFIX
+from webhook.evaluation.repair_fields import VOLUME_PREFIX
 from webhook.kube.pod import as_map, controller_of
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class _Volumes:
 
     def __init__(self, pod: Pod, profile: DriverProfile) -> None:
         self.paths: dict[str, str] = {}
-        self._ours: dict[tuple[str, str], str] = {}
+        self._names: dict[tuple[str, str], str] = {}
         self.has_new = False
         # A mount without its volume would get the new one, and may be writable.
         mounts = (each for one in pod.containers for _, each in one.volume_mounts())
@@ -226,14 +226,14 @@ class _Volumes:
             name, there = str(volume.get("name")), as_map(volume.get("hostPath"))
             self.paths[name] = str(there.get("path")).rstrip("/")
             if name.startswith(VOLUME_PREFIX) and there in wanted:
-                self._ours.setdefault((there["path"], there["type"]), name)
+                self._names.setdefault((there["path"], there["type"]), name)
 
     def of(self, mount: DriverMount) -> tuple[str, bool]:
-        """The volume of ours for this mount, and whether it is new."""
+        """The name of the driver volume for this mount, and whether it is new."""
         key = (mount.host_path, mount.type)
-        if key in self._ours:
-            return self._ours[key], False
-        self._ours[key] = name = next(self._free)
+        if key in self._names:
+            return self._names[key], False
+        self._names[key] = name = next(self._free)
         self.has_new = True
         self.paths[name] = mount.host_path.rstrip("/")
         return name, True
@@ -267,16 +267,16 @@ def _mounts(
 
 
 def _writable(pod: Pod) -> Iterator[Finding]:
-    """Mounts of a volume of ours that its author wrote: to all of the pod it is read-only."""
-    ours = {
+    """Mounts of driver volumes that the author wrote: they must be read-only in each container."""
+    driver_volumes = {
         name
         for _, volume in pod.volumes()
         if (name := str(volume.get("name"))).startswith(VOLUME_PREFIX) and "hostPath" in volume
     }
-    for container in pod.containers if ours else ():
+    for container in pod.containers if driver_volumes else ():
         for position, mount in container.volume_mounts():
             name, at = str(mount.get("name")), container.at / "volumeMounts" / position
-            if name in ours and mount.get("readOnly") is not True:
+            if name in driver_volumes and mount.get("readOnly") is not True:
                 message = (
                     f"container {container.name} mounts {short(name)}, the driver's host path, "
                     "which is read-only: write readOnly: true"

@@ -125,9 +125,9 @@ class Page:
         )
 
     def _close_the_rest(self) -> None:
-        """Files of the server are not ours: its port must be free when it ends."""
-        ours = {0, 1, 2, self._listener.fileno(), self._scratch.lock, self._alive}
-        for descriptor in {int(each.name) for each in Path("/dev/fd").iterdir()} - ours:
+        """Close inherited files, so that the port of the server is free when the server ends."""
+        needed = {0, 1, 2, self._listener.fileno(), self._scratch.lock, self._alive}
+        for descriptor in {int(each.name) for each in Path("/dev/fd").iterdir()} - needed:
             with contextlib.suppress(OSError):  # the listing's own
                 os.close(descriptor)
 

@@ -16,8 +16,8 @@ from webhook.core.settings import Drivers, Models, Settings
 from webhook.evaluation import again, record
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.evaluate import Asking
-from webhook.evaluation.ours import Ours
 from webhook.evaluation.pod_fields import PodFields
+from webhook.evaluation.repair_fields import RepairFields
 from webhook.kube.pod import PREFERRED, REQUIRED, as_map
 from webhook.kube.pointer import Path, value_at
 from webhook.rules import RULES
@@ -181,7 +181,7 @@ ANTI = ("spec", "affinity", "podAntiAffinity")
     ],
 )
 def test_what_a_repair_may_have_written(key: Any, before: Any, after: Any, words: Any) -> None:
-    assert Ours(words, SETTINGS).may_be(key, before, after)
+    assert RepairFields(words, SETTINGS).may_be(key, before, after)
 
 
 @pytest.mark.parametrize(
@@ -317,13 +317,13 @@ def test_what_a_repair_may_have_written(key: Any, before: Any, after: Any, words
     ],
 )
 def test_what_no_repair_has_written(key: Any, before: Any, after: Any, words: Any) -> None:
-    assert not Ours(words, SETTINGS).may_be(key, before, after)
+    assert not RepairFields(words, SETTINGS).may_be(key, before, after)
 
 
 def test_the_type_of_nodes_is_a_label_of_models_where_the_settings_say_so() -> None:
     of_aks = Settings(models=Models(profile="aks"))
     key = ("spec", "nodeSelector", "node.kubernetes.io/instance-type")
-    assert Ours({}, of_aks).may_be(key, None, "Standard_NC6")
+    assert RepairFields({}, of_aks).may_be(key, None, "Standard_NC6")
 
 
 WORDS: Raw = {

@@ -47,7 +47,7 @@ _SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_OF = "container.seccomp.security.alpha.kubernetes.io/"
 
 
-class Ours:
+class RepairFields:
     """What repairs may have made of an author's words."""
 
     def __init__(self, words: Mapping[Key, Any], settings: Settings) -> None:
