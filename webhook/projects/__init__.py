@@ -1,4 +1,4 @@
-"""Files that belong together, as charts and kustomizations: what one leaves holds in the others.
+"""Files that belong together (charts, kustomizations): a finding in one can hold edits in another.
 
 Other rooms use: overlays.
 """

@@ -22,7 +22,7 @@ from webhook.formats import kustomization, kustomize, together
 from webhook.formats.templated import undone
 from webhook.kube.pod import as_items
 from webhook.kube.walk import walk
-from webhook.projects import bonds
+from webhook.projects import bases_and_patches
 from webhook.projects.chart import migrated as migrate_in_chart
 from webhook.rules import driver_paths
 from webhook.yamlpatch import documents
@@ -46,7 +46,7 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     asked, plan = plan, kustomize.planned(path, plan)
     result = _with_volumes(path, source, plan)
     done = any(each.code in HELD and each.status is Status.FIXABLE for each in result.located)
-    why = bonds.why_held(path, _root(path), asked, _with_volumes) if done else ""
+    why = bases_and_patches.why_held(path, _root(path), asked, _with_volumes) if done else ""
     if not why:
         return result
     again = _with_volumes(path, source, replace(plan, ignored=(*plan.ignored, *sorted(HELD))))

@@ -1,9 +1,9 @@
-"""The files of a kustomization that belong together: pods are migrated in all of them, or in none.
+"""Bases and patches of a kustomization: pods are migrated in all of these files, or in none.
 
-A patch, a replacement or a variable finds an amount, a label or an annotation by its name: where
-the one is renamed and the other is not, the build fails, or the pod gets both. And what is left for
-manual work in a patch is about the pods of its base: the webhook repairs it only while their
-amounts are legacy, too (together.py).
+A patch, a replacement or a variable finds an amount, a label or an annotation by its name. If only
+one of the two is renamed, the build fails, or the pod gets both. A finding that needs manual work
+in a patch is about the pods of its base: the webhook repairs it only while the amounts of these
+pods are legacy, too (legacy_pods.py).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from webhook.files.results import Plan
 
-    Road = Callable[[str, Source, Plan], FileResult]
+    Migrate = Callable[[str, Source, Plan], FileResult]
 
 _BINDING = (*kustomization.PATCHES, "replacements", "transformers")
 _NAMING = (*_BINDING, "vars", "commonAnnotations")
@@ -44,43 +44,43 @@ _OF_NODES = (model_label.CODE, affinity_annotation.CODE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Bond:
-    """Files that are bound together, and those of them that name fields of the others."""
+class _Group:
+    """Files that must be migrated together, and those of them that name fields of the others."""
 
     files: frozenset[str]
     naming: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """The files of a bond as they are now, and what is asked of them."""
+class _Request:
+    """The files of a group as they are now, and the options of the run."""
 
-    bond: _Bond
+    group: _Group
     changed: tuple[tuple[int, int], ...]
-    asked: tuple[object, ...]
+    options: tuple[object, ...]
     plan: Plan = field(compare=False)
-    road: Road = field(compare=False)
+    migrate: Migrate = field(compare=False)
 
 
-def why_held(path: str, root: str, plan: Plan, road: Road) -> str:
+def why_held(path: str, root: str, plan: Plan, migrate: Migrate) -> str:
     """Why nothing of the pods in this file is changed; empty if it may be."""
-    bond = _index(root, needles.words(plan.settings)).get(os.path.realpath(path))
-    if bond is None:
+    group = _index(root, needles.words(plan.settings)).get(os.path.realpath(path))
+    if group is None:
         return ""
-    asked = (plan.codes, plan.ignored, plan.named, plan.excluded, plan.below)
-    return _why(_Asked(bond, tuple(map(stamp_of, sorted(bond.files))), asked, plan, road))
+    options = (plan.codes, plan.ignored, plan.named, plan.excluded, plan.below)
+    return _why(_Request(group, tuple(map(stamp_of, sorted(group.files))), options, plan, migrate))
 
 
 @lru_cache(maxsize=256)
-def _why(asked: _Asked) -> str:
-    bond, plan = asked.bond, asked.plan
+def _why(request: _Request) -> str:
+    group, plan = request.group, request.plan
     is_met = which_is_met(Wanted(plan.named, plan.below, plan.excluded))
-    given = {file for file in bond.files if not plan.named or is_met(file)}
-    looks = [_Look.of(file, bond, asked, file in given) for file in sorted(bond.files)]
-    for look in (each for each in looks if each.file in bond.naming):
+    given = {file for file in group.files if not plan.named or is_met(file)}
+    looks = [_File.of(file, group, request, file in given) for file in sorted(group.files)]
+    for look in (each for each in looks if each.file in group.naming):
         if code := next(look.left(plan), ""):
             return together.elsewhere(code, f"the patch {os.path.relpath(look.file)}")
-    finder = next((each for each in looks if each.file in bond.naming and each.finds(plan)), None)
+    finder = next((each for each in looks if each.file in group.naming and each.finds(plan)), None)
     for look in looks if finder is not None else ():
         if any(True for _ in _amounts(look.after, plan)):
             return _stays(look, finder)
@@ -88,7 +88,7 @@ def _why(asked: _Asked) -> str:
         if code := next(look.left(plan), ""):
             return together.elsewhere(code, os.path.relpath(look.file))
     for look in looks:
-        others = (each for each in looks if each is not look and each.file in bond.naming)
+        others = (each for each in looks if each is not look and each.file in group.naming)
         if (changed := look.changed_lists()) and any(
             changed & set(_named_lists(each.before, plan)) for each in others
         ):
@@ -97,7 +97,7 @@ def _why(asked: _Asked) -> str:
     return ""
 
 
-def _stays(look: _Look, finder: _Look | None) -> str:
+def _stays(look: _File, finder: _File | None) -> str:
     given, file = os.path.relpath(finder.file if finder else look.file), os.path.relpath(look.file)
     if look.is_given:
         return f"{given} finds it by this name, and {file} needs manual work first"
@@ -108,7 +108,7 @@ def _stays(look: _Look, finder: _Look | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _File:
     """A file as it is, and as it would be after this run."""
 
     file: str
@@ -119,16 +119,16 @@ class _Look:
     is_patch: bool
 
     @classmethod
-    def of(cls, file: str, bond: _Bond, asked: _Asked, is_given: bool) -> _Look:  # noqa: FBT001
+    def of(cls, file: str, group: _Group, request: _Request, is_given: bool) -> _File:  # noqa: FBT001
         text = text_of(file)
         made = FileResult(file)
         if is_given:
             name = os.path.relpath(file)
-            plan = kustomize.planned(name, asked.plan)
-            made = asked.road(name, Source.of_text(name, text), plan)
+            plan = kustomize.planned(name, request.plan)
+            made = request.migrate(name, Source.of_text(name, text), plan)
         done = {each.code for each in made.located if each.status is Status.FIXABLE}
         after = text if made.new_text is None else made.new_text
-        is_patch = file in bond.naming and Path(file).name not in kustomization.NAMES
+        is_patch = file in group.naming and Path(file).name not in kustomization.NAMES
         return cls(file, _data(text), _data(after), frozenset(done), is_given, is_patch)
 
     def left(self, plan: Plan) -> Iterator[str]:
@@ -207,9 +207,9 @@ def _data(text: str) -> list[Any]:
 
 
 @lru_cache(maxsize=4)
-def _index(root: str, words: tuple[bytes, ...]) -> dict[str, _Bond]:
-    """By file what it is bound to: kustomizations that share a file are one bond."""
-    index: dict[str, _Bond] = {}
+def _index(root: str, words: tuple[bytes, ...]) -> dict[str, _Group]:
+    """The group of each file: kustomizations that share a file are one group."""
+    index: dict[str, _Group] = {}
     for folder in kustomization.folders(root):
         with suppress(InputError):  # it is said where the kustomization itself is looked at
             files = kustomization.parts(folder).files
@@ -218,10 +218,10 @@ def _index(root: str, words: tuple[bytes, ...]) -> dict[str, _Bond]:
             if not naming:
                 continue
             bound = naming.intersection(map(os.path.realpath, files)) | legacy
-            bonds = {index[each] for each in bound if each in index}
-            joined = _Bond(
-                bound.union(*(each.files for each in bonds)),
-                naming.union(*(each.naming for each in bonds)),
+            groups = {index[each] for each in bound if each in index}
+            joined = _Group(
+                bound.union(*(each.files for each in groups)),
+                naming.union(*(each.naming for each in groups)),
             )
             index.update(dict.fromkeys(joined.files, joined))
     return index
