@@ -17,8 +17,8 @@ from webhook.cli.reload import SILENT_SECONDS, Live, Sources, Speaker
 from webhook.core.modes import Mode
 from webhook.core.settings import Settings
 from webhook.files import capped
+from webhook.inventory.log_limits import LINE_SECONDS, LimitedLog
 from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot
-from webhook.inventory.quiet import LINE_SECONDS, Lines
 from webhook.inventory.store import Store
 from webhook.telemetry.logs import Log
 
@@ -54,7 +54,7 @@ class Bench:
         )
         settings, inventory = sources.read()
         made = Live(sources, settings, inventory, self._log, Speaker(), clock=lambda: self.now)
-        made.lines = Lines(self._log, lambda: self.now)
+        made.lines = LimitedLog(self._log, lambda: self.now)
         made.refresh()
         return made
 
@@ -286,9 +286,9 @@ def test_a_status_that_cannot_be_used_is_called_so_and_not_stale(
     bench.tell()
     live.refresh()
     assert live.notes() == []
-    wrong, well = bench.said()
-    assert wrong["reason"] == note
-    assert well["message"] == "the inventory is fresh"
+    failed, works = bench.said()
+    assert failed["reason"] == note
+    assert works["message"] == "the inventory is fresh"
 
 
 def test_a_status_that_comes_and_goes_is_no_flood(bench: Bench) -> None:

@@ -21,11 +21,11 @@ from tests.log_lines import entries
 from webhook.cluster.client import Client, Fault, Refused, configuration
 from webhook.core.errors import InputError
 from webhook.core.settings import Settings
+from webhook.inventory import log_limits
 from webhook.inventory import loop as loops
-from webhook.inventory import quiet
 from webhook.inventory.events import Events
+from webhook.inventory.log_limits import LINE_SECONDS, LimitedLog
 from webhook.inventory.publish import Snapshot
-from webhook.inventory.quiet import LINE_SECONDS, Lines
 from webhook.inventory.watch import Watcher
 from webhook.telemetry.logs import Log
 
@@ -192,7 +192,7 @@ def test_an_outage_is_a_line_and_so_is_its_end(
 ) -> None:
     monkeypatch.setattr(loops, "LIST_SECONDS", 0.2)
     monkeypatch.setattr(loops, "WATCH_SECONDS", (1, 1))
-    monkeypatch.setattr(quiet, "STEADY_SECONDS", 1.0)
+    monkeypatch.setattr(log_limits, "STEADY_SECONDS", 1.0)
     paths = ["/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces"]
     names = [path.rpartition("/")[2] for path in paths]
     with watching(api, tmp_path) as running:
@@ -207,13 +207,13 @@ def test_an_outage_is_a_line_and_so_is_its_end(
         until(lambda: not any(running.state(name).fault for name in names), "its end", 40)
         until(lambda: running.lines()[-1]["level"] == "info", "the line", 30)
         lines = running.lines()
-    *wrong, well = lines
-    assert {each["message"].partition(":")[0] for each in wrong} == {
+    *failed, works = lines
+    assert {each["message"].partition(":")[0] for each in failed} == {
         "the API server does not answer as it should"
     }
-    assert len(wrong) <= 2, "all that fails together is one line"
-    assert well["message"].startswith("the API server answers again: ")
-    assert all(name in well["message"] for name in names)
+    assert len(failed) <= 2, "all that fails together is one line"
+    assert works["message"].startswith("the API server answers again: ")
+    assert all(name in works["message"] for name in names)
 
 
 def test_hints_of_autoscalers_are_read_and_a_right_that_is_taken_away_stops_nothing(
@@ -476,7 +476,7 @@ def test_a_loop_that_hangs_is_replaced(
 def test_a_folder_that_cannot_be_written_to_is_said_and_nothing_is_claimed(
     api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quiet, "STEADY_SECONDS", 1.0)
+    monkeypatch.setattr(log_limits, "STEADY_SECONDS", 1.0)
     (tmp_path / "snapshot").mkdir()
     (tmp_path / "snapshot" / ".inventory.new").mkdir()  # holds for root too, unlike mode bits
     api.put("nodes", "n", node())
@@ -489,8 +489,8 @@ def test_a_folder_that_cannot_be_written_to_is_said_and_nothing_is_claimed(
         (tmp_path / "snapshot" / ".inventory.new").rmdir()
         until(running.reader.refresh, "a snapshot")
         until(lambda: running.reader.status().as_of > 0, "a claim")
-        well = until(lambda: running.lines()[1:] or None, "the line that it is well")
-        assert [each["message"] for each in well] == ["the snapshot is written again: inventory"]
+        works = until(lambda: running.lines()[1:] or None, "the line that it is well")
+        assert [each["message"] for each in works] == ["the snapshot is written again: inventory"]
 
 
 def test_a_clock_that_was_set_back_makes_no_claim_of_the_future(
@@ -556,7 +556,7 @@ def test_a_bad_kubeconfig_is_an_input_error(text: str | None, tmp_path: Path) ->
 def test_lines_are_few_and_the_last_one_is_told(tmp_path: Path) -> None:
     file, now = tmp_path / "log", [100.0]
     log = Log(os.open(file, os.O_WRONLY | os.O_CREAT))
-    lines = Lines(log, lambda: now[0])
+    lines = LimitedLog(log, lambda: now[0])
     for number in range(5):
         lines.write("warning", "fault", number=number)
     lines.tick()
@@ -565,4 +565,4 @@ def test_lines_are_few_and_the_last_one_is_told(tmp_path: Path) -> None:
     lines.tick()
     log.close()
     told = [orjson.loads(each) for each in file.read_bytes().splitlines()]
-    assert [(each["number"], each.get("unsaid")) for each in told] == [(0, None), (4, 3)]
+    assert [(each["number"], each.get("suppressed")) for each in told] == [(0, None), (4, 3)]

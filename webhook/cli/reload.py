@@ -16,8 +16,8 @@ from webhook.admission.decide import Decider
 from webhook.cli import inputs
 from webhook.cli.following import Following
 from webhook.inventory import static
+from webhook.inventory.log_limits import LimitedLog
 from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Status
-from webhook.inventory.quiet import Lines
 from webhook.rules import GUARD, POLICY, RULES
 from webhook.telemetry.metrics import NONE
 
@@ -88,7 +88,7 @@ class Live:
 
     def __post_init__(self) -> None:
         self._since = self.clock()
-        self.lines = Lines(self.log)
+        self.lines = LimitedLog(self.log)
         self._following = Following(self.sources.settings, self.sources.read, self._say)
         if self.sources.snapshot is not None:
             self.fresh = False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from webhook.capacity.node_index import ANY
 from webhook.capacity.nodes import NodeClass
 from webhook.core.settings import Taint
-from webhook.inventory import evidence
+from webhook.inventory import node_examples
 from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT
 from webhook.inventory.joining import bears_a_sign
 from webhook.kube.pod import as_map
@@ -234,7 +234,7 @@ def _keys(node: Node) -> Iterator[tuple[str, ...]]:
 
 def _shown(node: Node) -> Iterable[str]:
     names = [name for name, amount in node.counted.items() if amount > 0]
-    most = evidence.at_most(node)
+    most = node_examples.at_most(node)
     if (most and most == dict(node.counted)) or (node.joining and not names):
         return names
     without = not names and TYPES_WITHOUT.fullmatch(node.labels.get(TYPE, ""))

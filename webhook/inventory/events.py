@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from webhook.cluster.client import Fault, Refused, address
 from webhook.core.repaired import REPAIRED, codes_in, was_sent
 from webhook.evaluation.workloads import makes_pods
+from webhook.inventory.log_limits import LimitedLog, Outages
 from webhook.inventory.project import seconds_of
-from webhook.inventory.quiet import Lines, Trouble
 from webhook.kube.pod import as_map, controller_of
 from webhook.rules import leak_guard
 
@@ -63,8 +63,8 @@ class Events:
     def __init__(self, client: Client, settings: Settings, log: Log) -> None:
         self._client = client
         self._log = log
-        self._lines = Lines(log)
-        self._trouble = Trouble(
+        self._lines = LimitedLog(log)
+        self._outages = Outages(
             log,
             "owners of repaired pods get no Events: they cannot be sent",
             "owners of repaired pods get Events again",
@@ -93,7 +93,7 @@ class Events:
     def tick(self) -> None:
         """Write what there is to say in the log, if it is time."""
         self._lines.tick()
-        self._trouble.tick()
+        self._outages.tick()
 
     def _may_send(self, event: Event, now: float) -> bool:
         minute = int(now // 60)
@@ -130,10 +130,10 @@ class Events:
                     return
                 time.sleep(min(refused.retry_after, REFUSED_SECONDS))
             except Fault as fault:
-                self._trouble.wrong("events", str(fault))
+                self._outages.failed("events", str(fault))
                 time.sleep(2.0**attempt)
             else:
-                self._trouble.well("events")
+                self._outages.works("events")
                 if self._is_refused:
                     self._is_refused = False
                     text = "owners of repaired pods get Events now: we may create events"
@@ -141,7 +141,7 @@ class Events:
                 return
 
     def _answered(self, refused: Refused) -> None:
-        self._trouble.well("events")
+        self._outages.works("events")
         if refused.status == HTTPStatus.CONFLICT:
             return  # another watcher was first
         if refused.status == HTTPStatus.NOT_FOUND or "being terminated" in str(refused):

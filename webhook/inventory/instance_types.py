@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from webhook.inventory import evidence
+from webhook.inventory import node_examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,7 +45,7 @@ def known_types(classes: Iterable[NodeClass]) -> dict[str, Type]:
     found: dict[str, Type] = {}
     unsure = set[str]()
     for each in classes:
-        name, most = each.labels.get(TYPE, ""), evidence.at_most(each)
+        name, most = each.labels.get(TYPE, ""), node_examples.at_most(each)
         if not name or not each.has_gpus:
             continue
         if not most:

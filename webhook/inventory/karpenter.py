@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webhook.capacity.nodes import NodeClass
-from webhook.inventory import evidence
+from webhook.inventory import node_examples
 from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT, WITHOUT
 from webhook.inventory.project import taints_of
 from webhook.kube import quantity
@@ -61,7 +61,7 @@ class NodePool:
                     former=(values,),
                     open_labels=True,
                 )
-        known = {} if evidence.is_set_up(labels, values) else types
+        known = {} if node_examples.is_set_up(labels, values) else types
         for most, alike in _alike(named, known) if named else (((), ()),):
             yield NodeClass(
                 labels,

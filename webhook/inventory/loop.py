@@ -202,13 +202,13 @@ class Loop(threading.Thread):
             self.state.settled = True
             self.state.fault = ""
         self.state.refused = False
-        self._watcher.trouble.well(self.kind.name)
+        self._watcher.outages.works(self.kind.name)
         self._watcher.note()
         self._rest(_about(REFUSED_SECONDS), "absent")
 
     def _unknown(self, refused: Refused) -> None:
         """We may not read it. Said once; the answer to what depends on it is: unknown."""
-        self._watcher.trouble.well(self.kind.name)  # it answers
+        self._watcher.outages.works(self.kind.name)  # it answers
         if not self.state.refused:
             self.state.refused = True
             message = f"{self.kind.name} are unknown: we may not list them"
@@ -282,7 +282,7 @@ class Loop(threading.Thread):
 
     def _well(self) -> None:
         """Up to now everything is known."""
-        self._watcher.trouble.well(self.kind.name)
+        self._watcher.outages.works(self.kind.name)
         if self.state.refused:
             self.state.refused = False
             message = f"{self.kind.name} are known now: we may list them"
@@ -296,7 +296,7 @@ class Loop(threading.Thread):
         """Say so, and rest: exponentially longer, and never in step with others."""
         self.state.faults += 1
         self.state.fault = str(fault)
-        self._watcher.trouble.wrong(self.kind.name, str(fault))
+        self._watcher.outages.failed(self.kind.name, str(fault))
         longest = LONGEST_REST_AWAY if fault.away else LONGEST_REST
         if fault.away:
             self.state.next_list = 0.0  # it reached nobody, so it was no list

@@ -17,7 +17,7 @@ from webhook.capacity.nodes import Node
 from webhook.capacity.requests import gpu_requests
 from webhook.core.selection import Selection
 from webhook.core.settings import DEVICE_CLASS, Taint
-from webhook.inventory import evidence
+from webhook.inventory import node_examples
 from webhook.kube import quantity
 from webhook.kube.pod import Pod, as_items, as_map, is_finished
 
@@ -94,7 +94,7 @@ def node(raw: Raw, settings: Settings) -> Node:
         others=_same(tuple(sorted(_others(allocatable or status.get("capacity"), settings)))),
         owner=intern(_owner(as_map(metadata.get("annotations")))),
     )
-    more = _more(evidence.at_most(found), found.counted)
+    more = _more(node_examples.at_most(found), found.counted)
     return replace(found, most=_shared(more)) if more else found
 
 

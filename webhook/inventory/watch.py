@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.inventory.events import Events
 from webhook.inventory.kinds import kinds
+from webhook.inventory.log_limits import LimitedLog, Outages
 from webhook.inventory.loop import Loop, Retired, State
 from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot
-from webhook.inventory.quiet import Lines, Trouble
 from webhook.inventory.store import Store
 from webhook.rules import leak_guard
 
@@ -50,10 +50,10 @@ class Watcher:
         """`audit_of` makes the leak guard's audit of some settings."""
         self.client = client
         self.log = log
-        self.lines = Lines(log)
-        self.guard_lines = Lines(log)
-        self.trouble = Trouble(log, _AWAY, "the API server answers again: {parts}")
-        self._writing = Trouble(log, _UNWRITTEN, "the snapshot is written again: {parts}")
+        self.lines = LimitedLog(log)
+        self.guard_lines = LimitedLog(log)
+        self.outages = Outages(log, _AWAY, "the API server answers again: {parts}")
+        self._writing = Outages(log, _UNWRITTEN, "the snapshot is written again: {parts}")
         self.stopped = threading.Event()
         self._folder = folder
         # What another life of ours has published; nothing if its clock went ahead of ours.
@@ -150,9 +150,9 @@ class Watcher:
             with self._lock:
                 self._published += self._publisher.publish(self.store, time.time())
         except OSError as error:
-            self._writing.wrong("inventory", str(error))
+            self._writing.failed("inventory", str(error))
         else:
-            self._writing.well("inventory")
+            self._writing.works("inventory")
             # A clock that was set back leaves a time of the future: nobody could call that stale.
             self._as_of = max(self._as_of if self._as_of <= time.time() else 0.0, as_of)
         cost = time.thread_time() - started
@@ -171,9 +171,9 @@ class Watcher:
         try:
             self._publisher.tell(self.status())
         except OSError as error:
-            self._writing.wrong("status", str(error))
+            self._writing.failed("status", str(error))
         else:
-            self._writing.well("status")
+            self._writing.works("status")
 
     def status(self) -> dict[str, Any]:
         """What is written for whoever reads the snapshot; counters for metrics too."""
@@ -195,7 +195,7 @@ class Watcher:
     def _say(self) -> None:
         self.lines.tick()
         self.guard_lines.tick()
-        self.trouble.tick()
+        self.outages.tick()
         self._writing.tick()
         self.events.tick()
         found = self.store.pods.newly_exposed()

@@ -1,4 +1,4 @@
-"""Rate-limits a repeated log message."""
+"""Limits how often a repeated log message is written: many messages in, few lines out."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from webhook.telemetry.logs import Log
 
 LINE_SECONDS = 10.0
-GATHER_SECONDS = 1.0  # what fails together is one line, and what heals at once is none
-STEADY_SECONDS = 10.0  # it is over when all was well for so long
+GATHER_SECONDS = 1.0  # parts that fail within it share one line; a shorter failure gets none
+STEADY_SECONDS = 10.0  # an outage is over when all parts have worked for so long
 
 
-class Lines:
-    """Log lines, at most one in LINE_SECONDS; the last of those held back is told later."""
+class LimitedLog:
+    """Writes at most one line in LINE_SECONDS; of the others, only the last is written later."""
 
     def __init__(self, log: Log, clock: Callable[[], float] = time.monotonic) -> None:
         self._log = log
@@ -34,58 +34,58 @@ class Lines:
         self.tick()
 
     def tick(self) -> None:
-        """Tell what was held back, if it is time."""
+        """Write the line that was held back, if it is time."""
         with self._lock:
             if self._held is None or self._clock() < self._next:
                 return
             level, message, fields = self._held
             if self._count:
-                fields = {**fields, "unsaid": self._count}
+                fields = {**fields, "suppressed": self._count}
             self._log.write(level, message, **fields)
             self._held, self._count, self._next = None, 0, self._clock() + LINE_SECONDS
 
 
-class Trouble:
-    """What goes wrong for a while, in one part or several: a line then, and one when it is over."""
+class Outages:
+    """Outages of one part or several: one line when they begin, and one when all are over."""
 
     def __init__(
         self, log: Log, begun: str, over: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """The texts say `{parts}` where the parts are to be named."""
+        """In the texts, `{parts}` stands for the names of the parts."""
         self._log = log
         self._texts = begun, over
         self._clock = clock
         self._lock = threading.Lock()
-        self._faults: dict[str, str] = {}  # of the parts that fail now: why
-        self._told: dict[str, None] = {}  # parts that failed since it began, and were named
-        self._next = 0.0  # when a line may be written
-        self._changed = 0.0  # when a part was well again
+        self._faults: dict[str, str] = {}  # the reason of each part that fails now
+        self._named: dict[str, None] = {}  # parts named in a line since the outage began
+        self._next = 0.0  # when the next line may be written
+        self._changed = 0.0  # when a part last began to work again
 
-    def wrong(self, part: str, reason: str) -> None:
-        """Something fails there."""
+    def failed(self, part: str, reason: str) -> None:
+        """Note that this part fails."""
         with self._lock:
-            if not self._faults and not self._told:
+            if not self._faults and not self._named:
                 self._next = max(self._next, self._clock() + GATHER_SECONDS)
             self._faults[part] = reason
 
-    def well(self, part: str) -> None:
-        """It works there. Cheap: each event says so."""
+    def works(self, part: str) -> None:
+        """Note that this part works. Cheap, because it is called for each event."""
         if part in self._faults:
             with self._lock:
                 self._faults.pop(part, None)
                 self._changed = self._clock()
 
     def tick(self) -> None:
-        """Write what there is to say, if it is time."""
+        """Write the line that is due, if it is time."""
         begun, over = self._texts
         with self._lock:
             now = self._clock()
-            new = [part for part in self._faults if part not in self._told]
+            new = [part for part in self._faults if part not in self._named]
             if new and now >= self._next:
-                self._told.update(dict.fromkeys(new))
+                self._named.update(dict.fromkeys(new))
                 self._next = now + LINE_SECONDS
                 text = begun.format(parts=", ".join(new))
                 self._log.write("warning", text, reason=self._faults[new[0]])
-            elif self._told and not self._faults and now - self._changed >= STEADY_SECONDS:
-                self._log.write("info", over.format(parts=", ".join(self._told)))
-                self._told.clear()
+            elif self._named and not self._faults and now - self._changed >= STEADY_SECONDS:
+                self._log.write("info", over.format(parts=", ".join(self._named)))
+                self._named.clear()

@@ -6,7 +6,7 @@ import pytest
 
 from tests.rules.pods import GPU
 from webhook.capacity.nodes import Node
-from webhook.inventory import evidence
+from webhook.inventory import node_examples
 
 SLICES = "cloud.google.com/gke-gpu-partition-size"
 SHARING = "cloud.google.com/gke-gpu-sharing-strategy"
@@ -28,4 +28,6 @@ CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
 def test_only_a_node_with_whole_devices_says_what_the_next_one_has(
     key: str, value: str, *, whole: bool
 ) -> None:
-    assert evidence.at_most(Node("a", {key: value}, (), {GPU: 8})) == ({GPU: 8} if whole else {})
+    assert node_examples.at_most(Node("a", {key: value}, (), {GPU: 8})) == (
+        {GPU: 8} if whole else {}
+    )

@@ -1,9 +1,8 @@
-"""What a node shows about the next node of its instance type or its group.
+"""How many GPUs the next node of an instance type or node group has at most, from one such node.
 
-How many GPUs a machine has is one thing, and what its device plugin offers another: devices may be
-sliced (MIG), shared, or away, and on the next machine they may not. Only a node that shows nothing
-but whole devices, and that nobody has set up otherwise, says how many the next one has at most.
-Pure.
+The device plugin may offer another number of GPUs than the machine has: devices may be sliced
+(MIG), shared, or missing, and on the next machine they may not be. So only a node that offers whole
+devices, without labels for slicing or sharing, limits the number for the next node. Pure.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
 
     from webhook.capacity.nodes import Node, NodeClass
 
-# Labels by which nodes are set up, or that say how they are: MIG, time-slicing, MPS, on any node by
-# the GPU operator and GPU Feature Discovery, and by GKE; and the values that mean "whole devices".
+# Labels that configure or report MIG, time-slicing and MPS (GPU operator, GPU Feature Discovery,
+# GKE), each with the values that mean "whole devices".
 _SET_UP: Mapping[str, tuple[str, ...]] = {
     "nvidia.com/mig.config": ("all-disabled",),
     "nvidia.com/device-plugin.config": (),
@@ -28,7 +27,7 @@ _SET_UP: Mapping[str, tuple[str, ...]] = {
     "cloud.google.com/gke-max-shared-clients-per-gpu": ("", "0", "1"),
 }
 _PRODUCT = "nvidia.com/gpu.product"
-# How many devices the machine has: as its driver counts them, and as its cloud sells it.
+# Labels with the number of devices of the machine: from its driver, or from its cloud.
 _COUNTS = (
     "nvidia.com/gpu.count",
     "karpenter.k8s.aws/instance-gpu-count",
@@ -39,7 +38,7 @@ _LONGEST = 4  # digits
 
 
 def at_most(each: Node | NodeClass) -> dict[str, int]:
-    """What this node, or the next one like it, has at most; empty where that is not known."""
+    """The most GPUs that this node or the next one like it has; empty if that is not known."""
     former = (each.former,) if not isinstance(each.former, tuple) else each.former
     if len(each.counted) != 1 or is_set_up(each.labels, *former) or _offers_parts(each.others):
         return {}
@@ -49,7 +48,7 @@ def at_most(each: Node | NodeClass) -> dict[str, int]:
 
 
 def is_set_up(labels: Mapping[str, str], *unsure: Iterable[str]) -> bool:
-    """Whether a label says that devices are sliced or shared; `unsure` keys may have any value."""
+    """Whether a label shows that devices are sliced or shared; `unsure` keys may have any value."""
     product = labels.get(_PRODUCT, "")
     return (
         any(key in _SET_UP and value not in _SET_UP[key] for key, value in labels.items())
@@ -60,7 +59,7 @@ def is_set_up(labels: Mapping[str, str], *unsure: Iterable[str]) -> bool:
 
 
 def _offers_parts(names: Iterable[str]) -> bool:
-    """Whether any of these names, which the settings do not count, is of slices or shares."""
+    """Whether one of these uncounted resource names is a name of slices or shares."""
     return any("gpu" in name or "/mig-" in name for name in names)
 
 
