@@ -265,6 +265,6 @@ def test_each_reason_is_told_at_most_once_a_minute() -> None:
         it.add(why.OURS, "no issuer")
         if second == 30:
             it.add(why.CLIENT_CA, "no issuer")
-        it.tell()
+        it.log_counts()
     assert said == [(why.OURS, 1), (why.CLIENT_CA, 1), (why.OURS, 60), (why.OURS, 60)]
     assert len(counted) == 131

@@ -276,7 +276,7 @@ def test_a_folder_that_is_full_keeps_the_old_file_and_no_half_of_a_new_one(tmp_p
     try:
         with pytest.raises(OSError, match="large"):
             publisher.publish(store, 1)
-        publisher.tell({"beat": 2, "as_of": 1})  # there is room for it
+        publisher.write_status({"beat": 2, "as_of": 1})  # there is room for it
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert sorted(each.name for each in tmp_path.iterdir()) == [INVENTORY, STATUS]
@@ -332,7 +332,7 @@ def test_a_status_that_cannot_be_opened_says_why(
 
 
 def test_a_status_is_told(tmp_path: Path) -> None:
-    Publisher(tmp_path, Settings()).tell({"beat": 12.5, "as_of": 11, "more": [1]})
+    Publisher(tmp_path, Settings()).write_status({"beat": 12.5, "as_of": 11, "more": [1]})
     status = Snapshot(tmp_path).status()
     assert (status.beat, status.as_of, status.told["more"]) == (12.5, 11.0, [1])
     assert [each.name for each in tmp_path.iterdir()] == [STATUS]

@@ -47,7 +47,7 @@ def published(folder: Path, settings: Settings | None = None) -> Publisher:
     store.nodes.put("b", Node("b", {}), 0.0)
     publisher = Publisher(folder, settings or Settings())
     assert publisher.publish(store, 0.0)
-    publisher.tell(status())
+    publisher.write_status(status())
     return publisher
 
 
@@ -78,7 +78,7 @@ def test_nothing_was_ever_published(tmp_path: Path) -> None:
 
 def test_a_watcher_that_no_longer_speaks(tmp_path: Path) -> None:
     late = time.time() - 10
-    published(tmp_path).tell(status(beat=late, as_of=late))
+    published(tmp_path).write_status(status(beat=late, as_of=late))
     found = scrape(tmp_path)
     assert gauge(found, "watcher_up") == 0
     assert gauge(found, "watcher_status_good") == 1, "the file is good, but old"
@@ -87,7 +87,7 @@ def test_a_watcher_that_no_longer_speaks(tmp_path: Path) -> None:
 
 
 def test_a_status_of_the_future_counts_for_nothing(tmp_path: Path) -> None:
-    published(tmp_path).tell(status(as_of=time.time() + 3600))
+    published(tmp_path).write_status(status(as_of=time.time() + 3600))
     found = scrape(tmp_path)
     assert gauge(found, "watcher_up") == 0
     assert gauge(found, "watcher_status_good") == 0
@@ -95,7 +95,7 @@ def test_a_status_of_the_future_counts_for_nothing(tmp_path: Path) -> None:
 
 
 def test_a_watcher_that_lives_and_learns_nothing(tmp_path: Path) -> None:
-    published(tmp_path).tell(status(as_of=time.time() - STALE_SECONDS - 1))
+    published(tmp_path).write_status(status(as_of=time.time() - STALE_SECONDS - 1))
     found = scrape(tmp_path)
     assert gauge(found, "watcher_up") == 1
     assert gauge(found, "inventory_usable") == 0
@@ -106,10 +106,10 @@ def test_an_inventory_that_cannot_be_read_grows_old_while_the_watcher_lives(tmp_
     publisher = published(tmp_path)
     registry = CollectorRegistry()
     registry.register(Watched(tmp_path))
-    publisher.tell(status(as_of=time.time() - STALE_SECONDS - 1))
+    publisher.write_status(status(as_of=time.time() - STALE_SECONDS - 1))
     generate_latest(registry)
     (tmp_path / INVENTORY).write_bytes(b"{")
-    publisher.tell(status())
+    publisher.write_status(status())
     found = families(generate_latest(registry).decode())
     assert gauge(found, "watcher_up") == 1
     assert gauge(found, "inventory_usable") == 0
@@ -121,7 +121,7 @@ def test_an_inventory_that_cannot_be_read_grows_old_while_the_watcher_lives(tmp_
 def test_an_empty_cluster_is_not_usable(tmp_path: Path) -> None:
     publisher = Publisher(tmp_path, Settings())
     publisher.publish(Store(), 0.0)
-    publisher.tell(status())
+    publisher.write_status(status())
     assert gauge(scrape(tmp_path), "inventory_usable") == 0
 
 
@@ -140,7 +140,7 @@ def test_what_the_watcher_counts(tmp_path: Path) -> None:
         "pods": {"lists": 1},
     }
     told = status(kinds=kinds, exposed={"privileged": 4}, settings_fault="line 1")
-    published(tmp_path).tell(told)
+    published(tmp_path).write_status(told)
     found = scrape(tmp_path)
     assert gauge(found, "watcher_lists_total", kind="nodes") == 3
     assert gauge(found, "watcher_lists_total", kind="pods") == 1

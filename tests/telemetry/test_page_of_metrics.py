@@ -41,7 +41,7 @@ def watched(folder: Path) -> Iterator[Metric]:
     publisher.publish(store, 0.0)
     state = dict.fromkeys(("lists", "watches", "events", "faults", "skipped", "alive"), 1)
     told = {"beat": now, "as_of": now, "kinds": {"nodes": state}, "exposed": {"variable": 1}}
-    publisher.tell(told)
+    publisher.write_status(told)
     return Watched(folder).collect()
 
 

@@ -150,8 +150,8 @@ class Failures:
         number, _ = self._untold.get(reason, (0, ""))
         self._untold[reason] = (number + 1, detail)
 
-    def tell(self) -> None:
-        """Say what has not been said: to be called once a second."""
+    def log_counts(self) -> None:
+        """Log the failures that are not logged yet; to be called once a second."""
         now = self._clock()
         for reason, (number, detail) in tuple(self._untold.items()):
             if now - self._told.get(reason, -WAIT) < WAIT:

@@ -87,13 +87,13 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
     asked = replace(asked, named=tuple(named), below=args.recursive, excluded=tuple(args.exclude))
     wanted = candidates.Wanted(named, args.recursive, args.exclude)
 
-    def tell(number: int, _: int) -> None:
+    def show_progress(number: int, _: int) -> None:
         seen.files = number
         if number >= LONG:
             progress("files", number, None)
 
     def paths() -> Iterator[str]:
-        for found in candidates.candidates(wanted, needles.words(asked.settings), tell):
+        for found in candidates.candidates(wanted, needles.words(asked.settings), show_progress):
             if isinstance(found, str):
                 seen.stdin += found == STDIN
                 yield found

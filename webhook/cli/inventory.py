@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli import inputs
 from webhook.cli.progress import progress as bars
 from webhook.core.errors import InputError
-from webhook.inventory.census import Census, totals
+from webhook.inventory.summary import Summary, totals
 from webhook.reports.printing import PRINTED
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client
     from webhook.cluster.listing import Progress
     from webhook.core.settings import Settings
-    from webhook.inventory.census import Amount, Row
+    from webhook.inventory.summary import Amount, Row
 
 _PIPED_WIDTH = 140  # columns of a table that goes into a file
 _LONG_FILE = 1_000_000  # bytes
@@ -33,22 +33,22 @@ def run(args: SimpleNamespace) -> int:
     from webhook.cli.watch import audit_of
 
     settings = inputs.settings(args)
-    census = Census(settings, audit_of(settings), time.time())
+    summary = Summary(settings, audit_of(settings), time.time())
     with bars() as progress:
         if not args.inventory:
-            unknown = _from_cluster(args, census, progress)
+            unknown = _from_cluster(args, summary, progress)
         elif args.kubeconfig or args.context:
             raise InputError("--inventory reads a file, no cluster: leave it or the others out")
         else:
-            unknown = _from_file(args.inventory, census, progress)
+            unknown = _from_file(args.inventory, summary, progress)
     if args.output in ("json", "yaml"):
-        _print_data(args.output, census, unknown)
+        _print_data(args.output, summary, unknown)
     else:
-        _print_table(census, unknown, wide=args.output == "wide")
+        _print_table(summary, unknown, wide=args.output == "wide")
     return 0
 
 
-def _from_file(file: str, census: Census, progress: Progress) -> str:
+def _from_file(file: str, summary: Summary, progress: Progress) -> str:
     """Tell what the file lists; say why pods are unknown, if they are."""
     from webhook.inventory import static
 
@@ -60,15 +60,15 @@ def _from_file(file: str, census: Census, progress: Progress) -> str:
     progress(reading, 1, 1)
     for position, obj in enumerate(objects):
         kind = str(obj.get("kind"))
-        census.tell(kind, obj, position)
-        census.pods_known |= kind == "Pod"
+        summary.add(kind, obj, position)
+        summary.pods_known |= kind == "Pod"
         progress("objects", position + 1, len(objects))
     return (
-        "" if census.pods_known else f"{file} lists no pods. Add what `kubectl get pods -A` gives"
+        "" if summary.pods_known else f"{file} lists no pods. Add what `kubectl get pods -A` gives"
     )
 
 
-def _from_cluster(args: SimpleNamespace, census: Census, progress: Progress) -> str:
+def _from_cluster(args: SimpleNamespace, summary: Summary, progress: Progress) -> str:
     """Tell what the cluster has; say why pods are unknown, if they are."""
     from webhook.cluster import client as clients
 
@@ -77,10 +77,10 @@ def _from_cluster(args: SimpleNamespace, census: Census, progress: Progress) -> 
     except InputError as error:
         raise InputError(f"{error}, or what it has with --inventory") from error
     try:
-        _tell(census, "Node", client, progress)
+        _add_all(summary, "Node", client, progress)
         for kind in ("DeviceClass", "NodePool", "ConfigMap"):
             with contextlib.suppress(clients.Refused):  # older clusters serve none, or not to us
-                _tell(census, kind, client, progress)
+                _add_all(summary, kind, client, progress)
     except clients.Refused as refused:
         raise InputError(
             f"nodes: the API server said {refused}. Ask for the right to list nodes, or show what "
@@ -89,25 +89,25 @@ def _from_cluster(args: SimpleNamespace, census: Census, progress: Progress) -> 
     except clients.Fault as fault:
         raise clients.no_answer(fault) from fault
     try:
-        _tell(census, "Pod", client, progress)
+        _add_all(summary, "Pod", client, progress)
     except clients.Fault as fault:
         if isinstance(fault, clients.Refused) and fault.status == _FORBIDDEN:
             return f"you may not list the pods of all namespaces ({fault})"
         return f"the list of pods failed ({fault})"
-    census.pods_known = True
+    summary.pods_known = True
     return ""
 
 
-def _tell(census: Census, kind: str, client: Client, progress: Progress) -> None:
+def _add_all(summary: Summary, kind: str, client: Client, progress: Progress) -> None:
     from webhook.cluster import listing
 
-    (known,) = (each for each in census.kinds if each.kind == kind)
+    (known,) = (each for each in summary.kinds if each.kind == kind)
     objects = listing.objects(client, known.paths[0], progress, known.query)
     for position, obj in enumerate(objects):
-        census.tell(kind, obj, position)
+        summary.add(kind, obj, position)
 
 
-def _print_table(census: Census, unknown: str, *, wide: bool) -> None:
+def _print_table(summary: Summary, unknown: str, *, wide: bool) -> None:
     from rich.console import Console
 
     from webhook.cli.inventory_table import show
@@ -115,29 +115,29 @@ def _print_table(census: Census, unknown: str, *, wide: bool) -> None:
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(highlight=False, width=_PIPED_WIDTH)
-    show(census, unknown, console, wide=wide)
+    show(summary, unknown, console, wide=wide)
 
 
-def _print_data(form: str, census: Census, unknown: str) -> None:
+def _print_data(form: str, summary: Summary, unknown: str) -> None:
     if unknown:
         print(f"gpu-webhook: used and free are unknown: {unknown}", file=sys.stderr)  # noqa: T201
-    sys.stdout.write(PRINTED[form](_data(census)))
+    sys.stdout.write(PRINTED[form](_data(summary)))
 
 
-def _data(census: Census) -> dict[str, Any]:
-    rows = census.rows()
+def _data(summary: Summary) -> dict[str, Any]:
+    rows = summary.rows()
     there = [row for row in rows if not row.pool]
     return {
         "nodes": sum(row.count for row in there),
         "gpuNodes": sum(row.count for row in there if row.has_gpus),
-        "podsKnown": census.pods_known,
+        "podsKnown": summary.pods_known,
         "resources": {name: _amount(each) for name, each in totals(there).items()},
-        "classes": [_class(row, census.settings) for row in rows],
-        "servedByDra": sorted(census.served_by_dra),
-        "autoscalers": census.may_add(),
+        "classes": [_class(row, summary.settings) for row in rows],
+        "servedByDra": sorted(summary.served_by_dra),
+        "autoscalers": summary.may_add(),
         "leakGuard": {
-            "pods": census.exposed_pods if census.pods_known else None,
-            "by": census.exposures if census.pods_known else {},
+            "pods": summary.exposed_pods if summary.pods_known else None,
+            "by": summary.exposures if summary.pods_known else {},
         },
     }
 

@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from webhook.inventory.census import merged, totals
+from webhook.inventory.summary import merged, totals
 from webhook.rules import leak_guard, never_fits
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from webhook.core.settings import Taint
-    from webhook.inventory.census import Amount, Census, Row
+    from webhook.inventory.summary import Amount, Row, Summary
 
 _NARROW = 110  # columns; below, taints stand under the model
 _BAR, _SHORT_BAR = 12, 6  # columns
@@ -54,13 +54,13 @@ class _Layout:
         )
 
 
-def show(census: Census, unknown: str, console: Console, *, wide: bool) -> None:
+def show(summary: Summary, unknown: str, console: Console, *, wide: bool) -> None:
     """Print it; `unknown` says why pods are not known, if they are not."""
-    rows = census.rows()
+    rows = summary.rows()
     there = [row for row in rows if not row.pool]
     shown = [row for row in rows if row.has_gpus] if wide else merged(rows)
     if shown:
-        console.print(_table(shown, census, console, numbered=wide))
+        console.print(_table(shown, summary, console, numbered=wide))
         console.print()
     if wide:
         _print_classes(shown, console)
@@ -68,17 +68,17 @@ def show(census: Census, unknown: str, console: Console, *, wide: bool) -> None:
     if len(shown) == sum(bool(row.pool) for row in shown):
         console.print("No node offers GPUs under a name that the settings count as GPUs.")
     console.print(f"{_count(without, 'node')} without GPUs.")
-    for note in _notes(census, unknown, shown):
+    for note in _notes(summary, unknown, shown):
         console.print(note)
 
 
-def _table(rows: list[Row], census: Census, console: Console, *, numbered: bool) -> Table:
-    layout = _Layout.of(rows, console, pods=census.pods_known)
+def _table(rows: list[Row], summary: Summary, console: Console, *, numbered: bool) -> Table:
+    layout = _Layout.of(rows, console, pods=summary.pods_known)
     titles = [*(["#"] if numbered else []), *_titles(layout)]
-    lines = _lines(rows, census, layout, numbered=numbered)
+    lines = _lines(rows, summary, layout, numbered=numbered)
     if layout.narrow:
         layout = replace(layout, room=_room(titles, lines, console.width))
-        lines = _lines(rows, census, layout, numbered=numbered)
+        lines = _lines(rows, summary, layout, numbered=numbered)
     table = Table(
         box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold"
     )
@@ -107,10 +107,10 @@ def _titles(layout: _Layout) -> list[str]:
 
 
 def _lines(
-    rows: list[Row], census: Census, layout: _Layout, *, numbered: bool
+    rows: list[Row], summary: Summary, layout: _Layout, *, numbered: bool
 ) -> list[list[str | Text]]:
     """The cells of each row, and of the sums at the end."""
-    lines = [_row(row, census, layout) for row in rows]
+    lines = [_row(row, summary, layout) for row in rows]
     there = [row for row in rows if not row.pool]
     sums = [f"{sum(row.count for row in there)}", "all", *_amounts(totals(there), layout)]
     sums[3:4] = [""]  # no node stands for all
@@ -137,13 +137,13 @@ def _numbers(layout: _Layout) -> Iterable[str]:
         yield from ("USED", "FREE")
 
 
-def _row(row: Row, census: Census, layout: _Layout) -> list[str | Text]:
+def _row(row: Row, summary: Summary, layout: _Layout) -> list[str | Text]:
     model = Text(row.model) if row.model else Text("no model label", style="dim")
     if row.pool:
         model.append(f"\npool {row.pool} (declared)", style="cyan")
     if layout.narrow and _unhealthy(row):
         model.append(f"\n{_unhealthy(row)} unhealthy", style="red")
-    taints = _taints(row, census, layout)
+    taints = _taints(row, summary, layout)
     if layout.narrow and taints:
         model.append("\n").append_text(taints)
     nodes = f"0-{row.count}" if row.pool else f"{row.count}"
@@ -155,10 +155,10 @@ def _unhealthy(row: Row) -> int:
     return sum(amount.total - amount.allocatable for amount in row.gpus.values())
 
 
-def _taints(row: Row, census: Census, layout: _Layout) -> Text:
+def _taints(row: Row, summary: Summary, layout: _Layout) -> Text:
     """The taints; those that only say `not now` are dim, in parentheses, and in words."""
     words = {
-        _in_words(taint, layout): "dim" if census.settings.capacity.passes_by(taint.key) else ""
+        _in_words(taint, layout): "dim" if summary.settings.capacity.passes_by(taint.key) else ""
         for taint in row.taints
     }
     lines = (Text(f"({text})" if style else text, style) for text, style in words.items())
@@ -246,7 +246,7 @@ def _print_labels(
     console.print()
 
 
-def _notes(census: Census, unknown: str, shown: list[Row]) -> Iterator[Text]:
+def _notes(summary: Summary, unknown: str, shown: list[Row]) -> Iterator[Text]:
     resources = {name for row in shown for name in row.gpus}
     if any(_unhealthy(row) for row in shown):
         yield Text(
@@ -254,32 +254,32 @@ def _notes(census: Census, unknown: str, shown: list[Row]) -> Iterator[Text]:
         )
     if any(name.endswith(".shared") or "/mig-" in name for name in resources):
         yield Text("mig-* counts slices of GPUs, *.shared turns on GPUs: neither is a whole one.")
-    if any(census.settings.capacity.passes_by(taint.key) for row in shown for taint in row.taints):
+    if any(summary.settings.capacity.passes_by(taint.key) for row in shown for taint in row.taints):
         yield Text("Taints in parentheses are temporary and do not keep a pod from a node.")
     if any(row.pool for row in shown):
         yield Text("Declared pools count as if their nodes were there; they are not in the sums.")
-    if census.joining:
-        nodes = _count(census.joining, "node")
+    if summary.joining:
+        nodes = _count(summary.joining, "node")
         why = f"GPUs and labels may still come ({never_fits.CODE})"
         yield Text(f"{nodes} joined a short while ago: {why}.")
-    for words in census.may_add():
+    for words in summary.may_add():
         yield Text(words)
-    served = sorted(resources & census.served_by_dra)
+    served = sorted(resources & summary.served_by_dra)
     if served:
         yield Text(f"DRA serves {', '.join(served)} too: no pod that asks for it is denied.")
     if unknown:
         yield Text(f"Used and free are unknown: {unknown}.", style="yellow")
     else:
-        yield _guard(census)
+        yield _guard(summary)
 
 
-def _guard(census: Census) -> Text:
+def _guard(summary: Summary) -> Text:
     """What the leak guard's audit says of the pods."""
     title = f"Leak guard ({leak_guard.CODE})"
-    if not census.exposed_pods:
+    if not summary.exposed_pods:
         return Text(f"{title}: no pod is seen to reach GPUs that it did not ask for.")
-    by = ", ".join(f"{way} {number}" for way, number in sorted(census.exposures.items()))
-    pods = _count(census.exposed_pods, "pod")
+    by = ", ".join(f"{way} {number}" for way, number in sorted(summary.exposures.items()))
+    pods = _count(summary.exposed_pods, "pod")
     return Text(f"{title}: {pods} may see GPUs unasked ({by}).", style="yellow")
 
 

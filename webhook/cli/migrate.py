@@ -34,11 +34,11 @@ def run(args: SimpleNamespace) -> int:
     asked, seen = file_command.plan(args), file_command.Seen()
     if STDIN in file_command.arguments(args)[0]:
         return _filter(args, asked)
-    with progress() as tell:
-        found = file_command.report(_migrated(args, asked, tell, seen), seen)
+    with progress() as show_progress:
+        found = file_command.report(_migrated(args, asked, show_progress, seen), seen)
     try:
         file_command.write_outputs(args, found)
-        _tell(args, found, seen)
+        _print_result(args, found, seen)
         sys.stdout.flush()
     except (InputError, OSError) as error:
         if args.write and not isinstance(error, BrokenPipeError):
@@ -49,10 +49,10 @@ def run(args: SimpleNamespace) -> int:
 
 
 def _migrated(
-    args: SimpleNamespace, asked: Plan, tell: Progress, seen: file_command.Seen
+    args: SimpleNamespace, asked: Plan, show_progress: Progress, seen: file_command.Seen
 ) -> Iterator[FileResult]:
     """Each result; with --write, once its file is written."""
-    for result, source in file_command.judged(args, asked, tell, seen):
+    for result, source in file_command.judged(args, asked, show_progress, seen):
         if args.write and source is not None and result.new_text is not None:
             yield _written(result, source)
         else:
@@ -79,7 +79,7 @@ def _say_written(found: Report) -> None:
             print(f"gpu-webhook: {each.path} is written", file=sys.stderr)  # noqa: T201
 
 
-def _tell(args: SimpleNamespace, found: Report, seen: file_command.Seen) -> None:
+def _print_result(args: SimpleNamespace, found: Report, seen: file_command.Seen) -> None:
     """Data on stdout as asked for, and words on stderr."""
     changed = [each for each in found.results if each.new_text is not None]
     if args.output or args.write:
@@ -117,5 +117,5 @@ def _filter(args: SimpleNamespace, asked: Plan) -> int:
         file_command.write_bytes(file_command.new_bytes(result, source))
         _say(found)
     else:
-        _tell(args, found, seen)
+        _print_result(args, found, seen)
     return file_command.exit_code(args, found)

@@ -26,8 +26,8 @@ def run(args: SimpleNamespace) -> int:
             flag = f"--{dest.replace('_', '-')}"
             raise InputError(f"{flag} is of clusters: add --cluster, or leave it out")
     asked, seen = file_command.plan(args), file_command.Seen()
-    with progress() as tell:
-        judged = file_command.judged(args, asked, tell, seen)
+    with progress() as show_progress:
+        judged = file_command.judged(args, asked, show_progress, seen)
         found = file_command.report((each.result for each in judged), seen)
     file_command.write_outputs(args, found)
     file_command.print_report(args.output or "text", found, seen if args.diff else None)

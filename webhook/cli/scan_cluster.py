@@ -45,8 +45,8 @@ def run(args: SimpleNamespace) -> int:
     if args.all_namespaces and args.namespace:
         raise InputError("--all-namespaces and --namespace: leave one out")
     scan = Scan(args, file_command.plan(args))
-    with progress() as tell:
-        told = list(scan.told(tell))
+    with progress() as show_progress:
+        told = list(scan.told(show_progress))
     told.sort(key=lambda each: each.result.path)
     found = Report(tuple(each.with_owner() for each in told), files=scan.seen)
     file_command.write_outputs(args, found)
@@ -90,7 +90,7 @@ class Scan:
     _alike: dict[object, Told] = field(default_factory=dict)
     _makers: set[Reference] = field(default_factory=set)  # that were looked at, or left out
 
-    def told(self, tell: Progress) -> Iterator[Told]:
+    def told(self, show_progress: Progress) -> Iterator[Told]:
         """What there is to say, kind by kind."""
         args = self.args
         try:
@@ -110,7 +110,9 @@ class Scan:
         owners = objects.Owners(catalogue)
         for kind in dict.fromkeys(kinds):
             try:
-                for obj in objects.of_kind(api, kind, tell, namespace, args.selector or ""):
+                for obj in objects.of_kind(
+                    api, kind, show_progress, namespace, args.selector or ""
+                ):
                     yield from self._object_or_why_not(obj, owners)
             except client.Fault as fault:
                 yield Told(FileResult(kind.plural, error=_why(kind.kind, fault)))

@@ -165,7 +165,7 @@ def _server(
             live.metrics.certificate(serving.validity.end, is_newest=serving.is_good)
             if live.refresh():
                 endpoint.use(live.decider())
-            failures.tell()
+            failures.log_counts()
             live.metrics.flush()
 
         live.refresh()

@@ -60,10 +60,10 @@ def kinds(store: Store, settings: Settings, audit: project.Audit | None = None) 
     )
 
 
-def tell(known: Iterable[Kind], kind: str, raw: dict[str, Any], position: int, now: float) -> None:
-    """Take one object of a list, as the watcher takes it. One without a name is still there.
+def add(known: Iterable[Kind], kind: str, raw: dict[str, Any], position: int, now: float) -> None:
+    """Keep one object of a list, as the watcher does. An object without a name is kept, too.
 
-    Objects that the inventory has no use for are passed over.
+    Objects that the inventory does not use are ignored.
     """
     key = project.key_of(raw) or str(position)
     for each in known:

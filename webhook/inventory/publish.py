@@ -137,7 +137,7 @@ class Publisher:
         }
         self.size = _replace(self._folder / INVENTORY, [orjson.dumps(head), b"\n", *texts])
 
-    def tell(self, status: Mapping[str, Any]) -> None:
+    def write_status(self, status: Mapping[str, Any]) -> None:
         """Write the status. May raise OSError."""
         _replace(self._folder / STATUS, [orjson.dumps(status)])
 

@@ -20,7 +20,7 @@ import yaml
 from webhook.core.errors import InputError
 from webhook.core.settings import Settings
 from webhook.files import capped
-from webhook.inventory.kinds import kinds, tell
+from webhook.inventory.kinds import add, kinds
 from webhook.inventory.publish import declared
 from webhook.inventory.store import Store
 from webhook.kube.pod import as_items, as_map
@@ -98,6 +98,6 @@ def from_objects(
     store = Store(settings.capacity)
     known = kinds(store, settings)
     for position, obj in enumerate(objects):
-        tell(known, str(obj.get("kind")), obj, position, now)
+        add(known, str(obj.get("kind")), obj, position, now)
     found = store.inventory(now)
     return replace(found, classes=(*found.classes, *declared(settings)))

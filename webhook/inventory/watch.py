@@ -124,7 +124,7 @@ class Watcher:
             if now >= self._next_status:
                 self._next_status = now + 1.0
                 every_second()
-                self._tell()
+                self._write_status()
             self._say()
             if now >= next_collection:
                 next_collection = now + GARBAGE_SECONDS
@@ -167,9 +167,9 @@ class Watcher:
         as_of = min(state.alive for state in self.states.values() if state.listed)
         return min(as_of, now) if as_of - now <= AHEAD_SECONDS else 0.0
 
-    def _tell(self) -> None:
+    def _write_status(self) -> None:
         try:
-            self._publisher.tell(self.status())
+            self._publisher.write_status(self.status())
         except OSError as error:
             self._writing.failed("status", str(error))
         else:

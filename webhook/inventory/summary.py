@@ -1,4 +1,4 @@
-"""Counts the GPUs of a cluster at one moment, for display."""
+"""Summarizes the GPUs of a cluster for display: objects of the API server in, table rows out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.inventory import autoscalers
-from webhook.inventory.kinds import kinds, tell
+from webhook.inventory.kinds import add, kinds
 from webhook.inventory.store import Store
 from webhook.kube import quantity
 from webhook.kube.pod import as_map
@@ -48,21 +48,21 @@ class Row:
         return any(amount.total > 0 for amount in self.gpus.values())
 
 
-class Census:
-    """Is told objects as the API server gives them; then answers."""
+class Summary:
+    """Takes all objects first, as the API server returns them; then its other members are used."""
 
     def __init__(self, settings: Settings, audit: Audit, now: float = inf) -> None:
-        """Nodes are as old as they are `now`."""
+        """The age of a node is computed at `now`."""
         self._now = now
         self.settings = settings
-        self.pods_known = False  # whether what pods hold is known; whoever tells says so
+        self.pods_known = False  # whether all pods were added; the caller sets it
         self._store = Store(settings.capacity)
         self.kinds = kinds(self._store, settings, audit)
         self._capacity: dict[str, dict[str, int]] = {}
 
-    def tell(self, kind: str, raw: dict[str, Any], position: int) -> None:
-        """Take one object. Those that the inventory has no use for are passed over."""
-        tell(self.kinds, kind, raw, position, self._now)
+    def add(self, kind: str, raw: dict[str, Any], position: int) -> None:
+        """Take one object. Objects that the inventory does not use are ignored."""
+        add(self.kinds, kind, raw, position, self._now)
         if kind == "Node":
             name = str(as_map(raw.get("metadata")).get("name", ""))
             self._capacity[name] = self._offered(raw)
@@ -78,17 +78,17 @@ class Census:
 
     @property
     def exposed_pods(self) -> int:
-        """How many pods see GPUs that they did not ask for."""
+        """How many pods see GPUs that they did not request."""
         return self._store.pods.exposed_pods
 
     @property
     def exposures(self) -> dict[str, int]:
-        """How many pods do so by what."""
+        """How many pods see such GPUs, by cause."""
         return {by: number for by, number in self._store.pods.exposed.items() if number}
 
     @property
     def served_by_dra(self) -> frozenset[str]:
-        """Resource names that a device class serves."""
+        """Resource names that a DeviceClass serves."""
         return self._store.served_by_dra
 
     def rows(self) -> list[Row]:
@@ -103,7 +103,7 @@ class Census:
         return sum(each.count for each in self._classes if each.open_gpus and not each.may_come)
 
     def may_add(self) -> list[str]:
-        """What autoscalers say that they can add, in words; shapes that are known only once."""
+        """The nodes that autoscalers can add, as text; each shape once."""
         may_come = [each for each in self._classes if each.may_come]
         return [autoscalers.in_words(each) for each in may_come if not (each.hint and each.gpus)]
 
@@ -143,7 +143,7 @@ class Census:
         )
 
     def _declared(self, pool: Pool) -> Row:
-        """Nodes that may come: nothing is used of what is not there."""
+        """Nodes of a declared pool: they do not exist yet, so nothing on them is in use."""
         labels = dict(pool.labels)
         gpus = {
             name: Amount(amount * pool.nodes, amount * pool.nodes, None, None, amount)
@@ -154,13 +154,13 @@ class Census:
 
 
 def _by_model(row: Row) -> tuple[object, ...]:
-    """By model, and then the most GPUs first; what has no label at the end."""
+    """Sorts by model, then the most GPUs first; nodes without a model label are last."""
     total = sum(amount.allocatable for amount in row.gpus.values())
     return not row.model, row.model, -total, row.nodes
 
 
 def merged(rows: Iterable[Row]) -> list[Row]:
-    """The rows with GPUs, those in one that differ in nothing that a short table shows."""
+    """The rows with GPUs; rows that look the same in a short table are merged into one."""
     alike: dict[object, list[Row]] = {}
     for row in rows:
         if row.has_gpus:
@@ -184,15 +184,15 @@ def _sum(members: list[Row]) -> Row:
 
 
 def totals(rows: Iterable[Row]) -> dict[str, Amount]:
-    """What these have together."""
+    """The sum of these rows, by resource name."""
     found: dict[str, list[Amount]] = {}
     for row in rows:
         for name, amount in row.gpus.items():
             found.setdefault(name, []).append(amount)
-    return {name: _together(amounts) for name, amounts in sorted(found.items())}
+    return {name: _added_up(amounts) for name, amounts in sorted(found.items())}
 
 
-def _together(amounts: list[Amount]) -> Amount:
+def _added_up(amounts: list[Amount]) -> Amount:
     used = [each.used for each in amounts if each.used is not None]
     free = [each.free for each in amounts if each.free is not None]
     return Amount(
