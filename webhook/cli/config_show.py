@@ -20,7 +20,7 @@ from webhook.settings import file as settings_file
 from webhook.settings.schema import all_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from types import SimpleNamespace
 
     from webhook.settings.file import SettingsFile
@@ -161,16 +161,13 @@ def _print(title: str, rows: Sequence[Row]) -> None:
     from rich.text import Text
 
     console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-    names, sources = (max(map(len, each), default=0) for each in _columns(rows))
+    names = max((len(row.name) for row in rows), default=0)
+    sources = max((len(row.source) for row in rows), default=0)
     console.print(Text(title, style="bold"))
     for row in rows:
         style = "dim" if row.origin is Origin.DEFAULT else "green"
         line = Text(f"  {row.name:{names}}  ").append(f"{row.source:{sources}}", style=style)
         console.print(line.append(f"  {_NOTHING if row.value is None else in_one_line(row.value)}"))
-
-
-def _columns(rows: Iterable[Row]) -> tuple[list[str], list[str]]:
-    return [row.name for row in rows], [row.source for row in rows]
 
 
 def _write(form: str, shown: Mapping[str, Sequence[Row]]) -> None:

@@ -101,7 +101,7 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
                 vain.append(found)
 
     for each in judge_all(paths(), asked):
-        if each.says_something:
+        if each.result.remarks or each.result.new_text is not None:
             if each.source is not None and each.source.bom:
                 seen.marked.add(each.result.path)
             changed = each.result.new_text is not None
@@ -112,11 +112,9 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
 
 def _held(result: FileResult, target: str) -> FileResult:
     """The result of a link that leads out of what is given: it is read, and nothing is edited."""
-    from webhook.formats.templated import undone
-
-    why = f"the link leads out of what was given, to {target}; name that file)"
+    why = f"the link leads out of what was given, to {target}; name that file"
     located = (
-        undone(each, why) if each.status is Status.FIXABLE else each for each in result.located
+        each.undone(why) if each.status is Status.FIXABLE else each for each in result.located
     )
     return replace(result, new_text=None, located=tuple(located))
 

@@ -154,7 +154,7 @@ class Scan:
         result = judged(obj, self.plan)
         if _came_legacy(obj) and not any(is_legacy(each.code) for each in result.located):
             self.repaired += 1
-        if not (result.located or result.skipped or result.error):
+        if not result.remarks:
             return
         top = owners.top(obj)
         told = Told(result, owner_of(top, obj))

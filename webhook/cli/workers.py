@@ -40,12 +40,6 @@ class Judged(NamedTuple):
     result: FileResult
     source: Source | None = None
 
-    @property
-    def says_something(self) -> bool:
-        """Whether anybody need hear of the file."""
-        changed = self.result.new_text is not None
-        return changed or bool(self.result.located or self.result.skipped or self.result.error)
-
 
 def judge(path: str, asked: Plan) -> Judged:
     """Read one file, `-` for stdin, and ask the rules."""

@@ -43,6 +43,11 @@ def split(text: str) -> list[str]:
     return [*lines, last] if last else lines
 
 
+def without_end(line: str) -> str:
+    """Give a line without its end."""
+    return line.removesuffix("\n").removesuffix("\r")
+
+
 def changes(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int, int]]:
     """Give the ranges old[a:b] that became new[c:d], in order."""
     head = _alike(old, new)

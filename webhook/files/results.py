@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from webhook.core.settings import Settings
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.capacity.nodes import Inventory
+    from webhook.files.source import Source
     from webhook.yamlpatch.places import Place, Replacement
 
 CLEAN, ERROR, FIXABLE, MANUAL = 0, 1, 2, 3  # exit codes
@@ -27,6 +28,14 @@ class Status(StrEnum):
     NOTICE = "notice"  # worth knowing; nothing need be done
 
 
+NOT_DONE = " (not done here, since "
+
+
+def not_done(message: str, why: str) -> str:
+    """The message of a finding whose edits were not made."""
+    return f"{message}{NOT_DONE}{why})"
+
+
 @dataclass(frozen=True, slots=True)
 class Located:
     """A finding, and where it is. `fix` are the replacements that mend it, if any do."""
@@ -38,6 +47,11 @@ class Located:
     path: str = ""  # in the object, as `spec.containers[0].resources`
     object: str = ""  # as `Deployment/name`
     fix: tuple[Replacement, ...] = ()
+
+    def undone(self, why: str) -> Located:
+        """The same where the edits may not be made."""
+        message = not_done(self.message, why)
+        return replace(self, status=Status.MANUAL, message=message, fix=())
 
     def is_in(self, place: Place) -> bool:
         """Whether it begins there."""
@@ -70,6 +84,20 @@ class FileResult:
     skipped: tuple[Skipped, ...] = ()
     error: str = ""
 
+    @classmethod
+    def of(
+        cls, source: Source, new_text: str, located: Iterable[Located], skipped: Iterable[Skipped]
+    ) -> Self:
+        """What became of this file, with the findings by their places."""
+        path, kind, text = source.path, source.kind, source.text
+        changed = new_text if new_text != text else None
+        return cls(path, kind, text, changed, in_order(located), tuple(skipped))
+
+    @property
+    def remarks(self) -> int:
+        """How much there is to say, besides what changes."""
+        return len(self.located) + len(self.skipped) + bool(self.error)
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -79,16 +107,31 @@ class Report:
     root: str = "."  # what the paths are relative to
     files: int = 0
 
+    @property
+    def located(self) -> list[Located]:
+        """All findings."""
+        return [located for result in self.results for located in result.located]
+
+    @property
+    def skipped(self) -> int:
+        """How many parts were skipped."""
+        return sum(len(result.skipped) for result in self.results)
+
+    @property
+    def errors(self) -> int:
+        """How many files could not be read."""
+        return sum(bool(result.error) for result in self.results)
+
     def counts(self) -> Counter[Status]:
         """Findings by status."""
-        return Counter(located.status for result in self.results for located in result.located)
+        return Counter(located.status for located in self.located)
 
     def exit_code(self, fail_on: Status = Status.FIXABLE, *, exit_zero: bool = False) -> int:
         """0 clean or all written, 1 an error, 2 fixable findings, 3 manual ones.
 
         3 beats 2, and 1 beats both. `fail_on` manual leaves 2 out.
         """
-        if any(result.error for result in self.results):
+        if self.errors:
             return ERROR
         counts = self.counts()
         if exit_zero:

@@ -16,7 +16,7 @@ from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Severity
 from webhook.core.modes import IGNORE
 from webhook.core.text_patterns import find
-from webhook.files.results import Located, Status
+from webhook.files.results import Located, Status, not_done
 from webhook.formats import together
 from webhook.formats.at_rest import (
     AMOUNTS,
@@ -543,7 +543,7 @@ class _Part:
         fix: tuple[Replacement, ...] = ()
         if found.held:
             status = Status.NOTICE if found.code in HARMLESS else Status.MANUAL
-            message = f"{message} (not done here, since {found.held})"
+            message = not_done(message, found.held)
         elif found.action == "repaired":
             status = Status.MANUAL if found.severity is Severity.MANUAL else Status.FIXABLE
             fix = tuple(

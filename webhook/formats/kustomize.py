@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.draft import Draft
 from webhook.core.edits import Rename, Set, at_place, place_of
+from webhook.core.findings import Finding
 from webhook.core.modes import is_opted_out
 from webhook.core.rule import Trait
 from webhook.core.text_patterns import find
 from webhook.evaluation.evaluate import Stages, evaluate, name_of
 from webhook.evaluation.workloads import TEMPLATES, tokens
-from webhook.files.results import FileResult, Located, OptedOut, Skipped, Status, in_order
+from webhook.files.results import FileResult, Located, OptedOut, Skipped, Status, not_done
 from webhook.formats import kustomization
 from webhook.formats.at_rest import LEFT_ALONE, context, is_left_alone, shapes
 from webhook.formats.mentions import mentions
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from webhook.core.edits import Edit
-    from webhook.core.findings import Finding
     from webhook.core.settings import Settings
     from webhook.files.results import Plan
     from webhook.files.source import Source
@@ -214,7 +214,7 @@ class _Work:
             new = renamed_path(text, self.plan.settings)
             if new != text and self.plan.asks(_CODE):
                 message = f"the path names a resource that no node offers; write {new}"
-                said = _Said(_CODE, at, message, (Set(at, new),))
+                said = Finding(_CODE, at, message, (Set(at, new),))
                 self._say(document, said, self._refused(document, [Set(at, new)]))
         for at, value in walk(document.data):
             inside = at[-1:] in {("source",), ("select",)} or at[-2:-1] == ("reject",)
@@ -246,7 +246,7 @@ class _Work:
             if successor.kind != target["kind"]:
                 edits.append(Set(at / "kind", successor.kind))
             message = f"{what} is {successor.kind} of {successor.api_version} today"
-            said = _Said(dead_api_version.CODE, at, f"{message}: write that", tuple(edits))
+            said = Finding(dead_api_version.CODE, at, f"{message}: write that", tuple(edits))
             self._say(document, said, self._refused(document, edits))
         elif match is not None and self.plan.asks(match.code):
             self._add(document, match.code, at, f"{what}: {match.message}")
@@ -254,12 +254,7 @@ class _Work:
     def result(self) -> FileResult:
         new_text = apply(self.source.text, self.replacements)
         more = mentions(self.source, self.plan, self.located, left_alone=self.left_alone)
-        found = in_order((*self.located, *more))
-        source = self.source
-        changed = new_text if new_text != source.text else None
-        return FileResult(
-            source.path, source.kind, source.text, changed, found, tuple(self.skipped)
-        )
+        return FileResult.of(self.source, new_text, (*self.located, *more), self.skipped)
 
     def _refused(self, document: Document, edits: list[Edit]) -> str:
         """Write the edits; why not, if they cannot be written."""
@@ -274,11 +269,11 @@ class _Work:
         self.replacements += replacements
         return ""
 
-    def _say(self, document: Document, found: _Said, refused: str) -> None:
+    def _say(self, document: Document, found: Finding, refused: str) -> None:
         fix: tuple[Replacement, ...] = ()
         message, status = found.message, Status.MANUAL
         if found.edits and refused:
-            message = f"{message} (not done here, since {refused})"
+            message = not_done(message, refused)
         elif found.edits:
             fix, status = tuple(splice(document, found.edits)), Status.FIXABLE
         self._add(document, found.code, found.at, message, status, fix, found.object)
@@ -297,15 +292,6 @@ class _Work:
         self.located.append(Located(code, message, status, place, at.dotted, name, fix))
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    code: str
-    at: Path
-    message: str
-    edits: tuple[Edit, ...] = ()
-    object: str = ""
-
-
 def _left_alone(data: Any, plan: Plan) -> list[Path]:
     """The pods in a patch whose label says so; the whole patch if an operation sets the label."""
     if plan.opted_out.templates or is_opted_out(context(as_map(data), plan).namespace_labels):
@@ -320,7 +306,7 @@ def _left_alone(data: Any, plan: Plan) -> list[Path]:
     return [at for at, part in shapes(data) if is_left_alone(part)]
 
 
-def _of_object(data: Any, plan: Plan) -> Iterator[_Said]:
+def _of_object(data: Any, plan: Plan) -> Iterator[Finding]:
     """A strategic merge patch."""
     obj = as_map(data)
     if not obj:
@@ -330,17 +316,14 @@ def _of_object(data: Any, plan: Plan) -> Iterator[_Said]:
     made = evaluate(copy, stages, context(copy, plan), is_left_alone=is_left_alone)
     for finding in made.findings:
         edits = finding.touched if finding.action == "repaired" else ()
-        yield _Said(finding.code, finding.origin, _without_defaults(finding), edits, name)
+        message = f"{finding.message}; the base that it patches, too"
+        yield Finding(finding.code, finding.origin, message, edits, object=name)
     yield from _names(obj, ROOT, plan, name)
-
-
-def _without_defaults(finding: Finding) -> str:
-    return f"{finding.message}; the base that it patches, too"
 
 
 def _names(
     data: Any, at: Path, plan: Plan, name: str = "", section: str | int = ""
-) -> Iterator[_Said]:
+) -> Iterator[Finding]:
     """Every legacy name below limits or requests: the amount stays, 0 and null too.
 
     `section` is what the data itself is put below.
@@ -352,16 +335,16 @@ def _names(
             continue
         if holder not in SECTIONS:
             message = f"{legacy} is a name in the data of a program: write {new} if it is one"
-            yield _Said(_CODE, there, message, object=name)
+            yield Finding(_CODE, there, message, object=name)
         elif new in as_map(value_at(data, Path(there[len(at) : -1]))):
             message = f"the patch names {legacy} beside {new}: delete the former"
-            yield _Said(_CODE, there, message, object=name)
+            yield Finding(_CODE, there, message, object=name)
         else:
             message = f"the patch names {legacy}, which no node offers; write {new}"
-            yield _Said(_CODE, there, message, (Rename(there, new),), name)
+            yield Finding(_CODE, there, message, (Rename(there, new),), object=name)
 
 
-def _of_operations(operations: list[Any], plan: Plan) -> Iterator[_Said]:
+def _of_operations(operations: list[Any], plan: Plan) -> Iterator[Finding]:
     """A JSON 6902 patch."""
     for position, operation in as_items(operations):
         at = ROOT / position
@@ -372,7 +355,7 @@ def _of_operations(operations: list[Any], plan: Plan) -> Iterator[_Said]:
         yield from _names(operation.get("value"), at / "value", plan, section=section)
 
 
-def _pointer(at: Path, pointer: Any, plan: Plan) -> Iterator[_Said]:
+def _pointer(at: Path, pointer: Any, plan: Plan) -> Iterator[Finding]:
     if not isinstance(pointer, str):
         return
     way = tokens(pointer)
@@ -383,9 +366,9 @@ def _pointer(at: Path, pointer: Any, plan: Plan) -> Iterator[_Said]:
                 f"/{escape(new if n == position else each)}" for n, each in enumerate(way)
             )
             message = f"the patch names {token}, which no node offers; write {named}"
-            yield _Said(_CODE, at, message, (Set(at, named),))
+            yield Finding(_CODE, at, message, (Set(at, named),))
         elif match := next(find(token, PATTERNS, plan.settings), None):
-            yield _Said(match.code, at, match.message)
+            yield Finding(match.code, at, match.message)
 
 
 def _edited(data: Any, edits: Iterable[Edit]) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import place_of
 from webhook.core.findings import Severity
-from webhook.files.results import FileResult, Located, Skipped, Status, in_order
+from webhook.files.results import FileResult, Located, Skipped, Status, not_done
 from webhook.formats import together
 from webhook.formats.at_rest import AMOUNTS, LEFT_ALONE, evaluations, failures, with_namespaces
 from webhook.formats.mentions import mentions
@@ -74,14 +74,7 @@ def migrate(source: Source, plan: Plan) -> FileResult:
     ]
     spoken_of = [*located, *_spoken_of(source, works, plan)]
     located += mentions(source, plan, spoken_of, left_alone=left_alone)
-    return FileResult(
-        source.path,
-        source.kind,
-        source.text,
-        new_text if new_text != source.text else None,
-        in_order(located),
-        tuple(_skipped(source, stream, works)),
-    )
+    return FileResult.of(source, new_text, located, _skipped(source, stream, works))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +143,7 @@ def _located(source: Source, work: _Work) -> Iterator[Located]:
             status, why = _status(work, found)
             yield Located(
                 found.code,
-                found.message + why,
+                not_done(found.message, why) if why else found.message,
                 status,
                 _place(source, work.document, found.origin),
                 found.origin.dotted,
@@ -216,14 +209,15 @@ def _work(document: Document, plan: Plan, source: Source) -> _Work:
 
 
 def _status(work: _Work, found: Finding) -> tuple[Status, str]:
+    """What is to be done, and why it was not done here; empty if it was, or could not be."""
     if found.exception or (found.is_remark and found.action != "repaired"):
         return Status.NOTICE, ""
     if found.held:
-        return Status.MANUAL, f" (not done here, since {found.held})"
+        return Status.MANUAL, found.held
     if found.action != "repaired":
         return Status.MANUAL, ""
     if work.refused:
-        return Status.MANUAL, f" (not done here, since {work.refused})"
+        return Status.MANUAL, work.refused
     # A notice has edits only with --unsafe.
     is_whole = found.severity in {Severity.REPAIR, Severity.NOTICE}
     return Status.FIXABLE if is_whole else Status.MANUAL, ""

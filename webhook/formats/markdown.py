@@ -16,7 +16,7 @@ from webhook.files.source import Source
 from webhook.formats.at_rest import AMOUNTS, with_namespaces
 from webhook.formats.fences import fences, odd_backticks
 from webhook.formats.prefixes import TABS, of_block, strip
-from webhook.formats.templated import Done, stable, undone
+from webhook.formats.templated import Done, stable
 from webhook.rules import PATTERNS
 from webhook.templates import actions
 from webhook.templates.regions import Region, here_documents, manifests, split
@@ -59,7 +59,7 @@ _UNEVEN = (
     "the lines of this block do not all begin in the same way, so that nobody knows how they are "
     "indented once > or tabs are taken away: nothing is edited in it; begin all lines in one way"
 )
-_BETWEEN = "it does not go between lines that begin with > or tabs)"
+_BETWEEN = "it does not go between lines that begin with > or tabs"
 
 
 def migrate(source: Source, plan: Plan) -> FileResult:
@@ -110,13 +110,13 @@ def put_back(
 
     def located(each: Located) -> Located:
         fix = tuple(filter(None, map(back, each.fix)))
-        return replace(each, fix=fix) if len(fix) == len(each.fix) else undone(each, _BETWEEN)
+        return replace(each, fix=fix) if len(fix) == len(each.fix) else each.undone(_BETWEEN)
 
     written = [restored for each in done.replacements if (restored := back(each))]
     is_whole = len(written) == len(done.replacements)
     done.source, done.replacements = source, written if is_whole else []
     found = [located(each) for each in done.located]
-    done.located = found if is_whole else [undone(e, _BETWEEN) if e.fix else e for e in found]
+    done.located = found if is_whole else [e.undone(_BETWEEN) if e.fix else e for e in found]
     return done.result([*_of_odd(source, stripped, more)])
 
 

@@ -184,7 +184,7 @@ def holds_configuration(source: Source, plan: Plan) -> bool:
     """Whether the legacy name has a map below it: what an operator does for each such resource."""
     found = find(source.text, (RESOURCE_TEXT,), plan.settings)
     return any(
-        _holds_map(source.text, each.end) and not is_comment(source.text, each.start)
+        _holds_map(source.text, each.end) and not Comments(source.text).hold(each.start)
         for each in found
     )
 
@@ -212,11 +212,6 @@ def _is_prose(text: str, match: Match) -> bool:
     is_value = text[match.start - 1 : match.start] in _QUOTES and text[match.end :][:1] in _QUOTES
     is_version = match.code in _VERSIONS
     return is_version and not is_value and not _is_for_manifest(text, match)
-
-
-def is_comment(text: str, at: int, sign: re.Pattern[str] = _YAML_COMMENT) -> bool:
-    """Whether it stands in a comment of one line."""
-    return Comments(text, sign).hold(at)
 
 
 def _is_for_manifest(text: str, match: Match) -> bool:

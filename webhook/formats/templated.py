@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
 from webhook.core.rule import Trait
-from webhook.files.results import FileResult, Skipped, Status, in_order
+from webhook.files.results import NOT_DONE, FileResult, Skipped, Status
 from webhook.files.source import Source
 from webhook.formats import lines, together
 from webhook.formats.at_rest import LEFT_ALONE, with_namespaces
@@ -89,7 +89,7 @@ class Done:
                 if not is_left and self.plan.asks(each.code) and (each.fix or not self.prose)
             ]
             if why := together.in_region(self.source, region, self.plan):
-                found = [undone(each, f"{why})") if each.fix else each for each in found]
+                found = [each.undone(why) if each.fix else each for each in found]
             outcome = replace(outcome, replacements=[fix for f in found for fix in f.fix])
             outcome.located += found
             if found or not self.prose:
@@ -120,14 +120,7 @@ class Done:
         """The file with all that was found and done; `more` instead of what is mentioned."""
         new_text = apply(self.source.text, self.replacements)
         found = (*self.located, *(self.mentions() if more is None else more))
-        return FileResult(
-            self.source.path,
-            self.source.kind,
-            self.source.text,
-            new_text if new_text != self.source.text else None,
-            in_order(found),
-            tuple(self.skipped),
-        )
+        return FileResult.of(self.source, new_text, found, self.skipped)
 
 
 def stable(source: Source, plan: Plan, road: Callable[[Source, Plan], FileResult]) -> FileResult:
@@ -145,18 +138,12 @@ def stable(source: Source, plan: Plan, road: Callable[[Source, Plan], FileResult
         new_text = last.new_text
         last = road(Source.of_text(source.path, new_text, source.kind), plan)
         done |= {each.code for each in last.located if each.fix}
-    located = (undone(each, _AGAIN) if each.fix else each for each in first.located)
+    located = (each.undone(_AGAIN) if each.fix else each for each in first.located)
     return replace(first, new_text=None, located=tuple(located))
 
 
 _MOST_RUNS = 5
-_NOT_DONE = " (not done here, since "
-_AGAIN = "a second run would change it again)"
-
-
-def undone(located: Located, why: str) -> Located:
-    message = f"{located.message}{_NOT_DONE}{why}"
-    return replace(located, status=Status.MANUAL, message=message, fix=())
+_AGAIN = "a second run would change it again"
 
 
 def _joined(
@@ -167,10 +154,10 @@ def _joined(
     What is no more said, though no run did it, was not done: GPU201, for one, asks for a toleration
     only where a legacy name is, and the name may have been changed while the toleration was held.
     """
-    left = {(each.code, each.message.split(_NOT_DONE)[0]) for each in last.located}
+    left = {(each.code, each.message.split(NOT_DONE)[0]) for each in last.located}
     located = []
     for each in first.located:
-        said, held, _ = each.message.partition(_NOT_DONE)
+        said, held, _ = each.message.partition(NOT_DONE)
         is_done = held and each.code in done and (each.code, said) not in left
         located.append(replace(each, status=Status.FIXABLE, message=said) if is_done else each)
     return replace(first, new_text=new_text, located=tuple(located))

@@ -19,7 +19,6 @@ from webhook.evaluation.workloads import tokens
 from webhook.files.reading import text_of
 from webhook.files.results import Status, in_order
 from webhook.formats import kustomization, kustomize, together
-from webhook.formats.templated import undone
 from webhook.kube.pod import as_items
 from webhook.kube.walk import walk
 from webhook.projects import bases_and_patches
@@ -51,7 +50,7 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
         return result
     again = _with_volumes(path, source, replace(plan, ignored=(*plan.ignored, *sorted(HELD))))
     held = [
-        undone(each, f"{why})") if each.status is Status.FIXABLE else each
+        each.undone(why) if each.status is Status.FIXABLE else each
         for each in result.located
         if each.code in HELD
     ]
@@ -67,7 +66,7 @@ def _with_volumes(path: str, source: Source, plan: Plan) -> FileResult:
         return result
     gone = Counter(_volumes(source.text)) - Counter(_volumes(result.new_text))
     gone += Counter(_items(source.text)) - Counter(_items(result.new_text))
-    by = _patches_of(path)
+    by = _index(_root(path)).get(os.path.realpath(path), {})  # patches, by the volumes they name
     patch = next((by[name] for name in (_ANY, *sorted(gone)) if name in by), "")
     if not patch:
         return result
@@ -105,11 +104,6 @@ def _named(data: Any, *, mounts: bool = True) -> Iterator[str]:
         yield str(volume.get("name", _ANY))
     for value in data.values():
         yield from _named(value, mounts=mounts)
-
-
-def _patches_of(path: str) -> dict[str, str]:
-    """The patches of all kustomizations that the file is a part of, by the volumes they name."""
-    return _index(_root(path)).get(os.path.realpath(path), {})
 
 
 def _root(path: str) -> str:

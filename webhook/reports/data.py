@@ -38,8 +38,8 @@ def data(report: Report) -> dict[str, Any]:
         "summary": {
             "files": report.files,
             **{status.value: counts[status] for status in Status},
-            "skipped": sum(len(result.skipped) for result in report.results),
-            "errors": sum(1 for result in report.results if result.error),
+            "skipped": report.skipped,
+            "errors": report.errors,
         },
         "files": [_file(result) for result in report.results],
     }

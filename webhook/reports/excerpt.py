@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from webhook.files.diff import changes, split
+from webhook.files.diff import changes, split, without_end
 from webhook.yamlpatch.places import Place
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Lines:
         """Give a line without its end; "" where the text has none with this number."""
         if not 1 <= number <= len(self._lines):
             return ""
-        return self._lines[number - 1].removesuffix("\n").removesuffix("\r")
+        return without_end(self._lines[number - 1])
 
     def around(self, place: Place, context: int = 0) -> Iterator[Excerpt]:
         """Give the place's first line and its neighbours, without what is far off in long lines."""
@@ -112,7 +112,7 @@ class Lines:
 
 
 def _bare(line: str) -> str:
-    return shortened(line.removesuffix("\n").removesuffix("\r"))
+    return shortened(without_end(line))
 
 
 def shortened(line: str) -> str:

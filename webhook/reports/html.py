@@ -73,7 +73,7 @@ def _source(text: str) -> str:
 
 def _filters(report: Report) -> Iterator[str]:
     counts: dict[str, int] = dict(report.counts().items())
-    counts[_UNREAD] = sum(len(each.skipped) + bool(each.error) for each in report.results)
+    counts[_UNREAD] = report.skipped + report.errors
     order = (Status.MANUAL, Status.FIXABLE, Status.FIXED, Status.NOTICE, _UNREAD)
     for key, status in enumerate((each for each in order if counts.get(each)), 1):
         yield (
@@ -97,7 +97,8 @@ class _Folders:
     def list(self) -> str:
         return "".join(
             f'<li><button type="button" data-folder="{_text(folder)}">'
-            f"<span>{_text(folder)}</span> <b>{sum(map(_weight, inside)):,}</b></button></li>"
+            f"<span>{_text(folder)}</span> "
+            f"<b>{sum(each.remarks for each in inside):,}</b></button></li>"
             for folder, inside in sorted(self._folders.items())
         )
 
@@ -115,7 +116,7 @@ class _Folders:
             f'<details class="file" data-path="{_text(result.path)}" open>'
             f'<summary><h3 title="{_text(result.path)}">{_text(name)}</h3>'
             f'<span class="kind">{_text(result.kind)}</span>'
-            f'<span class="count">{_weight(result):,}</span></summary>'
+            f'<span class="count">{result.remarks:,}</span></summary>'
             f"{_unread(result)}"
             f"{''.join(self._finding(result, each, lines) for each in result.located)}"
             f"{''.join(_skipped(each, lines) for each in result.skipped)}"
@@ -156,10 +157,6 @@ class _Folders:
             f'<th colspan="2" scope="colgroup">after</th></tr></thead><tbody>{rows}</tbody></table>'
             "</details>"
         )
-
-
-def _weight(result: FileResult) -> int:
-    return len(result.located) + len(result.skipped) + bool(result.error)
 
 
 def _unread(result: FileResult) -> str:
@@ -223,7 +220,7 @@ def _rows(old: str, new: str) -> Iterator[str]:
 
 
 def _bare(line: Line | None) -> str:
-    return line.text.removesuffix("\n").removesuffix("\r") if line else ""
+    return diff.without_end(line.text) if line else ""
 
 
 def _cells(line: Line | None, code: str, what: str, number: int) -> str:

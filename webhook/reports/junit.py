@@ -21,7 +21,7 @@ _FAILED = (Status.FIXABLE, Status.MANUAL)
 def junit(report: Report) -> str:
     """Give the document. A report without findings has one case that passed: none would be odd."""
     suites = [line for result in report.results for line in _suite(result)]
-    tests = sum(map(_cases, report.results))
+    tests = sum(each.remarks for each in report.results)
     if not suites:
         suites, tests = list(_clean(report)), 1
     head = _open(
@@ -29,14 +29,10 @@ def junit(report: Report) -> str:
         name="gpu-webhook",
         tests=tests,
         failures=sum(map(_failures, report.results)),
-        errors=sum(1 for result in report.results if result.error),
+        errors=report.errors,
     )
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', head, *suites, "</testsuites>"]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _cases(result: FileResult) -> int:
-    return len(result.located) + len(result.skipped) + bool(result.error)
 
 
 def _failures(result: FileResult) -> int:
@@ -54,7 +50,7 @@ def _suite(result: FileResult) -> Iterator[str]:
     yield _open(
         "testsuite",
         name=path,
-        tests=_cases(result),
+        tests=result.remarks,
         failures=_failures(result),
         errors=int(bool(result.error)),
         skipped=len(result.skipped),

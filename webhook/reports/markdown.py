@@ -77,7 +77,7 @@ def _head(report: Report) -> str:
 
 
 def _table(report: Report, columns: list[Status]) -> Iterator[str]:
-    found = [located for result in report.results for located in result.located]
+    found = report.located
     for code, manual in manuals(report).items():
         mine = [located.status for located in found if located.code == code]
         if mine:
@@ -106,8 +106,7 @@ def _link(path: str, line: int, base: str) -> str:
 
 
 def _folded(result: FileResult, body: str, patch: str) -> str:
-    count = len(result.located) + len(result.skipped) + bool(result.error)
-    title = f"<code>{_html(visible(result.path))}</code> ({count})"
+    title = f"<code>{_html(visible(result.path))}</code> ({result.remarks})"
     return f"\n<details><summary>{title}</summary>\n\n{body}{patch}\n</details>\n"
 
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from webhook.rules import ALL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from webhook.files.results import Report
 
 PAGES = "https://gpu-webhook.dev/docs/rules/"  # where docs/rules is published
@@ -38,15 +36,11 @@ class Manual:
 def manuals(report: Report) -> dict[str, Manual]:
     """Every rule there is and every code in the report, in the order of codes."""
     known = {rule.CODE: _manual(rule.CODE, rule.NAME, (rule.__doc__ or "").strip()) for rule in ALL}
-    for code in _codes(report):
-        known.setdefault(code, Manual(code))
+    for each in report.located:
+        known.setdefault(each.code, Manual(each.code))
     return dict(sorted(known.items()))
 
 
 def _manual(code: str, name: str, text: str) -> Manual:
     headline = text.partition("\n")[0].removeprefix("Finds ")
     return Manual(code, name, headline[:1].upper() + headline[1:], text)
-
-
-def _codes(report: Report) -> Iterable[str]:
-    return {located.code for result in report.results for located in result.located}

@@ -62,7 +62,7 @@ def _run(report: Report) -> dict[str, Any]:
         "columnKind": "unicodeCodePoints",
         "invocations": [
             {
-                "executionSuccessful": not any(result.error for result in report.results),
+                "executionSuccessful": not report.errors,
                 "toolExecutionNotifications": notes,
             }
         ],

@@ -103,8 +103,8 @@ def diff_segments(result: FileResult) -> Iterator[Segment]:
     for hunk in hunks:
         yield from (Segment(diff.heading(hunk), Style.FAINT), _END)
         for line in hunk:
-            bare = line.text.removesuffix("\n").removesuffix("\r")
-            yield from (Segment(f"{line.sign}{shown(bare)}", signs[line.sign]), _END)
+            bare = shown(diff.without_end(line.text))
+            yield from (Segment(f"{line.sign}{bare}", signs[line.sign]), _END)
 
 
 def summary(report: Report) -> str:
@@ -119,12 +119,10 @@ def summary(report: Report) -> str:
         line = f"{_amount(found, 'finding')} in {files:,} of {looked_at}"
     if parts:
         line += f": {', '.join(parts)}"
-    errors = sum(1 for result in report.results if result.error)
-    skipped = sum(len(result.skipped) for result in report.results)
-    if errors:
-        line += f"; {_amount(errors, 'file')} with an error"
-    if skipped:
-        line += f"; {_amount(skipped, 'part')} skipped"
+    if report.errors:
+        line += f"; {_amount(report.errors, 'file')} with an error"
+    if report.skipped:
+        line += f"; {_amount(report.skipped, 'part')} skipped"
     return line
 
 

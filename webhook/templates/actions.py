@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from itertools import product
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -173,7 +174,8 @@ def read(text: str, placeholders: re.Pattern[str] | None = None) -> Template:
     """
     actions = list(_actions(text))
     if placeholders is not None:
-        actions = sorted([*actions, *_placeholders(text, actions, placeholders)], key=_start)
+        actions += _placeholders(text, list(actions), placeholders)
+        actions.sort(key=attrgetter("start"))
     blocks, torn = _nested(actions, len(text))
     inline = [block for block, _ in _blocks(blocks, {}) if _is_inline(text, block)]
     if inline:
@@ -264,10 +266,6 @@ def is_active(template: Template, case: Case, start: int, end: int) -> bool:
     return not any(a < end and start < b for a, b in _gone(template.blocks, case))
 
 
-def _start(action: Action) -> int:
-    return action.start
-
-
 def _placeholders(text: str, known: list[Action], signs: re.Pattern[str]) -> Iterator[Action]:
     for match in signs.finditer(text):
         start, end = match.span()
@@ -292,7 +290,7 @@ def _joined(actions: list[Action], inline: list[Block]) -> list[Action]:
         if not any(block.start <= each.start < block.end for block in inline)
     ]
     made = [Action(block.start, block.end, Kind.WRITES) for block in inline]
-    return sorted([*kept, *made], key=_start)
+    return sorted([*kept, *made], key=attrgetter("start"))
 
 
 def _actions(text: str) -> Iterator[Action]:

@@ -48,7 +48,7 @@ def _before(text: str, at: int) -> str:
 def _own_lines(document: Document, entry: Entry) -> Iterator[Replacement]:
     text = document.text
     if not _SPACES.match(_before(text, entry.start)):
-        raise RefusedError("something stands before it on its line", _value(entry))
+        raise RefusedError("something stands before it on its line", entry.value)
     start, indent = line_start(text, entry.start), column(text, entry.start)
     for line, sign in _comments(text, entry):
         yield Replacement(start, max(line, sign - indent), "")
@@ -74,16 +74,12 @@ def _comments(text: str, entry: Entry) -> Iterator[tuple[int, int]]:
         before = inside.end
 
 
-def _value(entry: Entry) -> Any:
-    return entry.value
-
-
 def _pulled_up(document: Document, leaving: list[Any]) -> Iterator[Replacement]:
     """The first entries, behind a dash: the one that stays comes up, or leaves the dash alone."""
     text, stays = document.text, leaving[-1]
     before = _before(text, leaving[0].start)
     if not _COMPACT.match(before) or column(text, stays.start) != len(before):
-        raise RefusedError("something stands before it on its line", _value(leaving[0]))
+        raise RefusedError("something stands before it on its line", leaving[0].value)
     between = (text[line_end(text, a.end) : b.start] for a, b in pairwise(leaving))
     if not any(gap.strip() for gap in between):
         yield Replacement(leaving[0].start, stays.start, "")

@@ -238,7 +238,7 @@ def _ends(wish: Wish) -> set[Path]:
 
 
 def _why_not(wish: Wish) -> str:
-    anchor = next((f"the anchor &{node.anchor}" for node in _up(wish.node) if node.anchor), "")
+    anchor = next((f"the anchor &{node.anchor}" for node in wish.node.up() if node.anchor), "")
     few = "one of them is" if len(wish.paths) == 1 else f"{len(wish.paths)} of them are"
     return (
         f"by {anchor or 'a merge key'} this is in {len(wish.users)} places of the object, and only "
@@ -254,9 +254,3 @@ def _replace_aliases(wishes: Wishes, wish: Wish) -> None:
     del wishes.values[id(wish.node)]
     for path, entry in entries.items():
         _wish(wishes.values, id(entry.value), _of_slot(wishes, entry, wish.what), path)
-
-
-def _up(node: Node | None) -> Iterator[Node]:
-    while node is not None:
-        yield node
-        node = node.parent

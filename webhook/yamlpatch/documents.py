@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.kube.pointer import Path
 from webhook.yamlpatch import json_tree, yaml_tree, yaml_words
-from webhook.yamlpatch.nodes import Alias, List, Map, Scalar, entry_at, real
+from webhook.yamlpatch.nodes import Alias, List, Map, Scalar, UnreadableError, entry_at, real
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -243,12 +243,8 @@ def scalar_value(node: Node) -> Any:
     return yaml_words.read(node.text, node.tag, plain=not node.style and node.tag != "!")
 
 
-class _UnfitError(ValueError):
+class _UnfitError(UnreadableError):
     """YAML that no manifest is like."""
-
-    def __init__(self, at: int, reason: str) -> None:
-        super().__init__(reason)
-        self.at = at
 
 
 @dataclass(slots=True)

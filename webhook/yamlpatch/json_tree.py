@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from webhook.yamlpatch.nodes import Item, List, Map, Member, Scalar
+from webhook.yamlpatch.nodes import Item, List, Map, Member, Scalar, UnreadableError
 
 if TYPE_CHECKING:
     from webhook.yamlpatch.nodes import Collection, Node
@@ -19,12 +19,8 @@ _TOKEN = re.compile(
 )
 
 
-class NotJsonError(ValueError):
-    """The text is no JSON from `at` on."""
-
-    def __init__(self, at: int, reason: str) -> None:
-        super().__init__(reason)
-        self.at = at
+class NotJsonError(UnreadableError):
+    """The text is no JSON."""
 
 
 class _Reader:

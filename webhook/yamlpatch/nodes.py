@@ -9,6 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+class UnreadableError(ValueError):
+    """The text cannot be read from `at` on."""
+
+    def __init__(self, at: int, reason: str) -> None:
+        super().__init__(reason)
+        self.at = at
+
+
 @dataclass(eq=False, slots=True)
 class Node:
     """A scalar, a map, a list or an alias; `start` and `end` are indexes into the text.
@@ -29,6 +37,13 @@ class Node:
     def children(self) -> Iterator[Node]:
         """The nodes directly in this one."""
         return iter(())
+
+    def up(self) -> Iterator[Node]:
+        """This node and all that it is in, from the inside out."""
+        node: Node | None = self
+        while node is not None:
+            yield node
+            node = node.parent
 
     def walk(self) -> Iterator[Node]:
         """This node and all in it, in the order of the text."""

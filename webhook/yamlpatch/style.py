@@ -90,7 +90,7 @@ def newline(text: str, at: int) -> str:
 def habits_of(document: Document, near: Node) -> Habits:
     """How things are written around this node: the nearest of its kind, else what most are like."""
     usual = document.once(_usual)
-    around, text = list(_up(near)), document.text
+    around, text = list(near.up()), document.text
     names = _names(near) if isinstance(near, Map) else Counter()
     return replace(
         usual,
@@ -148,12 +148,6 @@ def _as_written(document: Document) -> Iterator[tuple[str, str]]:
 
 def _most(counted: Counter[Any], otherwise: Any) -> Any:
     return counted.most_common(1)[0][0] if counted else otherwise
-
-
-def _up(node: Node | None) -> Iterator[Node]:
-    while node is not None:
-        yield node
-        node = node.parent
 
 
 def _indents(holder: Node, text: str, kind: type[Map | List]) -> Iterator[int]:

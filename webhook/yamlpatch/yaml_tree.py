@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from webhook.yamlpatch.json_tree import DEEPEST
-from webhook.yamlpatch.nodes import Alias, Item, List, Map, Member, Scalar
+from webhook.yamlpatch.nodes import Alias, Item, List, Map, Member, Scalar, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,12 +24,8 @@ _TABS = re.compile(r"\t[ \t]*(?=#|\r?$)", re.MULTILINE)
 _MOST_TABS = 100  # lines with tabs before a comment that are read as if these were blanks
 
 
-class NotYamlError(ValueError):
-    """The text is no YAML from `at` on."""
-
-    def __init__(self, at: int, reason: str) -> None:
-        super().__init__(reason)
-        self.at = at
+class NotYamlError(UnreadableError):
+    """The text is no YAML."""
 
 
 @dataclass(frozen=True, slots=True)
