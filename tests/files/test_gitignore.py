@@ -110,8 +110,8 @@ def test_patterns_that_would_be_tried_in_too_many_ways() -> None:
     assert not ignored(["**/a/" * 20 + "b"], "a/" * 200 + "c")
 
 
-def found(root: Path, *, ignore_files: bool = True, start: str = "") -> set[str]:
-    lots = find(Wanted([str(root / start)], recursive=True, ignore_files=ignore_files))
+def found(root: Path, *, start: str = "") -> set[str]:
+    lots = find(Wanted([str(root / start)], recursive=True))
     assert root.is_dir()
     return {
         str(folder + name).removeprefix(f"{root}/")
@@ -158,11 +158,6 @@ def test_a_repository_within_has_rules_of_its_own(repository: Path) -> None:
 def test_without_a_repository_the_files_count_all_the_same(tmp_path: Path) -> None:
     tree(tmp_path, {".gitignore": "x.yaml\n", "x.yaml": "", "y.yaml": ""})
     assert found(tmp_path) == {"y.yaml"}
-
-
-def test_the_files_can_be_left_aside(repository: Path) -> None:
-    tree(repository, _TREE)
-    assert found(repository, ignore_files=False) == {n for n in _TREE if n.endswith(".yaml")}
 
 
 def test_helmignore_counts_in_charts_alone(tmp_path: Path) -> None:

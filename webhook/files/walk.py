@@ -72,7 +72,6 @@ class Wanted:
     arguments: Sequence[str]
     recursive: bool = False
     exclude: Sequence[str] = ()  # patterns as in .gitignore, seen from where the command runs
-    ignore_files: bool = True
 
 
 def find(wanted: Wanted) -> Iterator[Lot | str | FileResult]:
@@ -133,7 +132,6 @@ class _Walk:
 
     def __init__(self, wanted: Wanted) -> None:
         self._recursive = wanted.recursive
-        self._obeys = wanted.ignore_files
         self._exclude = Patterns.of(wanted.exclude)
         self._arguments: dict[str, str] = {}  # by place, so that each is met once
         self._linked: set[str] = set()  # files that were met only through links
@@ -194,9 +192,8 @@ class _Walk:
             prefix, ignored = folders.pop()
             folder = _listed(prefix)
             yield from folder.said
-            if self._obeys:
-                ignored, unread = _inside(prefix, folder.marks, ignored)
-                yield from unread
+            ignored, unread = _inside(prefix, folder.marks, ignored)
+            yield from unread
             is_met = self._filter(prefix, ignored, excluded)
             names = list(filter(is_met, sorted(folder.files)))
             for first in range(0, len(names), _IN_A_LOT):
@@ -213,8 +210,8 @@ class _Walk:
     def _entered(self, root: str) -> tuple[str, Ignored, Ignored]:
         """The prefix of what is in a folder, and what is ignored and excluded there."""
         prefix, seen = _as_prefix(root), _as_prefix(_seen(root))
-        ignored = _above(root, len(prefix)) if self._obeys else NOTHING
-        return prefix, ignored, NOTHING.and_also(self._exclude, len(prefix), seen)
+        excluded = NOTHING.and_also(self._exclude, len(prefix), seen)
+        return prefix, _above(root, len(prefix)), excluded
 
     def _comes_to(self, root: str, path: str) -> bool:
         """Whether the walk through this folder meets a file below it, which is no link."""
@@ -223,9 +220,8 @@ class _Walk:
         if (folders and not self._recursive) or not is_of_interest(name):
             return False
         for depth, each in enumerate([*folders, name]):
-            if self._obeys:
-                marks = {mark for mark in _MARKS if os.path.lexists(prefix + mark)}
-                ignored, _ = _inside(prefix, marks, ignored)
+            marks = {mark for mark in _MARKS if os.path.lexists(prefix + mark)}
+            ignored, _ = _inside(prefix, marks, ignored)
             is_folder = depth < len(folders)
             is_met = self._filter(prefix, ignored, excluded, folder=is_folder)
             if (is_folder and each in _NOT_ENTERED) or (is_met is not None and not is_met(each)):
