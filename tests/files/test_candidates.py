@@ -12,9 +12,9 @@ import pytest
 
 from tests.files.trees import LEGACY, open_folder, tree, without_rights
 from webhook.files import candidates, reading
+from webhook.files.folder import is_of_interest
 from webhook.files.reading import UnreadableError, read_regular
 from webhook.files.results import FileResult
-from webhook.files.walk import is_of_interest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

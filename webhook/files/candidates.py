@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.files.folder import shown
 from webhook.files.results import FileResult
 from webhook.files.search import Lot, search
-from webhook.files.walk import Wanted, find, leads_out, shown
+from webhook.files.walk import Wanted, find, leads_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -12,7 +12,7 @@ A link in a folder and the file that it leads to are one file, met once, by the 
 link that leads out of what is given keeps its own path, and `leads_out` says where to.
 """
 
-# ruff: noqa: PTH100, PTH114, PTH116, PTH117, PTH118, PTH206, PTH207
+# ruff: noqa: PTH100, PTH114, PTH116, PTH117, PTH206, PTH207
 # Paths are texts here: to make Path objects would take longer than to read the files.
 
 from __future__ import annotations
@@ -20,14 +20,21 @@ from __future__ import annotations
 import errno
 import glob
 import os
-import re
 import stat
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from webhook.files.folder import (
+    MARKS,
+    NOT_ENTERED,
+    above,
+    as_prefix,
+    inside,
+    is_of_interest,
+    listed,
+    shown,
+)
 from webhook.files.gitignore import NOTHING, Patterns
-from webhook.files.prefilter import FLAGS
 from webhook.files.reading import special, why
 from webhook.files.results import FileResult, Skipped
 from webhook.files.search import Lot
@@ -41,28 +48,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 
-_SUFFIXES = (
-    ".yaml", ".yml", ".json",
-    ".md", ".markdown",
-    ".tpl", ".tmpl", ".template", ".j2", ".jinja", ".jinja2",
-    ".jsonnet", ".libsonnet", ".tf", ".go", ".py", ".sh",
-)  # fmt: skip
-# The same in capitals, `x.yaml.in` and the like, and the text that a chart prints at last.
-_UNUSUAL = re.compile(
-    rf".+(?:{'|'.join(map(re.escape, _SUFFIXES))})"
-    r"|.+\.(?:ya?ml|json)\.(?:in|dist|example|sample|default|erb|ejs|eex|mako|mustache|hbs|liquid"
-    r"|gotmpl|envsubst|injected|disabled|old|orig|bak|txt)"
-    r"|NOTES\.txt",
-    re.IGNORECASE | re.DOTALL,
-)
-_NOT_ENTERED = frozenset({
-    ".git", ".hg", ".svn", ".bzr", ".jj",
-    "node_modules", "bower_components", "__pycache__", ".venv", ".tox", ".nox", ".eggs",
-    ".mypy_cache", ".pytest_cache", ".ruff_cache", ".terraform", ".terragrunt-cache", ".gradle",
-})  # fmt: skip
-_MARKS = frozenset({".git", ".gitignore", ".helmignore", "Chart.yaml"})
 _IN_A_LOT = 256  # files that are searched together
-_IGNORE_FILE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +81,8 @@ def left_out(arguments: Sequence[str]) -> Iterator[str]:
     """Give the folders in those that are named, which only `recursive` looks into."""
     for argument in (each for given in arguments for each in _expanded(given)):
         if argument != STDIN:  # in what is no folder there is none
-            prefix = _as_prefix(os.path.normpath(argument))
-            yield from (shown(prefix + name) for name in sorted(_listed(prefix).folders))
+            prefix = as_prefix(os.path.normpath(argument))
+            yield from (shown(prefix + name) for name in sorted(listed(prefix).folders))
 
 
 def leads_out(path: str, wanted: Wanted) -> str:
@@ -113,18 +99,6 @@ def leads_out(path: str, wanted: Wanted) -> str:
 def which_is_met(wanted: Wanted) -> Callable[[str], bool]:
     """Tell which files, that are no links, are met: by name, or in a folder that is named."""
     return _Walk(wanted).meets
-
-
-def is_of_interest(name: str) -> bool:
-    """Whether a file of this name may hold manifests, or text or programs that speak of them."""
-    if name.startswith("._"):  # macOS keeps attributes of the file x in ._x
-        return False
-    return name.endswith(_SUFFIXES) or _UNUSUAL.fullmatch(name) is not None
-
-
-def shown(path: str) -> str:
-    """Give the path as a report can hold it: names need not be UTF-8."""
-    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 class _Walk:
@@ -151,7 +125,7 @@ class _Walk:
         if file in self._arguments:
             return not self._is_excluded(self._arguments[file], folder=False)
         return any(
-            self._comes_to(root, _as_prefix(root) + file.removeprefix(_as_prefix(place)))
+            self._comes_to(root, as_prefix(root) + file.removeprefix(as_prefix(place)))
             for place, root in self._arguments.items()
             if _is_in(file, place) and not self._is_excluded(root, folder=True)
         )
@@ -180,8 +154,8 @@ class _Walk:
         seen = _seen(path)
         if self._exclude is None or seen == os.curdir:
             return False
-        above = [seen[:end] for end, character in enumerate(seen) if character == os.sep]
-        return any(self._exclude.decide(each, folder=True) for each in above) or bool(
+        folders = [seen[:end] for end, character in enumerate(seen) if character == os.sep]
+        return any(self._exclude.decide(each, folder=True) for each in folders) or bool(
             self._exclude.decide(seen, folder=folder)
         )
 
@@ -190,9 +164,9 @@ class _Walk:
         folders = [(prefix, ignored)]
         while folders:
             prefix, ignored = folders.pop()
-            folder = _listed(prefix)
+            folder = listed(prefix)
             yield from folder.said
-            ignored, unread = _inside(prefix, folder.marks, ignored)
+            ignored, unread = inside(prefix, folder.marks, ignored)
             yield from unread
             is_met = self._filter(prefix, ignored, excluded)
             names = list(filter(is_met, sorted(folder.files)))
@@ -209,9 +183,9 @@ class _Walk:
 
     def _entered(self, root: str) -> tuple[str, Ignored, Ignored]:
         """The prefix of what is in a folder, and what is ignored and excluded there."""
-        prefix, seen = _as_prefix(root), _as_prefix(_seen(root))
+        prefix, seen = as_prefix(root), as_prefix(_seen(root))
         excluded = NOTHING.and_also(self._exclude, len(prefix), seen)
-        return prefix, _above(root, len(prefix)), excluded
+        return prefix, above(root, len(prefix)), excluded
 
     def _comes_to(self, root: str, path: str) -> bool:
         """Whether the walk through this folder meets a file below it, which is no link."""
@@ -220,11 +194,11 @@ class _Walk:
         if (folders and not self._recursive) or not is_of_interest(name):
             return False
         for depth, each in enumerate([*folders, name]):
-            marks = {mark for mark in _MARKS if os.path.lexists(prefix + mark)}
-            ignored, _ = _inside(prefix, marks, ignored)
+            marks = {mark for mark in MARKS if os.path.lexists(prefix + mark)}
+            ignored, _ = inside(prefix, marks, ignored)
             is_folder = depth < len(folders)
             is_met = self._filter(prefix, ignored, excluded, folder=is_folder)
-            if (is_folder and each in _NOT_ENTERED) or (is_met is not None and not is_met(each)):
+            if (is_folder and each in NOT_ENTERED) or (is_met is not None and not is_met(each)):
                 return False
             prefix += each + os.sep
         return True
@@ -236,7 +210,7 @@ class _Walk:
         several = len(self._arguments) > 1
         if not (ignored.files or excluded.files or several):
             return None
-        place = _as_prefix(os.path.realpath(prefix))
+        place = as_prefix(os.path.realpath(prefix))
 
         def is_met(name: str) -> bool:
             path = prefix + name
@@ -269,7 +243,7 @@ class _Walk:
         """The file that a link leads to, unless the walk comes there by another way."""
         target = os.path.realpath(link)
         ways = [
-            (root, _as_prefix(root) + target.removeprefix(_as_prefix(place)))
+            (root, as_prefix(root) + target.removeprefix(as_prefix(place)))
             for place, root in self._arguments.items()
             if _is_in(target, place)
         ]
@@ -297,91 +271,6 @@ _LOOP = (
 _NOT_FOLLOWED = "a link to a folder outside, {}, is not followed; name it to have it looked through"
 
 
-@dataclass(slots=True)
-class _Folder:
-    """What is directly in a folder: names of what may be of interest."""
-
-    prefix: str
-    files: list[str] = field(default_factory=list)
-    folders: list[str] = field(default_factory=list)
-    links: list[str] = field(default_factory=list)
-    special: dict[str, int] = field(default_factory=dict)  # with their modes
-    marks: set[str] = field(default_factory=set)
-    said: list[FileResult] = field(default_factory=list)
-
-
-def _listed(prefix: str) -> _Folder:
-    """Look into a folder; what cannot be listed is said."""
-    folder = _Folder(prefix)
-    try:
-        with os.scandir(prefix or os.curdir) as entries:
-            for entry in entries:
-                name = entry.name
-                if name in _MARKS:
-                    folder.marks.add(name)
-                if entry.is_dir(follow_symlinks=False):
-                    if name not in _NOT_ENTERED:
-                        folder.folders.append(name)
-                elif entry.is_symlink():
-                    folder.links.append(name)
-                elif is_of_interest(name):
-                    if entry.is_file(follow_symlinks=False):
-                        folder.files.append(name)
-                    else:
-                        folder.special[name] = entry.stat(follow_symlinks=False).st_mode
-    except OSError as error:
-        folder.said.append(FileResult(shown(prefix or os.curdir), error=why(error)))
-    return folder
-
-
-def _inside(prefix: str, marks: set[str], ignored: Ignored) -> tuple[Ignored, list[FileResult]]:
-    """Add what the files of this folder ignore; give those that cannot be read, too."""
-    names, unread = [], []
-    if ".git" in marks:  # a repository of its own: what is above is none of its business
-        ignored = NOTHING
-        names.append(".git/info/exclude")
-    if ".gitignore" in marks:
-        names.append(".gitignore")
-    if {"Chart.yaml", ".helmignore"} <= marks:
-        names.append(".helmignore")
-    for name in names:
-        try:
-            ignored = ignored.and_also(_patterns(prefix + name), len(prefix))
-        except OSError as error:
-            unread.append(FileResult(shown(prefix + name), error=why(error)))
-    return ignored, unread
-
-
-def _above(root: str, cut: int) -> Ignored:
-    """Give what the repository around a folder ignores there."""
-    here, below = os.path.realpath(root), ""
-    levels = []
-    while not os.path.lexists(os.path.join(here, ".git")):
-        here, name = os.path.split(here)
-        if not name:  # no repository
-            return NOTHING
-        below = f"{name}{os.sep}{below}"
-        levels.append((here, below))
-    ignored = NOTHING
-    for number, (place, prefix) in enumerate(reversed(levels)):
-        for name in (".git/info/exclude", ".gitignore") if number == 0 else (".gitignore",):
-            with suppress(OSError):  # it is not what was asked for
-                patterns = _patterns(os.path.join(place, name))
-                ignored = ignored.and_also(patterns, cut, prefix)
-    return ignored
-
-
-def _patterns(path: str) -> Patterns | None:
-    """Read an ignore file; None where there is none."""
-    try:
-        descriptor = os.open(path, FLAGS)
-    except (FileNotFoundError, NotADirectoryError):  # .git is a file in worktrees and submodules
-        return None
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        text = os.fsdecode((file.read(_IGNORE_FILE_BYTES) or b"").removeprefix(b"\xef\xbb\xbf"))
-    return Patterns.of(text.split("\n"))
-
-
 def _expanded(argument: str) -> list[str]:
     """Give what a glob means; a name that is there means itself."""
     if argument == STDIN or not glob.has_magic(argument) or os.path.lexists(argument):
@@ -402,9 +291,5 @@ def _seen(path: str) -> str:
     return seen
 
 
-def _as_prefix(folder: str) -> str:
-    return "" if folder == os.curdir else os.path.join(folder, "")
-
-
 def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(_as_prefix(folder))
+    return path == folder or path.startswith(as_prefix(folder))
