@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -191,13 +192,18 @@ def _with(what: Json, *places: object, value: object) -> Json:
 LIMIT = ("spec", "containers", 0, "resources", "limits", ALPHA)
 
 
+def _amount(gpus: int) -> str:
+    """Give a pattern of this amount as API servers print it: today, and as Go's struct in 1.32."""
+    return rf'"{NVIDIA}": ("{gpus}"|{{.*value: {gpus}}})'
+
+
 @pytest.mark.parametrize(
     ("what", "other", "said"),
     [
-        pytest.param(pod(alpha(1)), pod(alpha(2)), f'"{NVIDIA}": "2"', id="another amount"),
+        pytest.param(pod(alpha(1)), pod(alpha(2)), _amount(2), id="another amount"),
         pytest.param(pod(alpha(1)), pod(alpha(0)), "Forbidden", id="no GPU any more"),
         pytest.param(
-            EVERYTHING, _with(EVERYTHING, *LIMIT, value=3), f'"{NVIDIA}": "3"', id="of everything"
+            EVERYTHING, _with(EVERYTHING, *LIMIT, value=3), _amount(3), id="of everything"
         ),
         pytest.param(
             pod(alpha(1), nodeSelector={MODEL: "Tesla K80"}),
@@ -233,7 +239,7 @@ def test_a_change_is_refused_by_the_api_server_in_its_own_words(  # a table
 
     assert changed.returncode == 1
     assert "pod updates may not change fields" in changed.stderr
-    assert said in changed.stderr
+    assert re.search(said, changed.stderr)
     words = [line for line in changed.stderr.splitlines() if not line.startswith("Warning:")]
     assert ALPHA not in "\n".join(words)  # the words of today are compared
     assert _settled(cluster.client.get("Pod", "pod", namespace)) == _settled(made)

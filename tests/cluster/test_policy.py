@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from tests.cluster.build import RELEASE, minor
 from tests.cluster.client import until
 from tests.cluster.conftest import INVENTORY
 from tests.cluster.controlplane import free_ports
@@ -327,17 +328,28 @@ def test_kubernetes_lets_no_pod_get_more_later(
         media_type="application/strategic-merge-patch+json",
     )
 
-    assert answer.status == 422, answer
+    if minor(RELEASE) >= 34:  # KEP-1287 since 1.33, KEP-2837 since 1.34; what is unknown is dropped
+        assert answer.status == 422, answer
+    spec = cluster.client.get("Pod", "pod", namespace)["spec"]
+    assert spec["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+    assert not {"resources", "ephemeralContainers"} & spec.keys()
 
 
 @pytest.mark.usefixtures("policed")
 def test_kubernetes_takes_no_gpus_at_pod_level(
-    team: Callable[[str], str], apply: Callable[[str, Json], subprocess.CompletedProcess[str]]
+    cluster: ControlPlane,
+    team: Callable[[str], str],
+    apply: Callable[[str, Json], subprocess.CompletedProcess[str]],
 ) -> None:
-    done = apply(team("capped"), pod(container(), resources=EIGHT["resources"]))
+    namespace = team("capped")
 
-    assert done.returncode != 0
-    assert "spec.resources" in done.stderr
+    done = apply(namespace, pod(container(), resources=EIGHT["resources"]))
+
+    if minor(RELEASE) >= 34:  # KEP-2837: pod-level resources are on by default
+        assert done.returncode != 0
+        assert "spec.resources" in done.stderr
+    else:
+        assert "resources" not in cluster.client.get("Pod", "pod", namespace)["spec"]
 
 
 def deployment(gpus: int, replicas: int = 1) -> Json:
