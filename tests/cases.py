@@ -75,7 +75,9 @@ class Case:
         if self.is_on_manifest:
             settings = replace(settings, scope="all-legacy")
             unsafe = self.file.stem.endswith("unsafe")
-            return Context(settings, inventory, modes=modes, today=DAY, at_rest=True, unsafe=unsafe)
+            return Context(
+                settings, inventory, modes=modes, today=DAY, in_manifest=True, unsafe=unsafe
+            )
         cx = Context(settings, inventory, namespace, modes=modes, today=DAY)
         return cx if template_at(obj) == ROOT else around(cx, obj)
 

@@ -520,7 +520,7 @@ MISSING = f"no GPU node carries the label {PRODUCT}"
         ),
         pytest.param(
             "DoesNotExist",
-            Context(at_rest=True),
+            Context(in_manifest=True),
             False,
             Change(Fate.CHANGE, PRODUCT),
             id="a manifest is for nodes of today",

@@ -16,7 +16,7 @@ import pytest
 from tests.formats.test_every_way import WAYS, Way, result_of
 from webhook.cli import review
 from webhook.files.results import Plan
-from webhook.formats import at_rest, kustomize
+from webhook.formats import file_objects, kustomize
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The objects that rules were asked of, as they came."""
     seen: list[Any] = []
 
-    for room in (at_rest, kustomize, review):
+    for room in (file_objects, kustomize, review):
 
         def watched(obj: Any, *more: Any, _asks: Any = room.evaluate, **further: Any) -> Any:
             seen.append(deepcopy(obj))

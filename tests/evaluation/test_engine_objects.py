@@ -82,12 +82,12 @@ def risky(_: dict[str, Any], __: Context) -> Iterator[Finding]:
         pytest.param(Context(), {}, id="edits that are not safe are only told"),
         pytest.param(Context(unsafe=True), {"a": 1}, id="who asked for them has them"),
         pytest.param(
-            Context(Settings(unsafe=("D",)), at_rest=True),
+            Context(Settings(unsafe=("D",)), in_manifest=True),
             {"a": 1},
             id="the settings name it",
         ),
         pytest.param(
-            Context(Settings(unsafe=("E",)), at_rest=True), {}, id="the settings name another"
+            Context(Settings(unsafe=("E",)), in_manifest=True), {}, id="the settings name another"
         ),
         pytest.param(
             Context(Settings(unsafe=("D",))), {}, id="in admission the settings do not count"

@@ -101,7 +101,7 @@ def test_the_stages_come_one_after_the_other_on_one_draft() -> None:
             id="the label of a pod keeps repairs off, and asks nobody about guard and policy",
         ),
         pytest.param(
-            pod(**OUT), Context(ANY.settings, at_rest=True), ["GPU303"], [ROOT],
+            pod(**OUT), Context(ANY.settings, in_manifest=True), ["GPU303"], [ROOT],
             id="in its author's files the policy is silent of it, too",
         ),
         pytest.param(

@@ -29,7 +29,7 @@ from webhook.core.text_patterns import find
 from webhook.evaluation import record
 from webhook.evaluation.evaluate import Stages
 from webhook.files.results import Plan
-from webhook.formats import at_rest
+from webhook.formats import file_objects
 from webhook.kube.pod import as_map
 from webhook.reports.printing import as_yaml
 from webhook.rules import PATTERNS, POLICY, RULES, leak_guard, missing_toleration, never_fits
@@ -60,7 +60,7 @@ LEGACY, GPU = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
 def only_rules_on_pods() -> Iterator[None]:
     """Ask those of files that are asked of pods."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(at_rest, "_STAGES", Stages((), RULES, policy=POLICY))
+        patched.setattr(file_objects, "_STAGES", Stages((), RULES, policy=POLICY))
         yield
 
 
@@ -304,7 +304,7 @@ class Raising:
 def test_a_rule_that_raises_stops_no_other(obj: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = missing_toleration
     rules = [Raising(each.CODE, each.FACTS) if each is broken else each for each in RULES]
-    monkeypatch.setattr(at_rest, "_STAGES", Stages((), rules, policy=POLICY))
+    monkeypatch.setattr(file_objects, "_STAGES", Stages((), rules, policy=POLICY))
     monkeypatch.setattr("webhook.cli.review.RULES", rules)
     inventory = Inventory(NODES)
     said = in_file(obj, Settings(), inventory)

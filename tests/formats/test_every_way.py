@@ -15,7 +15,7 @@ from webhook.core.rule import Facts, Stage
 from webhook.evaluation.evaluate import Stages
 from webhook.files.results import Plan
 from webhook.files.source import Source
-from webhook.formats import at_rest
+from webhook.formats import file_objects
 from webhook.formats.migrate import migrate_text
 from webhook.yamlpatch import documents
 
@@ -167,7 +167,7 @@ POD = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\n{SPEC}"
 
 @every_way
 def test_a_rule_that_raises_is_reported(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_rest, "_STAGES", Stages((), (Failing(),)))
+    monkeypatch.setattr(file_objects, "_STAGES", Stages((), (Failing(),)))
     result = result_of(way.path, way.write(POD), Plan())
     (said,) = [each for each in result.located if "the rule failed" in each.message]
     assert (said.code, said.status, said.object) == ("GPU101", "manual", "Pod/p")

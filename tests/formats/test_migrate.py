@@ -15,7 +15,7 @@ from webhook.core.settings import Policy, Settings
 from webhook.evaluation.evaluate import Stages
 from webhook.files.results import Plan, Status
 from webhook.files.source import Source
-from webhook.formats import at_rest, manifest
+from webhook.formats import file_objects, manifest
 from webhook.formats.migrate import migrate_text
 from webhook.kube.pointer import Path
 from webhook.yamlpatch import documents
@@ -269,7 +269,7 @@ class Rule:
 
 
 def with_rules(monkeypatch: pytest.MonkeyPatch, *rules: ObjectRule) -> None:
-    monkeypatch.setattr(at_rest, "_STAGES", Stages(rules))
+    monkeypatch.setattr(file_objects, "_STAGES", Stages(rules))
 
 
 def test_a_rule_that_is_never_content_leaves_the_file_untouched(

@@ -17,7 +17,7 @@ from webhook.evaluation.workloads import around, objects, template_at, templates
 from webhook.files import needles
 from webhook.files.results import Plan, Status
 from webhook.files.source import Source
-from webhook.formats.at_rest import context
+from webhook.formats.file_objects import context
 from webhook.formats.migrate import migrate_text
 from webhook.rules import (
     GUARD,

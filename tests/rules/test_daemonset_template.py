@@ -182,7 +182,7 @@ def test_what_the_repair_of_pods_comes_too_late_for(
     # Where the template itself is repaired, what is left is what the repair does not bring.
     left = [PENDING.message] if obj == legacy_pod() else []
     repairing = Settings(workloads=Workloads(repair=True))
-    for repaired in (replace(cx, at_rest=True), replace(cx, settings=repairing)):
+    for repaired in (replace(cx, in_manifest=True), replace(cx, settings=repairing)):
         said = run(RULES, copy.deepcopy(obj), repaired).findings
         assert [each.message for each in said if each.code == rule.CODE] == left
 
@@ -196,10 +196,10 @@ def test_what_the_repair_of_pods_comes_too_late_for(
 )
 def test_a_file_with_amounts_of_today_gets_a_notice(obj: Any, cx: Context) -> None:
     """A second run over that file says nothing of it."""
-    for at_rest, renamed, severity in (
+    for in_manifest, renamed, severity in (
         (True, RULES, Severity.NOTICE),
         (True, [rule], Severity.MANUAL),
         (False, RULES, Severity.MANUAL),
     ):
-        said = run(renamed, copy.deepcopy(obj), replace(cx, at_rest=at_rest)).findings
+        said = run(renamed, copy.deepcopy(obj), replace(cx, in_manifest=in_manifest)).findings
         assert [each.severity for each in said if each.code == rule.CODE] == [severity]

@@ -80,7 +80,7 @@ def test_annotations_that_are_left_alone(annotations: Any) -> None:
 
 @pytest.mark.parametrize("key", INIT)
 def test_init_containers_of_a_manifest_are_those_of_their_own_rule(key: str) -> None:
-    assert found(rule, legacy_pod({key: "[{"}), Context(at_rest=True)) == []
+    assert found(rule, legacy_pod({key: "[{"}), Context(in_manifest=True)) == []
 
 
 @pytest.mark.parametrize(

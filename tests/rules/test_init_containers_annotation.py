@@ -139,7 +139,7 @@ def test_what_says_nothing_new_is_removed(annotations: Any, field: Any, expected
 def test_a_field_that_says_something_else_is_left_to_its_author(text: str, expected: Any) -> None:
     obj = annotated({BETA: text}, initContainers=[OTHER])
     before = copy.deepcopy(obj)
-    [finding] = found(rule, obj, replace(ROAD_2, at_rest=True))
+    [finding] = found(rule, obj, replace(ROAD_2, in_manifest=True))
     assert (finding.severity, finding.action) == (Severity.MANUAL, "reported")
     assert finding.message == (
         f"the annotation {BETA} and spec.initContainers differ: releases before 1.8 ran the "
@@ -148,7 +148,7 @@ def test_a_field_that_says_something_else_is_left_to_its_author(text: str, expec
     )
     assert obj == before
 
-    [finding] = found(rule, obj, replace(ROAD_2, at_rest=True, unsafe=True))
+    [finding] = found(rule, obj, replace(ROAD_2, in_manifest=True, unsafe=True))
     assert (finding.severity, finding.action) == (Severity.MANUAL, "repaired")
     assert "which it replaces now; write" in finding.message
     assert obj["spec"].get("initContainers") == expected

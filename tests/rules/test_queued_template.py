@@ -262,10 +262,10 @@ def test_a_queue_s_long_name_is_cut() -> None:
 def test_a_file_with_amounts_of_today_gets_a_notice() -> None:
     """A second run over that file says nothing of it."""
     cx = inside("Job", JOBS, **IN_KUEUE)
-    for at_rest, rules, severity in (
+    for in_manifest, rules, severity in (
         (True, RULES, Severity.NOTICE),
         (True, [rule], Severity.MANUAL),
         (False, RULES, Severity.MANUAL),
     ):
-        said = run(rules, legacy_pod(), replace(cx, at_rest=at_rest)).findings
+        said = run(rules, legacy_pod(), replace(cx, in_manifest=in_manifest)).findings
         assert [each.severity for each in said if each.code == rule.CODE] == [severity]

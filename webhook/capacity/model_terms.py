@@ -211,7 +211,7 @@ def change(
 
 def _is_nothing_known(cx: Context) -> bool:
     """Whether a node that carries the old label may be there for a pod that is about to run."""
-    return cx.inventory is None and not cx.at_rest
+    return cx.inventory is None and not cx.in_manifest
 
 
 def _today(

@@ -27,55 +27,43 @@ RENAMES_AMOUNTS, TRANSLATES_LABELS = "GPU101", "GPU105"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """All that a rule knows besides the pod.
-
-    `inventory` is None where nothing is known of the cluster's nodes. `stuck` says that the pod, as
-    it came, asks for GPUs under a legacy name and so can never run unrepaired, and `legacy` in
-    which containers such an amount counts: the engine works it out before the first rule, since the
-    rules then rename what it is read from. `repairing` names the rules that repair such a pod in
-    this run, for those whose edits need others'. `was_stuck` says that a template was so before it
-    was repaired. `fresh` says that the inventory is not behind the cluster, `template` that the pod
-    is one that a workload will make, `workload` is that workload itself, and `workload_gpus` what
-    all its pods ask for together. Of a legacy template of a DaemonSet `written` is what it said of
-    its nodes as it came, and `was_added` of a template what an earlier repair wrote into it because
-    the settings ask for it, by its place. `today` is the day in UTC. `at_rest` says that what is
-    judged is a manifest, which the rules on manifests have judged before, `target` is the
-    Kubernetes that it is for, and `unsafe` that its owner wants all edits that are not safe, too.
-    """
+    """What a rule gets besides the object: settings, inventory, and facts about the object."""
 
     settings: Settings = field(default_factory=Settings)
-    inventory: Inventory | None = None
+    inventory: Inventory | None = None  # None: nothing is known about the nodes
     namespace: str = ""
+    # The pod as it came requests GPUs under a legacy name, so it can never run without a repair.
+    # Computed before the first rule, because rules rename the amounts from which it follows.
     stuck: bool = False
-    was_stuck: bool = False
-    legacy: frozenset[Path] = frozenset()  # where the containers are
-    repairing: frozenset[str] = frozenset()
+    was_stuck: bool = False  # the template was `stuck` before an earlier repair of it
+    legacy: frozenset[Path] = frozenset()  # the containers in which a legacy amount counts
+    repairing: frozenset[str] = frozenset()  # the rules that repair such a pod in this run
     modes: Modes = field(default_factory=Modes)
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
-    pods_opted_out: bool = False  # a kustomization gives all pod templates the label
-    today: date | None = None
-    fresh: bool = True
-    template: bool = False
-    workload_gpus: Mapping[str, int] = field(default_factory=dict)
+    pods_opted_out: bool = False  # a kustomization adds the opt-out label to all pod templates
+    today: date | None = None  # the day in UTC
+    fresh: bool = True  # the inventory is up to date with the cluster
+    template: bool = False  # the pod is a template of a workload
+    workload_gpus: Mapping[str, int] = field(default_factory=dict)  # of all its pods together
     workload: Mapping[str, Any] = field(default_factory=dict)
-    written: Pod | None = None
-    was_added: Mapping[Key, Any] = field(default_factory=dict)
-    # In an UPDATE of pods/ephemeralcontainers: the names of those that it adds. The object is the
-    # whole pod, and nothing else of it may change.
+    written: Pod | None = None  # for a legacy template of a DaemonSet: the template as it came
+    was_added: Mapping[Key, Any] = field(default_factory=dict)  # by an earlier repair, by settings
+    # In an UPDATE of pods/ephemeralcontainers: the names of the added containers. The object is the
+    # whole pod, and no other field of it may change.
     only_ephemeral: frozenset[str] | None = None
-    final: bool = False  # the pod is as it will be stored: nobody changes it any more
-    is_stored: bool = False  # the pod was made before: nearly nothing of it may change
-    at_rest: bool = False
-    target: tuple[int, int] = (1, 36)
-    unsafe: bool = False
+    final: bool = False  # the pod is as it will be stored: no later webhook changes it
+    is_stored: bool = False  # the pod exists already: almost none of its fields may change
+    in_manifest: bool = False  # the pod is in a manifest, and the rules for manifests have run
+    target: tuple[int, int] = (1, 36)  # the Kubernetes version that the manifest is for
+    unsafe: bool = False  # unsafe edits of all rules are allowed
 
     def wants_unsafe(self, code: str) -> bool:
         """Whether the owner of a manifest wants the edits of this rule that are not safe, too."""
-        return self.unsafe or (self.at_rest and code in self.settings.unsafe)
+        return self.unsafe or (self.in_manifest and code in self.settings.unsafe)
 
     def leaves_choices(self, code: str) -> bool:
         """Whether this rule leaves what only an author can decide (Safety.CHOICE) as it is."""
-        return self.at_rest and not self.wants_unsafe(code)
+        return self.in_manifest and not self.wants_unsafe(code)
 
     @property
     def is_rewritten(self) -> bool:
@@ -83,7 +71,7 @@ class Context:
 
         What is then still to be said would not be said of the new text: it is a notice, then.
         """
-        return self.at_rest and RENAMES_AMOUNTS in self.repairing
+        return self.in_manifest and RENAMES_AMOUNTS in self.repairing
 
     @property
     def makes_daemons(self) -> bool:

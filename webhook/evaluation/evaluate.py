@@ -244,7 +244,7 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # what is asked, of which pods, and how
         inside = around(cx, obj) if is_workload else cx
         asking = Asking(stages.policy, hear=hear)
         repaired = replace(inside, was_stuck=True) if made.stuck else inside
-        for place in rest if cx.at_rest else places:
+        for place in rest if cx.in_manifest else places:
             made.take(asking.of(obj, repaired if place in made.stuck else inside, place, draft))
 
 

@@ -18,7 +18,7 @@ from webhook.core.modes import IGNORE
 from webhook.core.text_patterns import find
 from webhook.files.results import Located, Status, not_done
 from webhook.formats import together
-from webhook.formats.at_rest import (
+from webhook.formats.file_objects import (
     AMOUNTS,
     HARMLESS,
     OF_OBJECTS,

@@ -15,7 +15,7 @@ import yaml
 from webhook.core.errors import InputError
 from webhook.core.modes import is_opted_out
 from webhook.files.results import OptedOut
-from webhook.formats.at_rest import namespaces_left_alone
+from webhook.formats.file_objects import namespaces_left_alone
 from webhook.kube.pod import as_items, as_map
 
 if TYPE_CHECKING:

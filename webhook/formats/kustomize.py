@@ -23,7 +23,7 @@ from webhook.evaluation.evaluate import Stages, evaluate, name_of
 from webhook.evaluation.workloads import TEMPLATES, tokens
 from webhook.files.results import FileResult, Located, OptedOut, Skipped, Status, not_done
 from webhook.formats import kustomization
-from webhook.formats.at_rest import LEFT_ALONE, context, is_left_alone, shapes
+from webhook.formats.file_objects import LEFT_ALONE, context, is_left_alone, shapes
 from webhook.formats.mentions import mentions
 from webhook.kube.api_versions import workload_successor
 from webhook.kube.pod import SECTIONS, as_items, as_map

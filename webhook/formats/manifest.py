@@ -9,7 +9,7 @@ from webhook.core.edits import place_of
 from webhook.core.findings import Severity
 from webhook.files.results import FileResult, Located, Skipped, Status, not_done
 from webhook.formats import together
-from webhook.formats.at_rest import AMOUNTS, LEFT_ALONE, evaluations, failures, with_namespaces
+from webhook.formats.file_objects import AMOUNTS, LEFT_ALONE, evaluations, failures, with_namespaces
 from webhook.formats.mentions import mentions
 from webhook.rules import dead_api_version, missing_selector
 from webhook.yamlpatch import documents, verify

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from webhook.core.text_patterns import find
 from webhook.files.results import Located, Status
 from webhook.files.source import Source
-from webhook.formats.at_rest import AMOUNTS, with_namespaces
 from webhook.formats.fences import fences, odd_backticks
+from webhook.formats.file_objects import AMOUNTS, with_namespaces
 from webhook.formats.prefixes import TABS, of_block, strip
 from webhook.formats.templated import Done, stable
 from webhook.rules import PATTERNS

@@ -15,7 +15,7 @@ from webhook.core.text_patterns import RESOURCE_TEXT, find
 from webhook.evaluation.authors import LAST_APPLIED
 from webhook.evaluation.record import ANNOTATION
 from webhook.files.results import Located, Status
-from webhook.formats.at_rest import context
+from webhook.formats.file_objects import context
 from webhook.rules import PATTERNS, codes, legacy_resource
 from webhook.templates import actions
 from webhook.yamlpatch.style import line_start

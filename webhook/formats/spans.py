@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from webhook.core.edits import Append, Remove, place_of
-from webhook.formats.at_rest import cause_of
+from webhook.formats.file_objects import cause_of
 from webhook.yamlpatch import style
 from webhook.yamlpatch.nodes import List, Map, entries
 from webhook.yamlpatch.places import Replacement

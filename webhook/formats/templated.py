@@ -16,8 +16,8 @@ from webhook.core.rule import Trait
 from webhook.files.results import NOT_DONE, FileResult, Skipped, Status
 from webhook.files.source import Source
 from webhook.formats import lines, together
-from webhook.formats.at_rest import LEFT_ALONE, with_namespaces
 from webhook.formats.conditional import migrate_part
+from webhook.formats.file_objects import LEFT_ALONE, with_namespaces
 from webhook.formats.mentions import holds_configuration, mentions
 from webhook.rules import codes
 from webhook.templates import actions

@@ -19,7 +19,7 @@ from webhook.core.rule import Trait
 from webhook.core.text_patterns import find
 from webhook.files.results import Status
 from webhook.files.source import Source
-from webhook.formats.at_rest import AMOUNTS
+from webhook.formats.file_objects import AMOUNTS
 from webhook.formats.mentions import Comments
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path, value_at

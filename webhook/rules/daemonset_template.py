@@ -48,7 +48,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 def _of_template(written: Pod, pod: Pod, cx: Context) -> Iterator[Finding]:
     """What the controller makes of the template: as it was written, or as it is repaired."""
-    is_repaired = cx.at_rest or cx.settings.workloads.repair
+    is_repaired = cx.in_manifest or cx.settings.workloads.repair
     template = pod if is_repaired else written
     will = daemons.outcome(template, pod, cx)
     parts = [p for p in daemons.PLACEMENT if template.spec.get(p) != pod.spec.get(p)]

@@ -111,7 +111,7 @@ def becomes_field(key: str) -> bool:
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for key, value in pod.annotations.items():
         reading = _reader(key)
-        if reading is None or (cx.at_rest and reading is _INIT_CONTAINERS):
+        if reading is None or (cx.in_manifest and reading is _INIT_CONTAINERS):
             continue  # init-containers-annotation has taken it over, or has said why not
         at = pod.annotation_at(key)
         if value is None:

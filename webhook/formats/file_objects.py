@@ -97,7 +97,7 @@ def context(obj: Raw, plan: Plan) -> Context:
         namespace_labels=labels,
         pods_opted_out=said.templates,
         today=datetime.now(UTC).date(),
-        at_rest=True,
+        in_manifest=True,
         target=plan.target,
         unsafe=plan.unsafe,
     )
