@@ -61,7 +61,7 @@ class _Sum(Generic[N]):
 
     def of(self, pod: Pod) -> dict[str, N]:
         """What the pod asks of one node."""
-        together: dict[str, N] = {}  # what runs at last: containers, and the sidecars beside them
+        total: dict[str, N] = {}  # what runs at last: containers, and the sidecars beside them
         sidecars: dict[str, N] = {}  # those that run already
         joined: dict[str, N] = {}  # names of those that came after the last init container
         peak: dict[str, N] = {}
@@ -70,18 +70,18 @@ class _Sum(Generic[N]):
                 continue
             asked = self._asked(container)
             if container.kind == "containers":
-                self._add(together, asked)
+                self._add(total, asked)
             elif container.raw.get("restartPolicy") == "Always":
-                self._add(together, asked)
+                self._add(total, asked)
                 self._add(sidecars, asked)
                 joined |= asked
             else:
                 names = [name for name in {**asked, **joined} if name in sidecars]
                 self._raise(peak, asked, {name: sidecars[name] for name in names})
                 joined.clear()
-        self._raise(together, peak, {})
-        self._add(together, self._gpus(as_map(pod.spec.get("overhead"))))
-        return together
+        self._raise(total, peak, {})
+        self._add(total, self._gpus(as_map(pod.spec.get("overhead"))))
+        return total
 
     def _asked(self, container: Container) -> dict[str, N]:
         """The request; where it is missing the API server copies the limit (SetDefaults_Pod)."""

@@ -197,10 +197,10 @@ class Draft:
                         known.renamed[edit.name] = known.renamed.pop(old, old)
                 case _:  # Remove
                     leaving.append(edit.at)
-        together: dict[Path, set[Token]] = {}  # by what holds them
+        by_holder: dict[Path, set[Token]] = {}  # by what holds them
         for at in sorted(leaving, key=_depth_and_position, reverse=True):
-            together.setdefault(at.parent, set()).add(at[-1])
-        for holder_at, members in together.items():
+            by_holder.setdefault(at.parent, set()).add(at[-1])
+        for holder_at, members in by_holder.items():
             self._take_out(holder_at, members)
             self._drop_if_empty(holder_at)
 

@@ -82,8 +82,8 @@ def written(record: Record, annotations: Mapping[str, Any]) -> str:
     if not parts:
         return ""
     text = f"{{{','.join(parts)}}}"
-    together = annotation_bytes({**annotations, ANNOTATION: text})
-    return text if together <= MOST_ANNOTATION_BYTES else ""
+    size = annotation_bytes({**annotations, ANNOTATION: text})
+    return text if size <= MOST_ANNOTATION_BYTES else ""
 
 
 def _key(pointer: str) -> Key:

@@ -146,14 +146,14 @@ def replicas_of(obj: Raw, at: Path, settings: Settings) -> int | None:
 
 def gpus_of_workload(obj: Raw, settings: Settings) -> dict[str, int]:
     """What all pods of this workload ask for together, by GPU resource name."""
-    together: dict[str, int] = {}
+    total: dict[str, int] = {}
     for at in templates_of(obj, settings):
         asked = gpu_requests(Pod(obj, at), settings)
         pods = replicas_of(obj, at, settings) if asked else None
         if pods:
             for name, amount in asked.items():
-                together[name] = together.get(name, 0) + pods * amount
-    return together
+                total[name] = total.get(name, 0) + pods * amount
+    return total
 
 
 def template_changed(old: Raw, new: Raw, settings: Settings) -> bool:
@@ -172,8 +172,8 @@ def has_controller(obj: Mapping[str, Any]) -> bool:
 
 def around(cx: Context, obj: Raw) -> Context:
     """The context of the templates in this workload."""
-    together = gpus_of_workload(obj, cx.settings)
-    return replace(cx, template=True, workload=obj, workload_gpus=together)
+    total = gpus_of_workload(obj, cx.settings)
+    return replace(cx, template=True, workload=obj, workload_gpus=total)
 
 
 def is_known_kind(kind: str, settings: Settings) -> bool:

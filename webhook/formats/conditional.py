@@ -17,7 +17,7 @@ from webhook.core.findings import Severity
 from webhook.core.modes import IGNORE
 from webhook.core.text_patterns import find
 from webhook.files.results import Located, Status, not_done
-from webhook.formats import together
+from webhook.formats import legacy_pods
 from webhook.formats.file_objects import (
     AMOUNTS,
     HARMLESS,
@@ -297,17 +297,17 @@ class _Part:
     def _why_alone(self, document: Document, open_: OpenPlaces, at: Path) -> str:
         """Why the amounts of this pod may not be renamed; empty if all of it is in sight."""
         start, end = document.root.start, document.root.end
-        for word, first, last in together.words(self.template.text[start:end], self.plan):
+        for word, first, last in legacy_pods.words(self.template.text[start:end], self.plan):
             here = (start + first, start + last)
             is_shown = any(self._shows(each, *here) for each in self.views)
             if not is_shown or self.template.actions_in(*here):
-                return together.of_same_pod(word, self.source.place(*here).line)
+                return legacy_pods.of_same_pod(word, self.source.place(*here).line)
         for code, where in self.plan.left.items():
-            if not together.is_of_object(document.data, at) or any(
+            if not legacy_pods.is_of_object(document.data, at) or any(
                 self._is_made(document, open_, each)
-                for each in together.places(together.pod_of(at), code)
+                for each in legacy_pods.places(legacy_pods.pod_of(at), code)
             ):
-                return together.elsewhere(code, where)
+                return legacy_pods.elsewhere(code, where)
         return ""
 
     def _is_made(self, document: Document, open_: OpenPlaces, at: Path) -> bool:
@@ -315,11 +315,11 @@ class _Part:
         node = document.find(at)
         if node is None:
             return False
-        if at[-1:] and at[-1] in together.WHOLE:
+        if at[-1:] and at[-1] in legacy_pods.WHOLE:
             touched = self.template.actions_in(node.start, node.end)
             if any(each.kind is Kind.WRITES for each in touched):
                 return True
-        return open_.may_hold_more(at) or together.has_made_names(value_at(document.data, at))
+        return open_.may_hold_more(at) or legacy_pods.has_made_names(value_at(document.data, at))
 
     def _may_be_mounted(self, document: Document, open_: OpenPlaces, at: Path) -> bool:
         """Whether what no view shows may mount this volume, too."""
@@ -385,20 +385,20 @@ class _Part:
 
     def _hold_amounts(self, made: _Made) -> None:
         """Hold the amounts of a pod of which the webhook repairs more than can be done here."""
-        held = together.lost(made.findings, made.document.data)
+        held = legacy_pods.lost(made.findings, made.document.data)
         for at in made.hidden:
-            if code := together.code_of(str(at[-1])):
-                held[together.pod_of(at)] = code, at
-        waiting = together.waiting(made.findings)
+            if code := legacy_pods.code_of(str(at[-1])):
+                held[legacy_pods.pod_of(at)] = code, at
+        waiting = legacy_pods.waiting(made.findings)
         for found in made.findings:
-            pod = together.pod_of(found.origin)
+            pod = legacy_pods.pod_of(found.origin)
             because = held.get(pod) if found.code in AMOUNTS else None
-            if found.code in together.OF_CHOICES:
+            if found.code in legacy_pods.OF_CHOICES:
                 because = waiting.get(pod, because)
             if because is not None:
                 code, at = because
                 line = self.source.place(*made.document.place(at)).line
-                self._hold_one(found, made, together.of_same_pod(code, line))
+                self._hold_one(found, made, legacy_pods.of_same_pod(code, line))
 
     def _why_not(self, group: Group, made: _Made, open_: OpenPlaces) -> str:
         if group.refused:
@@ -504,7 +504,7 @@ class _Part:
 
     def _hold_spoiling(self, made: list[_Made]) -> None:
         """Where conditions of no interest turn out else, the text must be no worse than it was."""
-        every = _together(made)
+        every = _all_replacements(made)
         for view in self.others if every else ():
             active = [each for each in every if self._is_active(view, each)]
             stream = documents.read(apply(view.shown, active))
@@ -515,7 +515,9 @@ class _Part:
     # -- what is said
 
     def _replacements(self, made: list[_Made]) -> list[Replacement]:
-        return [replace(each, text=self.masks.restored(each.text)) for each in _together(made)]
+        return [
+            replace(each, text=self.masks.restored(each.text)) for each in _all_replacements(made)
+        ]
 
     def _located(self, made: list[_Made]) -> list[Located]:
         known: dict[tuple[str, int, str], Located] = {}
@@ -571,12 +573,12 @@ def _cause(code: str, at: Path, document: Document) -> Cause:
 
     The volumes of a pod go with their mounts and search paths, and a request with its limit.
     """
-    together: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()
     if code == driver_paths.CODE:
-        together = ("volumes", *KINDS)
+        holders = ("volumes", *KINDS)
     elif code in AMOUNTS:
-        code, together = legacy_resource.CODE, SECTIONS
-    ends = [depth for depth, token in enumerate(at) if token in together]
+        code, holders = legacy_resource.CODE, SECTIONS
+    ends = [depth for depth, token in enumerate(at) if token in holders]
     return code, document.place(Path(at[: ends[-1]]) if ends else at)[0]
 
 
@@ -606,11 +608,11 @@ def _wanted(made: list[_Made]) -> dict[Replacement, list[tuple[Group, _Made]]]:
     return wanted
 
 
-def _together(made: list[_Made]) -> list[Replacement]:
+def _all_replacements(made: list[_Made]) -> list[Replacement]:
     """What all views come to. Where one adds more than another, its text holds the other's."""
     found: dict[tuple[int, int], str] = {}
     for each in made:
-        for replacement in each.written.together() or ():
+        for replacement in each.written.all_replacements() or ():
             place = (replacement.start, replacement.end)
             if place not in found or len(replacement.text) > len(found[place]):
                 found[place] = replacement.text
@@ -626,7 +628,7 @@ def _adds(group: Group) -> bool:
 
 
 def _is_true(made: _Made) -> bool:
-    replacements = made.written.together()
+    replacements = made.written.all_replacements()
     if replacements is None:
         return False
     stream = documents.read(apply(made.view.shown, replacements))

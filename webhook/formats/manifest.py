@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.edits import place_of
 from webhook.core.findings import Severity
 from webhook.files.results import FileResult, Located, Skipped, Status, not_done
-from webhook.formats import together
+from webhook.formats import legacy_pods
 from webhook.formats.file_objects import AMOUNTS, LEFT_ALONE, evaluations, failures, with_namespaces
 from webhook.formats.mentions import mentions
 from webhook.rules import dead_api_version, missing_selector
@@ -183,25 +183,25 @@ def _work(document: Document, plan: Plan, source: Source) -> _Work:
     def held(code: str, at: Path) -> str:
         if code in plan.held:
             return plan.held[code]
-        if code in together.OF_CHOICES and (waits := waiting.get(together.pod_of(at))):
+        if code in legacy_pods.OF_CHOICES and (waits := waiting.get(legacy_pods.pod_of(at))):
             cause, place = waits
             if code != cause or place != at:
-                return together.of_same_pod(cause, line_of(place))
+                return legacy_pods.of_same_pod(cause, line_of(place))
         if code == dead_api_version.CODE and (labels := unlabelled.get(at)) is not None:
             line = line_of(labels)
             return f"it needs the labels that {missing_selector.CODE} asks for (line {line})"
-        if code in AMOUNTS and (because := lost.get(together.pod_of(at))):
+        if code in AMOUNTS and (because := lost.get(legacy_pods.pod_of(at))):
             cause, place = because
-            return together.of_same_pod(cause, line_of(place))
-        if code not in AMOUNTS or not plan.left or together.is_of_object(document.data, at):
+            return legacy_pods.of_same_pod(cause, line_of(place))
+        if code not in AMOUNTS or not plan.left or legacy_pods.is_of_object(document.data, at):
             return ""
-        return together.elsewhere(*next(iter(plan.left.items())))
+        return legacy_pods.elsewhere(*next(iter(plan.left.items())))
 
     data = documents.copy_of(document.data)
     made = evaluations(data, plan, held)
-    waiting = together.waiting(found for each in made for found in each.findings)
-    unlabelled = together.unlabelled(made)
-    lost = {pod: why for each in made for pod, why in together.lost(each.findings).items()}
+    waiting = legacy_pods.waiting(found for each in made for found in each.findings)
+    unlabelled = legacy_pods.unlabelled(made)
+    lost = {pod: why for each in made for pod, why in legacy_pods.lost(each.findings).items()}
     if waiting or unlabelled or lost:
         data = documents.copy_of(document.data)
         made = evaluations(data, plan, held)

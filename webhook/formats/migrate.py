@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from webhook.formats import together
+from webhook.formats import legacy_pods
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,9 +23,9 @@ def migrate_text(source: Source, plan: Plan) -> FileResult:
     """What is to say of a file, and its new text if there is one; nothing is written."""
     migrate = _format(source)
     result = migrate(source, plan)
-    if source.kind not in _OF_PODS or not together.does_amounts(result):
+    if source.kind not in _OF_PODS or not legacy_pods.does_amounts(result):
         return result
-    left = {**together.left(result, plan, "this file"), **plan.left}
+    left = {**legacy_pods.left(result, plan, "this file"), **plan.left}
     return migrate(source, replace(plan, left=left)) if left != plan.left else result
 
 

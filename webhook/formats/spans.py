@@ -47,7 +47,7 @@ class Written:
     document: Document
     moves: dict[int, int]  # where what is added was to be, and where it is
 
-    def together(self) -> list[Replacement] | None:
+    def all_replacements(self) -> list[Replacement] | None:
         """All replacements; None if they do not go together."""
         edits = [edit for group in self.groups if not group.lines for edit in group.edits]
         try:

@@ -15,7 +15,7 @@ from webhook.core.modes import IGNORE
 from webhook.core.rule import Trait
 from webhook.files.results import NOT_DONE, FileResult, Skipped, Status
 from webhook.files.source import Source
-from webhook.formats import lines, together
+from webhook.formats import legacy_pods, lines
 from webhook.formats.conditional import migrate_part
 from webhook.formats.file_objects import LEFT_ALONE, with_namespaces
 from webhook.formats.mentions import holds_configuration, mentions
@@ -88,7 +88,7 @@ class Done:
                 for each in renamed
                 if not is_left and self.plan.asks(each.code) and (each.fix or not self.prose)
             ]
-            if why := together.in_region(self.source, region, self.plan):
+            if why := legacy_pods.in_region(self.source, region, self.plan):
                 found = [each.undone(why) if each.fix else each for each in found]
             outcome = replace(outcome, replacements=[fix for f in found for fix in f.fix])
             outcome.located += found

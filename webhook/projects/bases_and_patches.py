@@ -22,7 +22,7 @@ from webhook.files.reading import stamp_of, text_of
 from webhook.files.results import FileResult, Status
 from webhook.files.source import Source
 from webhook.files.walk import Wanted, which_is_met
-from webhook.formats import kustomization, kustomize, together
+from webhook.formats import kustomization, kustomize, legacy_pods
 from webhook.kube.pod import SECTIONS
 from webhook.kube.walk import walk
 from webhook.rules import affinity_annotation, legacy_resource, model_label, tolerations_annotation
@@ -79,21 +79,21 @@ def _why(request: _Request) -> str:
     looks = [_File.of(file, group, request, file in given) for file in sorted(group.files)]
     for look in (each for each in looks if each.file in group.naming):
         if code := next(look.left(plan), ""):
-            return together.elsewhere(code, f"the patch {os.path.relpath(look.file)}")
+            return legacy_pods.elsewhere(code, f"the patch {os.path.relpath(look.file)}")
     finder = next((each for each in looks if each.file in group.naming and each.finds(plan)), None)
     for look in looks if finder is not None else ():
         if any(True for _ in _amounts(look.after, plan)):
             return _stays(look, finder)
     for look in looks if finder is not None else ():
         if code := next(look.left(plan), ""):
-            return together.elsewhere(code, os.path.relpath(look.file))
+            return legacy_pods.elsewhere(code, os.path.relpath(look.file))
     for look in looks:
         others = (each for each in looks if each is not look and each.file in group.naming)
         if (changed := look.changed_lists()) and any(
             changed & set(_named_lists(each.before, plan)) for each in others
         ):
             where = f"the patch of {os.path.relpath(look.file)}"
-            return together.elsewhere(model_label.CODE, where)
+            return legacy_pods.elsewhere(model_label.CODE, where)
     return ""
 
 
@@ -134,7 +134,7 @@ class _File:
     def left(self, plan: Plan) -> Iterator[str]:
         """Codes of what a patch says of a pod, and of what this run leaves of that."""
         for text in _texts(self.after):
-            yield from (code for code, _, _ in together.words(text, plan))
+            yield from (code for code, _, _ in legacy_pods.words(text, plan))
         if self.is_patch:
             yield from (code for code in _OF_LISTS if code in self.done)
             if _how_many(self.after, plan) < _how_many(self.before, plan):
@@ -165,7 +165,7 @@ def _lists(data: Any, name: str) -> Iterator[Any]:
 def _named_lists(data: Any, plan: Plan) -> Iterator[str]:
     """Which of these lists a patch writes, or would have to."""
     for text in _texts(data):
-        yield from ("affinity" for code, *_ in together.words(text, plan) if code in _OF_NODES)
+        yield from ("affinity" for code, *_ in legacy_pods.words(text, plan) if code in _OF_NODES)
         yield from (each for each in _LISTS if each in text.split("/"))
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from webhook.core.errors import InputError
 from webhook.files.reading import UnreadableError, read_regular, stamp_of, text_of
 from webhook.files.source import Source
-from webhook.formats import together
+from webhook.formats import legacy_pods
 from webhook.formats.migrate import migrate_text
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _MOST = 2_000  # files of a chart that are looked at
 def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     """What is made of a file, whose amounts wait for what the rest of its chart needs."""
     result = migrate_text(source, plan)
-    chart = _chart_of(path) if together.does_amounts(result) else None
+    chart = _chart_of(path) if legacy_pods.does_amounts(result) else None
     left: dict[str, str] = {}
     for each in _meeting(path, chart) if chart is not None else ():
         if os.path.realpath(path) != os.path.realpath(each):
@@ -137,6 +137,6 @@ def _left(asked: _Asked) -> dict[str, str]:
     """What is for manual work in one file of a chart."""
     with suppress(UnreadableError, InputError):
         source = Source.of(asked.path, read_regular(asked.path)[0])
-        if any(True for _ in together.words(source.text, asked.plan)):
-            return together.left(migrate_text(source, asked.plan), asked.plan, asked.name)
+        if any(True for _ in legacy_pods.words(source.text, asked.plan)):
+            return legacy_pods.left(migrate_text(source, asked.plan), asked.plan, asked.name)
     return {}

@@ -18,7 +18,7 @@ from webhook.core.errors import InputError
 from webhook.evaluation.workloads import tokens
 from webhook.files.reading import text_of
 from webhook.files.results import Status, in_order
-from webhook.formats import kustomization, kustomize, together
+from webhook.formats import kustomization, kustomize, legacy_pods
 from webhook.kube.pod import as_items
 from webhook.kube.walk import walk
 from webhook.projects import bases_and_patches
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _ANY = "*"  # no name of a volume
 _PATCHES = (*kustomization.PATCHES, "transformers")
-HELD = together.OF_PODS  # what is changed in all files of a kustomization, or in none
+HELD = legacy_pods.OF_PODS  # what is changed in all files of a kustomization, or in none
 _LISTS = ("volumes", "volumeMounts", "env")  # which lose items together with a volume
 # What an operation needs of such a list, before its name: the position of its items, or the list.
 _COUNTED, _APPENDED = "#", "-"

@@ -36,16 +36,16 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         return
     index = cx.inventory.index
     # Asked for each template: a look at each name of the workload would be one at each too many.
-    together = fit.known(
+    total = fit.known(
         {name: cx.workload_gpus[name] for name in index.totals if name in cx.workload_gpus}, cx
     )
-    if not together:
+    if not total:
         return
     at, pod = pod.spec_at, as_admitted(pod, cx)
     each = fit.asked(pod, cx)
     if not each or fit.may_be_added(pod, each, index, cx.settings.capacity):
         return
-    for name, amount in sorted(together.items()):
+    for name, amount in sorted(total.items()):
         there = index.totals[name]
         if each.get(name, 0) <= there.total < amount:
             message = (

@@ -108,10 +108,10 @@ class Masks:
 
     def _add_numbers(self, amounts: list[Action]) -> None:
         """Give each amount a number; those that say the same have the same."""
-        together: dict[str, list[Action]] = {}
+        by_text: dict[str, list[Action]] = {}
         for action in amounts:
-            together.setdefault(_FORM.sub("", self._raw(action)), []).append(action)
-        for position, same in enumerate(together.values()):
+            by_text.setdefault(_FORM.sub("", self._raw(action)), []).append(action)
+        for position, same in enumerate(by_text.values()):
             digits = min(*(len(self._raw(each)) for each in same), _DIGITS) - 1
             value = int("7" + f"{position:o}".zfill(digits - 1), 8)
             for action in same:

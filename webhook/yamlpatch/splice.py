@@ -60,12 +60,12 @@ def splice(document: Document, edits: Iterable[Edit]) -> list[Replacement]:
 
 def _joined(found: list[Replacement]) -> list[Replacement]:
     """What is put in at the same place as one."""
-    together: dict[int, str] = {}
+    by_start: dict[int, str] = {}
     for each in found:
         if each.start == each.end:
-            together[each.start] = together.get(each.start, "") + each.text
+            by_start[each.start] = by_start.get(each.start, "") + each.text
     others = [each for each in found if each.start < each.end]
-    return [*others, *(Replacement(at, at, text) for at, text in together.items())]
+    return [*others, *(Replacement(at, at, text) for at, text in by_start.items())]
 
 
 def apply(text: str, replacements: Iterable[Replacement]) -> str:
