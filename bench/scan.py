@@ -42,8 +42,8 @@ from rich.table import Table
 
 from bench.generator import WrongAnswers
 from webhook.core.settings import Settings
-from webhook.files.needles import words
 from webhook.files.results import Plan
+from webhook.files.search_words import words
 from webhook.files.source import Source
 from webhook.formats.migrate import migrate_text
 
@@ -99,7 +99,7 @@ _SEARCH = """\
 import sys
 from webhook.core.settings import Settings
 from webhook.files.candidates import Wanted, candidates
-from webhook.files.needles import words
+from webhook.files.search_words import words
 for path in candidates(Wanted([sys.argv[1]], True), words(Settings())):
     print(path)
 """

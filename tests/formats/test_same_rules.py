@@ -14,7 +14,7 @@ from webhook.core.rule import Context
 from webhook.core.settings import Settings
 from webhook.evaluation.engine import run
 from webhook.evaluation.workloads import around, objects, template_at, templates_of
-from webhook.files import needles
+from webhook.files import search_words
 from webhook.files.results import Plan, Status
 from webhook.files.source import Source
 from webhook.formats.file_objects import context
@@ -110,7 +110,7 @@ def test_a_file_that_is_to_change_holds_one_of_the_words(case: Case) -> None:
     result = migrated(Source.of(str(case.file), case.file.read_bytes()), asked)
     if result.new_text is not None and case.rule != "kind-case":  # no word for all kinds there are
         raw = case.file.read_bytes()
-        words = needles.words(asked.settings)
+        words = search_words.words(asked.settings)
         assert any(word in raw for word in words), words
 
 

@@ -12,9 +12,9 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.admission import outcome, response, subject, updates, workloads
-from webhook.admission.account import Account
+from webhook.admission import outcome, request_pods, response, updates, workloads
 from webhook.admission.outcome import Outcome
+from webhook.admission.recorder import Recorder
 from webhook.admission.review import is_heavy
 from webhook.core.budget import MOST_TEMPLATES, excess
 from webhook.core.modes import Mode, modes_for
@@ -69,7 +69,7 @@ class Decider:
     guards: Sequence[Rule] = ()
     metrics: Metrics = NONE
     fresh: bool = True  # the inventory is not behind the cluster
-    _account: Account = field(init=False)
+    _recorder: Recorder = field(init=False)
     _asks: Mapping[str, Callable[[Raw], Question | None]] = field(init=False)
     _repairing: Stages = field(init=False)
     _judging: Stages = field(init=False)
@@ -78,7 +78,7 @@ class Decider:
 
     def __post_init__(self) -> None:
         """Make what is the same for all reviews."""
-        self._account = Account(self.settings, self.log, self.metrics)
+        self._recorder = Recorder(self.settings, self.log, self.metrics)
         self._asks = {
             MUTATE: self._to_mutate,
             VALIDATE: self._to_validate,
@@ -94,21 +94,21 @@ class Decider:
         began = perf_counter()
         asked = self._asks[path](review.request)
         if asked is None:
-            return self._account.passed(path, review, began)
+            return self._recorder.passed(path, review, began)
         cx, obj = self._context(review.request["namespace"], asked.known), asked.obj
         made = asked.ask(cx, excess=partial(_excess, review, asked))
         if made.over and asked.may_be_large():
-            return self._account.passed(path, review, began)
+            return self._recorder.passed(path, review, began)
         if made.over:
             return self._unfinished(path, review, began, made.over)
-        self._account.failures(review, obj, began, made.failed)
+        self._recorder.failures(review, obj, began, made.failed)
         if path in _CHANGING:
             came = outcome.repaired(review, made, cx, of_any_size=path == GUARD)
         else:
             came = outcome.judged(made.findings, cx)
         if path == GUARD and (fault := came.fault):  # to let it in would be a way round the guard
             return self._unfinished(path, review, began, fault["error"], level=fault["level"])
-        return self._account.answer(path, review, obj, began, came)
+        return self._recorder.answer(path, review, obj, began, came)
 
     def late(self, path: str, why: str, review: Review) -> bytes:
         """Answer what cannot be read, or not in time; the review may lack its objects."""
@@ -120,10 +120,10 @@ class Decider:
         Of an update only legacy words are translated (evaluation/again.py). Templates of workloads
         are repaired only if the settings say so.
         """
-        if (update := subject.updated_pod_of(request)) is not None:
+        if (update := request_pods.updated_pod_of(request)) is not None:
             ask = _of_pod(update[0], Stages(repairs=self.rules), again=partial(again.pod, *update))
             return Question(update[0], ask, looks_at_stored=True)
-        if (pod := subject.pod_of(request)) is not None:
+        if (pod := request_pods.pod_of(request)) is not None:
             namespace = request["namespace"]
             ask = _of_pod(pod, self._repairing, later=lambda: self._context(namespace, self._now()))
             return Question(pod, ask, looks_at_stored=True)
@@ -139,7 +139,7 @@ class Decider:
 
         Of a workload all is told to the person who applies it, and nothing is refused.
         """
-        if (pod := subject.made_pod_of(request)) is not None:
+        if (pod := request_pods.made_pod_of(request)) is not None:
             ask, known = _of_pod(pod, self._judging), self._now(final=True)
             # One without GPUs comes as it has more names than its matchConditions may look at.
             return Question(
@@ -152,26 +152,26 @@ class Decider:
 
     def _to_guard(self, request: Raw) -> Question | None:
         """Keep GPUs out of the sight of containers that asked for none."""
-        if (update := subject.updated_pod_of(request)) is None:
+        if (update := request_pods.updated_pod_of(request)) is None:
             return self._of_containers(request, final=False)
         ask = _of_pod(update[0], self._guarding, again=partial(updates.sent_again, *update))
         return Question(update[0], ask, self._now(), may_be_large=lambda: True)
 
     def _to_refuse(self, request: Raw) -> Question | None:
         """Refuse a pod that the guard, or what changed the pod after it, left unsafe."""
-        if (update := subject.updated_pod_of(request)) is None:
+        if (update := request_pods.updated_pod_of(request)) is None:
             return self._of_containers(request, final=True)
         ask = _of_pod(update[0], self._guarding, again=partial(updates.opened, *update))
         return Question(update[0], ask, self._now(final=True), looks_at_stored=True)
 
     def _of_containers(self, request: Raw, *, final: bool) -> Question | None:
         """Of all containers of a pod that is made, or of those that `kubectl debug` adds to one."""
-        pod, stages = subject.pod_of(request), self._guarding
+        pod, stages = request_pods.pod_of(request), self._guarding
         if pod is not None:
             return Question(pod, _of_pod(pod, stages), self._now(final=final))
-        if (pod := subject.debugged_pod_of(request)) is None:
+        if (pod := request_pods.debugged_pod_of(request)) is None:
             return None
-        added = subject.added_to(request)
+        added = request_pods.added_to(request)
 
         def ask(cx: Context, excess: Callable[[], str]) -> Evaluation:
             return _of_pod(pod, stages)(replace(cx, only_ephemeral=added), excess=excess)
@@ -185,15 +185,15 @@ class Decider:
 
         Else whoever may make a pod could switch the rules off by making it large.
         """
-        cx = self._context(subject.text(review.request.get("namespace")))
+        cx = self._context(request_pods.text(review.request.get("namespace")))
         rules = {MUTATE: self.rules, VALIDATE: self.policy}.get(path, self.guards)
         modes = in_force(rules, cx)
         if modes.keys() <= {Mode.OFF}:
-            return self._account.passed(path, review, began)
+            return self._recorder.passed(path, review, began)
         denial, warnings = "", []
-        changes = path == GUARD and subject.changes_a_pod(review.request)
+        changes = path == GUARD and request_pods.changes_a_pod(review.request)
         guarded = path in {GUARD, REFUSE} and not changes
-        is_pod = guarded or (path == VALIDATE and subject.makes_a_pod(review.request))
+        is_pod = guarded or (path == VALIDATE and request_pods.makes_a_pod(review.request))
         if is_pod and Mode.ENFORCE in modes:
             code = modes[Mode.ENFORCE]
             denial = f"{response.US}: {code} is in force here and could not judge this pod: {why}"
@@ -203,7 +203,7 @@ class Decider:
         obj = as_map(review.request.get("object"))
         fault = {"level": level, "error": why}
         came = Outcome("unfinished", warnings=warnings, denial=denial, fault=fault)
-        return self._account.answer(path, review, obj, began, came)
+        return self._recorder.answer(path, review, obj, began, came)
 
     def _context(self, namespace: str, known: Known = ()) -> Context:
         """What holds in this namespace. One that the inventory does not know has no labels."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from webhook.admission import subject
+from webhook.admission import request_pods
 from webhook.capacity import daemons
 from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
@@ -74,7 +74,7 @@ def workload_of(request: dict[str, Any], settings: Settings) -> Workload | None:
     templates = tuple(found)
     old = request.get("oldObject") if request.get("operation") == "UPDATE" else None
     old = old if isinstance(old, dict) else None
-    manager = subject.text(as_map(request.get("options")).get("fieldManager"))
+    manager = request_pods.text(as_map(request.get("options")).get("fieldManager"))
     return Workload(obj, templates, namespace, old, manager) if templates else None
 
 
@@ -225,8 +225,8 @@ def _may_drop_words(old: dict[str, Any], now: dict[str, Any]) -> bool:
 def _is_of_system(user: dict[str, Any]) -> bool:
     groups = user.get("groups")
     return is_system(
-        subject.text(user.get("username")),
-        filter(None, map(subject.text, groups if isinstance(groups, list) else ())),
+        request_pods.text(user.get("username")),
+        filter(None, map(request_pods.text, groups if isinstance(groups, list) else ())),
     )
 
 

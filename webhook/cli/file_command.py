@@ -81,7 +81,7 @@ class Seen:
 
 def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -> Iterator[Judged]:
     """What there is to say of each file, as it is found; files with nothing to say are dropped."""
-    from webhook.files import candidates, needles
+    from webhook.files import candidates, search_words
 
     named, vain = arguments(args)
     asked = replace(asked, named=tuple(named), below=args.recursive, excluded=tuple(args.exclude))
@@ -93,7 +93,9 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
             progress("files", number, None)
 
     def paths() -> Iterator[str]:
-        for found in candidates.candidates(wanted, needles.words(asked.settings), show_progress):
+        for found in candidates.candidates(
+            wanted, search_words.words(asked.settings), show_progress
+        ):
             if isinstance(found, str):
                 seen.stdin += found == STDIN
                 yield found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from webhook.admission import subject, workloads
+from webhook.admission import request_pods, workloads
 from webhook.capacity.runtime_class import as_admitted
 from webhook.cli import inputs, manifests
 from webhook.core.errors import InputError
@@ -233,7 +233,7 @@ def _answer(
     silent = Log(os.open(os.devnull, os.O_WRONLY))
     decider = Decider(RULES, settings, inventory, silent, policy=POLICY, guards=GUARD)
     answer = json.loads(decider.answer(MUTATE, reviews.parse(body)))
-    pod = subject.pod_of(reviews.parse(body).request)
+    pod = request_pods.pod_of(reviews.parse(body).request)
     code = _NOTHING_FOUND
     if pod is not None:
         cx = context(settings, inventory, document["request"]["namespace"])

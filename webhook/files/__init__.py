@@ -1,5 +1,5 @@
-"""Which files are meant, what they hold, and how they are written.
+"""Finds the files that the command line selects, reads them, and writes new text to them.
 
-Other rooms use: candidates, capped, diff, needles, reading, replacing, results,
-search, source, walk.
+Other rooms use: candidates, capped, diff, reading, replacing, results, search, search_words,
+source, walk.
 """

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.errors import InputError
-from webhook.files import needles
+from webhook.files import search_words
 from webhook.files.reading import stamp_of, text_of
 from webhook.files.results import FileResult, Status
 from webhook.files.source import Source
@@ -64,7 +64,7 @@ class _Request:
 
 def why_held(path: str, root: str, plan: Plan, migrate: Migrate) -> str:
     """Why nothing of the pods in this file is changed; empty if it may be."""
-    group = _index(root, needles.words(plan.settings)).get(os.path.realpath(path))
+    group = _index(root, search_words.words(plan.settings)).get(os.path.realpath(path))
     if group is None:
         return ""
     options = (plan.codes, plan.ignored, plan.named, plan.excluded, plan.below)

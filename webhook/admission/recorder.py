@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from webhook.admission import response, subject
+from webhook.admission import request_pods, response
 from webhook.admission.outcome import place_of
 from webhook.evaluation.workloads import is_known_kind
 from webhook.kube.pod import as_map
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Recorder:
     """Of all answers under these settings."""
 
     settings: Settings
@@ -76,8 +76,8 @@ class Account:
 
     def _kind(self, obj: dict[str, Any]) -> str:
         """The kind of what made the object, or its own. A tenant may make up any number of them."""
-        owner = subject.owner_of(as_map(obj.get("metadata")))
-        kind = owner["kind"] if owner else subject.text(obj.get("kind"))
+        owner = request_pods.owner_of(as_map(obj.get("metadata")))
+        kind = owner["kind"] if owner else request_pods.text(obj.get("kind"))
         return kind if is_known_kind(kind, self.settings) else OTHER
 
     def _write(  # noqa: PLR0913  # one line says it all
@@ -94,12 +94,12 @@ class Account:
         metadata = as_map(obj.get("metadata"))
         self.log.write(
             level,
-            f"{(subject.text(obj.get('kind')) or 'pod').lower()} {outcome}",
+            f"{(request_pods.text(obj.get('kind')) or 'pod').lower()} {outcome}",
             uid=review.uid,
-            namespace=subject.text(review.request.get("namespace")),
+            namespace=request_pods.text(review.request.get("namespace")),
             name=_name(review, metadata),
-            owner=subject.owner_of(metadata),
-            user=subject.user_of(review.request),
+            owner=request_pods.owner_of(metadata),
+            user=request_pods.user_of(review.request),
             codes=codes,
             outcome=outcome,
             milliseconds=round((perf_counter() - began) * 1000, 3),
@@ -110,4 +110,4 @@ class Account:
 def _name(review: Review, metadata: dict[str, Any]) -> str:
     """The object's name, or what it will begin with. Of a late review only the request is there."""
     names = (metadata.get("name"), metadata.get("generateName"), review.request.get("name"))
-    return next(filter(None, map(subject.text, names)), "")
+    return next(filter(None, map(request_pods.text, names)), "")

@@ -18,7 +18,7 @@ from tests.cases import cases
 from webhook.core import host_paths, legacy_images, text_patterns
 from webhook.core.settings import Drivers, Models, Settings
 from webhook.files import prefilter
-from webhook.files.needles import fewest, words
+from webhook.files.search_words import fewest, words
 from webhook.kube.api_versions import OTHERS, WORKLOADS
 from webhook.rules import (
     ALL,
