@@ -1,0 +1,146 @@
+"""The ways in which a part of a template can turn out: the part is read once for each (a view).
+
+Those conditions that do not matter are taken one way in all of them: that which leaves most
+readable. With the other ways the text need only stay YAML.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from webhook.core.modes import IGNORE
+from webhook.templates import actions
+from webhook.templates.actions import Case, Rest
+from webhook.templates.labels_in_sight import LabelsInSight
+from webhook.templates.open_places import OpenPlaces
+from webhook.yamlpatch import documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.templates.actions import Template
+    from webhook.templates.placeholders import Masks
+    from webhook.templates.regions import Region
+    from webhook.yamlpatch.documents import Document
+    from webhook.yamlpatch.places import Replacement
+
+_LEGACY = re.compile(r"alpha\.kubernetes\.io|pod\.beta\.kubernetes\.io")
+_OF_RULES = re.compile(rf"{_LEGACY.pattern}|nvidia|privileged")
+
+
+@dataclass(eq=False, slots=True)
+class View:
+    """The part as it is if the conditions turn out so."""
+
+    case: Case
+    shown: str
+    documents: tuple[Document, ...]
+
+    @property
+    def duplicates(self) -> int:
+        """Names that stand twice in a map: in a case that never is, or by mistake."""
+        return sum(len(each.duplicates) for each in self.documents)
+
+
+class Ways:
+    """The views of one part."""
+
+    def __init__(self, template: Template, region: Region, masks: Masks) -> None:
+        self.template = template
+        self.region = region
+        self.masks = masks
+        self.others: list[View] = []  # which must stay YAML
+        self.doubled: list[View] = []  # of which only findings are told
+        self.why = "holds nothing"  # or why a view could not be read
+        self._before = actions.blank(template.text[: region.start])
+        self.views = self._found()
+        self.others = [each for each in self.others if each not in self.views]
+
+    def shows(self, view: View, start: int, end: int) -> bool:
+        """Whether all of this span counts in the view."""
+        return actions.is_active(self.template, view.case, start, end)
+
+    def _views(self, cases: Iterable[Case]) -> Iterator[View]:
+        """Those of these cases that can be read; of several with one text only the first."""
+        texts: set[str] = set()
+        for case in cases:
+            shown = self._shown(case)
+            if shown in texts:
+                continue
+            texts.add(shown)
+            stream = documents.read(shown)
+            if stream.unread:
+                self.why = stream.unread[0].reason
+            elif stream.documents:
+                yield View(case, shown, stream.documents)
+
+    def bare(self, case: Case) -> tuple[Document, ...]:
+        """The same without what hangs on conditions of no interest: there edits can be added."""
+        if case.rest is Rest.NONE:
+            return ()
+        return documents.read(self._shown(Case(case.known, Rest.NONE))).documents
+
+    def _shown(self, case: Case) -> str:
+        inside = actions.hidden(self.template, case, self.masks)
+        return self._before + inside[self.region.start : self.region.end]
+
+    def show(self, start: int, end: int) -> bool:
+        """Whether all of this span counts in any view."""
+        return any(self.shows(each, start, end) for each in self.views)
+
+    def is_active(self, view: View, replacement: Replacement) -> bool:
+        """Whether what is replaced, and what it is put between, counts in the view."""
+        wide = replacement.start == replacement.end
+        return actions.is_active(
+            self.template, view.case, replacement.start - wide, replacement.end + wide
+        )
+
+    def open(self, document: Document) -> OpenPlaces:
+        """Where the template may add to this document."""
+        return OpenPlaces(document, self.template, self.masks, self.region)
+
+    def labels(self, document: Document, open_: OpenPlaces) -> LabelsInSight:
+        """What is known of its selectors and labels."""
+        return LabelsInSight(document, self.template, self.masks, open_)
+
+    def _found(self) -> list[View]:
+        """The views that can be read."""
+        region = self.region
+        known = actions.views(self.template, region.start, region.end, _matters)
+        best: list[View] = []
+        for rest in Rest:
+            views = list(self._views(Case(each, rest) for each in known))
+            clean = self._telling(views)
+            self.others += [each for each in views if len({*each.case.known.values()}) <= 1]
+            if _readable(clean) > _readable(best):
+                best, self.doubled = clean, self._doubled(views, clean)
+        return best
+
+    def _telling(self, views: list[View]) -> list[View]:
+        """The views without duplicates, and those with what no other shows."""
+        telling = [each for each in views if not each.duplicates]
+        text, region = self.template.text, self.region
+        for found in _LEGACY.finditer(text, region.start, region.end):
+            shows = [v for v in views if self.shows(v, *found.span())]
+            if not any(each in telling for each in shows):
+                telling += shows
+        return telling or views
+
+    def _doubled(self, views: list[View], clean: list[View]) -> list[View]:
+        """Views that alone show a word, although a name stands twice in them."""
+        found: list[View] = []
+        for word in _OF_RULES.finditer(self.template.text, self.region.start, self.region.end):
+            shows = [each for each in views if self.shows(each, *word.span())]
+            if not any(each in clean or each in found for each in shows):
+                found += shows[:1]
+        return found
+
+
+def _readable(views: list[View]) -> tuple[bool, int]:
+    return bool(views) and not any(each.duplicates for each in views), len(views)
+
+
+def _matters(text: str) -> bool:
+    return _LEGACY.search(text) is not None or "nvidia" in text or IGNORE in text
