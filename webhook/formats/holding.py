@@ -18,7 +18,8 @@ from webhook.formats.spans import adds_lines, follows
 from webhook.kube.pod import KINDS, SECTIONS, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.rules import dead_api_version, driver_paths, legacy_resource, missing_selector
-from webhook.templates.actions import Kind, Rest
+from webhook.templates.actions import Kind
+from webhook.templates.cases import Rest
 from webhook.templates.labels_in_sight import NOT_ALWAYS, NOT_IN_SIGHT, is_of_old
 from webhook.yamlpatch import documents
 from webhook.yamlpatch.places import Replacement

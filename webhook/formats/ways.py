@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
-from webhook.templates import actions
-from webhook.templates.actions import Case, Rest
+from webhook.templates import cases
+from webhook.templates.actions import blank
+from webhook.templates.cases import Case, Rest
 from webhook.templates.labels_in_sight import LabelsInSight
 from webhook.templates.open_places import OpenPlaces
 from webhook.yamlpatch import documents
@@ -54,18 +55,18 @@ class Ways:
         self.others: list[View] = []  # which must stay YAML
         self.doubled: list[View] = []  # of which only findings are told
         self.why = "holds nothing"  # or why a view could not be read
-        self._before = actions.blank(template.text[: region.start])
+        self._before = blank(template.text[: region.start])
         self.views = self._found()
         self.others = [each for each in self.others if each not in self.views]
 
     def shows(self, view: View, start: int, end: int) -> bool:
         """Whether all of this span counts in the view."""
-        return actions.is_active(self.template, view.case, start, end)
+        return cases.is_active(self.template, view.case, start, end)
 
-    def _views(self, cases: Iterable[Case]) -> Iterator[View]:
+    def _views(self, known: Iterable[Case]) -> Iterator[View]:
         """Those of these cases that can be read; of several with one text only the first."""
         texts: set[str] = set()
-        for case in cases:
+        for case in known:
             shown = self._shown(case)
             if shown in texts:
                 continue
@@ -83,7 +84,7 @@ class Ways:
         return documents.read(self._shown(Case(case.known, Rest.NONE))).documents
 
     def _shown(self, case: Case) -> str:
-        inside = actions.hidden(self.template, case, self.masks)
+        inside = cases.hidden(self.template, case, self.masks)
         return self._before + inside[self.region.start : self.region.end]
 
     def show(self, start: int, end: int) -> bool:
@@ -93,7 +94,7 @@ class Ways:
     def is_active(self, view: View, replacement: Replacement) -> bool:
         """Whether what is replaced, and what it is put between, counts in the view."""
         wide = replacement.start == replacement.end
-        return actions.is_active(
+        return cases.is_active(
             self.template, view.case, replacement.start - wide, replacement.end + wide
         )
 
@@ -108,7 +109,7 @@ class Ways:
     def _found(self) -> list[View]:
         """The views that can be read."""
         region = self.region
-        known = actions.views(self.template, region.start, region.end, _matters)
+        known = cases.views(self.template, region.start, region.end, _matters)
         best: list[View] = []
         for rest in Rest:
             views = list(self._views(Case(each, rest) for each in known))

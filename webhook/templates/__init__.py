@@ -1,5 +1,5 @@
 """What can be known of a Go or Jinja template before it is rendered.
 
-Other rooms use: actions, labels_in_sight, made_annotations, open_places, placeholders, regions,
-unseen_mounts.
+Other rooms use: actions, cases, labels_in_sight, made_annotations, open_places, placeholders,
+regions, unseen_mounts.
 """

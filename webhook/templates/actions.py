@@ -1,9 +1,7 @@
-"""The actions of a Go or Jinja template: their kinds, their branches, and how to hide them.
+"""The actions of a Go or Jinja template: their kinds and their branches.
 
 A text with actions is no YAML, but it is one once every action is hidden behind as many characters
-that are. Which lines count then depends on conditions that nobody knows here, so the text is looked
-at once for every way in which the conditions that matter can turn out (a `view`). An edit must be
-right in each of them.
+that are (placeholders.py). Which lines count then depends on conditions (cases.py).
 """
 
 from __future__ import annotations
@@ -12,15 +10,11 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from itertools import product
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-_MOST_COMBINED = 5  # conditions: all 32 ways; with more, each alone against all others
-_MOST_VIEWS = 64
+    from collections.abc import Iterator
 
 # A Go comment may hold `}}`; what is neither closed nor known is text.
 _ACTION = re.compile(
@@ -36,17 +30,9 @@ _LITERAL = re.compile(
 )
 _OPENING = {"if", "unless", "range", "with", "for", "define", "block", "macro", "filter", "call"}
 _CONDITIONAL = {"if", "unless", "range", "with", "for"}
-_LOOPS = {"range", "with", "for"}  # what is inside may mean another thing each time
+LOOPS = {"range", "with", "for"}  # what is inside may mean another thing each time
 _SILENT = {"set", "import", "from", "do", "extends", "include_once", "break", "continue", "assign"}
 _ASSIGNMENT = re.compile(r"\$[\w]*\s*(?:,\s*\$\w+\s*)?:?=[^=]")
-
-
-class Rest(Enum):
-    """How the conditions of which nothing is assumed turn out."""
-
-    FIRST = "the first arm of each block"
-    TRUE = "all are true"
-    NONE = "no arm but `else`"
 
 
 class Kind(Enum):
@@ -93,6 +79,9 @@ class Block:
     arms: list[Arm]
 
 
+Needs = dict[str, bool]  # the conditions that must be so, or not so
+
+
 @dataclass
 class Template:
     """A text with its actions and blocks. `torn` says that the blocks do not fit together."""
@@ -135,10 +124,8 @@ class Template:
 
     def block_of(self, arm: Arm) -> Block | None:
         """The block with this arm."""
-        return next(
-            (block for block, _ in _blocks(self.blocks, {}) if any(arm is a for a in block.arms)),
-            None,
-        )
+        every = (block for block, _ in every_block(self.blocks, {}))
+        return next((block for block in every if any(arm is each for each in block.arms)), None)
 
     def blocks_around(self, start: int, end: int) -> list[tuple[Block, Arm]]:
         """The blocks that hold all of this span, each with the arm that does."""
@@ -177,7 +164,7 @@ def read(text: str, placeholders: re.Pattern[str] | None = None) -> Template:
         actions += _placeholders(text, list(actions), placeholders)
         actions.sort(key=attrgetter("start"))
     blocks, torn = _nested(actions, len(text))
-    inline = [block for block, _ in _blocks(blocks, {}) if _is_inline(text, block)]
+    inline = [block for block, _ in every_block(blocks, {}) if _is_inline(text, block)]
     if inline:
         actions = _joined(actions, inline)
         blocks, torn = _nested(actions, len(text))
@@ -196,74 +183,9 @@ def has_actions(text: str) -> bool:
     return any(True for _ in _actions(text))
 
 
-def views(template: Template, start: int, end: int, matters: Callable[[str], bool]) -> list[Needs]:
-    """The ways in which conditions that matter between these places can turn out.
-
-    A block matters if one of its arms holds text that does; the others are seen with their first
-    arm.
-    """
-    atoms: list[str] = []
-    needed: list[dict[str, bool]] = []
-    for block, path in _blocks(template.blocks, {}):
-        if block.end <= start or end <= block.start:
-            continue
-        within = template.text[max(block.start, start) : min(block.end, end)]
-        if not matters(within) or (block.start < start and block.end > end):
-            continue
-        before: dict[str, bool] = {}
-        for arm in block.arms:
-            chosen = {**path, **before}
-            if arm.atom is not None:
-                if block.word not in _LOOPS:  # none at all is no other case than one
-                    atoms.append(arm.atom)
-                chosen[arm.atom] = arm.wanted
-                before[arm.atom] = not arm.wanted
-            needed.append(chosen)
-    return _cases(list(dict.fromkeys(atoms)), needed)
-
-
-Needs = dict[str, bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One way in which the conditions can turn out."""
-
-    known: Needs
-    rest: Rest = Rest.FIRST
-
-
-def hidden(template: Template, case: Case, mask: Callable[[Action], str]) -> str:
-    """The text with its actions and the arms that are not chosen behind other characters.
-
-    The length stays and so do the line ends, so every index means the same place.
-    """
-    pieces: list[str] = []
-    here = 0
-    gone = sorted(_gone(template.blocks, case))
-    spans: list[tuple[int, int, Action | None]] = [(start, end, None) for start, end in gone]
-    spans += [(each.start, each.end, each) for each in template.actions]
-    for start, end, action in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if start < here:
-            continue
-        pieces.append(template.text[here:start])
-        if action is not None and action.kind is Kind.WRITES:
-            pieces.append(mask(action))
-        else:
-            pieces.append(blank(template.text[start:end]))
-        here = end
-    pieces.append(template.text[here:])
-    return "".join(pieces)
-
-
 def blank(text: str) -> str:
     """As many blanks, with the line ends where they were."""
     return re.sub(r"[^\r\n]", " ", text)
-
-
-def is_active(template: Template, case: Case, start: int, end: int) -> bool:
-    """Whether no part of this span is in an arm that is not chosen."""
-    return not any(a < end and start < b for a, b in _gone(template.blocks, case))
 
 
 def _placeholders(text: str, known: list[Action], signs: re.Pattern[str]) -> Iterator[Action]:
@@ -336,10 +258,10 @@ def _nested(actions: list[Action], length: int) -> tuple[list[Block], bool]:
         scope = open_[-1][1] if open_ else ""
         if action.kind is Kind.OPENS:
             atom, wanted = _atom(action.rest, scope, negated=action.word == "unless")
-            if action.word in _LOOPS:  # of each loop nobody knows how often
+            if action.word in LOOPS:  # of each loop nobody knows how often
                 atom = f"#{action.start} {atom}"
             arm = Arm(action.end, length, atom if action.word in _CONDITIONAL else "", wanted)
-            inner = f"{scope}{action.start}:" if action.word in _LOOPS else scope
+            inner = f"{scope}{action.start}:" if action.word in LOOPS else scope
             block = Block(action.start, length, action.word, [arm])
             siblings().append(block)
             open_.append((block, inner))
@@ -353,7 +275,7 @@ def _nested(actions: list[Action], length: int) -> tuple[list[Block], bool]:
             block.arms[-1].end, block.end = action.start, action.end
         elif action.kind in {Kind.TURNS, Kind.ENDS}:
             torn = True
-    for block, _ in _blocks(top, {}):
+    for block, _ in every_block(top, {}):
         _note_needs(block)
     return top, torn or bool(open_)
 
@@ -402,7 +324,7 @@ def _arm_with(blocks: list[Block], start: int, end: int) -> Arm | None:
     return None
 
 
-def _blocks(blocks: list[Block], path: Needs) -> Iterator[tuple[Block, Needs]]:
+def every_block(blocks: list[Block], path: Needs) -> Iterator[tuple[Block, Needs]]:
     """All blocks, each with what must be so for it to count."""
     for block in blocks:
         yield block, path
@@ -412,42 +334,4 @@ def _blocks(blocks: list[Block], path: Needs) -> Iterator[tuple[Block, Needs]]:
             if arm.atom:
                 chosen[arm.atom] = arm.wanted
                 before[arm.atom] = not arm.wanted
-            yield from _blocks(arm.inner, chosen)
-
-
-def _cases(atoms: list[str], needed: Iterable[Needs]) -> list[Needs]:
-    """All of them, or each alone against all others where there are too many."""
-    true, false = dict.fromkeys(atoms, True), dict.fromkeys(atoms, False)
-    if len(atoms) <= _MOST_COMBINED:
-        made = [
-            dict(zip(atoms, each, strict=True))
-            for each in product((True, False), repeat=len(atoms))
-        ]
-    else:
-        made = [true, false]
-        made += [{**base, **each} for base in (true, false) for each in needed]
-        made += [{**base, atom: not base[atom]} for base in (true, false) for atom in atoms]
-    different = {tuple(sorted(each.items())): each for each in made}
-    return list(different.values())[:_MOST_VIEWS]
-
-
-def _gone(blocks: list[Block], case: Case) -> Iterator[tuple[int, int]]:
-    """The arms that are not chosen."""
-    for block in blocks:
-        chosen: Arm | None = None
-        for arm in block.arms:
-            if chosen is None and _holds(arm, case, first=arm is block.arms[0]):
-                chosen = arm
-                yield from _gone(arm.inner, case)
-            else:
-                yield arm.start, arm.end
-
-
-def _holds(arm: Arm, case: Case, *, first: bool) -> bool:
-    if not arm.atom:
-        return True  # `else`, or a block that is no question
-    if arm.atom in case.known:
-        return case.known[arm.atom] is arm.wanted
-    if case.rest is Rest.FIRST:
-        return first
-    return case.rest is Rest.TRUE and arm.wanted
+            yield from every_block(arm.inner, chosen)
