@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from webhook.capacity.gpu_holders import FRACTIONS
 from webhook.core.settings import Settings
 from webhook.evaluation.match_conditions import match_conditions
-from webhook.rules.leak_guard import FRACTIONS
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 

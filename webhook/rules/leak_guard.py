@@ -40,23 +40,20 @@ update that removes the annotation of a fraction from a pod that has no node yet
 
 from __future__ import annotations
 
-from enum import Enum
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from webhook.capacity.gpu_holders import SHARED, VARIABLE, By, entries_of, holders
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.host_paths import clean, lists_devices, shows_devices, shows_driver
 from webhook.core.modes import Mode
 from webhook.core.rule import Context, Facts, Stage
-from webhook.core.selection import matches
-from webhook.core.settings import DEVICE_CLASS
-from webhook.kube import quantity
 from webhook.kube.pod import as_items, as_map, is_for_linux
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from webhook.capacity.gpu_holders import Holder
     from webhook.core.edits import Edit
     from webhook.core.settings import Settings
     from webhook.kube.pod import Container, Pod
@@ -69,12 +66,7 @@ FACTS = Facts(Stage.GUARD)
 # What exposures() may say, in its order.
 EXPOSURES = ("variable", "env-from", "privileged", "device", "driver-path", "device-list")
 
-_VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 _VOID = "void"
-FRACTIONS = ("gpu-fraction", "gpu-memory")  # annotations of KAI-Scheduler (pkg/common/constants)
-_NONE = Fraction(0)
-_OVERFLOW = 2**63  # from here on the scheduler and the kubelet read another number
-_EVERYDAY = {"cpu", "memory"}  # of every pod: the audit looks at all that a cluster has
 _PATH_MAX = 4096  # of Linux, with the zero at the end
 _SHOWN = 50  # characters of a path or a name in a message: it is one line
 _FEW = 8  # entries that are taken out one by one; of more, the whole list is written anew
@@ -85,7 +77,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         return
     judged = (
         each
-        for each in _held(pod, cx, _text(pod.spec.get("nodeName")))
+        for each in holders(pod, cx, _text(pod.spec.get("nodeName")))
         if cx.only_ephemeral is None or _is_added(each.container, cx.only_ephemeral)
     )
     if cx.final:
@@ -95,12 +87,12 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     host_paths = _host_paths(pod)
     for each in judged:
         match each.by:
-            case _By.GPUS:
+            case By.GPUS:
                 yield from _as_given(each.container)
-            case _By.SHARE:
+            case By.SHARE:
                 at = each.container.at / "resources"
                 yield Finding(CODE, at, _say(each), severity=Severity.NOTICE)
-            case _By.FRACTION:
+            case By.FRACTION:
                 at = each.container.at / "env"
                 yield Finding(CODE, at, _say(each), severity=Severity.NOTICE)
             case _:
@@ -122,14 +114,14 @@ def exposures(pod: Pod, settings: Settings, namespace: str) -> tuple[str, ...]:
         return ()
     found: set[str] = set()
     host_paths = _host_paths(pod)
-    for container, by, _ in _held(pod, Context(settings)):
-        if by in _SHARED:
+    for container, by, _ in holders(pod, Context(settings)):
+        if by in SHARED:
             continue
         if _shows_something(container):
             found.add("variable")
-        if by is not _By.GPUS:
+        if by is not By.GPUS:
             found.update(way for way, _, _ in _open_ways(container, host_paths))
-        elif not _entries(container) and _brought_by_env_from(container):
+        elif not entries_of(container) and _brought_by_env_from(container):
             found.add("env-from")
     return tuple(each for each in EXPOSURES if each in found)
 
@@ -179,32 +171,7 @@ _TEXTS = {
 }
 
 
-class _By(Enum):
-    """By what a container has GPUs, or why it has none. The value is the text that says so."""
-
-    GPUS = "gpus"
-    SHARE = "share"
-    FRACTION = "fraction"
-    TOO_MANY = "too many"
-    ELSEWHERE = "not on this node"
-    NOWHERE = "nowhere"
-    CLAIM = "claim"
-    NOTHING = "void"
-
-
-_SHARED = (_By.SHARE, _By.FRACTION)
-_SEEING = (_By.GPUS, *_SHARED)
-
-
-class _Held(NamedTuple):
-    """A container, and by what it has GPUs; `shown` is the name that says so."""
-
-    container: Container
-    by: _By
-    shown: str = ""
-
-
-def _say(held: _Held) -> str:
+def _say(held: Holder) -> str:
     return _about(held.by.value, held.container, held.shown)
 
 
@@ -217,103 +184,6 @@ def _is_exempt(pod: Pod, settings: Settings, namespace: str) -> bool:
     return any(each.covers(namespace, labels) for each in settings.guard.exempt)
 
 
-def _held(pod: Pod, cx: Context, node: str = "") -> Iterator[_Held]:
-    """By what each container has GPUs. `node` is where the author of the pod has placed it."""
-    asked = [_asked(container, cx.settings) for container in pod.containers]
-    totals: dict[str, Fraction] = {}
-    for each in asked:
-        for name, amount in each.items():
-            totals[name] = totals.get(name, _NONE) + amount
-    rights = {name: _right(name, total, cx, node) for name, total in totals.items()}
-    fraction = "" if node else _fraction(pod, cx.settings)
-    for container, names in zip(pod.containers, asked, strict=True):
-        found = {rights[name]: name for name in names}
-        by = next((each for each in _By if each in found), _By.NOTHING)
-        if by not in _SEEING and fraction and _comes_from_config_map(container):
-            yield _Held(container, _By.FRACTION, fraction)
-        elif by is _By.NOTHING and as_map(container.raw.get("resources")).get("claims"):
-            yield _Held(container, _By.CLAIM)
-        else:
-            yield _Held(container, by, found.get(by, ""))
-
-
-def _asked(container: Container, settings: Settings) -> dict[str, Fraction]:
-    """The amounts above zero that may stand for GPUs.
-
-    The request counts, as in the scheduler; where it is missing the API server will copy the limit
-    (SetDefaults_Pod), so the limit counts. Only of Kubernetes' own names may a request be below the
-    limit (ValidateResourceRequirements), and a request of 0 gets a pod onto any node.
-    """
-    found: dict[str, Fraction] = {}
-    for name, text in {**container.limits, **container.requests}.items():
-        if name not in _EVERYDAY and _is_of_interest(name, settings):
-            amount = quantity.parse(text)
-            if amount is not None and amount > 0:
-                found[name] = amount
-    return found
-
-
-def _is_of_interest(name: str, settings: Settings) -> bool:
-    return (
-        settings.may_bring_gpus(name)
-        or name in settings.legacy_resources
-        or name.startswith(DEVICE_CLASS)
-    )
-
-
-def _right(name: str, total: Fraction, cx: Context, node: str) -> _By:
-    """What comes with this name, of which all containers together ask for so many."""
-    settings, inventory = cx.settings, cx.inventory
-    offering = inventory.index.offers(name) if inventory is not None else 0
-    served = inventory is not None and name in inventory.served_by_dra
-    if name.startswith(DEVICE_CLASS) or (served and not offering):
-        return _By.CLAIM
-    if total >= _OVERFLOW:
-        return _By.TOO_MANY
-    here = inventory.index.named(node) if node and inventory is not None else 0
-    if node and not _is_native(name) and not here & offering:
-        return _By.ELSEWHERE
-    # A legacy name that is still there was not renamed, and perhaps nobody will do it.
-    is_legacy = name in settings.legacy_resources
-    if settings.is_gpu(name) or (is_legacy and offering):
-        return _By.GPUS
-    if offering or matches(settings.guard.resources, name):
-        return _By.SHARE
-    if _is_native(name):
-        return _By.NOWHERE
-    known = inventory is not None and cx.fresh
-    if known and (is_legacy or not settings.is_known_to_bring_gpus(name)):
-        return _By.NOWHERE
-    return _By.SHARE  # where no node offers it, the scheduler finds no node
-
-
-def _is_native(name: str) -> bool:
-    """Whether the name is one of Kubernetes' own, and no extended resource.
-
-    No device plugin may offer such a name (IsExtendedResourceName, kubelet's Register), and no
-    kubelet runs a pod that requests one which its node lacks.
-    """
-    return "/" not in name or "kubernetes.io/" in name
-
-
-def _fraction(pod: Pod, settings: Settings) -> str:
-    """The annotation by which a listed scheduler gives this pod a part of a GPU, if it does."""
-    if pod.spec.get("schedulerName") not in settings.guard.fraction_schedulers:
-        return ""
-    amounts = ((key, quantity.parse(pod.annotations.get(key))) for key in FRACTIONS)
-    return next((key for key, amount in amounts if amount is not None and amount > 0), "")
-
-
-def _comes_from_config_map(container: Container) -> bool:
-    """True if the variable, of which the last entry counts, is read from a ConfigMap."""
-    entries = _entries(container)
-    return bool(entries) and "configMapKeyRef" in as_map(entries[-1][1].get("valueFrom"))
-
-
-def _entries(container: Container) -> list[tuple[int, dict[str, Any]]]:
-    return [(at, entry) for at, entry in container.env() if entry.get("name") == _VARIABLE]
-
-
 def _is_void(entries: list[tuple[int, dict[str, Any]]]) -> bool:
     """True if the variable stands there once and shows nothing."""
     return (
@@ -323,29 +193,29 @@ def _is_void(entries: list[tuple[int, dict[str, Any]]]) -> bool:
     )
 
 
-def _still_open(held: Iterable[_Held]) -> Iterator[Finding]:
+def _still_open(held: Iterable[Holder]) -> Iterator[Finding]:
     """Containers in which the variable may show GPUs that nobody gave them: a denial each."""
     for each in held:
-        entries = _entries(each.container)
+        entries = entries_of(each.container)
         hidden = bool(entries) and _is_void(entries[-1:])  # the last of several counts
-        if each.by in _SHARED or hidden or (each.by is _By.GPUS and not entries):
+        if each.by in SHARED or hidden or (each.by is By.GPUS and not entries):
             continue
         yield Finding(CODE, each.container.at / "env", _say(each), severity=Severity.DENY)
 
 
-def _hidden(held: _Held) -> Iterator[Finding]:
+def _hidden(held: Holder) -> Iterator[Finding]:
     """`void`, written over the first entry there is; the other entries go."""
     container = held.container
-    entries = _entries(container)
+    entries = entries_of(container)
     env = container.raw.get("env")
     if _is_void(entries) or not (env is None or isinstance(env, list)):
         return
     at = container.at / "env"
     edits: tuple[Edit, ...]
     if not entries:
-        edits = (Append(at, {"name": _VARIABLE, "value": _VOID}),)
+        edits = (Append(at, {"name": VARIABLE, "value": _VOID}),)
     elif len(entries) > _FEW:
-        edits = (Set(at, _rewritten(container, {"name": _VARIABLE, "value": _VOID})),)
+        edits = (Set(at, _rewritten(container, {"name": VARIABLE, "value": _VOID})),)
     else:
         first, *others = (at / position for position, _ in entries)
         edits = (_written(first, entries[0][1]), *map(Remove, others))
@@ -355,7 +225,7 @@ def _hidden(held: _Held) -> Iterator[Finding]:
 
 def _written(at: Path, entry: dict[str, Any]) -> Set:
     if "valueFrom" in entry:
-        return Set(at, {"name": _VARIABLE, "value": _VOID})
+        return Set(at, {"name": VARIABLE, "value": _VOID})
     return Set(at / "value", _VOID)
 
 
@@ -364,7 +234,7 @@ def _rewritten(container: Container, *instead: dict[str, Any]) -> list[Any]:
 
     One operation however often the variable stands there: the patch must not grow without end.
     """
-    entries = _entries(container)
+    entries = entries_of(container)
     gone = {position for position, _ in entries}
     kept = [each for at, each in enumerate(container.raw["env"]) if at not in gone]
     first = entries[0][0]  # nothing is taken out before it
@@ -373,7 +243,7 @@ def _rewritten(container: Container, *instead: dict[str, Any]) -> list[Any]:
 
 def _as_given(container: Container) -> Iterator[Finding]:
     """A container sees what the device plugin gives it: the manifest may say nothing else."""
-    entries = _entries(container)
+    entries = entries_of(container)
     if entries:
         at = container.at / "env"
         yield Finding(
@@ -398,15 +268,15 @@ def _removed(container: Container, entries: Sequence[tuple[int, Any]]) -> Iterat
 def _brought_by_env_from(container: Container) -> bool:
     """True if a ConfigMap or Secret, which cannot be looked into, may have the variable."""
     return any(
-        _VARIABLE.startswith(str(source.get("prefix") or ""))
-        and source.get("prefix") != _VARIABLE  # the rest of the name would be empty
+        VARIABLE.startswith(str(source.get("prefix") or ""))
+        and source.get("prefix") != VARIABLE  # the rest of the name would be empty
         for _, source in as_items(container.raw.get("envFrom"))
     )
 
 
 def _shows_something(container: Container) -> bool:
     """True if the manifest's variable names GPUs, or may: the last of several entries counts."""
-    entries = _entries(container)
+    entries = entries_of(container)
     if not entries:
         return False
     _, entry = entries[-1]

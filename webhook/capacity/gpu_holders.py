@@ -1,0 +1,151 @@
+"""By what each container of a pod has GPUs, or why it has none.
+
+A name of a resource counts only if the pod can get it; the manual of rules/leak_guard.py says when.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.core.selection import matches
+from webhook.core.settings import DEVICE_CLASS
+from webhook.kube import quantity
+from webhook.kube.pod import as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.core.rule import Context
+    from webhook.core.settings import Settings
+    from webhook.kube.pod import Container, Pod
+
+VARIABLE = "NVIDIA_VISIBLE_DEVICES"
+FRACTIONS = ("gpu-fraction", "gpu-memory")  # annotations of KAI-Scheduler (pkg/common/constants)
+_NONE = Fraction(0)
+_OVERFLOW = 2**63  # from here on the scheduler and the kubelet read another number
+_EVERYDAY = {"cpu", "memory"}  # of every pod: the audit looks at all that a cluster has
+
+
+class By(Enum):
+    """By what a container has GPUs, or why it has none. The value is the text that says so."""
+
+    GPUS = "gpus"
+    SHARE = "share"
+    FRACTION = "fraction"
+    TOO_MANY = "too many"
+    ELSEWHERE = "not on this node"
+    NOWHERE = "nowhere"
+    CLAIM = "claim"
+    NOTHING = "void"
+
+
+SHARED = (By.SHARE, By.FRACTION)
+_SEEING = (By.GPUS, *SHARED)
+
+
+class Holder(NamedTuple):
+    """A container, and by what it has GPUs; `shown` is the name that says so."""
+
+    container: Container
+    by: By
+    shown: str = ""
+
+
+def holders(pod: Pod, cx: Context, node: str = "") -> Iterator[Holder]:
+    """By what each container has GPUs. `node` is where the author of the pod has placed it."""
+    asked = [_asked(container, cx.settings) for container in pod.containers]
+    totals: dict[str, Fraction] = {}
+    for each in asked:
+        for name, amount in each.items():
+            totals[name] = totals.get(name, _NONE) + amount
+    rights = {name: _right(name, total, cx, node) for name, total in totals.items()}
+    fraction = "" if node else _fraction(pod, cx.settings)
+    for container, names in zip(pod.containers, asked, strict=True):
+        found = {rights[name]: name for name in names}
+        by = next((each for each in By if each in found), By.NOTHING)
+        if by not in _SEEING and fraction and _comes_from_config_map(container):
+            yield Holder(container, By.FRACTION, fraction)
+        elif by is By.NOTHING and as_map(container.raw.get("resources")).get("claims"):
+            yield Holder(container, By.CLAIM)
+        else:
+            yield Holder(container, by, found.get(by, ""))
+
+
+def _asked(container: Container, settings: Settings) -> dict[str, Fraction]:
+    """The amounts above zero that may stand for GPUs.
+
+    The request counts, as in the scheduler; where it is missing the API server will copy the limit
+    (SetDefaults_Pod), so the limit counts. Only of Kubernetes' own names may a request be below the
+    limit (ValidateResourceRequirements), and a request of 0 gets a pod onto any node.
+    """
+    found: dict[str, Fraction] = {}
+    for name, text in {**container.limits, **container.requests}.items():
+        if name not in _EVERYDAY and _is_of_interest(name, settings):
+            amount = quantity.parse(text)
+            if amount is not None and amount > 0:
+                found[name] = amount
+    return found
+
+
+def _is_of_interest(name: str, settings: Settings) -> bool:
+    return (
+        settings.may_bring_gpus(name)
+        or name in settings.legacy_resources
+        or name.startswith(DEVICE_CLASS)
+    )
+
+
+def _right(name: str, total: Fraction, cx: Context, node: str) -> By:
+    """What comes with this name, of which all containers together ask for so many."""
+    settings, inventory = cx.settings, cx.inventory
+    offering = inventory.index.offers(name) if inventory is not None else 0
+    served = inventory is not None and name in inventory.served_by_dra
+    if name.startswith(DEVICE_CLASS) or (served and not offering):
+        return By.CLAIM
+    if total >= _OVERFLOW:
+        return By.TOO_MANY
+    here = inventory.index.named(node) if node and inventory is not None else 0
+    if node and not _is_native(name) and not here & offering:
+        return By.ELSEWHERE
+    # A legacy name that is still there was not renamed, and perhaps nobody will do it.
+    is_legacy = name in settings.legacy_resources
+    if settings.is_gpu(name) or (is_legacy and offering):
+        return By.GPUS
+    if offering or matches(settings.guard.resources, name):
+        return By.SHARE
+    if _is_native(name):
+        return By.NOWHERE
+    known = inventory is not None and cx.fresh
+    if known and (is_legacy or not settings.is_known_to_bring_gpus(name)):
+        return By.NOWHERE
+    return By.SHARE  # where no node offers it, the scheduler finds no node
+
+
+def _is_native(name: str) -> bool:
+    """Whether the name is one of Kubernetes' own, and no extended resource.
+
+    No device plugin may offer such a name (IsExtendedResourceName, kubelet's Register), and no
+    kubelet runs a pod that requests one which its node lacks.
+    """
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def _fraction(pod: Pod, settings: Settings) -> str:
+    """The annotation by which a listed scheduler gives this pod a part of a GPU, if it does."""
+    if pod.spec.get("schedulerName") not in settings.guard.fraction_schedulers:
+        return ""
+    amounts = ((key, quantity.parse(pod.annotations.get(key))) for key in FRACTIONS)
+    return next((key for key, amount in amounts if amount is not None and amount > 0), "")
+
+
+def _comes_from_config_map(container: Container) -> bool:
+    """True if the variable, of which the last entry counts, is read from a ConfigMap."""
+    entries = entries_of(container)
+    return bool(entries) and "configMapKeyRef" in as_map(entries[-1][1].get("valueFrom"))
+
+
+def entries_of(container: Container) -> list[tuple[int, dict[str, Any]]]:
+    """The entries of the variable in env, with their positions."""
+    return [(at, entry) for at, entry in container.env() if entry.get("name") == VARIABLE]
