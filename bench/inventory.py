@@ -196,13 +196,13 @@ def _reads(figures: Figures, snapshot: Path) -> None:
 
 def _lists(reader: Snapshot) -> dict[str, int]:
     """How many lists of each kind were begun."""
-    kinds = reader.status().told.get("kinds", {})
+    kinds = reader.status().content.get("kinds", {})
     return {kind: int(each["lists"]) for kind, each in kinds.items()}
 
 
 def _is_listed(reader: Snapshot, before: dict[str, int]) -> bool:
     """Whether each kind was listed since then, and is watched now."""
-    kinds = reader.status().told.get("kinds", {})
+    kinds = reader.status().content.get("kinds", {})
     return bool(kinds) and all(
         each["state"] == "watching" and each["lists"] > before.get(kind, 0)
         for kind, each in kinds.items()

@@ -216,8 +216,8 @@ def test_each_reason_has_its_line(tmp_path: Path) -> None:
         until(lambda: len(asked.told()) >= len(reasons), "the lines")
         lines = asked.told()
     for reason in reasons:
-        what, cure = why.REASONS[reason]
-        assert [what in each and cure in each for each in lines].count(True) == 1, reason
+        what, advice = why.REASONS[reason]
+        assert [what in each and advice in each for each in lines].count(True) == 1, reason
 
 
 def test_what_succeeds_and_what_says_nothing_is_not_counted(asked: Asked) -> None:

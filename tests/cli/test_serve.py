@@ -105,7 +105,7 @@ def start_in_vain(folder: Path, *flags: str) -> str:
     ],
 )
 def test_what_cannot_be_served_is_said_in_one_line(
-    tmp_path: Path, flags: list[str], where: str, cure: str
+    tmp_path: Path, flags: list[str], where: str, advice: str
 ) -> None:
     (tmp_path / "x.crt").write_text("nonsense: [")
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -113,7 +113,7 @@ def test_what_cannot_be_served_is_said_in_one_line(
         line = start_in_vain(tmp_path, *(flag.replace(TAKEN, port) for flag in flags))
     assert line.startswith("gpu-webhook: ")
     assert where in line
-    assert cure in line
+    assert advice in line
 
 
 def test_nodes_come_from_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ class Watch:
         return [line["message"] for line in entries(self._log)]
 
     def told(self) -> dict[str, Any]:
-        return dict(self.reader.status().told)
+        return dict(self.reader.status().content)
 
 
 @pytest.fixture

@@ -266,7 +266,7 @@ def test_the_shipped_role_is_enough_and_without_the_right_only_the_event_is_miss
         lines = until(lambda: watcher.warned() or None, "a line")
         watcher.until_equal(cluster.client, tmp_path)
         assert [line["message"] for line in lines] == [
-            "owners of repaired pods get no Event: we may not create events"
+            "owners of repaired pods get no Events: RBAC forbids creating them"
         ]
         assert 'User "sender" cannot create resource "events"' in lines[0]["reason"]
         assert ours(cluster, namespace) == []

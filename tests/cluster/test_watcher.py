@@ -408,8 +408,8 @@ def test_the_rights_it_is_given_are_enough_and_none_is_spare(
         until(lambda: limited.status()["as_of"] > 0, "the rest is known to be true")
         warned = [each for each in limited.lines() if each["level"] == "warning"]
         assert {each["message"] for each in warned} == {
-            "deviceclasses are unknown: we may not list them",
-            "configmaps are unknown: we may not list them",
+            "deviceclasses are unknown: RBAC forbids listing them",
+            "configmaps are unknown: RBAC forbids listing them",
         }
 
 

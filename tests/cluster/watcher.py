@@ -86,7 +86,7 @@ class WatcherProcess:
             raise ProgramDied(f"gpu-webhook watch ended:\n{self.log_file.read_text()[-3000:]}")
 
     def status(self) -> dict[str, Any]:
-        return dict(self.reader.status().told)
+        return dict(self.reader.status().content)
 
     def kind(self, name: str) -> dict[str, Any]:
         """What the status says of one kind, once it is there."""

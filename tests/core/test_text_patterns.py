@@ -158,8 +158,8 @@ def test_a_message_is_one_line_with_its_cure() -> None:
 
 @pytest.mark.parametrize("each", PATTERNS, ids=[each.name for each in PATTERNS])
 def test_the_longest_message_fits_a_warning(each: Pattern) -> None:
-    cure = each.cure.format(gpu="nvidia.com/gpu", product="nvidia.com/gpu.product")
-    assert len(f"GPU100: {'x' * 60}: {each.message}; {cure}") <= 256
+    advice = each.advice.format(gpu="nvidia.com/gpu", product="nvidia.com/gpu.product")
+    assert len(f"GPU100: {'x' * 60}: {each.message}; {advice}") <= 256
 
 
 def test_names_of_the_settings() -> None:
@@ -169,7 +169,7 @@ def test_names_of_the_settings() -> None:
         models=Models(legacy_label="old.example/model", label="new.example/model"),
     )
     found = list(find(f"old.example/model older.example/gpu {LEGACY}", settings))
-    assert [(each.found, each.cure) for each in found] == [
+    assert [(each.found, each.advice) for each in found] == [
         ("old.example/model", "write new.example/model"),
         ("older.example/gpu", "write new.example/gpu, as request and limit alike"),
     ]

@@ -62,8 +62,8 @@ def test_class_d_is_unchanged_and_told_with_line_and_cure(results: dict[str, Fil
         assert result.located, name
         lines = result.text.splitlines()
         assert all(1 <= each.place.line <= len(lines) for each in result.located), name
-        cure = re.compile(r"write|delete|leave|select|install")
-        assert any(cure.search(each.message) for each in result.located), name
+        advice = re.compile(r"write|delete|leave|select|install")
+        assert any(advice.search(each.message) for each in result.located), name
 
 
 def test_class_c_is_edited_or_a_person_is_told(results: dict[str, FileResult]) -> None:

@@ -59,9 +59,9 @@ def test_what_is_no_review_is_refused(server: Server, body: dict[str, Any], path
     reply = server.post(body, path)
     assert reply.status == 400
     assert reply.headers["content-type"] == "text/plain; charset=utf-8"
-    where, _, cure = reply.body.decode().partition(": ")
+    where, _, advice = reply.body.decode().partition(": ")
     assert where
-    assert ". Se" in cure  # "Send ..." or "Set ...": how to mend it
+    assert ". Se" in advice  # "Send ..." or "Set ...": how to mend it
     assert len(reply.body) < 400
 
 

@@ -15,7 +15,7 @@ from tests.inventory.api_server import ApiServer
 from webhook.cluster.client import Client, configuration
 from webhook.core.settings import CustomKind, Messages, Settings, Workloads
 from webhook.inventory import events
-from webhook.inventory.events import MOST_A_MINUTE, MOST_TOLD, MOST_WAITING, Events, event_of
+from webhook.inventory.events import MOST_A_MINUTE, MOST_OWNERS, MOST_WAITING, Events, event_of
 from webhook.telemetry.logs import Log
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def test_a_missing_right_is_said_once_and_not_tried_for_a_while(
         running.events.look(pod(ownerReferences=[{**JOB, "uid": str(number)}]), NOW)
     told(api, 1)
     (line,) = running.lines()
-    assert line["message"] == "owners of repaired pods get no Event: we may not create events"
+    assert line["message"] == "owners of repaired pods get no Events: RBAC forbids creating them"
     assert line["reason"] == "403: events is forbidden"
 
 
@@ -291,8 +291,10 @@ def test_a_missing_right_is_said_once_and_not_tried_for_a_while(
         pytest.param(403, "because it is being terminated", [], id="the namespace goes"),
         pytest.param(404, 'namespaces "team" not found', [], id="the namespace is gone"),
         pytest.param(409, "already exists", [], id="another watcher was first"),
-        pytest.param(422, "is invalid", ["an Event was not taken"], id="it is not taken"),
-        pytest.param(500, "etcd", ["an Event was not taken"], id="the API server is unwell"),
+        pytest.param(422, "is invalid", ["the API server rejected an Event"], id="it is not taken"),
+        pytest.param(
+            500, "etcd", ["the API server rejected an Event"], id="the API server is unwell"
+        ),
     ],
 )
 def test_what_else_is_answered(
@@ -330,10 +332,10 @@ def test_what_is_remembered_and_what_waits_is_bounded(
     api: ApiServer, running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "REST_SECONDS", 3600.0)
-    for number in range(MOST_TOLD + MOST_WAITING):
+    for number in range(MOST_OWNERS + MOST_WAITING):
         running.events.look(pod(namespace=f"n{number}", uid=str(number), ownerReferences=None), NOW)
     assert running.events._waiting.qsize() <= MOST_WAITING
-    assert len(running.events._told) <= MOST_TOLD
+    assert len(running.events._sent_to) <= MOST_OWNERS
     told(api, 1)
 
 

@@ -105,8 +105,8 @@ def test_a_version_that_is_always_forgotten_is_said(server: Server) -> None:
     ("body", "said"),
     [
         pytest.param(b"{", "no JSON", id="half there"),
-        pytest.param({"items": "x"}, "no list", id="items of another type"),
-        pytest.param([], "no list", id="no object"),
+        pytest.param({"items": "x"}, "not a list", id="items of another type"),
+        pytest.param([], "not a list", id="no object"),
     ],
 )
 def test_what_is_no_list_is_a_fault(server: Server, body: Any, said: str) -> None:

@@ -101,8 +101,8 @@ def test_no_line_of_a_watch_is_larger_than_any_object(
     ("body", "said"),
     [
         pytest.param(b"{", "no JSON", id="half there"),
-        pytest.param(b'{"items": "x"}', "no list", id="items of another type"),
-        pytest.param(b"[]", "no list", id="no object"),
+        pytest.param(b'{"items": "x"}', "not a list", id="items of another type"),
+        pytest.param(b"[]", "not a list", id="no object"),
     ],
 )
 def test_what_is_no_list_is_a_fault(body: bytes, said: str, api: ApiServer, client: Client) -> None:

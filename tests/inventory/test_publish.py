@@ -227,24 +227,24 @@ def test_a_file_that_is_none_of_ours_is_nothing_to_begin_with(data: bytes, tmp_p
 
 
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "half of it": (lambda data: data[: len(data) // 2], "half there"),
-    "all but a byte": (lambda data: data[:-1], "half there"),
-    "something after it": (lambda data: data + b" ", "half there"),
+    "half of it": (lambda data: data[: len(data) // 2], "incomplete"),
+    "all but a byte": (lambda data: data[:-1], "incomplete"),
+    "something after it": (lambda data: data + b" ", "incomplete"),
     "one byte changed": (
         lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
         "is damaged",
     ),
-    "nothing": (lambda _: b"", "no snapshot"),
-    "another text": (lambda _: b"hello\nyou", "no snapshot"),
-    "other JSON": (lambda _: b"[1]\n", "no snapshot"),
-    "only the first line": (lambda data: data.partition(b"\n")[0], "no snapshot"),
+    "nothing": (lambda _: b"", "not a snapshot"),
+    "another text": (lambda _: b"hello\nyou", "not a snapshot"),
+    "other JSON": (lambda _: b"[1]\n", "not a snapshot"),
+    "only the first line": (lambda data: data.partition(b"\n")[0], "not a snapshot"),
     "another version": (
         lambda data: data.replace(b'"format":4', b'"format":9', 1),
         "another version",
     ),
     "lengths that are none": (
         lambda data: data.replace(b'"index":', b'"index":"', 1).replace(b",", b'",', 3),
-        "no snapshot",
+        "not a snapshot",
     ),
 }
 
@@ -293,15 +293,15 @@ def test_no_file_is_a_fault_not_an_error(tmp_path: Path) -> None:
 
 UNUSABLE: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "is empty"),
-    "cut short": (b"{", "is no JSON"),
-    "garbage": (b"\x00\xff", "is no JSON"),
-    "no object": (b"[]", "is not what a watcher writes"),
-    "a time that is missing": (b'{"beat":1}', "is not what a watcher writes"),
-    "a time that is a text": (b'{"beat":"7","as_of":1}', "is not what a watcher writes"),
-    "a time that is a truth": (b'{"beat":true,"as_of":1}', "is not what a watcher writes"),
-    "from the future": (b'{"beat":1130.0,"as_of":1}', "was written 130 s from now"),
-    "endless": (b'{"beat":1e300,"as_of":1}', "s from now"),
-    "knows what will be": (b'{"beat":1000,"as_of":1200}', "was written 200 s from now"),
+    "cut short": (b"{", "is not JSON"),
+    "garbage": (b"\x00\xff", "is not JSON"),
+    "no object": (b"[]", "is not a status of the watcher"),
+    "a time that is missing": (b'{"beat":1}', "is not a status of the watcher"),
+    "a time that is a text": (b'{"beat":"7","as_of":1}', "is not a status of the watcher"),
+    "a time that is a truth": (b'{"beat":true,"as_of":1}', "is not a status of the watcher"),
+    "from the future": (b'{"beat":1130.0,"as_of":1}', "was written 130 s in the future"),
+    "endless": (b'{"beat":1e300,"as_of":1}', "s in the future"),
+    "knows what will be": (b'{"beat":1000,"as_of":1200}', "was written 200 s in the future"),
 }
 
 
@@ -318,7 +318,7 @@ def test_a_status_that_cannot_be_opened_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = Snapshot(tmp_path)
-    assert "is not there" in reader.status(1.0).fault
+    assert "does not exist" in reader.status(1.0).fault
     (tmp_path / STATUS).mkdir()
     assert "cannot be read: is a directory" in reader.status(1.0).fault
 
@@ -327,12 +327,12 @@ def test_a_status_that_cannot_be_opened_says_why(
 
     monkeypatch.setattr(capped, "read", deny)
     fault = reader.status(1.0).fault
-    assert "may not be read by this process" in fault
+    assert "cannot be read by this process" in fault
     assert "the same user" in fault
 
 
 def test_a_status_is_told(tmp_path: Path) -> None:
     Publisher(tmp_path, Settings()).write_status({"beat": 12.5, "as_of": 11, "more": [1]})
     status = Snapshot(tmp_path).status()
-    assert (status.beat, status.as_of, status.told["more"]) == (12.5, 11.0, [1])
+    assert (status.beat, status.as_of, status.content["more"]) == (12.5, 11.0, [1])
     assert [each.name for each in tmp_path.iterdir()] == [STATUS]

@@ -167,7 +167,7 @@ def test_what_may_not_be_read_is_unknown_and_said_once(api: ApiServer, tmp_path:
         until(lambda: running.reader.status().as_of > 0, "the rest is enough")
         assert running.state("pods").fault == "403: pods is forbidden"
         until(lambda: len(running.lines()) == 1, "a line")
-        assert running.lines()[0]["message"] == "pods are unknown: we may not list them"
+        assert running.lines()[0]["message"] == "pods are unknown: RBAC forbids listing them"
 
 
 def test_a_right_that_is_missing_is_said_once_and_so_is_that_it_was_given(
@@ -182,8 +182,8 @@ def test_a_right_that_is_missing_is_said_once_and_so_is_that_it_was_given(
         until(lambda: running.state("pods").state == "watching", "a watch")
         until(lambda: len(running.lines()) >= 2, "the lines")
         assert [each["message"] for each in running.lines()] == [
-            "pods are unknown: we may not list them",
-            "pods are known now: we may list them",
+            "pods are unknown: RBAC forbids listing them",
+            "pods are known now: RBAC allows listing them",
         ]
 
 
@@ -209,7 +209,7 @@ def test_an_outage_is_a_line_and_so_is_its_end(
         lines = running.lines()
     *failed, works = lines
     assert {each["message"].partition(":")[0] for each in failed} == {
-        "the API server does not answer as it should"
+        "the API server does not answer correctly"
     }
     assert len(failed) <= 2, "all that fails together is one line"
     assert works["message"].startswith("the API server answers again: ")
@@ -242,7 +242,7 @@ def test_hints_of_autoscalers_are_read_and_a_right_that_is_taken_away_stops_noth
         until(lambda: running.state("nodepools").state == "refused", "the refusal")
         assert not running.state("nodepools").listed, "its age holds nothing up"
         lines = [each["message"] for each in running.lines()]
-        assert lines == ["nodepools are unknown: we may not list them"]
+        assert lines == ["nodepools are unknown: RBAC forbids listing them"]
 
 
 def test_node_pools_of_a_version_that_is_newer_than_the_watcher_are_found(
@@ -319,8 +319,8 @@ def test_an_item_that_is_no_object_is_passed_over(obj: Any, api: ApiServer, tmp_
 def test_exposed_pods_are_told(api: ApiServer, tmp_path: Path) -> None:
     api.put("pods", "a", pod("team", 1))
     with watching(api, tmp_path, lambda _: ("host-path",)) as running:
-        until(lambda: running.reader.status().told.get("exposed") or None, "the status")
-        status = running.reader.status().told
+        until(lambda: running.reader.status().content.get("exposed") or None, "the status")
+        status = running.reader.status().content
         assert status["exposed"] == {"host-path": 1}
         assert status["exposed_in"] == {"team": 1}
         found = until(lambda: [e for e in running.lines() if "pods" in e] or None, "a line")

@@ -137,8 +137,8 @@ def test_a_cure_is_the_lines_as_they_will_be(
     replacements: list[tuple[int, int, str]],
     expected: list[tuple[int, tuple[str, ...], tuple[str, ...]]],
 ) -> None:
-    cures = Lines("a\nb\nc\nd\n").cures([Replacement(*each) for each in replacements])
-    assert [(each.number, each.gone, each.come) for each in cures] == expected
+    replaced = Lines("a\nb\nc\nd\n").replaced([Replacement(*each) for each in replacements])
+    assert [(each.number, each.removed, each.added) for each in replaced] == expected
 
 
 def _printed(report: Report, *, terminal: bool) -> str:

@@ -42,14 +42,14 @@ SET_PROFILE = "seccompProfile is set and wins; delete the annotation"
 UNSAFE = "write securityContext.sysctls if the kubelets allow them"
 
 
-def taken_over(key: str, cure: str, *edits: Edit) -> Finding:
+def taken_over(key: str, advice: str, *edits: Edit) -> Finding:
     what = "taken over" if edits else "removed"
-    message = f"the annotation {key} has no effect today and is {what}: {cure}"
+    message = f"the annotation {key} has no effect today and is {what}: {advice}"
     return repaired(ANNOTATIONS / key, message, (*edits, Remove(ANNOTATIONS / key)))
 
 
-def left(key: str, cure: str) -> Finding:
-    message = f"the annotation {key} has no effect today and is left: {cure}"
+def left(key: str, advice: str) -> Finding:
+    message = f"the annotation {key} has no effect today and is left: {advice}"
     return reported(ANNOTATIONS / key, message)
 
 

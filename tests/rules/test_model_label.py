@@ -83,8 +83,8 @@ GONE = (
 
 
 def waits(value: str, why: str = ABSENT) -> str:
-    cure = "name the model as the nodes do"
-    return f"{value!r} stands for no GPU here, so no node fits: {why}; {cure}"
+    advice = "name the model as the nodes do"
+    return f"{value!r} stands for no GPU here, so no node fits: {why}; {advice}"
 
 
 SHARED_ALONE = "nodes have it only as Tesla-T4-SHARED: set models.shared to true to take that"

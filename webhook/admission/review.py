@@ -18,7 +18,7 @@ V1 = "admission.k8s.io/v1"
 V1BETA1 = "admission.k8s.io/v1beta1"  # what API servers before 1.16 send
 VERSIONS = (V1, V1BETA1)
 
-_CURE = "Send an AdmissionReview as kube-apiserver does"
+_ADVICE = "Send an AdmissionReview as kube-apiserver does"
 _OBJECT = re.compile(rb"[ \t\r\n]*\{")
 _UID = re.compile(r"[A-Za-z0-9._:-]{1,128}")  # it is echoed: nothing in it may need escaping
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -61,19 +61,19 @@ class Review:
 def parse(body: bytes) -> Review:
     """The review in this body, or InputError."""
     if not body:
-        raise InputError(f"body: empty. {_CURE}")
+        raise InputError(f"body: empty. {_ADVICE}")
     if not _OBJECT.match(body):  # said before megabytes of something else are parsed
-        raise InputError(f"body: no JSON object. {_CURE}")
+        raise InputError(f"body: no JSON object. {_ADVICE}")
     if len(body) * _DEAREST > MOST_PARSED and memory_of(body) > MOST_PARSED:
         raise InputError("body: too many fields and list items. Send a smaller object")
     long_digits = _has_long_digits(body)
     try:
         review = _load(body, has_long_digits=long_digits)
     except ValueError as error:
-        raise InputError(f"body: no JSON ({str(error)[:120]}). {_CURE}") from None
+        raise InputError(f"body: no JSON ({str(error)[:120]}). {_ADVICE}") from None
     version, kind = review.get("apiVersion"), review.get("kind")
     if kind != "AdmissionReview":
-        raise InputError(f"kind: {_quoted(kind)} instead of AdmissionReview. {_CURE}")
+        raise InputError(f"kind: {_quoted(kind)} instead of AdmissionReview. {_ADVICE}")
     if version not in VERSIONS:
         raise InputError(
             f"apiVersion: {_quoted(version)} is not spoken here. "
@@ -81,7 +81,7 @@ def parse(body: bytes) -> Review:
         )
     request = review.get("request")
     if not isinstance(request, dict):
-        raise InputError(f"request: {_kind(request)} instead of an object. {_CURE}")
+        raise InputError(f"request: {_kind(request)} instead of an object. {_ADVICE}")
     uid = request.get("uid")
     if not isinstance(uid, str) or not _UID.fullmatch(uid):
         raise InputError(

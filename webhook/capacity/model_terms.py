@@ -427,11 +427,11 @@ def describe(made: Change, *, stays: bool = False) -> Iterator[str]:
             f"{made.key} with the names that the nodes carry there"
         )
     elif made.waits:
-        yield f"{names} stands for no GPU here, so no node fits: {made.why}; {_CURE}"
+        yield f"{names} stands for no GPU here, so no node fits: {made.why}; {_ADVICE}"
     elif made.is_named:
-        yield f"{names} stands for no GPU here and is excluded by this name: {made.why}; {_CURE}"
+        yield f"{names} stands for no GPU here and is excluded by this name: {made.why}; {_ADVICE}"
     else:
-        yield f"{names} stands for no GPU here and is dropped: {made.why}; {_CURE}"
+        yield f"{names} stands for no GPU here and is dropped: {made.why}; {_ADVICE}"
 
 
 def _names(values: tuple[str, ...]) -> str:
@@ -439,4 +439,4 @@ def _names(values: tuple[str, ...]) -> str:
     return f"{values[0][:40]!r}{more}"
 
 
-_CURE = "name the model as the nodes do"
+_ADVICE = "name the model as the nodes do"

@@ -49,8 +49,8 @@ class Clients:
         context.verify_mode = ssl.CERT_OPTIONAL
 
     def _bad(self, why: str) -> InputError:
-        cure = "Name a PEM file with the CA of the API server's client certificate"
-        return InputError(f"--client-ca {self.ca_file}: {why}. {cure}")
+        advice = "Name a PEM file with the CA of the API server's client certificate"
+        return InputError(f"--client-ca {self.ca_file}: {why}. {advice}")
 
     def why_not(self, certificate: Certificate | None) -> str:
         """Why a client that shows this, or nothing, may not ask for decisions; nothing if it may.

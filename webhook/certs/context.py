@@ -165,15 +165,17 @@ class ServingContext:
         if now - self._told < DAY or not (why or self.validity.ends_soon(now)):
             return
         self._told = now
-        cure = "put a new pair into its files: it is read without a restart"
+        advice = "put a new pair into its files: it is read without a restart"
         if why:
             text = f"{self._cert_file}: the certificate in service {why}: no API server accepts it"
             self._report(
-                "error", f"{text}, and with failurePolicy Ignore nothing is judged; {cure}"
+                "error", f"{text}, and with failurePolicy Ignore nothing is judged; {advice}"
             )
         else:
             end = f"expires on {_date(self.validity.end)}"
-            self._report("warning", f"{self._cert_file}: the certificate in service {end}; {cure}")
+            self._report(
+                "warning", f"{self._cert_file}: the certificate in service {end}; {advice}"
+            )
 
 
 class _Followed:

@@ -158,9 +158,9 @@ class Failures:
                 continue
             del self._untold[reason]
             self._told[reason] = now
-            what, cure = REASONS[reason]
+            what, advice = REASONS[reason]
             effect = "An API server among them lets all objects in as they are"
             more = {"openssl": detail} if detail else {}
             self._write(
-                "warning", f"{what}. {effect}. {cure}", reason=reason, number=number, **more
+                "warning", f"{what}. {effect}. {advice}", reason=reason, number=number, **more
             )

@@ -10,7 +10,7 @@ from webhook.core.errors import InputError
 from webhook.files.source import Source
 from webhook.yamlpatch import documents
 
-_CURE = "give a manifest as YAML or JSON"
+_ADVICE = "give a manifest as YAML or JSON"
 
 
 def read(file: str) -> list[dict[str, Any]]:
@@ -19,16 +19,16 @@ def read(file: str) -> list[dict[str, Any]]:
     try:
         raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
-        raise InputError(f"{name}: cannot be read: {error.strerror}; {_CURE}") from error
+        raise InputError(f"{name}: cannot be read: {error.strerror}; {_ADVICE}") from error
     source = Source.of(name, raw)
     stream = documents.read(source.text)
     for each in stream.unread:
         at = source.place(each.at, each.at)
-        raise InputError(f"{name}:{at.line}:{at.column}: {each.reason}; {_CURE}")
+        raise InputError(f"{name}:{at.line}:{at.column}: {each.reason}; {_ADVICE}")
     found = [each.data for each in stream.documents if each.data is not None]
     for position, document in enumerate(found, 1):
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-            raise InputError(f"{name}: document {position} names no kind; {_CURE}")
+            raise InputError(f"{name}: document {position} names no kind; {_ADVICE}")
     if not found:
-        raise InputError(f"{name}: holds no object; {_CURE}")
+        raise InputError(f"{name}: holds no object; {_ADVICE}")
     return found

@@ -28,8 +28,8 @@ _COLOURS = {
     Style.ERROR: "bold red",
     Style.FAINT: "dim",
     Style.HEADING: "bold",
-    Style.GONE: "red",
-    Style.COME: "green",
+    Style.REMOVED: "red",
+    Style.ADDED: "green",
 }
 
 

@@ -86,5 +86,5 @@ def _read(text: bytes) -> dict[str, Any]:
     page = as_map(answers.read(text))
     items = page.get("items")
     if not page or not isinstance(items, list | None):
-        raise Fault("the answer is no list")
+        raise Fault("the answer is not a list")
     return {"items": items or [], "metadata": as_map(page.get("metadata"))}

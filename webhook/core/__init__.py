@@ -1,4 +1,4 @@
-"""What a rule may do and what it is told: edits, the draft, findings, settings. Pure: no I/O.
+"""The input and the output of rules: context, edits, the draft, findings, settings. Pure: no I/O.
 
 Other rooms use: all.
 """

@@ -1,9 +1,9 @@
-"""Checks the size of an object once, before the first rule runs.
+"""Checks the size of an object once, before the first rule runs: object in, reason or nothing out.
 
-The counts are the same on each machine and at each load, so an object is always over the budget or
-never. The dearest object within it costs some 0.3 s, so that whoever waits behind it is still in
-time. No honest pod comes near: 50 containers with 100 variables, probes and mounts each are far
-within it.
+The counts do not depend on the machine or its load, so an object is always over the budget or
+never. The slowest object within it takes about 0.3 s, so the requests that wait behind it are still
+answered in time. Normal pods are far below: 50 containers with 100 variables, probes and mounts
+each are within the budget.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 from webhook.kube.pod import KINDS, SECTIONS
 
 MOST_ENTRIES = 32_000  # members of maps and items of lists, at all depths
-MOST_MANAGED = 64_000  # of managedFields; some 1 MB, and etcd takes 1.5 MB of an object
+MOST_MANAGED = 64_000  # of managedFields; about 1 MB, and etcd stores at most 1.5 MB for an object
 MOST_CONTAINERS = 1_000
-MOST_TEMPLATES = 50  # of pods; Kueue takes 8 in one object (a RayCluster of 7 worker groups)
+MOST_TEMPLATES = 50  # of pods; Kueue uses up to 8 in one object (a RayCluster with 7 worker groups)
 MOST_AMOUNTS = 2_000  # of resources, in limits and requests
 MOST_CHOICES = 5_000  # of nodes: terms, their expressions, and the values of these
 MOST_ANNOTATION_BYTES = 256 * 1024  # the API server's own limit (TotalAnnotationSizeLimitB)
@@ -27,7 +27,7 @@ _CHOICES = (
     "matchFields",
     "values",
 )
-_COUNTED = {  # by the name of what holds them
+_COUNTED = {  # by the name of the field that contains them
     **dict.fromkeys(KINDS, "containers"),
     **dict.fromkeys(SECTIONS, "amounts"),
     **dict.fromkeys(_CHOICES, "choices"),
@@ -39,14 +39,14 @@ _LIMITS = {
     "choices": ("its affinity has more than {} terms, expressions and values", MOST_CHOICES),
     "entries": ("it has more than {} fields and list items", MOST_ENTRIES),
 }
-_HOLDERS = (dict, list)  # what JSON is read into, and nothing else
+_HOLDERS = (dict, list)  # the only container types that JSON is parsed into
 
 
 def excess(obj: dict[str, Any], templates: int = 1) -> str:
-    """Why the object, a pod or a workload of `templates`, is over the budget; nothing if it is not.
+    """Why the object is over the budget; empty if it is not. `templates` are those of a workload.
 
-    The API server refuses an object with more than 256 KiB of annotations, but only after it has
-    asked the webhooks that change objects. A template has annotations, too.
+    The API server rejects an object with more than 256 KiB of annotations, but only after the
+    mutating webhooks. A template has annotations, too.
     """
     if templates > MOST_TEMPLATES:
         return f"it has more than {MOST_TEMPLATES} pod templates"
@@ -54,7 +54,7 @@ def excess(obj: dict[str, Any], templates: int = 1) -> str:
     counts = dict.fromkeys(_LIMITS, 0)
     counts["managed"] = _members(managed, MOST_MANAGED)
     waiting = list[Any]([rest])
-    for node in waiting:  # which grows
+    for node in waiting:  # the list grows
         counts["entries"] += len(node)
         if counts["entries"] > MOST_ENTRIES:
             break
@@ -67,7 +67,7 @@ def excess(obj: dict[str, Any], templates: int = 1) -> str:
 
 
 def _parted(obj: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The managedFields of the object, and the object without them: no rule goes through these."""
+    """The managedFields of the object, and the object without them: no rule reads these."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
         return None, obj
@@ -76,9 +76,9 @@ def _parted(obj: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def _members(value: Any, most: int) -> int:
-    """How many members of maps and items of lists are in the value, counted up to too many."""
+    """The number of map members and list items in the value; counting stops above `most`."""
     count, waiting = 0, [value] if type(value) in _HOLDERS else []
-    for node in waiting:  # which grows
+    for node in waiting:  # the list grows
         count += len(node)
         if count > most:
             break
@@ -88,7 +88,7 @@ def _members(value: Any, most: int) -> int:
 
 
 def _count(node: dict[str, Any], waiting: list[Any], counts: dict[str, int]) -> bool:
-    """Count what the members of this map hold; False if these are too many annotations."""
+    """Count the members of this map; False if they are too many annotations."""
     for key, value in node.items():
         if type(value) not in _HOLDERS:
             continue
@@ -101,7 +101,7 @@ def _count(node: dict[str, Any], waiting: list[Any], counts: dict[str, int]) -> 
 
 
 def annotation_bytes(annotations: object) -> int:
-    """Bytes of all keys and values, as the API server counts them (MOST_ANNOTATION_BYTES)."""
+    """The bytes of all keys and values, counted as the API server does (MOST_ANNOTATION_BYTES)."""
     if not isinstance(annotations, dict):
         return 0
     return sum(

@@ -1,4 +1,4 @@
-"""Finds, of all that was changed in an object, what has to do with an edit: no look at each."""
+"""Finds the changes of an object that belong to an edit, by place: without a search of all."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Changes:
-    """What all edits came to (Draft.changes), by place."""
+    """All changes of a draft (Draft.changes), by place."""
 
     def __init__(self, edits: Sequence[Edit]) -> None:
         self.edits = edits
-        self._at: dict[Place, list[int]] = {}  # by their place, positions in `edits`
+        self._at: dict[Place, list[int]] = {}  # by their place: positions in `edits`
         self._inside: dict[Place, list[int]] = {}  # by each place around theirs
         self._appended: dict[tuple[Place, str], list[int]] = {}  # by their list and value
         for position, each in enumerate(edits):
@@ -32,9 +32,9 @@ class Changes:
                 self._appended.setdefault((at, canonical(each.value)), []).append(position)
 
     def about(self, edits: Iterable[Edit]) -> tuple[Edit, ...]:
-        """Those at the places of these edits, around them, and in them, in their own order.
+        """The changes at the places of these edits, around them, and in them, in their own order.
 
-        Of two items that are put at the end of one list, each has to do with itself alone.
+        Of two items that are appended to one list, each belongs only to its own edit.
         """
         found: set[int] = set()
         for each in edits:
@@ -50,6 +50,6 @@ class Changes:
         return tuple(self.edits[position] for position in sorted(found))
 
     def _edited(self, at: Place) -> list[int]:
-        """Those at this place that append nothing."""
+        """The changes at this place that append nothing."""
         here = self._at.get(at, ())
         return [each for each in here if not isinstance(self.edits[each], Append)]

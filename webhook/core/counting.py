@@ -1,11 +1,12 @@
 """Decides which of the GPU amounts in a container counts.
 
-What its author wrote counts, under whatever name; what LimitRanger put beside it does not. Of two
-amounts of whole GPUs the larger one counts, so that nobody gets less than was asked for; amounts
-under several names are never added up. An amount of 0 counts only where there is no other.
+An amount that the author wrote counts under any name; an amount that LimitRanger added does not. Of
+two amounts of whole GPUs the larger counts, so that a pod never gets less than was requested;
+amounts under several names are never added up. An amount of 0 counts only if there is no other.
 
-In the second round of a request today's name has what was written there in the first, from the
-author's word. It counts like the author's word beside what another webhook has written since.
+In the second round of a request, the current name has the amount that the webhook wrote in the
+first round. It counts like the author's amount, next to an amount that another webhook has written
+in between.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What a container asks for under one name."""
+    """The amount of GPUs that a container requests under one name."""
 
     name: str
     raw: object  # as it is written
@@ -38,12 +39,13 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a container asks for under all names of GPUs."""
+    """The amounts of GPUs that a container requests, under all names."""
 
-    legacy: tuple[str, ...]  # the names of 1.3-1.10 in it
-    counts: Amount | None  # above 0; None if nothing is
+    legacy: tuple[str, ...]  # its names of 1.3-1.10
+    counts: Amount | None  # above 0, or None
     defaults: frozenset[Place]  # set by LimitRanger
-    is_second_round: bool = False  # of the request: today's name has what we wrote in the first
+    # The webhook wrote the amount under the current name in the first round.
+    is_second_round: bool = False
 
 
 def counted(pod: Pod, settings: Settings) -> Iterator[tuple[Container, Amount]]:
@@ -54,7 +56,7 @@ def counted(pod: Pod, settings: Settings) -> Iterator[tuple[Container, Amount]]:
 
 
 def asking(pod: Pod, settings: Settings) -> tuple[tuple[Container, Asked], ...]:
-    """The containers in which a name of 1.3-1.10 stands, with what counts in each."""
+    """The containers with a name of 1.3-1.10, and the amount that counts in each."""
     return pod.once(_asking, settings)
 
 
@@ -71,7 +73,7 @@ def _legacy_names(container: Container, settings: Settings) -> tuple[str, ...]:
 
 
 def _asked_by(container: Container, settings: Settings, origins: Origins) -> Asked:
-    """What of this container counts."""
+    """The amount of this container that counts."""
     legacy = _legacy_names(container, settings)
     today = sorted(
         name
@@ -93,7 +95,7 @@ def _asked_by(container: Container, settings: Settings, origins: Origins) -> Ask
 
 
 def is_amount(container: Container, name: str) -> bool:
-    """Whether all that is written under this name can be an amount of GPUs."""
+    """Whether all values under this name can be amounts of GPUs."""
     return all(
         _value(container.section(section)[name]) is not _UNREADABLE
         for section in SECTIONS
@@ -101,7 +103,7 @@ def is_amount(container: Container, name: str) -> bool:
     )
 
 
-_UNREADABLE = Fraction(2**63)  # of a chart's placeholder, say: it may stand for any amount
+_UNREADABLE = Fraction(2**63)  # for example a placeholder in a chart: it may stand for any amount
 
 
 def _value(raw: object) -> Fraction:
@@ -110,7 +112,7 @@ def _value(raw: object) -> Fraction:
 
 
 def _amount(container: Container, name: str, defaults: frozenset[Place]) -> Amount:
-    """The larger one of limit and request; what the author wrote before what LimitRanger set."""
+    """The larger of limit and request; the author's amount comes before one of LimitRanger."""
     written = [
         Amount(name, raw, _value(raw), (section, name) not in defaults)
         for section in SECTIONS
@@ -123,7 +125,7 @@ def _amount(container: Container, name: str, defaults: frozenset[Place]) -> Amou
 
 
 def _winner(amounts: list[Amount], legacy: Sequence[str], target: str) -> Amount | None:
-    """Today's name, unless it is for fewer whole GPUs; the larger one of several legacy names."""
+    """The current name, unless it has fewer whole GPUs; of legacy names, the larger amount."""
     old = [each for each in amounts if each.name in legacy]
     whole = [each for each in amounts if each.name == target and target not in legacy]
     of_today = whole or [each for each in amounts if each.name not in legacy]

@@ -1,14 +1,14 @@
 """The only mutable object: applies edits, and returns the changes as RFC 6902 operations.
 
-The first time an edit touches a map or a list, the draft keeps a shallow copy of it. At the end
-only those few are compared with their copies, so the patch is minimal however often the rules
-touched a place (a rename and a rounding are one `remove` and one `add`), and it costs what the
-edits cost, not what the object does.
+Before the first edit of a map or a list, the draft keeps a shallow copy of it. At the end only
+these are compared with their copies. So the patch is minimal however often rules changed a place (a
+rename and a new value become one `remove` and one `add`), and the cost depends on the edits, not on
+the size of the object.
 
-Positions: edits that arrive together name places as they were when the rule looked, so removals
-come last, the deepest first, and in a list from the end. What a removal leaves empty goes with it.
-In the patch, changes inside a list come before changes of the list itself, so every path holds when
-its turn comes.
+Positions: the edits of one round use the positions that the rule saw. So removals are applied last,
+the deepest first, and in a list from its end. A map that becomes empty is removed, too. In the
+patch, changes inside a list come before changes of the list itself, so each path is valid when it
+is applied.
 """
 
 from __future__ import annotations
@@ -32,16 +32,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Touched:
-    """A map or a list that was there before the first edit, and how it was then."""
+    """A map or a list that existed before the first edit, and its content at that time."""
 
-    at: Path  # where it was, in the object as it came
+    at: Path  # its place in the original object
     now: Any
     before: Any
-    origins: list[int | None] | None  # of a list: where each item was; None: an edit added it
-    renamed: dict[str, str] = field(default_factory=dict)  # of a map: names now -> as they came
+    # Of a list: the original position of each item, None if an edit added it.
+    origins: list[int | None] | None
+    # Of a map: original names by their present names.
+    renamed: dict[str, str] = field(default_factory=dict)
 
     def origin(self, token: Token) -> Token | None:
-        """Where the item that is at `token` now was before; None if an edit put it there."""
+        """The original name or position of the item at `token`; None if an edit added it."""
         item = self.now[token]
         if self.origins is not None:
             place = self.origins[int(token)]
@@ -50,7 +52,7 @@ class _Touched:
         return name if name in self.before and self.before[name] is item else None
 
     def name_before(self, token: Token) -> Token:
-        """What was at this place was called so before, or stood there; if nothing was, as now."""
+        """The original name of the member at this place; the present name if there was none."""
         if self.origins is None:
             return self.renamed.get(str(token), token)
         known = isinstance(token, int) and token < len(self.origins)
@@ -58,7 +60,10 @@ class _Touched:
         return token if place is None else place
 
     def places(self, *, by_name: bool) -> Mapping[Token, Token]:
-        """Where what was there is now. To a text (`by_name`) so is what has another name."""
+        """The places at which original content is now.
+
+        For texts (`by_name`), renamed members count.
+        """
         if self.origins is not None:
             return {was: now for now, was in enumerate(self.origins) if was is not None}
         there: dict[Token, Token] = {}
@@ -84,7 +89,7 @@ class _Touched:
                 yield {"op": "replace", "path": f"{at}/{escape(key)}", "value": value}
 
     def edits(self, is_as_it_was: Comparison) -> Iterator[Edit]:
-        """The same changes as symbolic edits, all at places as they were."""
+        """The same changes as symbolic edits, with places in the original object."""
         if self.origins is None:
             return self._map_edits(is_as_it_was)
         return self._list_edits(self.origins, is_as_it_was)
@@ -154,17 +159,18 @@ class _Saved:
 
 
 class Draft:
-    """An object under repair: `object` is edited in place, `patch()` is what happened so far.
+    """An object under repair: `object` is edited in place, `patch()` returns the changes so far.
 
-    No map or list may be in two places of the object, as YAML aliases would have it.
+    No map or list may occur at two places of the object, as with YAML aliases.
     """
 
     __slots__ = ("_saved", "_touched", "object")
 
     def __init__(self, obj: dict[str, Any]) -> None:
         self.object = obj
-        self._touched: dict[int, _Touched | None] = {}  # by id(); None: an edit brought it in
-        self._saved: dict[int, _Saved] = {}  # by id(): what this round of edits touches
+        self._touched: dict[int, _Touched | None] = {}  # by id(); None: an edit added it
+        # By id(): maps and lists that this round of edits changes.
+        self._saved: dict[int, _Saved] = {}
 
     def apply(self, edits: Iterable[Edit]) -> None:
         """Apply the edits together, or raise EditError and apply none of them."""
@@ -195,9 +201,9 @@ class Draft:
                     if known is not None:
                         old = str(edit.at[-1])
                         known.renamed[edit.name] = known.renamed.pop(old, old)
-                case _:  # Remove
+                case _:  # only Remove is left
                     leaving.append(edit.at)
-        by_holder: dict[Path, set[Token]] = {}  # by what holds them
+        by_holder: dict[Path, set[Token]] = {}  # by the map or list that contains them
         for at in sorted(leaving, key=_depth_and_position, reverse=True):
             by_holder.setdefault(at.parent, set()).add(at[-1])
         for holder_at, members in by_holder.items():
@@ -205,7 +211,7 @@ class Draft:
             self._drop_if_empty(holder_at)
 
     def undo(self) -> None:
-        """Take back all edits so far."""
+        """Undo all edits so far."""
         for known in self._touched.values():
             if known is not None:
                 _restore(known.now, known.before)
@@ -218,17 +224,18 @@ class Draft:
         return [operation for known in there for operation in known.changes(self._is_as_it_was)]
 
     def changes(self) -> list[Edit]:
-        """The same as symbolic edits, for a text: each place is named as it was at first.
+        """The changes as symbolic edits for a text, with places in the original object.
 
-        A member with another name is a Rename, and a Set of the same place if its value is another.
+        A member with a new name is a Rename, and also a Set of the same place if its value is new.
         """
         there = self._still_there(by_name=True)
         return [edit for known in there for edit in known.edits(self._is_as_it_was)]
 
     def origin(self, at: Path) -> Path:
-        """Where what is at `at` was in the object as it came.
+        """The place in the original object of the value that is now at `at`.
 
-        What an edit brought in, and a place where nothing is, keeps its name, or position, of now.
+        A value that an edit added, and a place without a value, keep their present names and
+        positions.
         """
         here: Any = self.object
         was: list[Token] = []
@@ -242,11 +249,11 @@ class Draft:
         return Path(was)
 
     def _still_there(self, *, by_name: bool) -> list[_Touched]:
-        """What is still in the object, the deepest first.
+        """The original maps and lists that are still in the object, the deepest first.
 
-        A member with another name is where it was to a text (`by_name`), and gone to a patch.
+        A member with a new name is at its old place for texts (`by_name`), and removed for patches.
         """
-        if not self._touched:  # as nearly always
+        if not self._touched:  # the usual case
             return []
         touched = [known for known in self._touched.values() if known is not None]
         touched.sort(key=lambda known: len(known.at), reverse=True)
@@ -254,7 +261,7 @@ class Draft:
         return [known for known in touched if self._is_there(known, places)]
 
     def _is_as_it_was(self, was: Any, now: Any) -> bool:
-        """True if `now` says what `was` said before the first edit (edits may have changed it)."""
+        """True if `now` equals `was` before the first edit (edits may have changed it)."""
         known = self._touched.get(id(was))
         if known is not None:
             was = known.before
@@ -287,12 +294,12 @@ class Draft:
             known.origins.append(None)
 
     def _take_out(self, at: Path, leaving: set[Token]) -> None:
-        """Take these members or items out of what is at `at`."""
+        """Remove these members or items from the map or list at `at`."""
         holder = self._touch(at, value_at(self.object, at))
         known = self._touched[id(holder)]
         if isinstance(holder, dict):
             for name in leaving:
-                holder.pop(name, None)  # it may have gone when what was in it went
+                holder.pop(name, None)  # a removal inside it may have removed it
                 if known is not None:
                     known.renamed.pop(str(name), None)
             return
@@ -304,7 +311,7 @@ class Draft:
             known.origins = [known.origins[place] for place in kept]
 
     def _drop_if_empty(self, at: Path) -> None:
-        """Take away a member that the edits left empty: to Kubernetes it is as good as none."""
+        """Remove a member that edits left empty: Kubernetes treats it like a missing one."""
         here: Any = self.object
         for token in at[:-1]:
             here = here[token]
@@ -312,7 +319,7 @@ class Draft:
             self._take_out(at.parent, {at[-1]})
 
     def _made_maps(self, at: Path) -> Any:
-        """What is at `at`, with maps where nothing is on the way."""
+        """The value at `at`; missing maps on the way are created."""
         here: Any = self.object
         for depth, token in enumerate(at):
             if isinstance(here, dict) and here.get(token) is None:
@@ -321,7 +328,7 @@ class Draft:
         return here
 
     def _touch(self, at: Path, here: Any) -> Any:
-        """The map or list at `at`, which is `here`; a copy is kept if this is its first edit."""
+        """The map or list at `at`, which is `here`; a copy is kept before its first edit."""
         its = id(here)
         if its not in self._touched:
             was = self._origin(at)
@@ -334,7 +341,7 @@ class Draft:
         return here
 
     def _origin(self, at: Path) -> Path | None:
-        """Where what is at `at` was before the first edit; None if an edit brought it in."""
+        """The original place of the value at `at`; None if an edit added it."""
         here: Any = self.object
         was: list[Token] = []
         for token in at:
@@ -347,7 +354,7 @@ class Draft:
         return Path(was)
 
     def _is_there(self, known: _Touched, places: Mapping[int, Mapping[Token, Token]]) -> bool:
-        """False if an edit took away, or put another in the place of, what holds this."""
+        """False if an edit removed or replaced the container of this value."""
         here: Any = self.object
         for token in known.at:
             holder = self._touched.get(id(here))
@@ -368,7 +375,7 @@ def _put(holder: Any, token: Token, value: Any) -> None:
 
 
 def _restore(holder: Any, before: Any) -> None:
-    """Give a map or a list the members that it had, in their order."""
+    """Restore the original members of a map or a list, in their order."""
     if isinstance(holder, list):
         holder[:] = before
     else:
@@ -396,7 +403,7 @@ def _check(obj: dict[str, Any], edit: Edit) -> None:
     here: Any = obj
     for token in path:
         if here is None and not must_be_there:
-            return  # a null map is as good as none
+            return  # null counts as an empty map
         holder = here
         if isinstance(here, dict) and isinstance(token, str):
             here = here.get(token, _MISSING)
@@ -420,7 +427,7 @@ _MISSING = object()
 
 
 def copied(value: Any) -> Any:
-    """A copy that later edits may change without changing the value: of JSON, or of what is set."""
+    """A copy that later edits may change; the value (JSON, or from an edit) stays as it is."""
     if isinstance(value, dict):
         return {
             key: copied(item) if isinstance(item, _HOLDERS) else item for key, item in value.items()

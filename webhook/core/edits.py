@@ -1,7 +1,7 @@
 """The edits that a rule may return: four operations with a path each, no offsets and no diffs.
 
-`core/draft.py` applies them to the object in memory and says what they come to in RFC 6902;
-the second road writes the same edits into text.
+`core/draft.py` applies them to an object in memory and returns RFC 6902 operations;
+`yamlpatch/splice.py` applies the same edits to text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Give the member or list item at `at` this value; maps that are missing above it are made."""
+    """Set the member or list item at `at` to this value; missing maps above it are created."""
 
     at: Path
     value: Any
@@ -23,14 +23,14 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Take away the member or list item at `at`, which is there."""
+    """Remove the existing member or list item at `at`."""
 
     at: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Give the member at `at`, which is there, another name in the same map; its value stays."""
+    """Rename the existing member at `at` within its map; its value stays."""
 
     at: Path
     name: str
@@ -38,7 +38,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Put the value at the end of the list at `to`, which is made if it is missing or null."""
+    """Append the value to the list at `to`; a missing list is created, also instead of null."""
 
     to: Path
     value: Any
@@ -48,7 +48,7 @@ Edit = Set | Remove | Rename | Append
 
 
 def place_of(edit: Edit) -> Path:
-    """The place that the edit changes, or the list that it makes longer."""
+    """The place that the edit changes, or the list to which it appends."""
     return edit.to if isinstance(edit, Append) else edit.at
 
 

@@ -1,7 +1,7 @@
 """The errors of the program, by who can repair them.
 
 WebhookError
-|-- InputError      the user's file or request: says where, what, and how to mend it
+|-- InputError      the user's file or request: with place, reason and advice
 |-- SettingsError   the settings file: the same, with line and column
 `-- EditError       our own bug: a rule asked for an edit that does not fit the object
 """
@@ -14,12 +14,12 @@ class WebhookError(Exception):
 
 
 class InputError(WebhookError):
-    """A file or a request that cannot be used; the message says where, what and the cure."""
+    """A file or a request that cannot be used; the message has place, reason and advice."""
 
 
 class SettingsError(WebhookError):
-    """A settings file that cannot be used; the message says line, what and the cure."""
+    """A settings file that cannot be used; the message has the line, the reason and the fix."""
 
 
 class EditError(WebhookError):
-    """An edit whose path is not in the object: a bug of the rule that made it."""
+    """An edit whose path is not in the object: a bug of the rule that returned it."""

@@ -1,9 +1,9 @@
 """Exceptions to a policy rule: an annotation on the pod, with the reason as its value.
 
-`gpu-webhook.dev/allow.GPU301: "migrating (until 2027-03-31)"` holds to the end of that day (UTC).
-It counts only where the settings allow it, since whoever makes a pod can write annotations. Where
-the word `until` stands, a day must follow and end the text: a day that is passed over would make
-the exception one for ever.
+`gpu-webhook.dev/allow.GPU301: "migrating (until 2027-03-31)"` is valid to the end of that day
+(UTC). It counts only where the settings allow it, because every user who creates pods can write
+annotations. After the word `until` a date must follow and end the text: an unreadable date must not
+make the exception permanent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an annotation claims: the reason if it counts, else why it does not."""
+    """The result of the annotation: the reason if it counts, otherwise why it does not."""
 
     reason: str = ""
     why_not: str = ""
@@ -33,9 +33,9 @@ NONE = Claim()
 
 
 def claim(code: str, annotations: Mapping[str, Any], *, allowed: bool, today: date | None) -> Claim:
-    """Read the annotation for this rule. Without a clock an expiry cannot be judged: it counts not.
+    """Read the annotation for this rule. `today` is the day in UTC.
 
-    `today` is the day in UTC.
+    Without `today` no expiry can be checked, so an exception with one does not count.
     """
     text = annotations.get(ALLOW + code)
     if not isinstance(text, str):
@@ -55,9 +55,9 @@ def claim(code: str, annotations: Mapping[str, Any], *, allowed: bool, today: da
 
 
 def _parts(text: str) -> tuple[str, str | None]:
-    """The reason, and what follows the last `until`; None if there is no such word.
+    """The reason, and the text after the last `until`; None if there is no such word.
 
-    Blanks and brackets are not left to the expression, which would try each as a beginning.
+    Blanks and brackets are not part of the expression: it would try each of them as a start.
     """
     found = _UNTIL.fullmatch(text)
     if found is None:

@@ -1,4 +1,4 @@
-"""A finding: what a rule reports about an object, and the result."""
+"""A finding: what a rule reports about an object; and the verdict, all results for one object."""
 
 from __future__ import annotations
 
@@ -16,36 +16,35 @@ if TYPE_CHECKING:
 
 
 class Severity(StrEnum):
-    """What is left to do."""
+    """What remains to be done."""
 
-    REPAIR = "repair"  # the edits are the whole cure
+    REPAIR = "repair"  # the edits fix it completely
     MANUAL = "manual"  # manual changes are needed, with or without edits
     DENY = "deny"  # the pod must not run
-    NOTICE = "notice"  # worth knowing; nothing is wrong with the pod
+    NOTICE = "notice"  # information; nothing is wrong with the pod
 
 
 class Safety(StrEnum):
     """Whether the edits may be made without asking."""
 
     SAFE = "safe"  # applied
-    UNSAFE = "unsafe"  # applied only where the user said so
-    # Applied to pods, which are there and need an answer. In a file an author can give a better
-    # one: there it is as good as unsafe, and what else only legacy pods get waits for it.
+    UNSAFE = "unsafe"  # applied only if the user asked for it
+    # Applied to pods in admission, which need an answer. In a file the author can choose better:
+    # there it is held like an unsafe edit, and other edits for legacy pods wait for the choice.
     CHOICE = "choice"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a rule found: where, what it means to the user, and the edits for it.
+    """One result of a rule: the place, the meaning for the user, and the edits.
 
-    `mode` and the reason of an `exception` are filled in by the engine. `outlook` is what will
-    become of the pods, where that is not what `mode` and `action` say of this object. A denied pod
-    `may_run` where plugins of the API server decide: they may still add the toleration that is all
-    it lacks (RuntimeClass, PodTolerationRestriction, ExtendedResourceToleration), or are not on and
-    add no node selector (PodNodeSelector). Of a manifest
-    `origin` is the place, and `touched` are the edits, in the document as it came, and `held` says
-    why the edits were not made, if they were not to be: then there are none. `object` names the
-    object, as `Deployment/name`.
+    The engine sets `mode` and the reason of an `exception`. `outlook` says what will happen to the
+    pods, if `mode` and `action` do not show it. A denied pod `may_run` if plugins of the API server
+    decide: they may still add the missing toleration (RuntimeClass, PodTolerationRestriction,
+    ExtendedResourceToleration), or may be off and so add no node selector (PodNodeSelector). For a
+    manifest, `origin` is the place and `touched` are the edits in the original document; `held` is
+    the reason if the edits were not made. `object` is the name of the object, such as
+    `Deployment/name`.
     """
 
     code: str
@@ -65,7 +64,7 @@ class Finding:
 
     @property
     def action(self) -> str:
-        """What came of it: the audit annotation, the log and the metric use these words."""
+        """The result in one word, for the audit annotation, the log and the metric."""
         if self.exception:
             return "excepted"
         if self.severity is Severity.DENY:
@@ -76,17 +75,17 @@ class Finding:
 
     @property
     def is_remark(self) -> bool:
-        """Whether nobody need do anything: worth knowing, or a word on another's repair."""
+        """Whether nothing needs to be done: information, or a note on a repair of another rule."""
         beside = self.severity is Severity.REPAIR and not self.edits
         return beside or self.severity is Severity.NOTICE
 
 
 @dataclass(slots=True)
 class Verdict:
-    """The outcome for one object.
+    """The result for one object.
 
-    `object` is the object as edited, `patch` the same edits as RFC 6902 operations, `failed` the
-    rules that raised: they changed nothing, the others did their work.
+    `object` is the edited object, `patch` the same edits as RFC 6902 operations, `failed` the rules
+    that raised an exception: these changed nothing, all others ran normally.
     """
 
     findings: tuple[Finding, ...]
@@ -97,7 +96,7 @@ class Verdict:
 
     @property
     def changes(self) -> list[Edit]:
-        """The patch once more, as symbolic edits of the object as it came."""
+        """The patch as symbolic edits of the original object."""
         return self.draft.changes() if self.draft is not None else []
 
     @property

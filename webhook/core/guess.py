@@ -1,4 +1,4 @@
-"""What a mistyped word was meant to be."""
+"""Guesses the word that a mistyped word was meant to be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message, whatever the word's capitals; empty if no known word is like it."""
+    """The end of a message, for any capitalization; empty if no known word is similar."""
     lower = {each.lower(): each for each in known}
     close = difflib.get_close_matches(word.lower(), lower, n=1)
     return f"; did you mean {lower[close[0]]}?" if close else ""

@@ -12,7 +12,7 @@ _PLUGIN = "install today's device plugin (chart nvdp/nvidia-device-plugin) or th
 _GKE = "delete it: GKE installs the driver and the device plugin of its GPU node pools itself"
 _DRIVER = "delete it: install the driver with the node image or the GPU operator"
 
-# What the image is, and the cure; the first that matches counts.
+# What the image is, and what to do instead; the first match counts.
 _INSTALLERS: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(
@@ -28,8 +28,8 @@ _INSTALLERS: tuple[tuple[re.Pattern[str], str, str], ...] = (
     ),
     (
         re.compile(
-            # `fixed` is what nodes of today bring (daemonset-preloaded-latest.yaml), v2 what they
-            # run (cos-gpu-installer).
+            # `fixed` is what current nodes use (daemonset-preloaded-latest.yaml), v2 what they run
+            # (cos-gpu-installer).
             r"(?:.*/)?(?:cos-nvidia-installer|cos-gpu-installer(?!:v2\.)"
             r"|ubuntu-nvidia-driver-installer|nvidia-driver-installer)\b(?!:fixed$).*"
         ),
@@ -50,16 +50,17 @@ _INSTALLERS: tuple[tuple[re.Pattern[str], str, str], ...] = (
     ),
 )
 
-# What brings the driver, its libraries or the devices to nodes, and so mounts where they are.
+# Software that brings the driver, its libraries or the devices to nodes, and so mounts their paths.
 _MANAGING = re.compile(
     r"(?:.*/)?(?:[\w.-]*(?:driver|gpu|nvidia)-installer|container-toolkit|nvidia-container-toolkit"
     r"|gpu-operator[\w-]*|[\w-]*device-plugin(?:-nvidia)?|k8s-mig-manager|k8s-driver-manager"
     r"|vgpu-device-manager|gpu-feature-discovery|dcgm-exporter|k8s-dra-driver-gpu)(?:[:@].*)?"
 )
 
-_LONGEST = 512  # of an image name; a longer one is refused, and would cost time here
+# Of an image name; longer ones are rejected by the API server and would take time here.
+_LONGEST = 512
 
-# The registry that Kubernetes published in, and where its images are today (2023-03-10).
+# The former registry of Kubernetes, and the registry that replaced it (2023-03-10).
 _OLD_REGISTRIES = ("k8s.gcr.io/", "gcr.io/google_containers/", "gcr.io/google-containers/")
 NEW_REGISTRY = "registry.k8s.io/"
 
@@ -68,21 +69,21 @@ _OLD_CUDA = re.compile(r"(?:[5-9]|10)\.\d.*")
 
 
 def installer(image: str) -> tuple[str, str] | None:
-    """What this image installs that nodes of today bring or do in another way, and the cure."""
+    """What this image installs that current nodes provide otherwise, and what to do instead."""
     if len(image) <= _LONGEST:
-        for pattern, what, cure in _INSTALLERS:
+        for pattern, what, advice in _INSTALLERS:
             if pattern.fullmatch(image):
-                return what, cure
+                return what, advice
     return None
 
 
 def manages_driver(image: str) -> bool:
-    """Whether this image brings the driver, its toolkit or the devices to nodes, or watches it."""
+    """Whether this image brings the driver, its toolkit or devices to nodes, or monitors them."""
     return len(image) <= _LONGEST and _MANAGING.fullmatch(image) is not None
 
 
 def in_new_registry(image: str) -> str | None:
-    """The image's name in the registry of today, if it is in one that is gone."""
+    """The name of the image in the current registry, if its registry was shut down."""
     for old in _OLD_REGISTRIES:
         if image.startswith(old):
             return NEW_REGISTRY + image.removeprefix(old)
@@ -90,7 +91,7 @@ def in_new_registry(image: str) -> str | None:
 
 
 def is_old_cuda(image: str) -> bool:
-    """True for CUDA base images that their publisher has taken away: 10 and older, and latest."""
+    """True for CUDA base images that NVIDIA removed: 10 and older, and latest."""
     found = _CUDA.fullmatch(image) if len(image) <= _LONGEST else None
     if found is None:
         return False

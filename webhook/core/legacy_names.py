@@ -1,7 +1,7 @@
 """Data: the names of 1.3-1.10, and the spellings of GPU models on current nodes.
 
-The lists stand beside the values that nodes really carry, since a pool may be at zero; `In` may
-name values that no node has. The settings add to them (`models.values`).
+The lists are used in addition to the values on real nodes, because a pool may have no node now;
+`In` may name values that no node has. The settings add values (`models.values`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ LEGACY_MODEL_LABEL = "alpha.kubernetes.io/nvidia-gpu-name"
 AFFINITY_ANNOTATION = "scheduler.alpha.kubernetes.io/affinity"
 TOLERATIONS_ANNOTATION = "scheduler.alpha.kubernetes.io/tolerations"
 
-# Names as NVML gives them and GPU Feature Discovery writes them (blanks become dashes). Drivers
-# before about R470 left out the leading NVIDIA; both spellings are named where cards saw both.
+# Names as NVML returns them and GPU Feature Discovery writes them (blanks become dashes). Drivers
+# before about R470 have no leading NVIDIA; both spellings are listed for cards of that time.
 _DATA_CENTRE = (
     "Tesla-K20m", "Tesla-K20Xm", "Tesla-K40c", "Tesla-K40m", "Tesla-K80",
     "Tesla-M4", "Tesla-M6", "Tesla-M10", "Tesla-M40", "Tesla-M40-24GB", "Tesla-M60",
@@ -55,7 +55,7 @@ GKE_ACCELERATORS: tuple[str, ...] = (
 )  # fmt: skip
 GKE_NAMED: tuple[tuple[str, tuple[str, ...]], ...] = (("A100 40GB", ("nvidia-tesla-a100",)),)
 
-# The cluster-autoscaler's convention for EKS node groups.
+# The convention of cluster-autoscaler for EKS node groups.
 EKS_ACCELERATORS: tuple[str, ...] = (
     "nvidia-tesla-k80", "nvidia-tesla-m60", "nvidia-tesla-p100", "nvidia-tesla-v100",
     "nvidia-tesla-t4", "nvidia-tesla-a100", "nvidia-a10g", "nvidia-l4", "nvidia-h100",
@@ -65,9 +65,9 @@ KARPENTER_NAMES: tuple[str, ...] = (
     "k80", "m60", "p100", "v100", "t4", "t4g", "a10g", "a100", "l4", "l40s", "h100", "h200",
 )  # fmt: skip
 
-# kubernetes.azure.com/accelerator says only `nvidia`; on AKS the model is in the machine size.
-# Memory and form factor are named where sizes differ in them, and only there: a name with another
-# form factor than that of AKS stands for the sizes as well.
+# kubernetes.azure.com/accelerator has only the value `nvidia`; on AKS the model is in the machine
+# size. Memory and form factor are listed only if sizes differ in them; a name with another form
+# factor than that of AKS stands for these sizes as well.
 AKS_SIZES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tesla K80", ("Standard_NC6", "Standard_NC12", "Standard_NC24", "Standard_NC24r")),
     ("Tesla M60", (
@@ -95,7 +95,7 @@ AKS_SIZES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("H100 80GB", ("Standard_ND96isr_H100_v5",)),
 )  # fmt: skip
 
-# Node labels that became others; the old ones are deprecated (k/k pkg/api/node/util.go).
+# Node labels that were renamed; the old ones are deprecated (k/k pkg/api/node/util.go).
 BETA_NODE_LABELS: tuple[tuple[str, str], ...] = (
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),

@@ -41,11 +41,11 @@ _Containers = dict[tuple[str, str], set[Place]]  # by kind and name of the conta
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """What LimitRanger says that it set, and what was sent, of each container."""
+    """The amounts that LimitRanger claims, and the amounts that were sent, for each container."""
 
     claimed: Mapping[tuple[str, str], Collection[Place]]
     sent: Mapping[tuple[str, str], Collection[Place]]
-    is_second_round: bool = False  # a legacy name was translated in this request before
+    is_second_round: bool = False  # a legacy name was translated earlier in this request
 
     @classmethod
     def of(cls, pod: Pod) -> Origins:
@@ -60,22 +60,22 @@ class Origins:
         if key not in self.sent:
             return claimed
         sent = {place for place in self.sent[key] if place[1] in names}
-        # Of a server-side apply they name the limit alone, though the request is its copy.
+        # In a server-side apply they name only the limit, although the request is a copy of it.
         sent |= {("requests", name) for section, name in sent if section == "limits"} & there
         if sent <= there - claimed:
             return there - sent
-        # What was sent is missing, or is said to be set by LimitRanger. Either a webhook renamed
-        # it and LimitRanger ran once more, or the annotation is forged: then nothing was renamed.
+        # A sent amount is missing, or claimed by LimitRanger. Either a webhook renamed it and
+        # LimitRanger ran again, or the annotation is forged: then nothing was renamed.
         return set() if {name for _, name in there} <= {name for _, name in sent} else claimed
 
 
 def _is_second_round(pod: Pod) -> bool:
-    """Whether our note is on a pod that is not stored yet: so long it has no uid (1.36)."""
+    """Whether the pod has our annotation and is not stored yet: until then it has no uid (1.36)."""
     return "uid" not in pod.metadata and RENAMES_AMOUNTS in repaired.earlier(pod.raw)
 
 
 def _claimed(text: object) -> _Containers:
-    """What the annotation names; a part that LimitRanger would not write is passed over."""
+    """The amounts that the annotation names; parts that LimitRanger would not write are ignored."""
     found: _Containers = {}
     if not isinstance(text, str) or not text.startswith(_PREFIX):
         return found
@@ -90,7 +90,7 @@ def _claimed(text: object) -> _Containers:
 
 
 def _sent(pod: Raw) -> _Containers:
-    """What managedFields name, whoever manages it."""
+    """The amounts that managedFields name, for any manager."""
     found: _Containers = {}
     for entry in entries(pod):
         spec = as_map(fields(entry).get("f:spec"))

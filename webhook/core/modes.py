@@ -16,16 +16,16 @@ IGNORE = "gpu-webhook.dev/ignore"  # a label: "true" on a namespace or a pod opt
 
 
 def is_opted_out(labels: Mapping[str, Any]) -> bool:
-    """Whether these labels, of a namespace or a pod, keep us away."""
+    """Whether these labels of a namespace or a pod opt out of the webhook."""
     return labels.get(IGNORE) == "true"
 
 
 class Mode(StrEnum):
-    """From nothing to everything."""
+    """What a rule may do, from nothing to everything."""
 
-    OFF = "off"  # the rule is not asked
-    AUDIT = "audit"  # counted and logged, and nobody else notices
-    WARN = "warn"  # the user is told, and nothing changes
+    OFF = "off"  # the rule does not run
+    AUDIT = "audit"  # counted and logged only
+    WARN = "warn"  # the user gets a warning, and nothing changes
     ENFORCE = "enforce"  # repairs, or denies
 
 
@@ -37,7 +37,7 @@ class Modes:
     def __init__(
         self, default: Mode | None = None, rules: Mapping[str, Mode] | None = None
     ) -> None:
-        """`default` of None leaves each rule its usual mode."""
+        """With a `default` of None each rule has its usual mode."""
         self._default = default
         self._rules = rules or {}
 
@@ -51,9 +51,9 @@ class Modes:
 
 
 def modes_for(policy: Policy, namespace: str, labels: Mapping[str, str]) -> Modes:
-    """The modes in this namespace: what the settings say for all, then each override that fits.
+    """The modes in this namespace: the settings for all namespaces, then each matching override.
 
-    What is named later wins, and within one override a rule wins over its `mode`.
+    Later overrides win, and within one override the mode of a rule wins over its `mode`.
     """
     default, rules = policy.mode, dict(policy.rules)
     for override in policy.overrides:

@@ -1,8 +1,8 @@
 """The annotation on changed objects: `gpu-webhook.dev/repaired: GPU101,GPU106`.
 
-Who owns a pod rarely sees the warnings of the request that made it. The annotation stands on the
-pod, or on a workload whose template was repaired: never in a template, whose change would make the
-workload roll out, and never on what we did not change.
+Owners of pods rarely see the warnings of the request that created the pod, so the webhook sets an
+annotation. It is on the pod, or on a workload with a repaired template: never in a template,
+because a change there would roll out the workload, and never on unchanged objects.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 REPAIRED = "gpu-webhook.dev/repaired"
 _AT = ROOT / "metadata" / "annotations" / REPAIRED
-_CODE = re.compile(r"GPU(?:[12][0-9]{2}|303)")  # of the rules that change pods, the guard included
+_CODE = re.compile(r"GPU(?:[12][0-9]{2}|303)")  # of the rules that change pods, with the guard
 _LONGEST = 400  # characters that are read of it
 
 
 def codes_in(text: object) -> tuple[str, ...]:
-    """The codes in such an annotation, sorted; whatever else stands there is passed over."""
+    """The codes in such an annotation, sorted; other text is ignored."""
     if not isinstance(text, str):
         return ()
     return tuple(sorted({each for each in text[:_LONGEST].split(",") if _CODE.fullmatch(each)}))
 
 
 def annotate(obj: dict[str, Any], findings: Iterable[Finding]) -> list[Operation]:
-    """Write the codes of what was repaired onto the object; give the patch for it.
+    """Write the codes of the repairs onto the object; return the patch for it.
 
-    Codes that we wrote before stay: those of an earlier round of the same request
-    (reinvocationPolicy), and those of a workload, which is stored as it was repaired then. Where
-    there is no place for an annotation there is none.
+    Earlier codes stay: those of an earlier round of the same request (reinvocationPolicy), and
+    those of a workload that was stored repaired. An object without a place for annotations gets
+    none.
     """
     codes = {found.code for found in findings if found.action == "repaired"}
     if not codes:
@@ -53,27 +53,27 @@ def annotate(obj: dict[str, Any], findings: Iterable[Finding]) -> list[Operation
         return []
     try:
         draft.apply([Set(_AT, text)])
-    except EditError:  # the API server refuses such metadata in its own words
+    except EditError:  # the API server rejects such metadata with its own message
         return []
     return draft.patch()
 
 
 def is_noted(obj: Mapping[str, Any]) -> bool:
-    """Whether the object carries codes that we wrote before."""
+    """Whether the object has codes that the webhook wrote before."""
     return bool(earlier(obj))
 
 
 def earlier(obj: Mapping[str, Any]) -> tuple[str, ...]:
-    """The codes that we wrote before; none if whoever sent the object wrote the annotation.
+    """The codes that the webhook wrote before; none if a client sent the annotation.
 
-    managedFields name what they wrote, and never what a webhook added.
+    managedFields list what clients sent, and never what a webhook added.
     """
     codes = codes_in(_annotations(obj).get(REPAIRED))
     return () if codes and was_sent(obj) else codes
 
 
 def was_sent(obj: Mapping[str, Any]) -> bool:
-    """Whether somebody else wrote the annotation, as managedFields tell."""
+    """Whether a client sent the annotation, according to managedFields."""
     return has_annotation(obj, REPAIRED)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.kube.pod import Pod
     from webhook.kube.pointer import Path
 
-# The codes of two rules on which it depends what others do. The core knows no other code.
+# The codes of two rules on which other rules depend. The core knows no other code.
 RENAMES_AMOUNTS, TRANSLATES_LABELS = "GPU101", "GPU105"
 
 
@@ -58,69 +58,69 @@ class Context:
     unsafe: bool = False  # unsafe edits of all rules are allowed
 
     def wants_unsafe(self, code: str) -> bool:
-        """Whether the owner of a manifest wants the edits of this rule that are not safe, too."""
+        """Whether unsafe edits of this rule are allowed in the manifest."""
         return self.unsafe or (self.in_manifest and code in self.settings.unsafe)
 
     def leaves_choices(self, code: str) -> bool:
-        """Whether this rule leaves what only an author can decide (Safety.CHOICE) as it is."""
+        """Whether this rule does not make edits that only an author can choose (Safety.CHOICE)."""
         return self.in_manifest and not self.wants_unsafe(code)
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether this is a legacy manifest whose amounts get today's name in this run.
+        """Whether this is a legacy manifest whose amounts get the current name in this run.
 
-        What is then still to be said would not be said of the new text: it is a notice, then.
+        Findings that would not apply to the new text are then only notices.
         """
         return self.in_manifest and RENAMES_AMOUNTS in self.repairing
 
     @property
     def makes_daemons(self) -> bool:
-        """Whether the pods are a DaemonSet's, whose controller pins each to its node."""
+        """Whether the pods belong to a DaemonSet, whose controller pins each pod to its node."""
         return self.workload.get("kind") == "DaemonSet"
 
     @property
     def may_constrain(self) -> bool:
-        """Whether a rule may add a constraint to the pod, or take something away from it.
+        """Whether a rule may add a constraint to the pod, or remove something from it.
 
-        Only if that pod cannot run as it is: what is dead in a pod that runs has had no effect for
-        years, and reviving it could make the pod wait for ever.
+        Only if the pod cannot run as it is. In a pod that runs, dead fields have had no effect for
+        years, and reviving them could leave the pod pending forever.
         """
         return self.stuck or self.settings.scope == "all-legacy"
 
 
 class Stage(Enum):
-    """What a rule is asked of."""
+    """The objects on which a rule runs."""
 
-    MANIFEST = auto()  # whole objects in files, before the pods in them
-    REPAIR = auto()  # pods that ask for GPUs
-    POLICY = auto()  # the same, as they are repaired
+    MANIFEST = auto()  # whole objects in files, before their pods
+    REPAIR = auto()  # pods that request GPUs
+    POLICY = auto()  # the same pods after the repair
     GUARD = auto()  # all pods, where the leak guard is registered
 
 
 class Trait(Flag):
-    """What the findings of a rule have in common with those of others."""
+    """What the findings of several rules have in common."""
 
     NONE = 0
-    AMOUNTS = auto()  # about the resources of one container, whatever is around it
-    ANNOTATION = auto()  # a pod's annotation becomes a field
-    CLUSTER = auto()  # what the nodes and the settings ask for, and not what the pod says
-    LEGACY_PODS = auto()  # edited in pods that ask under a legacy name; others are warned about
+    AMOUNTS = auto()  # about the resources of one container, independent of what is around it
+    ANNOTATION = auto()  # an annotation of a pod becomes a field
+    CLUSTER = auto()  # required by the nodes and the settings, independent of the pod's own fields
+    LEGACY_PODS = auto()  # edited in pods with legacy amounts; in other pods only a warning
     OBJECT = auto()  # about the object, and not about its pods
-    SEPARATE = auto()  # right whatever the rest of a file turns out to be
-    TEXT = auto()  # about a whole text: nothing more is to be said of the words in it
-    TIMELESS = auto()  # objects of any age have it: it is no word of Kubernetes 1.3-1.10
-    VERSION = auto()  # how the API server names the object: apiVersion and kind
-    WHOLE = auto()  # about what an object lacks, so a patch, which is a part of one, has none
+    SEPARATE = auto()  # correct, whatever the rest of a file contains
+    TEXT = auto()  # about a whole text: no other finding about the words in it is needed
+    TIMELESS = auto()  # occurs in objects of any age, not only of Kubernetes 1.3-1.10
+    VERSION = auto()  # about how the API server names the object: apiVersion and kind
+    # About what an object lacks, so it does not apply to a patch, which is a part of one.
+    WHOLE = auto()
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a rule besides its manual; every list of rules is made from these.
+    """What is known about a rule besides its manual; all lists of rules are computed from these.
 
-    An `unsafe` rule has edits that are made only with --unsafe, or where the settings name it. A
-    file is looked into if it holds one of the `words` of a rule, or a name of the settings; a word
-    stands for all names that it is a part of. `patterns` are what the rule is about in texts that
-    are no manifests.
+    An `unsafe` rule has edits that are made only with --unsafe, or if the settings name it. A file
+    is read if it contains one of the `words` of a rule, or a name of the settings; a word stands
+    for all names that contain it. `patterns` find the same problem in texts that are not manifests.
     """
 
     stage: Stage
@@ -131,16 +131,16 @@ class Facts:
 
     @cached_property
     def mode(self) -> Mode:
-        """The mode that the rule has if the settings do not name another.
+        """The mode of the rule unless the settings set another.
 
-        Repairs are made. Policy only warns: an inventory may be behind the cluster. The guard,
-        which concerns pods that ask for no GPU, only counts.
+        Repairs are made. Policy rules only warn: an inventory may be behind the cluster. The guard
+        only counts, because it affects pods without a GPU request.
         """
         return {Stage.POLICY: Mode.WARN, Stage.GUARD: Mode.AUDIT}.get(self.stage, Mode.ENFORCE)
 
     @cached_property
     def has_exceptions(self) -> bool:
-        """Whether an annotation may except a pod from the rule."""
+        """Whether an annotation can exempt a pod from the rule."""
         return self.stage in {Stage.POLICY, Stage.GUARD}
 
     @cached_property
@@ -150,7 +150,7 @@ class Facts:
 
 
 class Named(Protocol):
-    """A rule of any kind: a module with a docstring, its manual."""
+    """A rule of any kind: a module whose docstring is its manual."""
 
     NAME: str
     CODE: str
@@ -158,24 +158,24 @@ class Named(Protocol):
 
 
 class Rule(Named, Protocol):
-    """A rule on pods, with a check().
+    """A rule for pods, with a check().
 
-    check() is pure: it reads the pod as the earlier rules left it and yields what it found. The
-    engine applies the edits of one rule together, or none of them.
+    check() is pure: it reads the pod as the earlier rules left it and yields findings. The engine
+    applies either all edits of one rule or none of them.
     """
 
     def check(self, pod: Pod, cx: Context) -> Iterator[Finding]:
-        """Yield what this rule finds on the pod."""
+        """Yield the findings of this rule on the pod."""
         ...
 
 
 class ObjectRule(Named, Protocol):
-    """A rule that looks at a whole manifest object, as it is written: dead API versions and such.
+    """A rule for whole objects as they are written, for example for removed API versions.
 
-    Only road 2 asks it, and what a person applies is not changed by it. `check` sees the object as
-    the earlier rules left it; paths are from its root.
+    It runs on files only, never in admission. `check` gets the object as the earlier rules left it;
+    paths start at its root.
     """
 
     def check(self, obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
-        """Yield what this rule finds on the object."""
+        """Yield the findings of this rule on the object."""
         ...

@@ -1,4 +1,4 @@
-"""The namespaces that an entry of the settings selects."""
+"""Selects namespaces: takes an entry of the settings, and answers for a namespace."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ALL = 100
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Namespaces; all that is given must hold, so nothing given means every namespace."""
+    """Selects namespaces; all given conditions must hold, so an empty selection selects all."""
 
     namespaces: tuple[str, ...] = ()  # name patterns: * stands for any text
     labels: tuple[tuple[str, str], ...] = ()  # of the namespace
     percent: int = _ALL  # of all namespaces, always the same ones; a higher number only adds some
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether this namespace is among them. A namespace that is not known has no labels."""
+        """Whether this namespace is selected. An unknown namespace has no labels."""
         return (
             (not self.namespaces or matches(self.namespaces, namespace))
             and all(labels.get(key) == value for key, value in self.labels)
@@ -35,12 +35,12 @@ EVERYWHERE = Selection()
 
 
 def share(namespace: str) -> int:
-    """A number from 0 to 99 that depends on nothing but the name: where it stands in a roll-out."""
+    """A number from 0 to 99 that depends only on the name: its position in a roll-out."""
     return crc32(namespace.encode("utf-8", "replace")) % _ALL
 
 
 def matches(patterns: tuple[str, ...], name: str) -> bool:
-    """True if the whole name fits one of the patterns."""
+    """True if the whole name matches one of the patterns."""
     return _expression(patterns).fullmatch(name) is not None
 
 
@@ -50,7 +50,7 @@ def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def translated(pattern: str, any_of: str = ".") -> str:
-    """The pattern as a regular expression; each * keeps the least that fits, so none is slow.
+    """The pattern as a regular expression; each * matches as little as possible, so none is slow.
 
     `any_of` are the characters that a * stands for.
     """

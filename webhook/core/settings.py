@@ -1,4 +1,4 @@
-"""The settings, each default with its reason. Frozen; `cli` builds them from a file."""
+"""The settings, each default with its reason. Frozen; `settings` builds them from a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _NVIDIA = "nvidia.com/"
 DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"  # a claim written as a resource (KEP-5004)
 
-# Taints that say "not now" or "not this pod", never "GPU": they are not ours to tolerate.
+# Taints that mean "not now" or "not this pod", never "GPU": the webhook must not tolerate them.
 UNTOLERABLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 AUTOSCALER_TAINTS = (
     "ToBeDeletedByClusterAutoscaler",
@@ -27,9 +27,8 @@ AUTOSCALER_TAINTS = (
     "startup-taint.cluster-autoscaler.kubernetes.io/",
     "status-taint.cluster-autoscaler.kubernetes.io/",
 )
-# Taints that agents put on a node, or that nodes register with, until it is ready, and those of a
-# node that is about to go, is being repaired or updated. A * stands for any text. docs/policy.md
-# names the source of each.
+# Taints that agents set or nodes register with until a node is ready, and taints of nodes that are
+# repaired, updated or removed. A * stands for any text. docs/policy.md has the source of each.
 STARTUP_TAINTS = (
     # Cilium (node.cilium.io), the CSI drivers for EBS, EFS, FSx and S3 (ebs.csi.aws.com and so on)
     # and for Azure disks (disk.csi.azure.com): each driver removes its own when it has started.
@@ -51,7 +50,7 @@ STARTUP_TAINTS = (
     "kubevirt.io/drain",  # KubeVirt and Harvester, while virtual machines leave a node
     "medik8s.io/*",  # remediation, drain, fence-agents-remediation: Medik8s and OpenShift
     "network.openshift.io/mtu-too-small",  # OpenShift, until the node's network is set up
-    "nidhogg.uswitch.com/*",  # Nidhogg, until the DaemonSets that it is told of are ready
+    "nidhogg.uswitch.com/*",  # Nidhogg, until the configured DaemonSets are ready
     "node.cluster.x-k8s.io/outdated-revision",  # Cluster API, of a machine that is replaced
     "node.deckhouse.io/*-uninitialized",  # Deckhouse
     "node.deckhouse.io/csi-not-bootstrapped",
@@ -70,7 +69,7 @@ STARTUP_TAINTS = (
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A node taint; in the settings, one that GPU pods are to tolerate where a node carries it."""
+    """A node taint; in the settings, one that GPU pods tolerate if a node has it."""
 
     key: str
     value: str = ""
@@ -89,25 +88,25 @@ class Taint:
 
     @property
     def goes_away(self) -> bool:
-        """True for taints that go away by themselves, or with their node."""
+        """True for taints that are removed automatically, or together with their node."""
         return _passes_by(self.key, ())
 
 
-@lru_cache(maxsize=4096)  # keys of nodes, which are asked for once for each pod
+@lru_cache(maxsize=4096)  # the keys of nodes are looked up for each pod
 def _passes_by(key: str, startup_taints: tuple[str, ...]) -> bool:
     return Taint(key).is_off_limits or matches((*STARTUP_TAINTS, *startup_taints), key)
 
 
-# Common on AKS: an example in its documentation that many clusters copied. Off until listed.
+# Common on AKS: an example in its documentation that many clusters copied. Off unless listed.
 AKS_SKU_TAINT = Taint("sku", "gpu", "NoSchedule")
-READY_MADE_TAINTS = {"aks-sku": AKS_SKU_TAINT}  # what the settings may call by a name
+READY_MADE_TAINTS = {"aks-sku": AKS_SKU_TAINT}  # the names that the settings accept for a taint
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """Where a kind of cluster writes the GPU model: the node label and the values it may have.
+    """How a kind of cluster labels the GPU model: the node label and its possible values.
 
-    `named` maps a model to values that do not spell it, or not all of it (machine sizes).
+    `named` maps a model to values that do not contain its name, or not all of it (machine sizes).
     """
 
     label: str
@@ -128,15 +127,16 @@ MODEL_PROFILES: dict[str, ModelProfile] = {
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """How the label `alpha.kubernetes.io/nvidia-gpu-name` is written today."""
+    """How the label `alpha.kubernetes.io/nvidia-gpu-name` is written now."""
 
     legacy_label: str = legacy_names.LEGACY_MODEL_LABEL
     profile: str = "gfd"  # a key of MODEL_PROFILES
     label: str = ""  # overrides the profile's label
-    values: tuple[tuple[str, tuple[str, ...]], ...] = ()  # legacy value -> today's values
-    # A shared or sliced GPU is not what a pod of 2017 meant by the model's name.
-    shared: bool = False  # take <model>-SHARED for the model
-    mig: bool = False  # take <model>-MIG-<slice> for the model
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()  # legacy value -> current values
+    # A shared or sliced GPU is not what the author of a pod of 2017 requested with the model's
+    # name.
+    shared: bool = False  # accept <model>-SHARED for the model
+    mig: bool = False  # accept <model>-MIG-<slice> for the model
 
     @property
     def key(self) -> str:
@@ -145,9 +145,9 @@ class Models:
 
 @dataclass(frozen=True, slots=True)
 class DriverMount:
-    """One host path that GPU containers get: read-only, and the pod fails loudly if it is missing.
+    """A host path that GPU containers get read-only; the pod fails visibly if it is missing.
 
-    Without a type, containerd would make an empty directory of a missing path.
+    Without a type, containerd would create an empty directory for a missing path.
     """
 
     host_path: str
@@ -157,15 +157,15 @@ class DriverMount:
 
 @dataclass(frozen=True, slots=True)
 class DriverProfile:
-    """How containers get the CUDA driver: by mounts, by a runtime class, or (neither) by itself."""
+    """How containers get the CUDA driver: by mounts, by a runtime class, or automatically."""
 
     mounts: tuple[DriverMount, ...] = ()
-    library_path: str = ""  # goes into LD_LIBRARY_PATH of GPU containers, if given
+    library_path: str = ""  # added to LD_LIBRARY_PATH of GPU containers, if given
     runtime_class: bool = False
 
 
 DRIVER_PROFILES: dict[str, DriverProfile] = {
-    # The container toolkit or the device plugin bring the driver: nothing is to be added.
+    # The container toolkit or the device plugin provides the driver: nothing is added.
     "toolkit": DriverProfile(),
     "runtime-class": DriverProfile(runtime_class=True),
     # The layout of the guides for 1.6-1.10 (driver 375 of Ubuntu).
@@ -176,7 +176,7 @@ DRIVER_PROFILES: dict[str, DriverProfile] = {
         ),
         "/usr/lib/nvidia",
     ),
-    # The layout of the guides below 1.8 (the volume of nvidia-docker 1, driver 387.26).
+    # The layout of the guides before 1.8 (the volume of nvidia-docker 1, driver 387.26).
     "nvidia-docker-1": DriverProfile(
         (
             DriverMount("/var/lib/nvidia-docker/volumes/nvidia_driver/387.26", "/usr/local/nvidia"),
@@ -198,17 +198,17 @@ DRIVER_PROFILES: dict[str, DriverProfile] = {
 
 @dataclass(frozen=True, slots=True)
 class Drivers:
-    """Driver profile and the stale host paths."""
+    """The driver profile and the stale host paths."""
 
     profile: str = "toolkit"  # a key of DRIVER_PROFILES, or `host-path`
     mounts: tuple[DriverMount, ...] = ()  # of the profile `host-path`
     library_path: str = ""  # of the profile `host-path`
     runtime_class: str = ""  # of the profile `runtime-class`
-    assume_runtime_class: bool = False  # the class exists, though no inventory says so
-    # Pod Security Admission's default for namespaces without a label is in a file of the API
-    # server's, which nobody can read from inside the cluster.
+    assume_runtime_class: bool = False  # the class exists, although no inventory shows it
+    # The default of Pod Security Admission for namespaces without a label is in a file of the API
+    # server that cannot be read from inside the cluster.
     pod_security: Literal["privileged", "baseline", "restricted"] = "privileged"
-    remove: tuple[str, ...] = ()  # further host paths that are stale; * stands within a segment
+    remove: tuple[str, ...] = ()  # more stale host paths; * stands for text within a segment
 
     @property
     def active(self) -> DriverProfile:
@@ -221,22 +221,22 @@ class Drivers:
 class Affinity:
     """How the affinity annotation is read."""
 
-    # `namespaces: []` meant all namespaces in 1.3-1.5, the pod's own from 1.6 on (CHANGELOG-1.6).
+    # `namespaces: []` meant all namespaces in 1.3-1.5, and the pod's own since 1.6 (CHANGELOG-1.6).
     empty_namespaces: Literal["own", "all"] = "own"
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Send GPU pods that name neither nodeSelector nor affinity to nodes with this label."""
+    """Adds this label as nodeSelector to GPU pods without nodeSelector and affinity."""
 
-    enabled: bool = False  # the resource request places them well enough
+    enabled: bool = False  # the resource request is enough for placement
     label: str = "nvidia.com/gpu.present"  # set by the GPU operator only
     value: str = "true"
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """Modes in some namespaces: `mode` for all rules there, `rules` for those that it names."""
+    """Modes in some namespaces: `mode` for all rules, `rules` for single rules."""
 
     where: Selection = EVERYWHERE
     mode: Mode | None = None
@@ -253,12 +253,13 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The mode of each rule. See core/modes.py for what a rule does that nothing is said of."""
+    """The mode of each rule. core/modes.py has the modes of rules that are not set here."""
 
     mode: Mode | None = None
     rules: Mapping[str, Mode] = field(default_factory=dict)  # by code
-    overrides: tuple[Override, ...] = ()  # what stands later wins
-    exceptions: tuple[Allowance, ...] = ()  # none: who makes a pod could excuse it himself
+    overrides: tuple[Override, ...] = ()  # later ones win
+    # None: every user who creates pods could exempt their own pods.
+    exceptions: tuple[Allowance, ...] = ()
 
     def allows_exception(self, code: str, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether an exception to this rule counts in this namespace."""
@@ -269,7 +270,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A node pool that may have no node now: its shape counts as if so many nodes were there."""
+    """A node pool that may be empty now: it counts as if it had this number of nodes."""
 
     name: str
     gpus: Mapping[str, int]
@@ -280,7 +281,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The most GPUs that one pod may ask for in some namespaces, by resource name."""
+    """The most GPUs that one pod may request in some namespaces, by resource name."""
 
     gpus: Mapping[str, int]
     where: Selection = EVERYWHERE
@@ -288,30 +289,28 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How requests are held against the cluster."""
+    """How GPU requests are checked against the inventory."""
 
-    equivalent_schedulers: tuple[
-        str, ...
-    ] = ()  # besides default-scheduler, judged as if they were it
-    startup_taints: tuple[str, ...] = ()  # keys of further taints that go away; * at the end
+    equivalent_schedulers: tuple[str, ...] = ()  # checked like pods of default-scheduler
+    startup_taints: tuple[str, ...] = ()  # keys of more taints that are temporary; * at the end
     pools: tuple[Pool, ...] = ()
-    # A kubelet, a cloud, a driver and GPU Feature Discovery take some minutes for a new node.
+    # Kubelet, cloud, driver and GPU Feature Discovery need some minutes for a new node.
     joining_minutes: int = 15
-    # A driver upgrade takes hours at worst; a spot market has a model again by the next day.
+    # A driver upgrade takes hours at worst; a spot market offers a model again by the next day.
     remembered_hours: int = 24
     limits: tuple[Limit, ...] = ()
 
     def passes_by(self, key: str) -> bool:
-        """True for the key of a taint that says `not now`, never `not here`."""
+        """True for the key of a temporary taint."""
         return _passes_by(key, self.startup_taints)
 
 
 @dataclass(frozen=True, slots=True)
 class Exempt:
-    """Pods that may see GPUs without asking; all that is given must hold."""
+    """Pods that may see GPUs without a request; all given conditions must hold."""
 
     namespaces: tuple[str, ...] = ()  # name patterns
-    labels: tuple[tuple[str, str], ...] = ()  # of the pod, which whoever makes it chooses
+    labels: tuple[tuple[str, str], ...] = ()  # of the pod, which its author chooses
 
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether a pod with these labels in this namespace is exempt."""
@@ -320,7 +319,7 @@ class Exempt:
         )
 
 
-# Where the device plugin, the GPU operator, DCGM and the DRA driver are installed by their charts.
+# Namespaces where charts install the device plugin, the GPU operator, DCGM and the DRA driver.
 MANAGEMENT_NAMESPACES = (
     "kube-system",
     "gpu-operator",
@@ -330,7 +329,7 @@ MANAGEMENT_NAMESPACES = (
     "nvidia-dra-driver-gpu",
     "nvidia-network-operator",
     "gpu-resources",  # where the documentation of AKS installs the device plugin
-    # DCGM exporters of GKE, of Google's managed Prometheus and of Amazon's Container Insights.
+    # DCGM exporters of GKE, of Google Managed Prometheus and of Amazon Container Insights.
     "gke-managed-system",
     "gmp-public",
     "amazon-cloudwatch",
@@ -341,12 +340,12 @@ MANAGEMENT_NAMESPACES = (
 class Guard:
     """The leak guard."""
 
-    # No labels by default: whoever makes a pod could exempt it himself.
+    # No labels by default: every author of a pod could exempt it.
     exempt: tuple[Exempt, ...] = (Exempt(MANAGEMENT_NAMESPACES),)
-    # Names by which a GPU or a share of one comes, besides those that can be seen to be such.
+    # Resource names of GPUs or shares of GPUs whose names do not show it.
     resources: tuple[str, ...] = ()  # a `*` at the end stands for any rest
-    # Their fractions of a GPU are annotations. They place the pods themselves: where there is no
-    # such scheduler, nobody does, so the name alone opens nothing.
+    # These schedulers use annotations for fractions of a GPU and place the pods themselves. Where
+    # such a scheduler does not run, the pods do not run, so its name alone gives no access.
     fraction_schedulers: tuple[str, ...] = ("kai-scheduler",)
 
 
@@ -361,7 +360,7 @@ class CustomKind:
 
 @dataclass(frozen=True, slots=True)
 class Workloads:
-    """Objects that hold a pod template."""
+    """Objects with a pod template."""
 
     repair: bool = False  # change templates too, not only the pods
     kinds: tuple[CustomKind, ...] = ()
@@ -369,22 +368,22 @@ class Workloads:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """What people learn beyond the warning or the denial itself."""
+    """What users get besides the warning or the denial."""
 
-    help: str = ""  # where to ask; it ends denials and warnings
-    annotation: bool = True  # what was repaired carries gpu-webhook.dev/repaired
-    events: bool = True  # who owns a repaired pod gets a Kubernetes Event
+    help: str = ""  # where to ask for help; added to denials and warnings
+    annotation: bool = True  # repaired objects get the annotation gpu-webhook.dev/repaired
+    events: bool = True  # owners of repaired pods get a Kubernetes Event
 
 
 @dataclass(frozen=True)
 class Settings:
     """All settings. `Settings()` is the default."""
 
-    # gpu: only pods that name a legacy GPU resource or label, or ask for a GPU.
+    # gpu: only pods that name a legacy GPU resource or label, or request a GPU.
     scope: Literal["gpu", "all-legacy"] = "gpu"
     legacy_resources: tuple[str, ...] = (legacy_names.LEGACY_RESOURCE,)
-    gpu_resource: str = "nvidia.com/gpu"  # what the legacy names become
-    # A `*` at the end stands for any rest. Names are matched whole.
+    gpu_resource: str = "nvidia.com/gpu"  # the name that replaces the legacy names
+    # A `*` at the end stands for any rest. Names must match completely.
     gpu_resources: tuple[str, ...] = (
         "nvidia.com/gpu",
         "nvidia.com/gpu.shared",
@@ -394,29 +393,29 @@ class Settings:
     affinity: Affinity = field(default_factory=Affinity)
     drivers: Drivers = field(default_factory=Drivers)
     placement: Placement = field(default_factory=Placement)
-    taints: tuple[Taint, ...] = ()  # tolerated by GPU pods where a node carries them
+    taints: tuple[Taint, ...] = ()  # GPU pods tolerate them if a node has them
     annotation_schedulers: tuple[str, ...] = ()  # the annotation .../name is converted for these
     policy: Policy = field(default_factory=Policy)
     capacity: Capacity = field(default_factory=Capacity)
     guard: Guard = field(default_factory=Guard)
     workloads: Workloads = field(default_factory=Workloads)
     messages: Messages = field(default_factory=Messages)
-    unsafe: tuple[str, ...] = ()  # codes of rules whose unsafe edits are made at rest, too
+    unsafe: tuple[str, ...] = ()  # codes of rules whose unsafe edits are made in manifests
 
     def is_gpu(self, name: str) -> bool:
-        """True for a resource name that counts GPUs today."""
+        """True for a resource name that counts GPUs now."""
         return name in self._gpu_names or name.startswith(self._gpu_prefixes)
 
     def may_bring_gpus(self, name: str) -> bool:
-        """True for a resource name by which a GPU or a share of one may come, of any vendor.
+        """True for a resource name that may stand for a GPU or a share of one, of any vendor.
 
-        volcano.sh/vgpu-number, aliyun.com/gpu-mem, tencent.com/vcuda-core and many more. A device
-        class is no such name: what it stands for is a claim (KEP-5004).
+        Examples are volcano.sh/vgpu-number, aliyun.com/gpu-mem and tencent.com/vcuda-core. The name
+        of a device class is not included: it stands for a claim (KEP-5004).
         """
         return self.is_known_to_bring_gpus(name) or name.startswith(_NVIDIA)
 
     def is_known_to_bring_gpus(self, name: str) -> bool:
-        """The same but for other names of nvidia.com, which may be network cards, too."""
+        """The same without other names of nvidia.com, which may also be network cards."""
         if self.is_gpu(name):
             return True
         lower = name.lower()

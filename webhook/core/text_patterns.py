@@ -1,7 +1,7 @@
-"""Patterns of legacy names in texts that are no manifests: programs, scripts, notes, templates.
+"""Patterns of legacy names in texts that are not manifests: programs, scripts, notes, templates.
 
-The rules name the patterns; those of several rules stand here. `find` gives what is there, in order
-and without overlaps; nothing is ever edited by it.
+Each rule has its patterns; patterns of several rules are here. `find` returns the matches in order
+and without overlaps; it never changes the text.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Pattern:
     """One kind of legacy text: what to look for, what it means, and what to write instead.
 
     In `text`, {resource} and {label} stand for the legacy names of the settings, as alternatives;
-    in `cure`, {gpu} and {product} stand for today's. An `idle` text has never had an effect on what
-    a pod gets. In a whole text that holds `unless`, it means something else. `code` is that of the
-    rule whose manual says more.
+    in `fix`, {gpu} and {product} stand for the current names. An `idle` text has never had an
+    effect on what a pod gets. If the whole text contains `unless`, the match means something else
+    and is ignored. `code` is the rule whose manual has the details.
     """
 
     name: str
     text: str
     message: str
-    cure: str
+    advice: str
     idle: bool = False
     unless: str = ""
     code: str = ""
@@ -38,13 +38,13 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Where a pattern is in a text: offsets into it, the end exclusive."""
+    """A match of a pattern in a text: offsets, the end exclusive."""
 
     pattern: Pattern
     start: int
     end: int
     found: str
-    cure: str
+    advice: str
 
     @property
     def code(self) -> str:
@@ -52,14 +52,14 @@ class Match:
 
     @property
     def message(self) -> str:
-        """One line: what was found, what it means, and the cure."""
+        """One line: what was found, what it means, and what to write instead."""
         found = " ".join(self.found.split())
-        return f"{found[:_SHOWN]}: {self.pattern.message}; {self.cure}"
+        return f"{found[:_SHOWN]}: {self.pattern.message}; {self.advice}"
 
 
-_SHOWN = 60  # characters of what was found
+_SHOWN = 60  # characters of the match that are shown
 
-# Where a name ends: another one may begin with it (nvidia-gpu, nvidia-gpu-name).
+# The end of a name: a longer name may begin with it (nvidia-gpu, nvidia-gpu-name).
 END = r"(?![-\w]|\.\w)"
 NO_EFFECT = "the annotation has had no effect since"
 GET_PLUGIN = "install the current chart of the device plugin, or the GPU operator"
@@ -104,10 +104,10 @@ INIT_CONTAINERS_TEXT = Pattern(
 def find(
     text: str, patterns: tuple[Pattern, ...], settings: Settings | None = None
 ) -> Iterator[Match]:
-    """What is legacy in the text; of two that begin at the same place, the first pattern counts."""
+    """All legacy matches in the text; of two at the same place, the first pattern counts."""
     given = settings or Settings()
     today = {"gpu": given.gpu_resource, "product": given.models.key}
-    # One by one: a literal beginning is searched for ten times faster than many alternatives are.
+    # Searched one by one: a literal prefix is found ten times faster than many alternatives.
     everything = [
         (found.start(), rank, found, pattern)
         for rank, (pattern, compiled, unless) in enumerate(
@@ -120,14 +120,14 @@ def find(
     for start, _, found, pattern in sorted(everything, key=lambda each: each[:2]):
         if start >= end:
             end = found.end()
-            yield Match(pattern, start, end, found.group(), pattern.cure.format(**today))
+            yield Match(pattern, start, end, found.group(), pattern.advice.format(**today))
 
 
 @lru_cache(maxsize=32)
 def _compiled(
     patterns: tuple[Pattern, ...], resources: tuple[str, ...], label: str
 ) -> tuple[tuple[Pattern, re.Pattern[str], re.Pattern[str] | None], ...]:
-    """Each pattern, ready to search, and where it is not to be."""
+    """Each pattern, compiled, and the pattern that excludes it."""
     names = {
         "resource": "|".join(_in_any_quoting(each) for each in resources),
         "label": _in_any_quoting(label),
@@ -149,5 +149,5 @@ def _filled(text: str, names: dict[str, str]) -> str:
 
 
 def _in_any_quoting(name: str) -> str:
-    r"""The name as itself, with `\.` as jsonpath wants it, and with `~1` as JSON Pointer does."""
+    r"""The name itself, with `\.` as in jsonpath, and with `~1` as in JSON Pointer."""
     return re.escape(name).replace(r"\.", r"\\{0,2}\.").replace("/", "(?:/|~1)")

@@ -1,4 +1,7 @@
-"""Autoscalers that announce nowhere what they can add, and what any of them adds in words. Pure."""
+"""Finds autoscalers that do not list what they can add, and describes in words what any can add.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from webhook.inventory.karpenter import POOL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# Autoscalers that make nodes of any shape, and how a label of theirs begins. The end of the list is
+# Autoscalers that create nodes of any shape, with the prefix of their labels. The last two are
 # Karpenter before 0.32.
 _UNTOLD = (
     (GKE_POOL, "nap-", "GKE (node auto-provisioning)"),
@@ -22,8 +25,8 @@ _UNTOLD = (
 )
 
 
-def untold(classes: Iterable[NodeClass]) -> Iterator[NodeClass]:
-    """What autoscalers may add that tell nobody; that they are here is known by their nodes."""
+def unlisted(classes: Iterable[NodeClass]) -> Iterator[NodeClass]:
+    """Autoscalers that do not list what they can add; the labels of their nodes reveal them."""
     found = {
         name
         for each in classes
@@ -36,9 +39,10 @@ def untold(classes: Iterable[NodeClass]) -> Iterator[NodeClass]:
 
 
 def in_words(each: NodeClass) -> str:
-    """What an autoscaler may add."""
+    """What an autoscaler can add, as text."""
     if each.hint and each.gpus and not each.has_gpus:
-        return f"{each.hint} has {', '.join(sorted(each.gpus))}; what else it may add is not known."
+        names = ", ".join(sorted(each.gpus))
+        return f"{each.hint} has {names}; other resources of new nodes are not known."
     if each.hint:
         return f"{each.hint} may add nodes with GPUs; which ones is not known."
     gpus = " and ".join(f"{amount} {name}" for name, amount in sorted(each.gpus.items()))

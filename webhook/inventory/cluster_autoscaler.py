@@ -1,6 +1,6 @@
-"""What cluster-autoscaler says that it can add: in go its status and the nodes, out come classes.
+"""What cluster-autoscaler can add: takes its status and the nodes, returns classes of nodes.
 
-A hint only, as those of karpenter.py. Pure.
+Only a hint, as in karpenter.py. Pure.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-STATUS = "kube-system/cluster-autoscaler-status"  # the ConfigMap
+STATUS = "kube-system/cluster-autoscaler-status"  # the name of the ConfigMap
 GKE_POOL = "cloud.google.com/gke-nodepool"
 _ZONE = "topology.kubernetes.io/zone"
 _EKS_GROUP = "eks.amazonaws.com/nodegroup"
 _AKS_POOL = "kubernetes.azure.com/agentpool"
-# cluster-autoscaler before 1.30 wrote text, later ones write YAML.
+# Before 1.30 cluster-autoscaler wrote free text, since then YAML.
 _OLD_GROUP = re.compile(
     r"^[ \t]*Name:[ \t]*(\S+)\s+Health:(.*?)"
     r"cloudProviderTarget=(\d+) \(minSize=\d+, maxSize=(\d+)\)",
     re.MULTILINE,
 )
 _OLD_READY = re.compile(r"\bready=(\d+)")
-# Read by the line: a YAML parser is slow, and no parser of ours should read what others write.
+# Read with patterns: a YAML parser is slow, and its input could be hostile.
 _ITEM = re.compile(r"^[ \t]*- ", re.MULTILINE)
 _MEMBER = re.compile(
     r"^[ \t]*(name|cloudProviderTarget|maxSize|ready):[ \t]*[\"']?([^\s\"']+)", re.MULTILINE
 )
-# How keys of labels begin that clouds give to all nodes of a group, or that its machines decide.
-# Anything else may have been set by hand, or be another on the next node.
+# Prefixes of label keys that the cloud sets on all nodes of a group, or that follow from the
+# machine. Another label may have been set by hand, or differ on the next node.
 _OF_A_GROUP = (
     _EKS_GROUP,
     "alpha.eksctl.io/nodegroup-name",
@@ -58,14 +58,14 @@ _OF_A_GROUP = (
 )
 _TYPES = (TYPE, "beta.kubernetes.io/instance-type")
 _PLACES = ("topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "topology.gke.io/")
-NONE = ""  # in place of a resource name: no GPUs at all
-_LONGEST = 1 << 20  # characters: a ConfigMap has no more
+NONE = ""  # in place of a resource name: the node has no GPUs
+_LONGEST = 1 << 20  # characters: a ConfigMap is not larger
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-# Names that clouds give to nodes: that of the group, and what tells its nodes apart.
+# Forms of node names in clouds: the name of the group, and a suffix for each node.
 _OF_GKE = re.compile(r"(gke-.+)-[0-9a-z]{4}")
 _OF_AKS = re.compile(r"(aks-([0-9a-z]+)-\d+-vmss)[0-9a-z]{6}")
 _SET_OF_AKS = re.compile(r"aks-[0-9a-z]+-\d+-vmss")
-# Cluster API names the set of machines that a MachineDeployment makes; the end has no vowels.
+# Cluster API names the MachineSets of a MachineDeployment so; the suffix has no vowels.
 _OF_DEPLOYMENT = re.compile(r"MachineSet/([^/]+/.+)-[bcdfghjklmnpqrstvwxz2456789]{5,10}")
 
 
@@ -74,16 +74,16 @@ class Group:
     """A node group of cluster-autoscaler."""
 
     name: str
-    grows: bool  # nodes may join it: it is below its largest size, or some are on their way
+    grows: bool  # it is below its largest size, or nodes are being created
 
     @property
     def title(self) -> str:
-        """The name without the address that some clouds put before it."""
+        """The name without the URL that some clouds put before it."""
         return self.name.rpartition("/")[2]
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What its nodes name it by; see `_keys`."""
+        """The key by which its nodes name it; see `_keys`."""
         if managed := re.fullmatch(rf"eks-(.+)-{_UUID}", self.title):
             return ("eks", managed[1])
         if zonal := re.search(r"/zones/([^/]+)/instanceGroups/(gke-[^/]+)-grp$", self.name):
@@ -92,21 +92,21 @@ class Group:
 
     @property
     def fixed(self) -> tuple[str, ...]:
-        """How keys of labels begin that all its nodes have alike.
+        """Prefixes of the label keys that have the same value on all its nodes.
 
-        Pools of GKE and AKS have one instance type, and a group of GKE has one zone. Of others the
-        next node may be of another type, or elsewhere.
+        A pool of GKE or AKS has one instance type, and a group of GKE has one zone. In other clouds
+        the next node may have another type or zone.
         """
         if self.key[0] == "gke":
             return (*_OF_A_GROUP, *_TYPES, *_PLACES)
         return (*_OF_A_GROUP, *_TYPES) if _SET_OF_AKS.fullmatch(self.name) else _OF_A_GROUP
 
     def classes(self, shown: Iterable[Shown]) -> Iterator[NodeClass]:
-        """The nodes that it may add, as far as they are not like those that it has or had.
+        """The nodes that it may add, unless they are like nodes that it has or had.
 
-        Such nodes bring no more than is there where those of the group show whole devices only, on
-        one instance type. Of others nothing is certain: their GPUs may be sliced or shared
-        otherwise on a new one, or what was seen had no driver.
+        If its nodes show only whole devices and one instance type, a new node has at most as many.
+        Otherwise nothing is certain: GPUs of a new node may be sliced or shared, or the driver was
+        missing when the known node was seen.
         """
         seen = [each for each in shown if each.group == self.name]
         with_gpus = [each for each in seen if each.resource != NONE]
@@ -132,7 +132,7 @@ class Group:
 
 
 class Shown(NamedTuple):
-    """What a node of a group shows: a resource, how much of it, labels and taints that stay."""
+    """What one node of a group shows: a resource, its amount, labels, and taints that stay."""
 
     group: str
     resource: str
@@ -142,7 +142,7 @@ class Shown(NamedTuple):
 
 
 def _common(shown: Iterable[Shown]) -> dict[str, str]:
-    """The labels in which no two differ; one that lacks a label may get it yet."""
+    """The labels that are equal on all these nodes; one that is missing may still be added."""
     values: dict[str, set[str]] = {}
     for each in shown:
         for key, value in each.labels:
@@ -151,7 +151,7 @@ def _common(shown: Iterable[Shown]) -> dict[str, str]:
 
 
 def groups(config_map: Raw) -> tuple[Group, ...]:
-    """The groups that the ConfigMap cluster-autoscaler-status tells of."""
+    """The node groups in the ConfigMap cluster-autoscaler-status."""
     status = as_map(config_map.get("data")).get("status")
     if not isinstance(status, str) or len(status) > _LONGEST:
         return ()
@@ -166,7 +166,7 @@ def groups(config_map: Raw) -> tuple[Group, ...]:
 
 
 def _group(text: str) -> Group | None:
-    """One item of the list; a number that is 0 is left out, and what errors quote comes last."""
+    """One item of the list. Zeros are left out of it, and quoted error messages come last."""
     found = dict[str, str]()
     for match in _MEMBER.finditer(text):
         found.setdefault(match[1], match[2])
@@ -177,29 +177,28 @@ def _group(text: str) -> Group | None:
 
 
 def _grows(ready: str, target: str, most: str) -> bool:
-    """Whether nodes may join: also while fewer are ready than the cloud was asked for."""
+    """Whether nodes may join; also while fewer nodes are ready than were requested."""
     if not (ready.isdecimal() and target.isdecimal() and most.isdecimal()):
-        return True  # nobody knows
+        return True  # not known
     return int(ready) < int(target) or int(target) < int(most)
 
 
-def shown(told: Iterable[Group], nodes: Iterable[Node]) -> set[Shown]:
+def shown(groups: Iterable[Group], nodes: Iterable[Node]) -> set[Shown]:
     """What the nodes of each group show.
 
-    The resource is NONE where it is known that a node has no GPUs, and ANY where a new one may have
-    any.
+    The resource is NONE if a node is known to have no GPUs, and ANY if a new node may have any.
     """
-    groups = {each.key: each.name for each in told}
+    names = {each.key: each.name for each in groups}
     found = set[Shown]()
     for node in nodes:
         for key in _keys(node):
-            if key in groups:
-                found.update(_of_group(groups[key], node))
+            if key in names:
+                found.update(_of_group(names[key], node))
     return found
 
 
 def _of_group(group: str, node: Node) -> Iterator[Shown]:
-    """Only labels of the kind that all nodes of a group may share: others would tell all apart."""
+    """The node with only the labels that all nodes of a group may share."""
     kept = (*_OF_A_GROUP, *_TYPES, *_PLACES)
     labels = tuple(sorted(item for item in node.labels.items() if item[0].startswith(kept)))
     taints = tuple(
@@ -213,10 +212,10 @@ def _of_group(group: str, node: Node) -> Iterator[Shown]:
 
 
 def _keys(node: Node) -> Iterator[tuple[str, ...]]:
-    """What the group of the node may be known by.
+    """The keys of the node's group.
 
-    Only what its cloud has written on it counts, or a name of the exact form that the cloud gives:
-    somebody's own node `gpu-small` is none of a group `gpu`.
+    Only labels of its cloud count, or a node name of the exact form that the cloud uses: a node
+    named `gpu-small` by its owner does not belong to a group `gpu`.
     """
     labels = node.labels
     if _EKS_GROUP in labels:
@@ -226,7 +225,7 @@ def _keys(node: Node) -> Iterator[tuple[str, ...]]:
     pool = labels.get(_AKS_POOL, "")
     if pool and (name := _OF_AKS.fullmatch(node.name)) and name[2] == pool:
         yield ("", name[1])
-    if node.owner:  # of Cluster API or OpenShift
+    if node.owner:  # from Cluster API or OpenShift
         yield ("", node.owner)
     if made := _OF_DEPLOYMENT.fullmatch(node.owner):
         yield ("", f"MachineDeployment/{made[1]}")

@@ -1,10 +1,11 @@
 """Creates one Kubernetes Event for the owner of a repaired pod.
 
-A pod's warnings go to the controller that made it, which shows them to nobody. The server has no
-token, but it leaves a note on the pod (core/repaired.py), and the watcher sees every pod. The Event
-is about the pod's controller, as a ReplicaSet or a Job, whose name and uid stand in the pod; or
-about the pod itself if it has none of a kind that is known to make pods. The Event's name follows
-from its owner and the codes, so the API server takes it once, whatever number of watchers send it.
+The API server sends the warnings about a pod to the controller that creates it, and controllers do
+not show them to users. The server has no token, but it sets an annotation on the pod
+(core/repaired.py), and the watcher sees all pods. The Event is about the controller of the pod, for
+example a ReplicaSet or Job, with the name and uid from the pod; or about the pod itself if no known
+kind of controller owns it. The name of the Event follows from the owner and the codes, so the API
+server stores it once, however many watchers send it.
 """
 
 from __future__ import annotations
@@ -34,31 +35,33 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-# A watcher that starts sees pods of any age; the owners of older ones were told when they came.
+# A new watcher sees pods of any age. The owners of older pods got their Event when these were
+# created.
 YOUNG_SECONDS = 300.0
 MOST_WAITING = 200
-MOST_TOLD = 4096  # owners that are remembered
-MOST_A_MINUTE = 20  # for one namespace: whoever makes pods there makes up their owners
+MOST_OWNERS = 4096  # owners that are remembered
+MOST_A_MINUTE = 20  # for one namespace: its users can invent any number of owners
 REST_SECONDS = 0.1  # between two Events
 ATTEMPTS = 3
-REFUSED_SECONDS = 60.0  # until we ask again for what we may not do
-_GUARD = leak_guard.CODE  # hides GPUs from pods that asked for none: their owner need do nothing
+REFUSED_SECONDS = 60.0  # before the next try, if RBAC forbids creating Events
+# It hides GPUs from pods that requested none; their owners need not do anything.
+_GUARD = leak_guard.CODE
 
 
 class Event(NamedTuple):
-    """What is to be told, and whether it was."""
+    """An Event to send, and whether it was sent."""
 
     namespace: str
     body: Raw
 
     @property
     def key(self) -> tuple[str, str]:
-        """What no other Event has."""
+        """Unique to this Event."""
         return self.namespace, self.body["metadata"]["name"]
 
 
 class Events:
-    """Sends Events from a thread of its own, so that no watch ever waits for one."""
+    """Sends Events in a thread of its own, so that no watch waits for them."""
 
     def __init__(self, client: Client, settings: Settings, log: Log) -> None:
         self._client = client
@@ -66,10 +69,10 @@ class Events:
         self._lines = LimitedLog(log)
         self._outages = Outages(
             log,
-            "owners of repaired pods get no Events: they cannot be sent",
+            "owners of repaired pods get no Events: the API server does not answer",
             "owners of repaired pods get Events again",
         )
-        self._told: dict[tuple[str, str], None] = {}  # namespaces and names, the oldest first
+        self._sent_to: dict[tuple[str, str], None] = {}  # namespaces and names, the oldest first
         self._waiting: queue.Queue[Event] = queue.Queue(MOST_WAITING)
         self._minute = 0
         self._sent: Counter[str] = Counter()  # by namespace, in this minute
@@ -79,7 +82,7 @@ class Events:
         self.settings = settings
 
     def look(self, pod: Raw, now: float) -> None:
-        """Tell the owner of this pod, if it was repaired a short while ago. Never waits."""
+        """Queue an Event for the owner of this pod if it was repaired recently. Never waits."""
         note = as_map(as_map(pod.get("metadata")).get("annotations")).get(REPAIRED)
         if note is None or not self.settings.messages.events:
             return
@@ -87,11 +90,11 @@ class Events:
         if not codes or not _is_young(pod, now) or was_sent(pod):
             return
         event = event_of(pod, codes, self.settings, now)
-        if event.key not in self._told and self._may_send(event, now):
+        if event.key not in self._sent_to and self._may_send(event, now):
             self._send_later(event)
 
     def tick(self) -> None:
-        """Write what there is to say in the log, if it is time."""
+        """Write the log lines that are due."""
         self._lines.tick()
         self._outages.tick()
 
@@ -103,9 +106,9 @@ class Events:
         return self._sent[event.namespace] <= MOST_A_MINUTE and not self._waiting.full()
 
     def _send_later(self, event: Event) -> None:
-        self._told[event.key] = None
-        if len(self._told) > MOST_TOLD:
-            del self._told[next(iter(self._told))]
+        self._sent_to[event.key] = None
+        if len(self._sent_to) > MOST_OWNERS:
+            del self._sent_to[next(iter(self._sent_to))]
         self._waiting.put_nowait(event)
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="events", daemon=True)
@@ -119,7 +122,7 @@ class Events:
             time.sleep(REST_SECONDS)
 
     def _send(self, event: Event) -> None:
-        """Send it; what is wrong is said, and never stops the watcher."""
+        """Send the Event. A failure is logged and never stops the watcher."""
         for attempt in range(ATTEMPTS):
             try:
                 path = address("api", "v1", "namespaces", event.namespace, "events")
@@ -136,47 +139,47 @@ class Events:
                 self._outages.works("events")
                 if self._is_refused:
                     self._is_refused = False
-                    text = "owners of repaired pods get Events now: we may create events"
+                    text = "owners of repaired pods get Events again: RBAC allows creating them now"
                     self._log.write("info", text)
                 return
 
     def _answered(self, refused: Refused) -> None:
         self._outages.works("events")
         if refused.status == HTTPStatus.CONFLICT:
-            return  # another watcher was first
+            return  # another watcher sent it first
         if refused.status == HTTPStatus.NOT_FOUND or "being terminated" in str(refused):
-            return  # the namespace goes, and the owner with it
+            return  # the namespace is being deleted, and the owner with it
         if refused.status != HTTPStatus.FORBIDDEN:
-            self._lines.write("warning", "an Event was not taken", reason=str(refused))
+            self._lines.write("warning", "the API server rejected an Event", reason=str(refused))
             return
         self._refused_until = time.monotonic() + REFUSED_SECONDS
         if not self._is_refused:
             self._is_refused = True
-            text = "owners of repaired pods get no Event: we may not create events"
+            text = "owners of repaired pods get no Events: RBAC forbids creating them"
             self._log.write("warning", text, reason=str(refused))
 
 
 def event_of(pod: Raw, codes: tuple[str, ...], settings: Settings, now: float) -> Event:
     """The Event for the owner of this pod.
 
-    Whoever makes a pod may name any object as its owner; only a kind that makes pods is believed.
+    A user can name any object as the owner of a pod; only kinds that create pods are accepted.
     """
     metadata, contact = as_map(pod.get("metadata")), settings.messages.help
     namespace, owner = str(metadata.get("namespace", "")), controller_of(metadata)
     if not makes_pods(owner, settings):
         owner = {}
     about = owner or {**metadata, "apiVersion": "v1", "kind": "Pod"}
-    told = {key: str(about.get(key, "")) for key in ("apiVersion", "kind", "name", "uid")}
+    involved = {key: str(about.get(key, "")) for key in ("apiVersion", "kind", "name", "uid")}
     listed = ", ".join(codes)
     who = "Its pods are repaired when they are" if owner else "This pod was repaired when it was"
     message = f"{who} created ({listed}). Change the manifest: `gpu-webhook explain {codes[0]}`"
     stamp = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    seen = blake2b(" ".join([*told.values(), listed]).encode(), digest_size=16).hexdigest()
+    seen = blake2b(" ".join([*involved.values(), listed]).encode(), digest_size=16).hexdigest()
     body = {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": f"gpu-webhook.{seen}", "namespace": namespace},
-        "involvedObject": {**told, "namespace": namespace},
+        "involvedObject": {**involved, "namespace": namespace},
         "type": "Normal",
         "reason": "PodRepaired",
         "message": f"{message}; {contact}" if contact else message,

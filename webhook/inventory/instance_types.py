@@ -1,4 +1,7 @@
-"""Instance types: which have no GPUs by their name, and what nodes show of the others. Pure."""
+"""Instance types: which have no GPUs according to their names, and what nodes of the others show.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ if TYPE_CHECKING:
     from webhook.capacity.nodes import NodeClass
 
 TYPE = "node.kubernetes.io/instance-type"
-# Instance types that are known to have no GPU; of any other nothing is known (AWS's gr6 has L4, and
-# the settings may count the accelerators of dl, inf and trn).
+# Instance types without GPUs. About any other type nothing is known: the gr6 of AWS has L4, and the
+# settings may count the accelerators of dl, inf and trn.
 _AWS = r"(?:a|c|d|f|h|hpc|i|im|is|m|mac|r|t|u|vt|x|z)"
-# GPUs can be attached to n1, and to none of these (cloud.google.com/compute/docs/gpus).
+# GPUs can be attached to n1, but to none of these (cloud.google.com/compute/docs/gpus).
 _GCP = r"(?:c[2-4][ad]?|e2|h[34]d?|m[1-4]|n2d?|n4[ad]?|t2[ad]|x4|z3)"
 _AZURE = r"(?:A|B|D[CPS]?|E[BC]?|FX?|GS?|H[BCX]?|LS?|M)"
-# Of labels that Karpenter's providers (AWS, EKS Auto Mode, Azure) give by instance type: the last
-# part of the key, and what values of types without GPUs look like.
+# Labels that Karpenter's providers (AWS, EKS Auto Mode, Azure) set by instance type: the last part
+# of the key, and the form of the values for types without GPUs.
 WITHOUT = {
     "instance-category": re.compile(_AWS),
     "instance-family": re.compile(rf"{_AWS}[-\d].*"),
@@ -37,11 +40,11 @@ class Type(NamedTuple):
     """An instance type."""
 
     shown: dict[str, int]  # the largest amounts that any of its nodes has shown
-    most: dict[str, int]  # what a new one has at most; empty if that is not known
+    most: dict[str, int]  # the most that a new node has; empty if that is not known
 
 
 def known_types(classes: Iterable[NodeClass]) -> dict[str, Type]:
-    """What the instance types of these nodes have shown, and what that says of new ones."""
+    """What the nodes show about their instance types, and so about new nodes of these types."""
     found: dict[str, Type] = {}
     unsure = set[str]()
     for each in classes:
@@ -61,7 +64,7 @@ def known_types(classes: Iterable[NodeClass]) -> dict[str, Type]:
 
 
 def _raise(amounts: dict[str, int], others: Mapping[str, int]) -> None:
-    """The larger of the two, for each name."""
+    """The larger amount for each name."""
     for name, amount in others.items():
         if amount > 0:
             amounts[name] = max(amount, amounts.get(name, 0))

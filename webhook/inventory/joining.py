@@ -1,9 +1,10 @@
-"""Nodes that have just joined: GPUs and labels come one after the other, minutes after the node.
+"""Finds nodes that have just joined, whose GPUs and labels may still be missing.
 
-The kubelet makes the node, a cloud's controller adds labels, the device plugin its GPUs, and GPU
-Feature Discovery the model. Until a node has settled, what it lacks says nothing of it, unless its
-pool or instance type is known to have no GPUs: from nodes that have settled, show none, have never
-shown any as far as is known, and bear no sign of them. One whose driver has crashed is no evidence.
+The kubelet creates the node, a controller of the cloud adds labels, the device plugin adds GPUs,
+and GPU Feature Discovery adds the model; this takes minutes. Until then, missing GPUs do not mean
+that the node has none, unless its pool or instance type is known to have none. That is known from
+settled nodes that show no GPUs, have never shown any, and have no label or taint of GPU nodes. A
+node whose driver has crashed does not count as such.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
     from webhook.capacity.nodes import Node, NodeClass
 
-# Labels that nodes of one kind share, on the clouds, and by Karpenter, Gardener, kOps and eksctl.
+# Labels that are the same on all nodes of one pool or type: clouds, Karpenter, Gardener, kOps,
+# eksctl.
 _KIND = (
     "node.kubernetes.io/instance-type",
     "beta.kubernetes.io/instance-type",
@@ -33,10 +35,10 @@ _KIND = (
     "kops.k8s.io/instancegroup",
     "doks.digitalocean.com/node-pool",
 )
-# In keys of labels and taints that only nodes with GPUs carry; 10de is NVIDIA's PCI vendor.
+# Parts of label and taint keys that only GPU nodes have; 10de is the PCI vendor ID of NVIDIA.
 _SIGNS = ("gpu", "nvidia", "accelerator", "10de")
 _SLICING, _NVIDIA = "nvidia.com/mig.config.state", "nvidia.com/"
-# Instance types of AWS, Azure and GCP that have GPUs.
+# Instance types of AWS, Azure and GCP with GPUs.
 _TYPES_WITH = re.compile(r"(?:g|gr|p)\d.*\..+|Standard_N.+|(?:a[2-9]|g[2-9])[a-z]*-.+")
 
 
@@ -48,7 +50,7 @@ def joining(
 ) -> set[str]:
     """The names of the young nodes that may have GPUs which they do not show yet.
 
-    `broken` are the names of those that once had some.
+    `broken` are the names of nodes that once had GPUs.
     """
     young, settled = list(young), list(settled)
     may = {_kind(n.labels) for n in (*young, *settled) if n.name in broken or bears_a_sign(n)}
@@ -58,7 +60,7 @@ def joining(
 
 
 def sliced_anew(node: Node) -> Node:
-    """The node; while the MIG manager slices its GPUs anew it may get other names and labels."""
+    """The node; while the MIG manager slices its GPUs again, their names and labels are unknown."""
     if node.labels.get(_SLICING) not in ("pending", "rebooting"):
         return node
     former = {key: (ANY,) for key in node.labels if key.startswith(_NVIDIA)}
@@ -70,9 +72,9 @@ def _kind(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def bears_a_sign(node: Node) -> bool:
-    """Whether it names any GPUs, if only 0 of them, or its labels or taints say that it has some.
+    """Whether the node names any GPU resource, even with 0, or has a label or taint of GPU nodes.
 
-    A kubelet goes on naming a resource whose device plugin is away.
+    A kubelet keeps naming a resource whose device plugin has stopped.
     """
     return (
         bool(node.counted)

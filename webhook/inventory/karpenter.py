@@ -1,8 +1,8 @@
-"""What Karpenter says that it can add: in goes a NodePool, out come classes of nodes.
+"""What Karpenter can add: takes a NodePool, returns classes of nodes.
 
-A hint only: who reads it must not deny a pod that may run on a node which is not there yet. Where
-it is certain what is added, as when the instance types are known from nodes, that counts like a
-pool of the settings. Where it is not, a node with any GPUs may be added. Pure.
+Only a hint: it must not cause the denial of a pod that could run on a node that does not exist yet.
+If the result is certain, because nodes show the instance types, it counts like a pool of the
+settings. Otherwise a node with any GPUs may be added. Pure.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _PROVIDERS = ("karpenter.k8s.aws/", "eks.amazonaws.com/", "karpenter.azure.com/"
 
 @dataclass(frozen=True, slots=True)
 class NodePool:
-    """What Karpenter may add: labels, or the values that labels may have, and taints that stay."""
+    """The nodes of a NodePool: their labels or possible label values, and the taints that stay."""
 
     name: str
     labels: tuple[tuple[str, str], ...]
     values: tuple[tuple[str, tuple[str, ...]], ...]
     taints: tuple[Taint, ...]
-    startup: frozenset[str]  # keys of taints that go away
+    startup: frozenset[str]  # keys of taints that are removed after start-up
 
     def classes(self, types: Mapping[str, Type]) -> Iterator[NodeClass]:
-        """The nodes that it may add; `types` are the instance types that are known.
+        """The nodes that it may add; `types` are the known instance types.
 
-        What a type has shown is certain. It may have more than that: other names, as its nodes may
-        show shared ones only, and other amounts, as some of their devices may be sliced.
+        What a type has shown is certain. It may have more: other names, if its nodes show shared
+        GPUs only, and other amounts, if devices are sliced.
         """
         labels, values = dict(self.labels), dict(self.values)
         named = (labels[TYPE],) if TYPE in labels else values.pop(TYPE, ())
@@ -87,7 +87,7 @@ def _alike(
 
 
 def node_pool(raw: Raw) -> NodePool | None:
-    """What is kept of a NodePool; None if its nodes have no GPUs."""
+    """The facts of a NodePool that are kept; None if its nodes have no GPUs."""
     spec, name = as_map(raw.get("spec")), str(as_map(raw.get("metadata")).get("name", ""))
     template = as_map(spec.get("template"))
     made = as_map(template.get("spec"))
@@ -118,7 +118,7 @@ def _texts(values: object) -> set[str]:
 
 
 def _excludes_gpus(key: str, operator: str, values: set[str]) -> bool:
-    """Whether it is known that the requirement leaves no instance type with GPUs."""
+    """Whether the requirement certainly excludes all instance types with GPUs."""
     provider, _, sort = key.rpartition("/")
     if f"{provider}/" not in _PROVIDERS:
         return False
@@ -131,7 +131,7 @@ def _excludes_gpus(key: str, operator: str, values: set[str]) -> bool:
 
 
 def started(node: Node, pools: Iterable[NodePool]) -> tuple[Taint, ...]:
-    """The taints of the node without those that its NodePool says go away."""
+    """The taints of the node without the start-up taints of its NodePool."""
     name = node.labels.get(POOL)
     startup = {key for pool in pools if pool.name == name for key in pool.startup}
     return tuple(taint for taint in node.taints if taint.key not in startup)

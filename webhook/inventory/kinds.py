@@ -1,4 +1,4 @@
-"""Each kind of object that counts: where it is served, and what is kept of it."""
+"""The kinds of objects that are watched: where each is served, and which facts of it are kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMESPACE, _, _STATUS = cluster_autoscaler.STATUS.partition("/")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of object: where it is served, the newest version first, and what is kept of it."""
+    """One kind of object: its API paths, the newest version first, and which facts are kept."""
 
     name: str
     kind: str
@@ -26,11 +26,11 @@ class Kind:
     kept: Kept[Any]
     project: Callable[[dict[str, Any]], Any]
     query: Mapping[str, str] = field(default_factory=dict)  # which objects
-    group: str = ""  # if versions that are newer than this program count, too
+    group: str = ""  # set if versions newer than this program count, too
 
 
 def kinds(store: Store, settings: Settings, audit: project.Audit | None = None) -> tuple[Kind, ...]:
-    """All that is watched. RBAC must allow list and watch of these; manifests/ says so too."""
+    """All kinds that are watched. RBAC must allow list and watch of them; see manifests/."""
     keys = project.namespace_keys(settings)
 
     def node(raw: dict[str, Any]) -> Any:

@@ -1,12 +1,12 @@
 """List, watch, resume: the loop that keeps the facts of one kind of object up to date.
 
-Why a watch lasts 40 to 45 seconds. A connection may freeze without a word (a firewall that forgets
-it, a load balancer whose backend is gone). Keep-alives of TCP tell only that the next hop lives,
-and bookmarks come once a minute, so a client that waits for either notices after two minutes or
-never. The API server ends a watch by itself after `timeoutSeconds`, whatever it had to say; one
-that is silent for five seconds more is frozen. So a frozen connection is noticed after 50 seconds
-at most, and nothing is listed again: the next watch goes on from the last resource version. The
-price is one request per kind and 45 seconds.
+A watch lasts 40 to 45 seconds, because a connection may freeze without notice (a firewall drops its
+state, the backend of a load balancer is removed). TCP keep-alives only show that the next hop
+lives, and bookmarks come once a minute, so a client that relies on them notices after two minutes
+or never. The API server ends a watch after `timeoutSeconds`; a watch that stays silent for five
+more seconds is frozen. So a frozen connection is noticed after at most 50 seconds, and nothing is
+listed again: the next watch resumes from the last resource version. The cost is one request for
+each kind every 45 seconds.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ WATCH_SECONDS = (40, 45)
 GRACE_SECONDS = 5
 LIST_SECONDS = 10.0  # between two lists of one kind
 LONGEST_REST = 60.0
-# Nobody is there: to knock costs nobody anything, and we want to be let in as soon as it opens.
+# The API server refuses connections: a try is cheap, and the loop should continue as soon as it is
+# back.
 LONGEST_REST_AWAY = 4.0
 FIRST_REST = 0.5
 SHORTEST_WATCH = (
-    1.0  # one that ends sooner without an event is a fault: it would go round and round
+    1.0  # a watch that ends sooner without an event is a fault: it would be repeated without end
 )
-REFUSED_SECONDS = 60.0  # until we ask again for what we may not read, or what is not served
-STUCK_SECONDS = 90.0  # without a page, an event or a rest: the loop hangs where no time limit holds
-WAIT_FOR_NODES = 10.0  # seconds that the list of pods gives way to the lists that decisions need
+REFUSED_SECONDS = 60.0  # before the next try if RBAC forbids it, or if the kind is not served
+STUCK_SECONDS = 90.0  # a loop that did nothing for so long hangs where no time limit holds
+WAIT_FOR_NODES = 10.0  # seconds that the list of pods waits for the lists that decisions need
 
 _GONE = 410
 _FORBIDDEN = 403
@@ -51,19 +52,19 @@ _NOT_FOUND = 404
 _VERSION = re.compile(r"v\d{1,3}((alpha|beta)\d{1,3})?")
 
 
-_HINTS = ("nodepools", "configmaps")  # a help where they can be read
+_HINTS = ("nodepools", "configmaps")  # used if they can be read
 
 
 @dataclass
 class State:
-    """What became of one kind so far; it outlives a loop that hung."""
+    """The state of one kind; it is kept if its loop hangs and is replaced."""
 
     state: str = "starting"  # listing | watching | resting | refused | absent
-    alive: float = 0.0  # epoch: all that happened until then is known
-    listed: bool = False  # once, at least
+    alive: float = 0.0  # epoch: everything that happened before is known
+    listed: bool = False  # at least once
     settled: bool = False  # listed, or there is nothing to list
-    refused: bool = False  # we may not read it, and it was said
-    fault: str = ""  # the last one; empty when all is well
+    refused: bool = False  # RBAC forbids it, and that was logged
+    fault: str = ""  # the last one; empty if there is none
     lists: int = 0
     watches: int = 0
     events: int = 0
@@ -71,7 +72,7 @@ class State:
     skipped: int = 0  # objects that could not be read
     next_list: float = field(default=0.0, repr=False)  # monotonic
 
-    def told(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Any]:
         names = ("state", "alive", "fault", "lists", "watches", "events", "faults", "skipped")
         return {name: getattr(self, name) for name in names}
 
@@ -95,7 +96,7 @@ class Loop(threading.Thread):
         self._failures = 0
 
     def run(self) -> None:
-        """Go on until another loop takes over, or the program ends."""
+        """Run until another loop takes over or the program ends."""
         with contextlib.suppress(Retired):
             if self.kind.name == "pods":
                 self._watcher.decided.wait(WAIT_FOR_NODES)
@@ -103,7 +104,7 @@ class Loop(threading.Thread):
                 self._step()
 
     def _step(self) -> None:
-        """One list if it is needed, and one watch."""
+        """One list, if it is needed, and one watch."""
         try:
             if not self._version:
                 self._list()
@@ -121,14 +122,15 @@ class Loop(threading.Thread):
 
     def _refused(self, refused: Refused) -> None:
         if refused.status == _GONE:
-            # Too old: a list tells the present. Nothing failed, and no rest beyond that of lists.
+            # Too old: a new list is needed. It is no failure, so only the usual rest between lists
+            # applies.
             self._version = ""
             self.state.faults += 1
         elif refused.status == _NOT_FOUND and self.state.state == "watching":
-            self._version = ""  # an upgrade took the version away; another may be there
+            self._version = ""  # an upgrade removed the version; another may be served
         elif refused.status == _FORBIDDEN and (not self.state.listed or self.kind.name in _HINTS):
             self._version = ""
-            self.state.listed = False  # what is known of it may be old: that must not count
+            self.state.listed = False  # the known facts may be old, so they must not count
             self._unknown(refused)
         else:
             self._fail(refused)
@@ -153,49 +155,51 @@ class Loop(threading.Thread):
         self._absent()
 
     def _paths(self) -> Iterator[str]:
-        """Where it may be served; the API server is asked for newer versions only at the end.
+        """The paths where it may be served; newer versions are asked for only at the end.
 
-        Of what is not understood there, the answer is: unknown.
+        Objects of a version that is not understood count as unknown.
         """
         yield from self.kind.paths
         if not self.kind.group:
             return
         try:
-            told = _parsed(self._watcher.client.get(f"/apis/{self.kind.group}", {}))
+            found = _parsed(self._watcher.client.get(f"/apis/{self.kind.group}", {}))
         except Refused as refused:
             if refused.status not in (_NOT_FOUND, _FORBIDDEN):
                 raise
             return
-        listed = [each for _, each in as_items(told.get("versions"))]
-        versions = (each.get("version") for each in (as_map(told.get("preferredVersion")), *listed))
+        listed = [each for _, each in as_items(found.get("versions"))]
+        versions = (
+            each.get("version") for each in (as_map(found.get("preferredVersion")), *listed)
+        )
         for version in dict.fromkeys(each for each in versions if isinstance(each, str)):
             path = f"/apis/{self.kind.group}/{version}/{self.kind.name}"
             if _VERSION.fullmatch(version) and path not in self.kind.paths:
                 yield path
 
     def _pages(self, path: str) -> str:
-        """All pages of a list, each dropped before the next is asked for."""
+        """All pages of a list; each is dropped before the next is requested."""
         kept, version = self.kind.kept, ""
-        with self._watcher.telling(self):
+        with self._watcher.locked_by(self):
             kept.begin()
         for page in pages(self._watcher.client, path, self.kind.query):
             version = str(page["metadata"].get("resourceVersion") or "")
             if not version:
-                raise Fault("the answer is no list")
-            with self._watcher.telling(self):
+                raise Fault("the answer is not a list")
+            with self._watcher.locked_by(self):
                 for item in page["items"]:
                     self._put(item)
-            page.clear()  # before the next one comes
+            page.clear()  # freed before the next one arrives
             self.due = time.monotonic() + STUCK_SECONDS
-        with self._watcher.telling(self):
+        with self._watcher.locked_by(self):
             kept.end(time.time())
             self.state.listed = self.state.settled = True
         self._watcher.note()
         return version
 
     def _absent(self) -> None:
-        """No version of it is served: there are none."""
-        with self._watcher.telling(self):
+        """No version of it is served, so there are no such objects."""
+        with self._watcher.locked_by(self):
             self.kind.kept.begin()
             self.kind.kept.end(time.time())
             self.state.listed = False
@@ -207,11 +211,11 @@ class Loop(threading.Thread):
         self._rest(_about(REFUSED_SECONDS), "absent")
 
     def _unknown(self, refused: Refused) -> None:
-        """We may not read it. Said once; the answer to what depends on it is: unknown."""
-        self._watcher.outages.works(self.kind.name)  # it answers
+        """RBAC forbids reading it. Logged once; all that depends on it counts as unknown."""
+        self._watcher.outages.works(self.kind.name)  # the API server answers
         if not self.state.refused:
             self.state.refused = True
-            message = f"{self.kind.name} are unknown: we may not list them"
+            message = f"{self.kind.name} are unknown: RBAC forbids listing them"
             self._watcher.log.write("warning", message, reason=str(refused))
         self.state.fault = str(refused)
         self.state.settled = self.kind.name != "nodes"
@@ -253,10 +257,10 @@ class Loop(threading.Thread):
             raise Fault("an event without a resource version")
         self.state.events += 1
         if what in {"ADDED", "MODIFIED"}:
-            with self._watcher.telling(self):
+            with self._watcher.locked_by(self):
                 self._put(obj, new=what == "ADDED")
         elif what == "DELETED":
-            with self._watcher.telling(self):
+            with self._watcher.locked_by(self):
                 self.kind.kept.drop(project.key_of(obj), time.time())
         elif what != "BOOKMARK":
             self.state.skipped += 1
@@ -264,7 +268,7 @@ class Loop(threading.Thread):
         self._well()
 
     def _put(self, obj: Any, *, new: bool = True) -> None:
-        """Take one object; one that cannot be read is as good as none."""
+        """Keep the facts of one object; an object that cannot be read is skipped."""
         key, fact, now = "", None, time.time()
         try:
             key = project.key_of(obj)
@@ -275,17 +279,17 @@ class Loop(threading.Thread):
             self._watcher.lines.write("warning", what, object=key, reason=repr(error))
         if key:
             self.kind.kept.put(key, fact, now)
-            if new and self.kind.name == "pods":  # it is repaired when it is made
+            if new and self.kind.name == "pods":  # pods are repaired when they are created
                 self._watcher.events.look(obj, now)
 
-    # --- how it goes
+    # --- state
 
     def _well(self) -> None:
-        """Up to now everything is known."""
+        """Everything up to now is known."""
         self._watcher.outages.works(self.kind.name)
         if self.state.refused:
             self.state.refused = False
-            message = f"{self.kind.name} are known now: we may list them"
+            message = f"{self.kind.name} are known now: RBAC allows listing them"
             self._watcher.log.write("info", message)
         self._failures = 0
         self.state.fault = ""
@@ -293,13 +297,13 @@ class Loop(threading.Thread):
         self.due = time.monotonic() + STUCK_SECONDS
 
     def _fail(self, fault: Fault) -> None:
-        """Say so, and rest: exponentially longer, and never in step with others."""
+        """Log the fault and rest, each time longer and with jitter."""
         self.state.faults += 1
         self.state.fault = str(fault)
         self._watcher.outages.failed(self.kind.name, str(fault))
         longest = LONGEST_REST_AWAY if fault.away else LONGEST_REST
         if fault.away:
-            self.state.next_list = 0.0  # it reached nobody, so it was no list
+            self.state.next_list = 0.0  # no server was reached, so no list was made
         ceiling = min(longest, FIRST_REST * 2.0 ** min(self._failures, 16))
         self._failures += 1
         asked = fault.retry_after if isinstance(fault, Refused) else 0.0
@@ -323,5 +327,5 @@ def _about(seconds: float) -> float:
 def _parsed(text: bytes) -> dict[str, Any]:
     value = answers.read(text)
     if not isinstance(value, dict):
-        raise Fault("the answer is no object")
+        raise Fault("the answer is not an object")
     return value

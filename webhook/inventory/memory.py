@@ -1,9 +1,9 @@
-"""Remembers GPUs and labels that nodes have lost, because "never" is not "not now". Pure.
+"""Remembers GPUs and labels that nodes have lost, so that "not now" does not become "never". Pure.
 
-A driver upgrade, a failed device or a restarted plugin takes GPUs away for a while, GPU Feature
-Discovery its labels, and a spot market whole nodes. What a node that is there has lost is kept for
-that node. Of nodes that went away only what they were like is kept: a cluster may change thousands
-a day, but they are of a few shapes.
+A driver upgrade, a failed device or a restarted plugin removes GPUs for a while; a restart of GPU
+Feature Discovery removes labels; a spot market removes whole nodes. For an existing node the lost
+values are kept with the node. For removed nodes only their shape is kept: a cluster may remove
+thousands a day, but of few shapes.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from webhook.capacity.nodes import Node
 
-MOST_SHAPES = 256  # of nodes that went away
-_MOST_VALUES = 8  # that one label of one node had
+MOST_SHAPES = 256  # of removed nodes
+_MOST_VALUES = 8  # values that one label of one node had
 
-Until = dict[Any, float]  # a value, and the second of the epoch from which on it is forgotten
+Until = dict[Any, float]  # a value, and the second of the epoch at which it is forgotten
 Facts = tuple[
     Any, ...
 ]  # a group of an autoscaler, and what a node of it shows (cluster_autoscaler.py)
@@ -33,18 +33,18 @@ Facts = tuple[
 
 @dataclass
 class Lost:
-    """What one node that is there has shown, and shows no more."""
+    """What one existing node has shown and no longer shows."""
 
     gpus: dict[str, Until] = field(default_factory=dict)  # by resource: amounts
     labels: dict[str, Until] = field(default_factory=dict)  # by key: values
-    shown: Mapping[str, int] = field(default_factory=dict)  # the amounts that it has left
+    shown: Mapping[str, int] = field(default_factory=dict)  # the amounts that it still shows
 
     def __bool__(self) -> bool:
         return bool(self.gpus or self.labels or self.broken)
 
     @property
     def broken(self) -> bool:
-        """Whether it has none left: that is kept for as long as the node is there."""
+        """Whether it has lost all GPUs: that is kept as long as the node exists."""
         return not any(amount > 0 for amount in self.shown.values())
 
     @property
@@ -56,7 +56,7 @@ class Lost:
         return {key: tuple(sorted(values)) for key, values in self.labels.items()}
 
     def changed(self, before: Node, after: Node, until: float) -> None:
-        """Note what the node has no more, and forget what it has again."""
+        """Remember what the node has lost, and forget what it has again."""
         had, has = before.counted, after.counted
         self.shown = has
         for resource in had.keys() | self.gpus.keys():
@@ -73,7 +73,7 @@ class Lost:
         self._tidy()
 
     def forget(self, now: float) -> bool:
-        """Forget what is too long ago; tell if there was any."""
+        """Forget what is too old; return whether anything was forgotten."""
         late = False
         for kept in (self.gpus, self.labels):
             for key, values in kept.items():
@@ -89,7 +89,7 @@ class Lost:
 
 
 class Shape(NamedTuple):
-    """What nodes that went away were like; `unsure` are labels that may have any value."""
+    """The shape of removed nodes; labels in `unsure` may have any value."""
 
     labels: tuple[tuple[str, str], ...]
     unsure: tuple[str, ...]
@@ -106,7 +106,7 @@ class Shape(NamedTuple):
         )
 
     def without(self, key: str) -> Shape:
-        """The same with any value of this label."""
+        """The same shape with any value of this label."""
         labels = tuple(item for item in self.labels if item[0] != key)
         return self._replace(labels=labels, unsure=tuple(sorted({*self.unsure, key})))
 
@@ -117,21 +117,22 @@ class Shape(NamedTuple):
 
 
 class Memory:
-    """What all nodes have lost, and what those that went away were like."""
+    """What existing nodes have lost, and the shapes of removed nodes."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._lost: dict[str, Lost] = {}
-        self._gone: dict[Shape, tuple[float, int]] = {}  # until when, and of how many nodes
-        self._merged: set[str] = set()  # labels that told too many shapes apart
-        self._groups: set[Facts] = set()  # what the nodes that are there show
+        # When it is forgotten, and the number of nodes.
+        self._gone: dict[Shape, tuple[float, int]] = {}
+        self._merged: set[str] = set()  # labels that were dropped because they made too many shapes
+        self._groups: set[Facts] = set()  # what the existing nodes show
         self._left: dict[Facts, float] = {}  # what no node shows any more, and until when it counts
         self._next = inf  # when there may be something to forget
 
     def changed(self, before: Node | None, after: Node | None, now: float) -> None:
-        """A node is there, is another, or is not there any more."""
+        """A node was added, changed or removed."""
         if before is None and after is not None and after.name in self._lost:
-            before = after  # of another life
+            before = after  # from an earlier process
         if before is None or not self._seconds:
             return
         until = now + self._seconds
@@ -146,7 +147,7 @@ class Memory:
                 self._lost[before.name] = lost
 
     def keep_only(self, names: Container[str]) -> None:
-        """These are all the nodes that are there."""
+        """Only these nodes exist."""
         self._lost = {name: lost for name, lost in self._lost.items() if name in names}
 
     @property
@@ -170,7 +171,7 @@ class Memory:
         gone[shape] = (max(until, known_until), known + count)
 
     def _merge(self) -> None:
-        """Give up the label that tells most of the shapes apart, or else the oldest shape."""
+        """Drop the label that makes the most shapes, or else the oldest shape."""
         values = Counter(key for key, _ in {item for shape in self._gone for item in shape.labels})
         if not values:
             del self._gone[min(self._gone, key=lambda each: self._gone[each])]
@@ -183,7 +184,7 @@ class Memory:
         self._gone = merged
 
     def forget(self, now: float) -> bool:
-        """Forget what is too long ago; tell if there was any."""
+        """Forget what is too old; return whether anything was forgotten."""
         if now < self._next:
             return False
         late = [name for name, lost in self._lost.items() if lost.forget(now)]
@@ -207,7 +208,7 @@ class Memory:
                 yield from (until for values in kept.values() for until in values.values())
 
     def counted(self, node: Node) -> Node:
-        """The node with what it has lost."""
+        """The node, with what it has lost."""
         lost = self._lost.get(node.name)
         return node if lost is None else _with(node, lost)
 
@@ -217,12 +218,12 @@ class Memory:
         return node if lost is None else replace(node, gpus=lost.shown, most={}, former={})
 
     def gone(self) -> Iterator[NodeClass]:
-        """The nodes that went away, by what they were like."""
+        """The removed nodes, by shape."""
         for shape, (_, count) in sorted(self._gone.items(), key=repr):
             yield shape.as_class(count)
 
     def groups(self, there: Iterable[Facts], now: float) -> set[Facts]:
-        """What the nodes of an autoscaler's groups have shown, if this is what they show now."""
+        """What the nodes of autoscaler groups have shown; `now` is what they show now."""
         there, until = set(there), now + self._seconds
         self._left |= dict.fromkeys(self._groups - there, until)
         self._left = {facts: until for facts, until in self._left.items() if facts not in there}
@@ -230,10 +231,10 @@ class Memory:
         self._next = min(self._next, until)
         return there | {facts for facts, until in self._left.items() if until > now}
 
-    # --- to another life of the watcher
+    # --- kept over a restart of the watcher
 
     def as_data(self) -> dict[str, Any]:
-        """All of it as JSON can say it."""
+        """All of it as values that JSON can hold."""
         return {
             "seconds": self._seconds,
             "lost": {
@@ -263,9 +264,9 @@ class Memory:
         }
 
     def recall(self, data: Mapping[str, Any]) -> None:
-        """Take what `as_data` gave; ValueError, TypeError or KeyError if it is something else.
+        """Restore what `as_data` returned; ValueError, TypeError or KeyError for other data.
 
-        The settings may say another time since: it counts from when something was lost.
+        If the settings have another time now, it counts from the moment of the loss.
         """
         more = self._seconds - float(data["seconds"])
         for name, (gpus, labels, shown) in data["lost"].items():
@@ -290,7 +291,7 @@ class Memory:
 
 
 def _frozen(facts: list[Any]) -> Facts:
-    """The tuples that JSON made lists of."""
+    """Turns the lists that JSON returns back into tuples."""
     return tuple(_frozen(each) if isinstance(each, list) else each for each in facts)
 
 

@@ -1,6 +1,6 @@
 """Reduces a raw object to the few facts that are kept. Pure; fields of a wrong type are ignored.
 
-Texts and small maps that many objects share are kept once: a cluster of 15,000 nodes has a few
+Texts and small maps that many objects share are stored once: a cluster of 15,000 nodes has a few
 hundred different labels, taints and amounts.
 """
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
 
     Raw = dict[str, Any]
-    Audit = Callable[[Pod], Iterable[str]]  # by what a pod sees GPUs that it did not ask for
+    # The causes by which a pod sees GPUs that it did not request.
+    Audit = Callable[[Pod], Iterable[str]]
 
 _OURS = "gpu-webhook.dev/"
 _POD_SECURITY = "pod-security.kubernetes.io/enforce"
@@ -39,33 +40,33 @@ _OPENSHIFT_MACHINE = "machine.openshift.io/machine"
 _MADE = re.compile(r"([^/]+/.+)-[a-z0-9]{5}")
 
 _PAIR = 2  # a label and its value
-# Devices of one node or pod. A tenant may ask for any; the sums must fit into JSON's 64 bits.
+# Devices of one node or pod. A tenant may request any number; the sums must fit into 64 bits.
 _MOST = 2**40
-# Resource names of one pod. No node offers so many, so a pod that asks for more never runs; names
-# are free, and a tenant may make up thousands.
+# Resource names of one pod. No node offers so many, so a pod that requests more never runs; a
+# tenant could invent thousands of names.
 _MOST_NAMES = 32
 
 Amounts = tuple[tuple[str, int], ...]
 
 
 class PodFacts(NamedTuple):
-    """What is kept of a pod that holds GPUs, or that the leak guard has found."""
+    """The facts of a pod that holds GPUs or that the leak guard reports."""
 
     node: str  # empty: it holds nothing
     gpus: Amounts
-    exposed: tuple[str, ...]  # by what it sees GPUs that it did not ask for
+    exposed: tuple[str, ...]  # the causes by which it sees GPUs that it did not request
 
 
 class NamespaceFacts(NamedTuple):
-    """What is kept of a namespace."""
+    """The facts of a namespace."""
 
-    labels: Mapping[str, str]  # those that anything depends on
-    whitelist: str = ""  # the annotation that says which tolerations its pods may have
-    node_selector: Mapping[str, str] = {}  # of the annotation that PodNodeSelector reads
+    labels: Mapping[str, str]  # only labels that a setting uses
+    whitelist: str = ""  # the annotation with the tolerations that its pods may have
+    node_selector: Mapping[str, str] = {}  # from the annotation that PodNodeSelector reads
 
 
 def key_of(raw: Raw) -> str:
-    """Namespace and name; the name alone of what has no namespace. Empty if it has no name."""
+    """Namespace and name; only the name for objects without namespace. Empty if it has no name."""
     metadata = as_map(raw.get("metadata"))
     name, namespace = metadata.get("name"), metadata.get("namespace")
     if not isinstance(name, str):
@@ -74,14 +75,14 @@ def key_of(raw: Raw) -> str:
 
 
 def node(raw: Raw, settings: Settings) -> Node:
-    """A node: all labels (a selector may name any), taints, and the GPUs that it offers.
+    """A node: all labels (a selector may name any of them), taints, and the GPUs that it offers.
 
-    It has more than it offers while devices are not healthy (its capacity says so) or while they,
-    or their plugin, are away (labels that count devices say so).
+    It has more GPUs than it offers while devices are unhealthy (its capacity shows them) or while
+    they or their plugin are missing (labels with device counts show them).
     """
     metadata, status = as_map(raw.get("metadata")), as_map(raw.get("status"))
     capacity = dict(_amounts(status.get("capacity"), settings))
-    # What the scheduler counts. Devices that are not healthy are missing here.
+    # Allocatable is what the scheduler counts; unhealthy devices are not in it.
     allocatable = status.get("allocatable")
     offered = dict(_amounts(allocatable, settings)) if allocatable else capacity
     found = Node(
@@ -99,15 +100,15 @@ def node(raw: Raw, settings: Settings) -> Node:
 
 
 def _more(amounts: Mapping[str, int], than: Mapping[str, int]) -> Amounts:
-    """Those that are larger."""
+    """The amounts that are larger than these."""
     return tuple(sorted(each for each in amounts.items() if each[1] > than.get(each[0], 0)))
 
 
 def _owner(annotations: Raw) -> str:
-    """What made the node's machine, as cluster-autoscaler names it; empty if nothing says so.
+    """The owner of the node's machine, as cluster-autoscaler names it; empty if unknown.
 
-    Cluster API names the owner of the machine. OpenShift names the machine: that of its set, and
-    five characters.
+    Cluster API names the owner of the machine. OpenShift names the machine: the name of its
+    MachineSet and five characters.
     """
     kind, namespace, name = (annotations.get(f"{_CLUSTER_API}{each}") for each in _OWNER)
     if isinstance(kind, str) and isinstance(namespace, str) and isinstance(name, str):
@@ -119,7 +120,7 @@ def _owner(annotations: Raw) -> str:
 
 
 def seconds_of(text: object) -> float:
-    """A time of the API server as seconds of the epoch; 0.0 if it is none."""
+    """A time of the API server as seconds of the epoch; 0.0 if it is not a time."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except (ValueError, OverflowError):
@@ -127,7 +128,7 @@ def seconds_of(text: object) -> float:
 
 
 def labels_of(metadata: Raw) -> Iterator[tuple[str, str]]:
-    """The labels that are texts."""
+    """The labels whose values are strings."""
     for key, value in as_map(metadata.get("labels")).items():
         if isinstance(value, str):
             yield key, value
@@ -158,7 +159,7 @@ def _amounts(amounts: object, settings: Settings) -> Iterator[tuple[str, int]]:
 
 
 def _others(amounts: object, settings: Settings) -> Iterator[str]:
-    """Names by which a GPU or a share of one may come, though the settings count none of them."""
+    """Resource names that may be GPUs or shares of them, although no setting counts them."""
     for name in as_map(amounts):
         of_gpus = settings.may_bring_gpus(name) or name in settings.legacy_resources
         if of_gpus and not settings.is_gpu(name):
@@ -167,18 +168,18 @@ def _others(amounts: object, settings: Settings) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def _same(value: tuple[Any, ...]) -> tuple[Any, ...]:
-    """One tuple for all that are equal: thousands of nodes and pods say the same."""
+    """One tuple for all equal ones: thousands of nodes and pods have the same."""
     return value
 
 
 @lru_cache(maxsize=4096)
 def _shared(amounts: Amounts) -> Mapping[str, int]:
-    """One map for all nodes that offer the same: nobody writes to it."""
+    """One map for all nodes that offer the same; it is never changed."""
     return dict(amounts)
 
 
 def pod(raw: Raw, settings: Settings, audit: Audit | None = None) -> PodFacts | None:
-    """What the pod holds on its node, and what the leak guard says of it; mostly nothing."""
+    """The GPUs that the pod holds on its node, and what the leak guard reports; mostly nothing."""
     if is_finished(raw):
         return None
     bound = as_map(raw.get("spec")).get("nodeName")
@@ -191,13 +192,13 @@ def pod(raw: Raw, settings: Settings, audit: Audit | None = None) -> PodFacts | 
     exposed = tuple(audit(read)) if audit is not None else ()
     if not gpus and not exposed:
         return None
-    if len(gpus) == 1:  # what is remembered is bounded: the name is a tenant's, as the amount is
+    if len(gpus) == 1:  # the cache is bounded, because the tenant chooses the name and the amount
         gpus = _same(gpus)
     return PodFacts(node_name if gpus else "", gpus, exposed)
 
 
 def namespace(raw: Raw, keys: frozenset[str]) -> NamespaceFacts:
-    """What anything depends on, be it only that the namespace is known to have nothing of it."""
+    """The labels of a namespace that settings use; also if there are none, because it exists."""
     found = {
         intern(key): intern(value)
         for key, value in labels_of(as_map(raw.get("metadata")))
@@ -207,14 +208,14 @@ def namespace(raw: Raw, keys: frozenset[str]) -> NamespaceFacts:
 
 
 def whitelist_of(raw: Raw) -> str:
-    """The text of the namespace's whitelist of tolerations; empty if it has none."""
+    """The whitelist of tolerations of the namespace, as text; empty if it has none."""
     return _annotation(raw, _WHITELIST)
 
 
 def node_selector_of(raw: Raw) -> dict[str, str]:
-    """The labels that PodNodeSelector gives the namespace's pods (1.36 ConvertSelectorToLabelsMap).
+    """The labels that PodNodeSelector adds to pods (1.36 ConvertSelectorToLabelsMap).
 
-    Empty where they cannot be read: then the plugin refuses each pod as it is.
+    Empty if the annotation cannot be read: then the plugin rejects each pod anyway.
     """
     text = _annotation(raw, _NODE_SELECTOR)
     pairs = [each.split("=") for each in text.split(",")]
@@ -229,7 +230,7 @@ def _annotation(raw: Raw, name: str) -> str:
 
 
 def namespace_keys(settings: Settings) -> frozenset[str]:
-    """The label keys of namespaces that any part of the settings selects by."""
+    """The label keys of namespaces by which any setting selects."""
     return frozenset(key for each in _selections(settings) for key, _ in each.labels)
 
 
@@ -245,7 +246,7 @@ def _selections(part: object) -> Iterator[Selection]:
 
 
 class ClassFacts(NamedTuple):
-    """What the pods of a runtime class get (KEP-894, KEP-688)."""
+    """What pods of a RuntimeClass get (KEP-894, KEP-688)."""
 
     node_selector: dict[str, str]
     tolerations: list[Raw]
@@ -263,7 +264,7 @@ def runtime_class(raw: Raw) -> ClassFacts:
 
 
 def device_class(raw: Raw) -> tuple[str, ...]:
-    """The resource names that this class serves in place of a device plugin."""
+    """The resource names that this DeviceClass serves instead of a device plugin."""
     name = DEVICE_CLASS + str(as_map(raw.get("metadata")).get("name", ""))
     extended = as_map(raw.get("spec")).get("extendedResourceName")
     return (name, extended) if isinstance(extended, str) and extended else (name,)

@@ -1,11 +1,10 @@
 """Publishes the snapshot from the watcher to the workers: two files in a shared folder.
 
-`inventory` is written whole and renamed into place, when something changed. Its first line is JSON:
-a checksum, how long each part is, and `shape`, which changes with anything but what pods hold. The
-parts are JSON too; those of labels are texts that nobody reads before a pod asks for that label,
-and what is remembered of nodes is for the next life of the watcher only.
-`status.json` is written every second: it tells that the watcher lives and since when what it
-published may be behind.
+`inventory` is written whole and renamed, whenever something changed. Its first line is JSON: a
+checksum, the length of each part, and `shape`, which changes with everything except the GPUs that
+pods hold. The parts are JSON too. A table of labels is decoded only when a pod uses that label, and
+the memory of nodes only by the next process of the watcher. `status.json` is written every second:
+it shows that the watcher runs, and since when the inventory may be behind the cluster.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ INVENTORY = "inventory"
 STATUS = "status.json"
 _FORMAT = 4
 _OS = "kubernetes.io/os"
-_LARGEST = 256 * capped.MIB  # 15,000 nodes take some 10
+_LARGEST = 256 * capped.MIB  # the snapshot of 15,000 nodes takes about 10
 _LARGEST_STATUS = capped.MIB
 AHEAD_SECONDS = 5.0  # between the clocks of two processes
-STALE_SECONDS = 300.0  # an inventory that may be so far behind the cluster denies nothing
+STALE_SECONDS = 300.0  # an inventory that may be so old denies nothing
 
 
 def declared(settings: Settings) -> tuple[NodeClass, ...]:
-    """The nodes that pools of the settings may have: a pool scaled to zero is no `never`.
+    """The nodes that declared pools may have, so that a pool of size zero does not mean "never".
 
-    Every kubelet of Linux labels its node so, and no Windows pod is ever judged here. A label that
-    a pool does not name may be there all the same: kubelets and clouds set many.
+    Each kubelet on Linux sets these labels, and Windows pods are never evaluated. A label that a
+    pool does not name may exist anyway: kubelets and clouds set many.
     """
     return tuple(
         NodeClass(
@@ -62,7 +61,7 @@ def declared(settings: Settings) -> tuple[NodeClass, ...]:
 
 
 class Publisher:
-    """Writes the files; remembers what is written already."""
+    """Writes the files; remembers what is already written."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self._folder = folder
@@ -74,19 +73,21 @@ class Publisher:
         self._names = b""
         self._memory = b""
         self._labels: list[tuple[str, bytes]] = []
-        self._classes: tuple[NodeClass, ...] | None = None  # that the index is made of
+        # The classes from which the index was made.
+        self._classes: tuple[NodeClass, ...] | None = None
         self.stamp = ""
         self.size = 0
 
     def publish(self, store: Store, now: float) -> bool:
-        """Write what changed, if anything did; tell if so. May raise OSError."""
+        """Write what changed; return whether anything did. May raise OSError."""
         store.nodes.forget(now)
         shape, held = store.shape, store.pods.held_version
         if shape == self._shape and held == self._held and self._is_there():
             return False
         if shape != self._shape:
             self._reshape(store, now)
-        # Only what pods hold is counted anew: labels, the bulk of it all, stay as they are.
+        # Only the amounts that pods hold are computed again; labels, the largest part, stay as they
+        # are.
         holding = NodeIndex.of(
             (*store.holding(now), *(replace(each, labels={}, taints=()) for each in self._declared))
         )
@@ -96,7 +97,7 @@ class Publisher:
         return True
 
     def _is_there(self) -> bool:
-        """Whether nobody has removed or damaged the file since it was written."""
+        """Whether the file still exists as it was written."""
         try:
             return (self._folder / INVENTORY).stat().st_size == self.size
         except FileNotFoundError:
@@ -104,7 +105,7 @@ class Publisher:
 
     def _reshape(self, store: Store, now: float) -> None:
         classes = store.classes(now)
-        if classes is not self._classes:  # namespaces come and go more often than nodes
+        if classes is not self._classes:  # namespaces change more often than nodes
             self._classes = classes
             index = NodeIndex.of((*classes, *self._declared), dumps=_dumps)
             self._labels = [(key, text.encode()) for key, text in sorted(index.labels.items())]
@@ -150,7 +151,7 @@ def _dumps(value: object) -> str:
 
 
 def _replace(path: Path, texts: list[bytes]) -> int:
-    """Write a file so that a reader sees the old one or the new one; give its size."""
+    """Write a file so that a reader sees the old one or the new one; return its size."""
     new = path.with_name(f".{path.name}.new")
     try:
         with new.open("wb") as file:
@@ -159,13 +160,13 @@ def _replace(path: Path, texts: list[bytes]) -> int:
         new.replace(path)
     except OSError:
         with suppress(OSError):
-            new.unlink()  # of a folder that is full, this half may be what fills it
+            new.unlink()  # if the disk is full, this partial file may be what fills it
         raise
     return sum(map(len, texts))
 
 
 class _Labels(Mapping[str, str]):
-    """Label tables in a snapshot, each decoded when it is asked for."""
+    """The label tables in a snapshot; each is decoded when it is first used."""
 
     def __init__(self, data: bytes, lengths: list[tuple[str, int]], start: int) -> None:
         self._data = data
@@ -187,28 +188,28 @@ class _Labels(Mapping[str, str]):
 
 
 class Parsed(NamedTuple):
-    """What a file holds."""
+    """The content of the file."""
 
-    shape: str  # changes whenever anything but what pods hold does
+    shape: str  # changes with everything except what pods hold
     inventory: Inventory
     memory: bytes  # what the watcher remembers, as JSON
 
 
 def parse(data: bytes) -> Parsed:
-    """What the file holds; ValueError if it is damaged."""
+    """Parse the content of the file; ValueError if it is damaged."""
     head, newline, body = data.partition(b"\n")
     try:
-        told = orjson.loads(head)
-        if not newline or told["format"] != _FORMAT:
-            raise ValueError("is of another version, or no snapshot")
-        lasting_at = told["index"]
-        names_at = lasting_at + told["lasting"]
-        labels = _Labels(body, told["labels"], names_at + told["names"])
-        if labels.end + told["memory"] != len(body) or crc32(body) != told["checksum"]:
-            raise ValueError("is damaged, or only half there")
+        content = orjson.loads(head)
+        if not newline or content["format"] != _FORMAT:
+            raise ValueError("is not a snapshot, or one of another version")
+        lasting_at = content["index"]
+        names_at = lasting_at + content["lasting"]
+        labels = _Labels(body, content["labels"], names_at + content["names"])
+        if labels.end + content["memory"] != len(body) or crc32(body) != content["checksum"]:
+            raise ValueError("is damaged or incomplete")
         index = orjson.loads(body[:lasting_at])
         lasting = orjson.loads(body[lasting_at:names_at])
-        names = body[names_at : names_at + told["names"]].decode()
+        names = body[names_at : names_at + content["names"]].decode()
         inventory = Inventory(
             **{**lasting, "served_by_dra": frozenset(lasting["served_by_dra"])},
             watched=True,
@@ -217,43 +218,43 @@ def parse(data: bytes) -> Parsed:
             ),
         )
     except (KeyError, TypeError, orjson.JSONDecodeError) as error:
-        raise ValueError("is no snapshot") from error
-    return Parsed(str(told["shape"]), inventory, body[labels.end :])
+        raise ValueError("is not a snapshot") from error
+    return Parsed(str(content["shape"]), inventory, body[labels.end :])
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the watcher says of itself. Times are seconds of the epoch; 0.0 stands for never."""
+    """What the watcher reports about itself. Times are seconds of the epoch; 0.0 means never."""
 
-    beat: float = 0.0  # when it said so
-    as_of: float = 0.0  # until then, at least, the inventory was true
-    told: Mapping[str, Any] = field(default_factory=dict)  # all that it said
+    beat: float = 0.0  # when it was written
+    as_of: float = 0.0  # the inventory was true at least until then
+    content: Mapping[str, Any] = field(default_factory=dict)  # the whole content of the file
     fault: str = ""  # why nothing is known of it
 
 
 class Snapshot:
-    """The reader's side. Nothing that is wrong with a file raises: what was there is kept."""
+    """Reads the snapshot. A faulty file raises nothing: the last good content is kept."""
 
     def __init__(self, folder: Path | str) -> None:
         self._inventory = Path(folder) / INVENTORY
         self._status = Path(folder) / STATUS
         self._seen: tuple[int, ...] = ()
-        self.shape = ""  # changes whenever anything but what pods hold does
-        self.fault = ""  # what is wrong with the file that is there now
-        self._as_of = 0.0  # of the status, when nothing was wrong with the inventory
+        self.shape = ""  # changes with everything except what pods hold
+        self.fault = ""  # what is wrong with the present file
+        self._as_of = 0.0  # of the status, when the inventory was last good
 
     def refresh(self) -> Inventory | None:
-        """The inventory, if a new one is there since the last call."""
+        """The inventory, if there is a new one since the last call."""
         try:
             found = self._inventory.stat()
             seen = (found.st_ino, found.st_mtime_ns, found.st_size)
             if seen == self._seen:
                 return None
-            # Not mapped into memory: a file cut short under a map would end the process.
+            # Read, not mapped into memory: if a mapped file is cut short, the process is killed.
             data = capped.read(self._inventory, _LARGEST)
         except OSError as error:
             self.fault = f"{self._inventory}: cannot be read: {error.strerror}"
-            self._seen = ()  # the same file may be back
+            self._seen = ()  # the same file may come back
             return None
         self._seen = seen
         try:
@@ -265,17 +266,17 @@ class Snapshot:
         return inventory
 
     def recall(self, nodes: Nodes) -> None:
-        """Tell a new store what the last life of the watcher knew of nodes, if anything did."""
+        """Restore what the last process of the watcher knew about nodes, if anything is there."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             parsed = parse(capped.read(self._inventory, _LARGEST))
             nodes.recall(gpu_nodes(parsed.inventory.index), orjson.loads(parsed.memory))
 
     def status(self, now: float = inf) -> Status:
-        """What the watcher said last; or why that cannot be used.
+        """The last status of the watcher, or why it cannot be used.
 
-        Times that are later than now come from a clock that was wrong, and would be signs of life
-        for as long. While the inventory cannot be read, what is known of it grows old, whatever the
-        watcher says of the file: ask for it (`refresh`) first.
+        A time in the future comes from a wrong clock, and would hide a dead watcher until then.
+        While the inventory cannot be read, it counts as old whatever the status contains, so call
+        `refresh` first.
         """
         try:
             status = _status(capped.read(self._status, _LARGEST_STATUS), now)
@@ -294,29 +295,29 @@ class Snapshot:
         return Status(fault=f"{self._status}: {fault}")
 
 
-_ANEW = "the watcher writes it anew every second; if this stays, see the log of `watch`"
+_ANEW = "the watcher writes it every second; if this message stays, see the log of `watch`"
 _MISSING = (
-    "is not there: no watcher has written it so far; see the log of `watch`, and give it the same "
+    "does not exist: no watcher has written it yet; see the log of `watch`, and give it the same "
     "--snapshot as `serve`"
 )
 _FORBIDDEN = (
-    "may not be read by this process: run `watch` and `serve` as the same user, or give both the "
-    "group of the folder (fsGroup)"
+    "cannot be read by this process (no permission): run `watch` and `serve` as the same user, or "
+    "give both the group of the folder (fsGroup)"
 )
-_FUTURE = "was written {ahead:.0f} s from now: a clock was set back, or is wrong; " + _ANEW
+_FUTURE = "was written {ahead:.0f} s in the future: a clock was set back, or is wrong;  " + _ANEW
 
 
 def _status(text: bytes, now: float) -> Status:
-    """What a watcher wrote; ValueError if it was none, or is of the future."""
+    """The status in this text; ValueError if it is not a status, or from the future."""
     if not text:
         raise ValueError(f"is empty; {_ANEW}")
     try:
-        told = orjson.loads(text)
+        data = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"is no JSON; {_ANEW}") from error
-    if not isinstance(told, dict) or {type(told.get(key)) for key in ("beat", "as_of")} - _NUMBERS:
-        raise ValueError(f"is not what a watcher writes; {_ANEW}")
-    status = Status(float(told["beat"]), float(told["as_of"]), told)
+        raise ValueError(f"is not JSON; {_ANEW}") from error
+    if not isinstance(data, dict) or {type(data.get(key)) for key in ("beat", "as_of")} - _NUMBERS:
+        raise ValueError(f"is not a status of the watcher; {_ANEW}")
+    status = Status(float(data["beat"]), float(data["as_of"]), data)
     ahead = max(status.beat, status.as_of) - now
     if ahead > AHEAD_SECONDS:
         raise ValueError(_FUTURE.format(ahead=ahead))
@@ -327,7 +328,7 @@ _NUMBERS = {int, float}
 
 
 def gpu_nodes(index: NodeIndex) -> list[Node]:
-    """The nodes that are there and have GPUs, with all that the index says of them."""
+    """The existing nodes with GPUs, with all that the index has of them."""
     names = index.all_names()
     wanted = {number: name for number, name in names.items() if index.with_gpus >> number & 1}
     labels: dict[int, dict[str, str]] = {number: {} for number in wanted}
@@ -353,7 +354,7 @@ def gpu_nodes(index: NodeIndex) -> list[Node]:
 
 
 def writable(folder: Path) -> bool:
-    """Whether files can be written there; the folder is made if it is missing."""
+    """Whether files can be written there; creates the folder if it is missing."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

@@ -1,10 +1,9 @@
-"""An inventory from a file: what `kubectl get nodes -o yaml|json` prints.
+"""An inventory from a file: takes the output of `kubectl get nodes -o yaml|json`.
 
-The list may hold Pods (what they hold is not free), Namespaces (their labels), RuntimeClasses,
-DeviceClasses (names that DRA serves), NodePools and cluster-autoscaler's ConfigMap too, so
-`kubectl get nodes,namespaces,runtimeclasses -o yaml` is as good, and with
-`kubectl get pods -A -o yaml` behind it as a second document, better.
-Other kinds are passed over.
+The list may also hold Pods (their GPUs are not free), Namespaces (their labels), RuntimeClasses,
+DeviceClasses (names that DRA serves), NodePools, and the ConfigMap of cluster-autoscaler. So
+`kubectl get nodes,namespaces,runtimeclasses -o yaml` works too; the output of `kubectl get pods -A
+-o yaml` may follow as a second document. Other kinds are ignored.
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ from webhook.kube.pod import as_items, as_map
 if TYPE_CHECKING:
     from webhook.capacity.nodes import Inventory
 
-_CURE = "give what `kubectl get nodes -o yaml` prints"
+_FIX = "pass the output of `kubectl get nodes -o yaml`"
 _DEEPEST = 100
 _LARGEST = 512 * capped.MIB  # 15,000 nodes of 15 KB take 225
 _DEFAULTS = Settings()
 
 
 def load(file: str, settings: Settings = _DEFAULTS, *, pipes: bool = False) -> Inventory:
-    """Read the file; raises InputError that says where, what and the cure."""
+    """Read the file; raises InputError with place, reason and fix."""
     return from_objects(objects_of(file, pipes=pipes), settings, time.time())
 
 
 def objects_of(file: str, *, pipes: bool = False) -> list[dict[str, Any]]:
-    """The objects that the file lists; raises InputError as above."""
+    """The objects in the file; raises InputError as above."""
     try:
         text = capped.read(file, _LARGEST, pipes=pipes).decode("utf-8-sig")
     except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror}; {_CURE}") from error
+        raise InputError(f"{file}: cannot be read: {error.strerror}; {_FIX}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{file}: is not UTF-8 (byte {error.start}); {_CURE}") from error
+        raise InputError(f"{file}: is not UTF-8 (byte {error.start}); {_FIX}") from error
     objects = [each for document in _documents(file, text) for each in _flat(document)]
     if not objects:
-        raise InputError(f"{file}: holds no Kubernetes object; {_CURE}")
+        raise InputError(f"{file}: holds no Kubernetes object; {_FIX}")
     return objects
 
 
@@ -63,7 +62,7 @@ def _documents(file: str, text: str) -> list[Any]:
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         where = getattr(error, "problem_mark", None)
         line = where.line + 1 if where is not None else getattr(error, "lineno", 1)
-        raise InputError(f"{file}:{line}: is neither YAML nor JSON; {_CURE}") from error
+        raise InputError(f"{file}:{line}: is neither YAML nor JSON; {_FIX}") from error
 
 
 def _check_depth(text: str, loader: Any) -> None:
@@ -82,7 +81,7 @@ def _flat(document: object) -> list[dict[str, Any]]:
     """The objects of a document: itself, or the items of a List."""
     obj = as_map(document)
     if str(obj.get("kind", "")).endswith("List") and isinstance(obj.get("items"), list):
-        # Items of a NodeList name no kind.
+        # Items of a NodeList have no kind.
         kind = str(obj["kind"]).removesuffix("List")
         return [{"kind": kind, **item} for _, item in as_items(obj["items"])]
     return [obj] if obj.get("kind") else []
@@ -91,9 +90,9 @@ def _flat(document: object) -> list[dict[str, Any]]:
 def from_objects(
     objects: list[dict[str, Any]], settings: Settings = _DEFAULTS, now: float = inf
 ) -> Inventory:
-    """The inventory that these objects make; declared pools of the settings count as nodes.
+    """The inventory of these objects; declared pools of the settings count as nodes.
 
-    Nodes are as old as they are `now`; if it is not given, none has just joined.
+    The age of nodes is computed at `now`; without it, no node counts as new.
     """
     store = Store(settings.capacity)
     known = kinds(store, settings)

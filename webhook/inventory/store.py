@@ -1,7 +1,9 @@
-"""Keeps the facts about the cluster, updated by events. Pure; the caller passes the time.
+"""Keeps the facts about the cluster: takes events, returns the inventory.
 
-Each kind of object is told as put, drop, or a list between `begin` and `end`: what such a list
-does not name is gone. The same facts follow from any legal order.
+Pure; callers pass the time.
+
+Events of each kind of object are put, drop, or a list between `begin` and `end`; objects that are
+not in the list are removed. The result is the same for each legal order of events.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class Kept(Generic[F]):
         self._listed: set[str] | None = None
 
     def put(self, key: str, fact: F | None, now: float) -> None:
-        """The object is there. No fact: nothing of it is worth keeping."""
+        """Add or change an object. Without a fact, nothing of the object is kept."""
         if self._listed is not None and fact is not None:
             self._listed.add(key)
         before = self.facts.get(key)
@@ -54,26 +56,29 @@ class Kept(Generic[F]):
         self._changed(key, before, fact, now)
 
     def drop(self, key: str, now: float) -> None:
-        """The object is gone."""
+        """The object was deleted."""
         self.put(key, None, now)
 
     def begin(self) -> None:
-        """All objects follow. A list that broke off is forgotten: what it told still holds."""
+        """A list of all objects follows.
+
+        If a list breaks off, the objects that it did contain stay.
+        """
         self._listed = set()
 
     def end(self, now: float) -> None:
-        """That were all."""
+        """End of the list: remove every object that it did not contain."""
         listed, self._listed = self._listed, None
         if listed is not None and len(listed) < len(self.facts):
             for key in [each for each in self.facts if each not in listed]:
                 self.drop(key, now)
 
     def _changed(self, key: str, before: F | None, after: F | None, now: float) -> None:
-        """Overridden by kinds that count something along the way."""
+        """Overridden for kinds that keep counts."""
 
 
 class Nodes(Kept[Node]):
-    """Nodes, which of them have just joined, and what they and others had a while ago."""
+    """Nodes, those that have just joined, and what they and removed nodes had a while ago."""
 
     def __init__(self, capacity: Capacity) -> None:
         super().__init__()
@@ -93,7 +98,7 @@ class Nodes(Kept[Node]):
             self._young[key] = until
 
     def forget(self, now: float) -> None:
-        """Forget what is too long ago, and let nodes grow old; no event tells of either."""
+        """Forget what is too old, and let nodes age; there is no event for either."""
         old = [name for name, until in self._young.items() if until <= now]
         for name in old:
             del self._young[name]
@@ -101,12 +106,12 @@ class Nodes(Kept[Node]):
             self.version += 1
 
     def end(self, now: float) -> None:
-        """That were all."""
+        """End of the list: remove every node that it did not contain."""
         super().end(now)
         self.memory.keep_only(self.facts)
 
     def recall(self, nodes: Iterable[Node], memory: Mapping[str, Any]) -> None:
-        """Begin with what another life of ours knew: a list tells next what has become of it."""
+        """Start with what an earlier process knew; the first list then brings it up to date."""
         self.memory.recall(memory)
         for node in map(self.memory.as_shown, nodes):
             self.facts[node.name] = node
@@ -114,7 +119,7 @@ class Nodes(Kept[Node]):
         self.version += 1
 
     def counted(self) -> Iterator[Node]:
-        """The nodes as they count."""
+        """The nodes with what they have lost."""
         nodes = [sliced_anew(self.memory.counted(node)) for node in self.facts.values()]
         if not self._young:
             yield from nodes
@@ -127,13 +132,13 @@ class Nodes(Kept[Node]):
 
 
 class Pods(Kept["PodFacts"]):
-    """Pods, what they hold of each node, and how many of them see GPUs unasked."""
+    """Pods, the GPUs that they hold on each node, and which pods see GPUs without a request."""
 
     def __init__(self) -> None:
         super().__init__()
         self.held: dict[str, dict[str, int]] = {}  # by node
         self.held_version = 0
-        self.exposed: Counter[str] = Counter()  # by what it is that lets them
+        self.exposed: Counter[str] = Counter()  # by cause
         self.exposed_in: Counter[str] = Counter()  # by namespace
         self.exposed_pods = 0
         self._newly_exposed: list[tuple[str, tuple[str, ...]]] = []
@@ -163,7 +168,7 @@ class Pods(Kept["PodFacts"]):
             self._newly_exposed.append((key, is_now))
 
     def newly_exposed(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Pods that were found since this was asked last."""
+        """Pods that were found since the last call."""
         found, self._newly_exposed = self._newly_exposed, []
         return found
 
@@ -183,7 +188,7 @@ class Pods(Kept["PodFacts"]):
 
 
 class Store:
-    """All that is known."""
+    """All that is known about the cluster."""
 
     def __init__(self, capacity: Capacity = _CAPACITY) -> None:
         self.nodes = Nodes(capacity)
@@ -197,9 +202,9 @@ class Store:
         self._grouped: tuple[int, ...] = ()
 
     def classes(self, now: float) -> tuple[NodeClass, ...]:
-        """The nodes in classes, without what pods hold; grouped anew only if nodes changed.
+        """The nodes in classes, without the GPUs that pods hold; computed when nodes change.
 
-        Those that went away or may come are at the end.
+        Removed nodes and nodes that may be added are at the end.
         """
         self.nodes.forget(now)
         kinds = (self.nodes, self.node_pools, self.node_groups)
@@ -213,29 +218,29 @@ class Store:
     def _with_others(
         self, there: tuple[NodeClass, ...], nodes: list[Node], now: float
     ) -> tuple[NodeClass, ...]:
-        """The nodes that are there, those that went away, and those that autoscalers may add."""
+        """The existing nodes, the removed nodes, and the nodes that autoscalers may add."""
         known = (*there, *self.nodes.memory.gone())
         types = known_types(known)
         pools = sorted(self.node_pools.facts.values(), key=lambda each: each.name)
-        told = [each for groups in self.node_groups.facts.values() for each in groups]
-        now_shown = shown(told, nodes) if told else set()
+        listed_groups = [each for groups in self.node_groups.facts.values() for each in groups]
+        now_shown = shown(listed_groups, nodes) if listed_groups else set()
         ever_shown = [Shown(*each) for each in self.nodes.memory.groups(now_shown, now)]
-        grown = (each.classes(ever_shown) for each in told if each.grows)
+        grown = (each.classes(ever_shown) for each in listed_groups if each.grows)
         return (
             *known,
             *(each for pool in pools for each in pool.classes(types)),
             *(each for classes in grown for each in classes),
-            *autoscalers.untold(known),
+            *autoscalers.unlisted(known),
         )
 
     def holding(self, now: float) -> tuple[NodeClass, ...]:
-        """The classes again, with what pods hold, but without names, labels and taints."""
+        """The classes with the GPUs that pods hold, but without names, labels and taints."""
         nothing: Mapping[str, int] = {}
         return tuple(
             NodeClass(
                 {},
                 gpus=each.gpus,
-                nodes=("",) * len(each.nodes),  # their names take longer than all the rest
+                nodes=("",) * len(each.nodes),  # the names take more memory than all the rest
                 held=tuple(self.pods.held.get(name, nothing) for name in each.nodes),
                 most=each.most,
                 gone=each.gone,
@@ -248,7 +253,7 @@ class Store:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Changes whenever anything but what pods hold does."""
+        """Changes with everything except what pods hold."""
         kinds = (
             self.nodes,
             self.namespaces,
@@ -260,7 +265,7 @@ class Store:
         return tuple(each.version for each in kinds)
 
     def inventory(self, now: float) -> Inventory:
-        """A snapshot that shares nothing with the store: small clusters and tests ask for it."""
+        """A snapshot that shares nothing with the store; for small clusters and tests."""
         nodes = [
             replace(node, held=dict(self.pods.held.get(node.name, {})))
             for node in self.counted(now)
@@ -268,7 +273,7 @@ class Store:
         return Inventory(self._with_others(group(nodes), nodes, now), **self.lasting())
 
     def lasting(self) -> dict[str, Any]:
-        """What is known beside nodes and pods, by the names of an Inventory's fields."""
+        """What is known besides nodes and pods, by the names of the fields of an Inventory."""
         spaces, classes = self.namespaces.facts.items(), self.runtime_classes.facts.items()
         return {
             "namespaces": {name: each.labels for name, each in spaces if each.labels},
@@ -281,7 +286,7 @@ class Store:
         }
 
     def counted(self, now: float) -> list[Node]:
-        """The nodes as they count."""
+        """The nodes with what they have lost."""
         self.nodes.forget(now)
         pools = [each for each in self.node_pools.facts.values() if each.startup]
         nodes = self.nodes.counted()
@@ -291,5 +296,5 @@ class Store:
 
     @property
     def served_by_dra(self) -> frozenset[str]:
-        """Resource names that a device class serves."""
+        """Resource names that a DeviceClass serves."""
         return frozenset(name for each in self.device_classes.facts.values() for name in each)

@@ -1,4 +1,4 @@
-"""The watcher: runs a loop for each kind, publishes the snapshot and its own status."""
+"""The watcher: runs a loop for each kind of object, publishes the snapshot and its own status."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 0.25
 PUBLISH_SECONDS = 1.0
-# A large cluster whose nodes change all the time: the work of publishing takes a fifth of a core.
+# In a large cluster whose nodes change all the time, publishing takes a fifth of a core.
 PUBLISH_SHARE = 5.0
 GARBAGE_SECONDS = 60.0
 MOST_EXPOSED = 20  # namespaces that the status names
-_THEN = f"after {STALE_SECONDS:.0f} s without news of nodes no pod is denied for capacity"
-_AWAY = f"the API server does not answer as it should: {{parts}}; it is asked again, and {_THEN}"
-_UNWRITTEN = f"the snapshot cannot be written: {{parts}}; it is tried again, and {_THEN}"
+_THEN = f"after {STALE_SECONDS:.0f} s without data about nodes, no pod is denied for capacity"
+_AWAY = f"the API server does not answer correctly: {{parts}}; the watcher tries again, and {_THEN}"
+_UNWRITTEN = f"the snapshot cannot be written: {{parts}}; the watcher tries again, and {_THEN}"
 
 
 class Watcher:
-    """Runs the loops, publishes what they know, and tells how it goes."""
+    """Runs the loops, publishes what they know, and writes the status."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Watcher:
         log: Log,
         audit_of: Callable[[Settings], project.Audit | None] = lambda _: None,
     ) -> None:
-        """`audit_of` makes the leak guard's audit of some settings."""
+        """`audit_of` returns the audit of the leak guard for given settings."""
         self.client = client
         self.log = log
         self.lines = LimitedLog(log)
@@ -56,13 +56,13 @@ class Watcher:
         self._writing = Outages(log, _UNWRITTEN, "the snapshot is written again: {parts}")
         self.stopped = threading.Event()
         self._folder = folder
-        # What another life of ours has published; nothing if its clock went ahead of ours.
+        # The snapshot of an earlier process; not used if its clock was ahead.
         self._as_of = Snapshot(folder).status(time.time()).as_of
         self._published = 0
         self._next_publish = 0.0
         self._next_status = 0.0
         self._loops: list[Loop] = []
-        self.extra: dict[str, Any] = {}  # what else the status tells
+        self.extra: dict[str, Any] = {}  # more members of the status
         self._audit_of = audit_of
         self.events = Events(client, settings, log)
         self._set(settings)
@@ -70,7 +70,8 @@ class Watcher:
 
     def _set(self, settings: Settings) -> None:
         self._lock = threading.Lock()
-        self.decided = threading.Event()  # all that decisions need was listed, or asked for
+        # All that decisions need was listed, or at least requested.
+        self.decided = threading.Event()
         self.store = Store(settings.capacity)
         self._kinds = kinds(self.store, settings, self._audit_of(settings))
         self.states = {kind.name: State() for kind in self._kinds}
@@ -78,12 +79,12 @@ class Watcher:
         self.events.settings = settings
 
     def labels_of(self, namespace: str) -> Mapping[str, str]:
-        """The labels of a namespace that anything depends on."""
+        """The labels of a namespace that settings use."""
         facts = self.store.namespaces.facts.get(namespace)
         return facts.labels if facts is not None else {}
 
     def use(self, settings: Settings) -> None:
-        """Go on with other settings: all is listed anew, and what is published stays till then."""
+        """Use other settings: list everything again, and keep the published snapshot until then."""
         for loop in self._loops:
             loop.retired = True
         with self._lock:
@@ -98,22 +99,22 @@ class Watcher:
             loop.start()
 
     @contextlib.contextmanager
-    def telling(self, loop: Loop) -> Iterator[None]:
-        """Hold the store, if this loop is still the one to tell it."""
+    def locked_by(self, loop: Loop) -> Iterator[None]:
+        """Lock the store, if this loop is still the current one."""
         with self._lock:
             if loop.retired:
                 raise Retired
             yield
 
     def note(self) -> None:
-        """Something was listed for the first time, or could not be."""
+        """A kind was listed for the first time, or could not be."""
         needed = [state for name, state in self.states.items() if name != "pods"]
         if all(state.settled or state.faults for state in needed):
             self.decided.set()
 
     def run(self, every_second: Callable[[], None] = lambda: None) -> None:
-        """Until `stopped` is set."""
-        # Raw objects hold no cycles: to look for them among all facts, page by page, is in vain.
+        """Run until `stopped` is set."""
+        # Raw objects have no cycles: searching all facts for some after each page is useless.
         gc.disable()
         next_collection = time.monotonic() + GARBAGE_SECONDS
         self._start()
@@ -131,13 +132,13 @@ class Watcher:
                 gc.collect()
 
     def _supervise(self, now: float) -> None:
-        """Put another in the place of a loop that hangs where no time limit holds, as in DNS."""
+        """Replace a loop that hangs where no time limit holds, for example in DNS."""
         for position, loop in enumerate(self._loops):
             if now > loop.due or not loop.is_alive():
                 loop.retired = True
                 loop.state.faults += 1
                 loop.state.fault = "hung"
-                self.lines.write("warning", f"watching {loop.kind.name} hung; it begins anew")
+                self.lines.write("warning", f"watching {loop.kind.name} hung; it starts again")
                 self._loops[position] = Loop(loop.kind, loop.state, self)
                 self._loops[position].start()
 
@@ -153,13 +154,13 @@ class Watcher:
             self._writing.failed("inventory", str(error))
         else:
             self._writing.works("inventory")
-            # A clock that was set back leaves a time of the future: nobody could call that stale.
+            # After a clock was set back, a time would lie in the future and never count as old.
             self._as_of = max(self._as_of if self._as_of <= time.time() else 0.0, as_of)
         cost = time.thread_time() - started
         self._next_publish = now + max(PUBLISH_SECONDS, PUBLISH_SHARE * cost)
 
     def _known_until(self) -> float:
-        """All that happened until then is in the store; 0.0 if something was never listed."""
+        """Everything that happened before is in the store; 0.0 if a kind was never listed."""
         for name, state in self.states.items():
             if not state.settled and name != "pods":
                 return 0.0
@@ -176,7 +177,7 @@ class Watcher:
             self._writing.works("status")
 
     def status(self) -> dict[str, Any]:
-        """What is written for whoever reads the snapshot; counters for metrics too."""
+        """The status, for readers of the snapshot; with counters for metrics."""
         pods = self.store.pods
         return {
             "beat": time.time(),
@@ -185,8 +186,8 @@ class Watcher:
             "shape": self._publisher.stamp,
             "bytes": self._publisher.size,
             "nodes": len(self.store.nodes.facts),
-            "pods": len(pods.facts),  # that hold GPUs, or see them unasked
-            "kinds": {name: state.told() for name, state in self.states.items()},
+            "pods": len(pods.facts),  # that hold GPUs, or see GPUs that they did not request
+            "kinds": {name: state.as_data() for name, state in self.states.items()},
             "exposed": {kind: number for kind, number in pods.exposed.items() if number},
             "exposed_in": dict(pods.exposed_in.most_common(MOST_EXPOSED)),
             **self.extra,
@@ -202,7 +203,7 @@ class Watcher:
         if found:
             self.guard_lines.write(
                 "warning",
-                f"{leak_guard.CODE} audit: pods see GPUs that they did not ask for",
+                f"{leak_guard.CODE} audit: pods see GPUs that they did not request",
                 pods=[f"{key}: {', '.join(by)}" for key, by in found[:3]],
                 new=len(found),
                 all=self.store.pods.exposed_pods,

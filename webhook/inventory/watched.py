@@ -1,4 +1,4 @@
-"""The metrics about the watcher and its snapshot."""
+"""Metrics of the watcher and its snapshot: reads the shared folder at each scrape."""
 
 from __future__ import annotations
 
@@ -19,53 +19,53 @@ if TYPE_CHECKING:
 
     from webhook.capacity.node_index import NodeIndex
 
-BEAT_SECONDS = 5.0  # the watcher says every second that it lives
+BEAT_SECONDS = 5.0  # the watcher writes its status every second
 
 _GAUGES = {
-    "watcher_up": "1 if the watcher said in the last seconds that it lives.",
+    "watcher_up": "1 if the watcher wrote its status in the last seconds.",
     "watcher_status_good": (
-        "1 if what the watcher wrote of itself can be used, 0 if it is missing or damaged."
+        "1 if the status file of the watcher can be read, 0 if it is missing or damaged."
     ),
     "watcher_settings_good": (
-        "1 if the watcher follows the settings file as it is, 0 if it keeps its old settings."
+        "1 if the watcher uses the present settings file, 0 if it keeps its old settings."
     ),
     "watcher_known_until_timestamp_seconds": (
-        "Up to when all that happened is known, by kind of object; 0 for never."
+        "Time up to which all changes are known, by kind of object; 0 for never."
     ),
     "inventory_usable": (
-        "1 if pods may be held against the inventory: it knows nodes and is not behind."
+        "1 if pods are checked against the inventory: it has nodes and is up to date."
     ),
-    "inventory_age_seconds": "How long ago the inventory was surely equal to the cluster.",
-    "inventory_nodes": "Nodes that are there.",
-    "inventory_gpu_nodes": "Nodes that are there and have GPUs, or had some a while ago.",
-    "inventory_gpus": (
-        "GPUs that nodes have, healthy or not, and declared pools may have, by resource."
-    ),
+    "inventory_age_seconds": "Seconds since the inventory was last known to match the cluster.",
+    "inventory_nodes": "Nodes of the cluster.",
+    "inventory_gpu_nodes": "Nodes of the cluster that have GPUs, or had some recently.",
+    "inventory_gpus": ("GPUs of nodes, healthy or not, and of declared pools, by resource."),
     "inventory_held_gpus": "GPUs that pods hold, by resource.",
     "guard_exposures": (
-        "What lets pods see GPUs that they did not ask for, by the kind of it; a pod may have "
-        "several."
+        "Causes by which pods see GPUs that they did not request, by kind; a pod may have several."
     ),
 }
 _COUNTERS = {  # by the member of a kind's state
-    "lists": ("watcher_lists", "Full lists that were begun, by kind of object; many mean trouble."),
-    "watches": ("watcher_watches", "Watches that were begun, by kind of object."),
-    "events": ("watcher_events", "Events that watches brought, by kind of object."),
-    "faults": ("watcher_errors", "Lists and watches that failed or broke off, by kind of object."),
+    "lists": (
+        "watcher_lists",
+        "Full lists that were started, by kind of object; many mean a fault.",
+    ),
+    "watches": ("watcher_watches", "Watches that were started, by kind of object."),
+    "events": ("watcher_events", "Watch events that were received, by kind of object."),
+    "faults": ("watcher_errors", "Lists and watches that failed, by kind of object."),
     "skipped": ("watcher_skipped_objects", "Objects that could not be read, by kind of object."),
 }
 
 
 class Watched(Collector):
-    """Reads the folder that the watcher publishes into, at each scrape."""
+    """Reads the folder of the watcher at each scrape."""
 
     def __init__(self, folder: Path | str) -> None:
         self._snapshot = Snapshot(folder)
-        self._nodes = 0  # that the inventory knows, also those that may come
+        self._nodes = 0  # in the inventory, also nodes that may be added
         self._sizes: list[Metric] = []  # the inventory itself is not kept
 
     def collect(self) -> Iterator[Metric]:
-        """All that there is to say."""
+        """All metrics."""
         now = time.time()
         inventory = self._snapshot.refresh()
         status = self._snapshot.status(now)
@@ -79,11 +79,11 @@ class Watched(Collector):
         if age is not None:
             yield _gauge("inventory_age_seconds", age)
         yield from self._sizes
-        if status.told:
-            yield from _told(status.told)
+        if status.content:
+            yield from _from_status(status.content)
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing: to be registered is no reason to read files."""
+        """Nothing: registering a collector must not read files."""
         yield from ()
 
 
@@ -96,16 +96,16 @@ def _sizes(index: NodeIndex) -> Iterator[Metric]:
     yield _gauges("inventory_held_gpus", "resource", {name: each.held for name, each in totals})
 
 
-def _told(told: Mapping[str, Any]) -> Iterator[Metric]:
-    """What only the watcher knows."""
-    yield _gauge("watcher_settings_good", "settings_fault" not in told)
-    kinds = {kind: as_map(state) for kind, state in as_map(told.get("kinds")).items()}
+def _from_status(content: Mapping[str, Any]) -> Iterator[Metric]:
+    """Metrics from the status of the watcher."""
+    yield _gauge("watcher_settings_good", "settings_fault" not in content)
+    kinds = {kind: as_map(state) for kind, state in as_map(content.get("kinds")).items()}
     for member, (name, text) in _COUNTERS.items():
         family = CounterMetricFamily(f"gpu_webhook_{name}", text, labels=["kind"])
         yield _filled(family, {kind: state.get(member) for kind, state in kinds.items()})
     alive = {kind: state.get("alive") for kind, state in kinds.items()}
     yield _gauges("watcher_known_until_timestamp_seconds", "kind", alive)
-    yield _gauges("guard_exposures", "by", as_map(told.get("exposed")))
+    yield _gauges("guard_exposures", "by", as_map(content.get("exposed")))
 
 
 def _gauge(name: str, value: float) -> Metric:

@@ -29,12 +29,12 @@ class Excerpt:
 
 
 @dataclass(frozen=True, slots=True)
-class Cure:
-    """Lines that take the place of `gone` lines from `number` on."""
+class ChangedLines:
+    """Lines that take the place of the `removed` lines from `number` on."""
 
     number: int
-    gone: tuple[str, ...]
-    come: tuple[str, ...]
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
 
 
 class Lines:
@@ -83,7 +83,7 @@ class Lines:
             after = f"{after[:_BEFORE]}…" if len(after) > _BEFORE else after
         return Excerpt(place.line, before, marked, after)
 
-    def cures(self, fix: Sequence[Replacement]) -> Iterator[Cure]:
+    def replaced(self, fix: Sequence[Replacement]) -> Iterator[ChangedLines]:
         """Give the lines as the replacements leave them, a Cure for each run of lines."""
         near: list[Replacement] = []
         last = 0
@@ -97,7 +97,7 @@ class Lines:
         if near:
             yield from self._cured(near)
 
-    def _cured(self, near: list[Replacement]) -> Iterator[Cure]:
+    def _cured(self, near: list[Replacement]) -> Iterator[ChangedLines]:
         first = self._position(near[0].start)[0]
         last = self._position(max(each.end for each in near))[0]
         start = self._starts[first - 1]
@@ -108,7 +108,7 @@ class Lines:
             done = max(done, each.end)
         old, new = self._lines[first - 1 : last], split("".join(parts) + self._text[done:end])
         for a, b, c, d in changes(old, new):
-            yield Cure(first + a, tuple(map(_bare, old[a:b])), tuple(map(_bare, new[c:d])))
+            yield ChangedLines(first + a, tuple(map(_bare, old[a:b])), tuple(map(_bare, new[c:d])))
 
 
 def _bare(line: str) -> str:

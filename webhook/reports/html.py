@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.files.diff import Line
     from webhook.files.results import FileResult, Located, Report, Skipped
-    from webhook.reports.excerpt import Cure, Excerpt
+    from webhook.reports.excerpt import ChangedLines, Excerpt
     from webhook.reports.rules import Manual
 
 _FEW = 25  # files whose changes are unfolded from the start
@@ -139,7 +139,7 @@ class _Folders:
             f'<span class="code">{_text(located.code)}</span> '
             f'<span class="at">{at.line}:{at.column}</span> '
             f'<span class="message">{_text(sentence(located.message))}</span></summary>'
-            f"{_excerpt(lines.around(at, _CONTEXT), at.line, lines.cures(located.fix))}"
+            f"{_excerpt(lines.around(at, _CONTEXT), at.line, lines.replaced(located.fix))}"
             f"{f'<dl>{facts}</dl>' if facts else ''}</details>"
         )
 
@@ -182,21 +182,21 @@ def _remark(badge: str, where: str, message: str, source: str) -> str:
     )
 
 
-def _excerpt(excerpts: Iterator[Excerpt], line: int, cures: Iterable[Cure] = ()) -> str:
+def _excerpt(excerpts: Iterator[Excerpt], line: int, replaced: Iterable[ChangedLines] = ()) -> str:
     """The lines around, then what the cure makes of them."""
     rows = [
         f'<tr{" class=here" if each.number == line else ""}><th scope="row">{each.number}</th><td>'
         f"{_source(each.before)}{_marked(each.marked)}{_source(each.after)}</td></tr>"
         for each in excerpts
     ]
-    changed = [cure for cure in cures if cure.gone or cure.come]
+    changed = [fix for fix in replaced if fix.removed or fix.added]
     if changed:
-        rows.append('<tr class="hunk"><td colspan="2">the cure</td></tr>')
-    for cure in changed:
-        for kind, lines in (("gone", cure.gone), ("come", cure.come)):
+        rows.append('<tr class="hunk"><td colspan="2">the fix</td></tr>')
+    for fix in changed:
+        for kind, lines in (("removed", fix.removed), ("added", fix.added)):
             rows += [
                 f'<tr class="{kind}"><th scope="row">{number}</th><td>{_source(text)}</td></tr>'
-                for number, text in enumerate(lines, cure.number)
+                for number, text in enumerate(lines, fix.number)
             ]
     return f'<table class="excerpt"><tbody>{"".join(rows)}</tbody></table>'
 
@@ -214,8 +214,8 @@ def _rows(old: str, new: str) -> Iterator[str]:
             else:
                 left, right = (_source(shortened(_bare(each))) for each in (before, after))
             yield (
-                f"<tr>{_cells(before, left, 'gone', before.old if before else 0)}"
-                f"{_cells(after, right, 'come', after.new if after else 0)}</tr>"
+                f"<tr>{_cells(before, left, 'removed', before.old if before else 0)}"
+                f"{_cells(after, right, 'added', after.new if after else 0)}</tr>"
             )
 
 

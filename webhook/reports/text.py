@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.files.results import FileResult, Located, Report, Skipped
-    from webhook.reports.excerpt import Cure, Excerpt
+    from webhook.reports.excerpt import ChangedLines, Excerpt
 
 _TAB = "    "
 
@@ -33,8 +33,8 @@ class Style(StrEnum):
     ERROR = "error"
     FAINT = "faint"
     HEADING = "heading"
-    GONE = "gone"
-    COME = "come"
+    REMOVED = "removed"
+    ADDED = "added"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def diff_segments(result: FileResult) -> Iterator[Segment]:
     """Give the file's patch for a terminal; as a patch for programs it is `diff.unified`."""
     if result.new_text is None:
         return
-    signs = {"-": Style.GONE, "+": Style.COME, " ": Style.PLAIN}
+    signs = {"-": Style.REMOVED, "+": Style.ADDED, " ": Style.PLAIN}
     name = visible(result.path)
     hunks = list(diff.hunks(result.text, result.new_text))
     if hunks:
@@ -141,13 +141,13 @@ def _finding(path: str, located: Located, lines: Lines, *, wide: bool) -> Iterat
     yield Segment(f"{path}:{at.line}:{at.column}:", Style.PLACE)
     yield from (Segment(" "), Segment(visible(located.code), style))
     yield from (Segment(f" {sentence(located.message)}"), _END)
-    cures = list(lines.cures(located.fix))
-    width = len(str(max([at.line, *(cure.number + len(cure.come) for cure in cures)])))
+    replaced = list(lines.replaced(located.fix))
+    width = len(str(max([at.line, *(fix.number + len(fix.added) for fix in replaced)])))
     for excerpt in lines.around(at):
         yield from marked(excerpt, width, style)
-    yield from _note(WORDS[located.status] + (":" if cures else ""), width)
-    for cure in cures:
-        yield from _cure(cure, width)
+    yield from _note(WORDS[located.status] + (":" if replaced else ""), width)
+    for fix in replaced:
+        yield from _fix(fix, width)
     if wide and located.object:
         yield from _note(f"object: {visible(located.object)}", width)
     if wide and located.path:
@@ -171,14 +171,14 @@ def marked(excerpt: Excerpt, width: int, style: Style) -> Iterator[Segment]:
     yield from (Segment(f"{' ' * _cells(before)}{carets}", style), _END)
 
 
-def _cure(cure: Cure, width: int) -> Iterator[Segment]:
-    for number, line in enumerate(cure.gone, cure.number):
-        if not cure.come:
+def _fix(fix: ChangedLines, width: int) -> Iterator[Segment]:
+    for number, line in enumerate(fix.removed, fix.number):
+        if not fix.added:
             yield Segment(f"{number:>{width}} - ", Style.FAINT)
-            yield from (Segment(shown(line), Style.GONE), _END)
-    for number, line in enumerate(cure.come, cure.number):
+            yield from (Segment(shown(line), Style.REMOVED), _END)
+    for number, line in enumerate(fix.added, fix.number):
         yield Segment(f"{number:>{width}} + ", Style.FAINT)
-        yield from (Segment(shown(line), Style.COME), _END)
+        yield from (Segment(shown(line), Style.ADDED), _END)
 
 
 def _skipped(path: str, skipped: Skipped, lines: Lines) -> Iterator[Segment]:

@@ -43,10 +43,10 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         most = _limit(name, cx)
         if most is None or amount <= most:
             continue
-        cure = f"Ask for {most} or split the work" if most else "Use another namespace"
+        advice = f"Ask for {most} or split the work" if most else "Use another namespace"
         message = (
             f"requests {_shown(amount)} {short(name)}; the limit for a pod in the namespace "
-            f"{cx.namespace} is {most}. {cure}. {_PER_POD}"
+            f"{cx.namespace} is {most}. {advice}. {_PER_POD}"
         )
         yield Finding(CODE, pod.spec_at, message, severity=Severity.DENY)
 

@@ -88,7 +88,7 @@ _SAFE_SYSCTLS = (
 class _Reading:
     """What an annotation comes to: edits that take it over, or None if it needs manual changes."""
 
-    cure: str
+    advice: str
     edits: tuple[Edit, ...] | None
 
 
@@ -120,10 +120,10 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             reading = reading(pod, cx, key, str(value))
         message = f"the annotation {key} has no effect today"
         if reading.edits is None or not cx.may_constrain:
-            message += f" and is left: {reading.cure}"
+            message += f" and is left: {reading.advice}"
             yield Finding(CODE, at, message, severity=Severity.MANUAL)
         else:
-            message += f" and is {'taken over' if reading.edits else 'removed'}: {reading.cure}"
+            message += f" and is {'taken over' if reading.edits else 'removed'}: {reading.advice}"
             yield Finding(CODE, at, message, (*reading.edits, Remove(at)))
 
 

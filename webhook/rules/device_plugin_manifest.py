@@ -58,6 +58,6 @@ def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
         for container in Pod(obj, at).containers:
             found = installer(str(container.raw.get("image")))
             if found is not None:
-                what, cure = found
-                message = f"container {container.name} is {what}: {cure}"
+                what, advice = found
+                message = f"container {container.name} is {what}: {advice}"
                 yield Finding(CODE, container.at / "image", message, severity=Severity.MANUAL)

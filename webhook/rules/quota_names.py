@@ -72,9 +72,9 @@ def _quota(obj: Raw, at: Path, legacy: tuple[str, ...], new: str) -> Iterator[Fi
         if name not in hard:
             continue
         edit: Edit = Remove(at / name) if taken else Rename(at / name, counted)
-        cure = f"delete it beside {counted}" if taken else f"write {counted}, which then counts"
+        advice = f"delete it beside {counted}" if taken else f"write {counted}, which then counts"
         taken = True
-        message = f"no quota counts {name}: {cure}"
+        message = f"no quota counts {name}: {advice}"
         yield Finding(CODE, at / name, message, (edit,), safety=Safety.UNSAFE)
 
 
@@ -85,9 +85,9 @@ def _range(item: Raw, at: Path, legacy: str, new: str) -> Iterator[Finding]:
             continue
         place = at / section / legacy
         edits: tuple[Edit, ...] = (Rename(place, new),)
-        cure = f"write {new}"
+        advice = f"write {new}"
         if new in amounts:
-            edits, cure = (Remove(place),), f"delete it beside {new}"
+            edits, advice = (Remove(place),), f"delete it beside {new}"
         elif section == "defaultRequest":
             default = as_map(item.get("default"))
             amount = default.get(new, default.get(legacy, amounts[legacy]))
@@ -96,7 +96,7 @@ def _range(item: Raw, at: Path, legacy: str, new: str) -> Iterator[Finding]:
                 edits = (*edits, Set(at / "default" / new, amount))
             if amount != amounts[legacy]:
                 edits = (Set(place, amount), *edits)
-        message = f"the {section} of {legacy} is not one of GPUs: {cure}"
+        message = f"the {section} of {legacy} is not one of GPUs: {advice}"
         if section.startswith("default"):
             message += "; each container of the namespace gets it"
         yield Finding(CODE, place, message, edits, safety=Safety.UNSAFE)
