@@ -482,7 +482,7 @@ def test_a_folder_that_cannot_be_written_to_is_said_and_nothing_is_claimed(
     api.put("nodes", "n", node())
     with watching(api, tmp_path) as running:
         found = until(lambda: running.lines() or None, "a line")
-        assert found[0]["message"].startswith("the snapshot cannot be written: inventory; it is ")
+        assert found[0]["message"].startswith("the snapshot cannot be written: inventory; ")
         time.sleep(2.5)
         assert running.reader.status().as_of == 0
         assert len(running.lines()) == 1, "it is said once, though the status can be written"
