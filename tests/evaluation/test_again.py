@@ -26,6 +26,7 @@ from webhook.evaluation import again, record
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.engine import run
 from webhook.evaluation.evaluate import Asking
+from webhook.evaluation.update_fields import Update
 from webhook.kube.pointer import Path
 from webhook.rules import RULES
 
@@ -579,7 +580,7 @@ def test_while_a_workload_is_made_another_webhook_takes_nothing_away(
     for _ in range(2):
         verdict, noted = again.template(
             Draft(obj),
-            again.Update(AT, None, noted or {}, Authors(obj), Authors({}), may_change=True),
+            Update(AT, None, noted or {}, Authors(obj), Authors({}), may_change=True),
             Asking(RULES),
             Context(),
         )
@@ -621,7 +622,7 @@ class Author:
         with_api_defaults(update["spec"]["template"]["spec"])
         before = copy.deepcopy(update)
         self.before, self.manager = copy.deepcopy(self.live), manager
-        sent = again.Update(
+        sent = Update(
             AT,
             copy.deepcopy(self.live),
             self.noted,

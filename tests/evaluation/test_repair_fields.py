@@ -18,6 +18,7 @@ from webhook.evaluation.authors import Authors
 from webhook.evaluation.evaluate import Asking
 from webhook.evaluation.pod_fields import PodFields
 from webhook.evaluation.repair_fields import RepairFields
+from webhook.evaluation.update_fields import Update
 from webhook.kube.pod import PREFERRED, REQUIRED, as_map
 from webhook.kube.pointer import Path, value_at
 from webhook.rules import RULES
@@ -391,7 +392,7 @@ def answered(sent: Raw, stored: Raw | None, forged: Any) -> Raw:
     metadata = {"annotations": {record.ANNOTATION: json.dumps({"/spec/template": forged})}}
     noted = record.read(metadata)["/spec/template"]
     was = None if stored is None else old
-    update = again.Update(AT, was, noted, Authors(obj), Authors(old), may_change=True)
+    update = Update(AT, was, noted, Authors(obj), Authors(old), may_change=True)
     again.template(Draft(obj), update, Asking(RULES), Context(SETTINGS))
     return as_map(as_map(value_at(obj, AT)).get("spec"))
 

@@ -21,6 +21,7 @@ from webhook.core.modes import Mode
 from webhook.evaluation import again, record
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.evaluate import Stages, evaluate, nothing_is_over
+from webhook.evaluation.update_fields import Update
 from webhook.evaluation.workloads import group_of, has_controller, template_changed, templates_of
 from webhook.kube.accounts import is_system
 from webhook.kube.pod import as_map, is_for_windows
@@ -144,7 +145,7 @@ class _Again:
         obj, before = self._workload.obj, self._before
         if not (self._notes or before):
             return rules.of(obj, cx, at)
-        update = again.Update(
+        update = Update(
             at,
             self._workload.old if at in self._stored else None,
             before.get(str(at), {}),

@@ -1,0 +1,332 @@
+"""The fields of an update: which are words of its author, and which a repair wrote.
+
+Each field has a unit: the fields that one repair changes together. What is known of who wrote a
+field is the record of the last repair (`noted`), else managedFields (authors.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
+from webhook.evaluation.pod_fields import PodFields, changes, is_of_settings
+from webhook.evaluation.repair_fields import RepairFields
+from webhook.evaluation.stored import PLACEMENT, model_labels
+from webhook.kube import quantity
+from webhook.kube.canonical import canonical
+from webhook.kube.pod import KINDS, as_items, as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.core.edits import Edit
+    from webhook.core.settings import Settings
+    from webhook.evaluation.authors import Authors
+    from webhook.evaluation.pod_fields import Change, Key
+    from webhook.kube.pod import Pod
+    from webhook.kube.pointer import Path
+
+    Raw = dict[str, Any]
+
+TOLERATIONS: Key = ("spec", "tolerations")
+_SETTINGS = ("nodeSelector", "runtimeClassName", "volumes")
+_IN_CONTAINERS = (("env",), ("volumeMounts",))
+# What the API server writes where an author writes nothing.
+_DEFAULTS: dict[Key, Any] = {("spec", "schedulerName"): "default-scheduler"}
+VOLUMES: Key = ("volumes",)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What is known of a template that is sent; `noted` is what the last repair of it changed."""
+
+    at: Path
+    old: Raw | None  # the object that is stored, if the template is in it
+    noted: Mapping[Key, Change]
+    authors: Authors  # of the object that is sent
+    before: Authors  # of the one that is stored
+    may_change: bool
+
+    def stored(self) -> PodFields:
+        return PodFields(self.old, self.at) if self.old else PodFields({})
+
+    def worded(self, sent: PodFields, then: PodFields) -> set[Key]:
+        """The units of which this update brings a noted word, or takes one out."""
+        return {
+            unit_of(key)
+            for key, (word, after) in self.noted.items()
+            if word is not None
+            if sent.values.get(key) == word
+            or (after is None and key in sent.values)
+            or self.authors.took_out(key, self.before, sent, then)
+        }
+
+    def fields_of_repairs(
+        self, sent: PodFields, then: PodFields, touched: set[Key], settings: Settings
+    ) -> dict[Key, Any]:
+        """The sent fields that repairs wrote, where words are translated; the values before."""
+        if self.noted:
+            return self._noted(sent, then, touched, settings)
+        loose = unwritten(sent, then, touched, self.authors, settings)
+        forms = RepairFields(sent.values, settings)
+        return {key: None for key, value in loose.items() if forms.may_be(key, None, value)}
+
+    def put_back(self, sent: PodFields, then: PodFields, settings: Settings) -> list[Edit]:
+        """The edits that put back a legacy amount, where another manager releases today's.
+
+        Its own manager applies it still, but it went when it was repaired: the container would be
+        left without a GPU until it is applied again.
+        """
+        released = {
+            key[:-1]
+            for key in then.values.keys() - sent.values.keys()
+            if settings.is_gpu(key[-1])
+            if self.authors.dropped(self.at, key, self.before)
+        }
+        if not released:
+            return []
+        words = {
+            key: word
+            for key, (word, after) in self.noted.items()
+            if key[:-1] in released and key[-1] in settings.legacy_resources and after is None
+            if key not in sent.values and self.authors.declared(self.at, key)
+        }
+        return sent.edits_to(words)
+
+    def of_settings(self, sent: PodFields) -> dict[Key, None]:
+        """What the last repair wrote for no word, and is still there: the settings asked for it.
+
+        Whatever is sent now, it comes out and is made anew. A label for the choice of nodes is such
+        a one only where no word was beside it.
+        """
+        noted, authors = self.noted, self.authors
+        if not self.may_change:
+            return {}
+        if not any(key[1] in _SETTINGS or key[3:4] in _IN_CONTAINERS for key in noted):
+            return {}
+        worded = {unit_of(key) for key, (word, _) in noted.items() if word is not None}
+        return {
+            key: None
+            for key, (word, after) in noted.items()
+            if word is None and is_of_settings(key)
+            if key[1] != "nodeSelector" or unit_of(key) not in worded
+            if sent.values.get(key) == after is not None and not authors.wrote(sent.at, key)
+        }
+
+    def without_forged(self, settings: Settings) -> Update:
+        """The same without what no repair writes: whoever may write the note may forge it."""
+        if not self.noted:
+            return self
+        forms = RepairFields({key: before for key, (before, _) in self.noted.items()}, settings)
+        noted = {key: change for key, change in self.noted.items() if forms.may_be(key, *change)}
+        return replace(self, noted=noted)
+
+    def was_stuck(self, sent: PodFields, settings: Settings) -> bool:
+        """Whether an amount stands for a legacy name that the author has not taken back.
+
+        A word that comes alone is then translated as it was when it came with the amount.
+        """
+        repaired = {
+            key[:-1]
+            for key, (_, after) in self.noted.items()
+            if settings.is_gpu(key[-1]) and sent.values.get(key) == after is not None
+            if not self.authors.declared(sent.at, key)
+        }
+        return any(
+            key[-1] in settings.legacy_resources and after is None and key[:-1] in repaired
+            for key, (_, after) in self.noted.items()
+            if not self.authors.dropped(sent.at, key, self.before)
+        )
+
+    def _noted(
+        self, sent: PodFields, then: PodFields, touched: set[Key], settings: Settings
+    ) -> dict[Key, Any]:
+        """What stood before the last repair where this update brings its words, and not the value.
+
+        Beside the words another writer may have put something that we added to: that stays. An
+        amount that nobody applied goes, and one that we raised over what another manager applied
+        becomes that again: else it could never be lowered.
+        """
+        noted, authors = self.noted, self.authors
+        loose = unwritten(sent, then, touched, authors, settings)
+        forms = RepairFields({key: before for key, (before, _) in noted.items()}, settings)
+        found: dict[Key, Any] = {key: None for key in loose if settings.is_gpu(key[-1])}
+        for key, (before, after) in noted.items():
+            value = sent.values.get(key)
+            if unit_of(key) not in touched or value is None:
+                continue
+            if value != after and not forms.may_be(key, before, value):
+                continue
+            words = _words_beside(key, sent, settings)
+            if words and not then.values:
+                continue  # made in this request, and another webhook has written the word since
+            if authors.declared(sent.at, key):
+                beside = any(authors.declared_together(sent.at, key, word) for word in words)
+                if words and value == after and _is_less(before, value) and not beside:
+                    found[key] = before
+            elif before is None and (
+                value == then.values.get(key)
+                or any(not _is_less(sent.values[word], value) for word in words)
+            ):
+                found[key] = None
+            elif value == after and (_is_part(before, value) or before == _DEFAULTS.get(key)):
+                found[key] = before
+        return found
+
+
+def is_said(key: Key, then: Any, now: Any, said: Mapping[Key, Any]) -> bool:
+    """Whether this comes back of the manifest that kubectl applied the last time.
+
+    The API server has written it in its own way: an amount as a text, and requests where there are
+    only limits; a member of a volume that was left out; tolerations of every pod.
+    """
+    is_amount = key[3:4] == ("resources",)
+    limit = said.get((*key[:4], "limits", *key[5:])) if is_amount else None
+    word = said.get(key, limit)
+    if now is None or word is None:
+        return False
+    if is_amount:
+        return quantity.parse(now) == quantity.parse(str(word))
+    if key == TOLERATIONS:
+        return _items(word) <= _items(now) <= _items(word) | _items(then)
+    if isinstance(now, dict) and isinstance(word, dict):
+        inside = {
+            name: as_map(now.get(name)) for name, each in word.items() if each != now.get(name)
+        }
+        word = word | {name: {**there, **as_map(word[name])} for name, there in inside.items()}
+        return bool({**now, **word} == now)
+    return bool(now == word)
+
+
+def made_anew(keys: list[Key], settings: Settings) -> set[Key]:
+    """What follows from what is sent and from the settings, and from no inventory.
+
+    So it need not stay as it is stored while nodes come and go.
+    """
+    label = settings.placement.label
+    found = {key for key in keys if key[1] == "volumes" or key[3:4] in _IN_CONTAINERS}
+    return found if label in model_labels(settings) else {*found, ("spec", "nodeSelector", label)}
+
+
+def without_mounted(
+    repaired: dict[Key, Any], sent: PodFields, *, read_only: bool
+) -> dict[Key, Any]:
+    """Fields of repairs without volumes that other mounts still use.
+
+    Where no rule will be asked, which makes such mounts read-only, they must be `read_only`.
+    """
+    if not any(key[1] == "volumes" for key in repaired):
+        return repaired
+    used = {
+        ("spec", "volumes", str(as_map(mount).get("name")))
+        for key, mount in sent.values.items()
+        if "volumeMounts" in key[3:4] and key not in repaired
+        if not read_only or as_map(mount).get("readOnly") is True
+    }
+    return {key: value for key, value in repaired.items() if value is not None or key not in used}
+
+
+def notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Change]:
+    """What was changed; and beside a word in nodeSelector its other labels, which were not.
+
+    By them the record differs as soon as the selector does (evaluation/authors.py).
+    """
+    found = changes(author, now)
+    words = (key for key, (_, after) in found.items() if after is None)
+    if found and any(key[1] == "nodeSelector" for key in words):
+        found |= {
+            key: (value, value)
+            for key, value in now.items()
+            if key[1] == "nodeSelector" and author.get(key) == value
+        }
+    return found
+
+
+def unit_of(key: Key) -> Key:
+    """The fields that one repair changes together: legacy words, and what stands for them."""
+    if key[1] in KINDS and "resources" in key[3:4]:
+        return key[:4]
+    if key[1] in PLACEMENT or key[-1] == AFFINITY_ANNOTATION:
+        return ("placement",)
+    if key == TOLERATIONS or key[-1] == TOLERATIONS_ANNOTATION:
+        return TOLERATIONS
+    if key[1] == "volumes" or "env" in key[3:4] or "volumeMounts" in key[3:4]:
+        return VOLUMES
+    return ("fields",)
+
+
+def has_words(pod: Pod, sent: PodFields, noted: Mapping[Key, Change], settings: Settings) -> bool:
+    """Whether legacy words on the choice of nodes are in the pod, or any that are noted."""
+    return (
+        pod.names_legacy_label(settings.models.legacy_label)
+        or AFFINITY_ANNOTATION in pod.annotations
+        or any(after is None and key in sent.values for key, (_, after) in noted.items())
+    )
+
+
+def _words_beside(key: Key, sent: PodFields, settings: Settings) -> list[Key]:
+    """The legacy names beside an amount. If they ask for as much, the amount says nothing more.
+
+    A `rollout undo` brings back both, of a revision that was applied while we were away.
+    """
+    if not settings.is_gpu(key[-1]):
+        return []
+    words = ((*key[:-1], name) for name in settings.legacy_resources)
+    return [word for word in words if word in sent.values]
+
+
+def _is_less(amount: Any, than: Any) -> bool:
+    less, more = quantity.parse(amount), quantity.parse(than)
+    return amount is not None and less is not None and more is not None and less < more
+
+
+def _is_part(before: Any, value: Any) -> bool:
+    """Whether nothing stands in the former that is not in the latter, as far as items go."""
+    return before is None or (isinstance(before, list) and _items(before) <= _items(value))
+
+
+def _items(value: Any) -> set[str]:
+    """The texts of all maps in a list, or of those in lists in them."""
+    found: set[str] = set()
+    waiting = [item for _, item in as_items(value)]
+    while waiting:
+        here = waiting.pop()
+        below = [item for each in here.values() for _, item in as_items(each)]
+        waiting += below
+        if not below:
+            found.add(canonical(here))
+    return found
+
+
+def unwritten(
+    sent: PodFields, then: PodFields, touched: set[Key], authors: Authors, settings: Settings
+) -> dict[Key, Any]:
+    """What is stored and no author wrote, where it would win over the words, or be joined to them.
+
+    Without a record this webhook or another one may have written it; then it is removed again.
+    """
+    labels = model_labels(settings)
+    return {
+        key: value
+        for key, value in sent.values.items()
+        if (unit := unit_of(key)) in touched and then.values.get(key) == value
+        if _is_of_words(key, unit, labels, settings) and value != _DEFAULTS.get(key)
+        if not authors.wrote(sent.at, key)
+    }
+
+
+def _is_of_words(key: Key, unit: Key, labels: frozenset[str], settings: Settings) -> bool:
+    match unit:
+        case (_, _, _, "resources"):
+            return settings.is_gpu(key[-1]) or key[-1] in settings.legacy_resources
+        case ("placement",):
+            return key[1] == "affinity" or key[-1] in labels
+        case ("fields",):
+            return key[0] == "spec"
+        case _:
+            return False
+
+
+def placement(fields: PodFields) -> list[Key]:
+    return [key for key in fields.values if key[1] in PLACEMENT]
