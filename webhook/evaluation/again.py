@@ -315,10 +315,6 @@ def _without_news(  # noqa: PLR0913, PLR0917  # as above
     return _restore(draft, now, then, news), made, units
 
 
-def _unit_at(template_at: Path, edit: Edit) -> Key:
-    return unit_of(tuple(map(str, place_of(edit)[len(template_at) :])))
-
-
 def _apply(draft: Draft, edits: Iterable[Edit]) -> None:
     """Make all of these edits or, in a pod whose members are of odd types, none."""
     with suppress(EditError):
