@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from webhook.core.built_in import AUTOSCALER_TAINTS, MANAGEMENT_NAMESPACES
 from webhook.core.selection import Selection
 from webhook.core.settings import (
     AKS_SKU_TAINT,
-    AUTOSCALER_TAINTS,
     DRIVER_PROFILES,
-    MANAGEMENT_NAMESPACES,
     MODEL_PROFILES,
     Allowance,
     Capacity,

@@ -9,6 +9,7 @@ from pydantic import Field, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
 from webhook.core import settings as core
+from webhook.core.built_in import AUTOSCALER_TAINTS, UNTOLERABLE
 from webhook.settings import values as v
 from webhook.settings.maps import DEFAULT, Map, Section
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic_core import core_schema
 
 _TAINT = rf"({v.KEY})(?:=({v.VALUE}))?:(NoSchedule|PreferNoSchedule|NoExecute)"
-_OFF_LIMITS = "|".join((*core.UNTOLERABLE, *core.AUTOSCALER_TAINTS)).replace(".", r"\.")
+_OFF_LIMITS = "|".join((*UNTOLERABLE, *AUTOSCALER_TAINTS)).replace(".", r"\.")
 
 
 class Taint(Map, title="a taint"):

@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from webhook.core import settings as core
+from webhook.core.built_in import MANAGEMENT_NAMESPACES
 from webhook.core.selection import Selection
 from webhook.settings import values as v
 from webhook.settings.maps import DEFAULT, Map, Section
@@ -115,7 +116,7 @@ class Exempt(Map, title="an exemption", json_schema_extra=_either("namespaces", 
 class Guard(Section):
     """Pods that see GPUs without asking (GPU303)."""
 
-    exempt: tuple[Exempt, ...] = (Exempt(namespaces=core.MANAGEMENT_NAMESPACES),)
+    exempt: tuple[Exempt, ...] = (Exempt(namespaces=MANAGEMENT_NAMESPACES),)
     """GPU management software: pods that may see GPUs without asking for one. A list given here
     takes the place of the default one."""
     resources: tuple[v.Resources, ...] = DEFAULT.guard.resources
