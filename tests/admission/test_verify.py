@@ -54,9 +54,9 @@ def test_what_applies(obj: Any, operation: dict[str, Any], expected: Any) -> Non
 @pytest.mark.parametrize(
     ("obj", "operation"),
     [
-        pytest.param({}, op("remove", "/a"), id="remove what is not there"),
-        pytest.param({}, op("replace", "/a"), id="replace what is not there"),
-        pytest.param({}, op("add", "/a/b"), id="add below what is not there"),
+        pytest.param({}, op("remove", "/a"), id="remove what does not exist"),
+        pytest.param({}, op("replace", "/a"), id="replace what does not exist"),
+        pytest.param({}, op("add", "/a/b"), id="add below what does not exist"),
         pytest.param({"a": None}, op("add", "/a/b"), id="add below null"),
         pytest.param({"a": "x"}, op("add", "/a/b"), id="add below a text"),
         pytest.param({"a": "x"}, op("add", "/a/0"), id="a position in a text"),

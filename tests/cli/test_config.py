@@ -87,7 +87,7 @@ pytestmark = pytest.mark.usefixtures("files")
             1,
             ["good.yaml: fine"],
             ["nowhere: cannot be read: No such file or directory; name a file"],
-            id="a file that is not there",
+            id="a file that does not exist",
         ),
         pytest.param(
             ["-"],

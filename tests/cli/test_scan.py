@@ -161,7 +161,7 @@ def test_a_kustomization_means_the_files_it_is_made_of(
     done = gpu_webhook("scan", "-k", "prod")
     assert "base/pod.yaml:11:9: GPU101 " in done.out
     assert "stray" not in done.out
-    assert "prod/kustomization.yaml: skipped: ../gone is not there" in done.out
+    assert "prod/kustomization.yaml: skipped: ../gone does not exist" in done.out
 
 
 def found_in(out: str) -> set[str]:

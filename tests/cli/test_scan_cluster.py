@@ -111,9 +111,9 @@ FORGED = {
     "a kind that is no text": owner() | {"kind": ["ConfigMap"]},
     "a name that is no text": owner() | {"name": {"a": 1}},
     "an owner of another uid": owner("other"),
-    "an owner that is not there": owner("missing"),
-    "a kind that is not there": owner(kind="Unheard"),
-    "a group that is not there": owner(version="example.org/v1"),
+    "an owner that does not exist": owner("missing"),
+    "a kind that does not exist": owner(kind="Unheard"),
+    "a group that does not exist": owner(version="example.org/v1"),
 }
 
 
@@ -174,7 +174,7 @@ def test_an_owner_that_answers_in_another_format_is_unknown(
 @pytest.mark.parametrize(
     ("name", "uid"),
     [
-        pytest.param("missing", "uid-of-nobody", id="a maker that is not there"),
+        pytest.param("missing", "uid-of-nobody", id="a maker that does not exist"),
         pytest.param("there", "uid-of-another", id="a maker of another uid"),
     ],
 )

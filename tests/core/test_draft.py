@@ -360,14 +360,14 @@ def test_edits_come_to_the_fewest_operations(
 
 
 MISFITS = [
-    pytest.param({"a": 1}, Remove(at("b")), id="Remove: the member is not there"),
+    pytest.param({"a": 1}, Remove(at("b")), id="Remove: the member does not exist"),
     pytest.param({"a": None}, Remove(at("a", "b")), id="Remove: its map is null"),
     pytest.param({"l": [1]}, Remove(at("l", 1)), id="Remove: the position is past the end"),
     pytest.param({"l": [1]}, Remove(at("l", -1)), id="Remove: the position is negative"),
     pytest.param({"l": [1]}, Remove(at("l", "0")), id="Remove: a name in a list"),
     pytest.param({"m": {"0": 1}}, Remove(at("m", 0)), id="Remove: a position in a map"),
     pytest.param({"a": 1}, Remove(ROOT), id="Remove: the object itself"),
-    pytest.param({"a": 1}, Rename(at("b"), "c"), id="Rename: the member is not there"),
+    pytest.param({"a": 1}, Rename(at("b"), "c"), id="Rename: the member does not exist"),
     pytest.param({"a": 1, "b": 2}, Rename(at("a"), "b"), id="Rename: the name is taken"),
     pytest.param({"l": [1]}, Rename(at("l", 0), "b"), id="Rename: an item has no name"),
     pytest.param({"l": [1]}, Set(at("l", 1), 2), id="Set: the position is past the end"),
@@ -400,7 +400,7 @@ def test_one_edit_that_does_not_fit_and_none_is_applied(obj: dict[str, Any], mis
         pytest.param(Remove(at("l", "0")), "there is no place '0' in a list", id="a name"),
         pytest.param(Remove(at("m", 0)), "there is no place 0 in a dict", id="a position"),
         pytest.param(Set(at("n", "a"), 1), "there is no place 'a' in a int", id="a number"),
-        pytest.param(Remove(at("m", "x/y")), "/m/x~1y is not there", id="a missing member"),
+        pytest.param(Remove(at("m", "x/y")), "/m/x~1y does not exist", id="a missing member"),
         pytest.param(Append(at("m"), 1), "/m is no list", id="a map for a list"),
         pytest.param(Rename(at("n"), "m"), "/n cannot be called m", id="a name that is taken"),
         pytest.param(Remove(ROOT), "an edit needs a place below the root", id="the root"),

@@ -359,9 +359,9 @@ def test_a_pointer_is_read_as_rfc_6901_says(pointer: str, expected: tuple[str, .
         pytest.param({}, 1, id="one by default"),
         pytest.param({"replicas": 3}, 3, id="as many as it says"),
         pytest.param({"replicas": 0}, 0, id="scaled to nothing"),
-        pytest.param({"replicas": None}, 1, id="null is not there"),
-        pytest.param({"replicas": "3"}, 1, id="a text is not there"),
-        pytest.param({"replicas": True}, 1, id="a boolean is not there"),
+        pytest.param({"replicas": None}, 1, id="null does not exist"),
+        pytest.param({"replicas": "3"}, 1, id="a text does not exist"),
+        pytest.param({"replicas": True}, 1, id="a boolean does not exist"),
     ],
 )
 def test_replicas(kind: str, spec: dict[str, Any], expected: int) -> None:

@@ -113,7 +113,7 @@ def test_an_overlay_has_the_files_of_its_base_which_lies_beside_it(tmp_path: Pat
 @pytest.mark.parametrize(
     ("resource", "why"),
     [
-        ("a.yaml", "a.yaml is not there"),
+        ("a.yaml", "a.yaml does not exist"),
         ("https://example.org/a.yaml", "https://example.org/a.yaml is not on this machine"),
         ("github.com/o/r//base?ref=v1", "github.com/o/r//base?ref=v1 is not on this machine"),
         ("git@example.org:o/r", "git@example.org:o/r is not on this machine"),

@@ -161,7 +161,7 @@ def test_a_block_whose_lines_begin_in_several_ways_is_left_to_a_person(text: str
     told = {each.place.line: each for each in result.located}
     assert {each.status for each in result.located} == {Status.MANUAL}
     assert line in told
-    assert any("begin all lines in one way" in each.message for each in result.located)
+    assert any("begin all lines in the same way" in each.message for each in result.located)
 
 
 def test_three_backticks_in_a_line_leave_the_document_to_a_person() -> None:

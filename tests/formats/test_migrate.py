@@ -172,7 +172,7 @@ def test_a_name_that_stands_twice_is_told() -> None:
     result = migrated(POD.replace("kind: Pod\n", "kind: Pod\nkind: Pod\n"))
     assert result.new_text is not None
     assert [(each.reason, each.place and each.place.line) for each in result.skipped] == [
-        ("kind stands twice, and only one of them counts: delete one", 3)
+        ("kind occurs twice, and only one counts: delete one", 3)
     ]
 
 

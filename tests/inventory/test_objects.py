@@ -87,7 +87,7 @@ def catalogue(server: ApiServer, tmp_path: Path) -> Catalogue:
         pytest.param("apps", "PetSet", None, id="a kind that is gone"),
         pytest.param("apps", "Scale", None, id="a subresource"),
         pytest.param("apps", "Review", None, id="what cannot be listed"),
-        pytest.param("none.example.org", "X", None, id="a group that is not there"),
+        pytest.param("none.example.org", "X", None, id="a group that does not exist"),
         pytest.param("away.example.org", "X", None, id="an aggregated API that is away"),
     ],
 )

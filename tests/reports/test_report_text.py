@@ -54,8 +54,8 @@ def test_a_long_line_is_cut_around_what_is_meant() -> None:
 @pytest.mark.parametrize(
     "place",
     [
-        pytest.param(Place(99, 1, 99, 2), id="a line that is not there"),
-        pytest.param(Place(1, 99, 1, 120), id="a column that is not there"),
+        pytest.param(Place(99, 1, 99, 2), id="a line that does not exist"),
+        pytest.param(Place(1, 99, 1, 120), id="a column that does not exist"),
         pytest.param(Place(1, 3, 1, 1), id="an end before the begin"),
         pytest.param(Place(0, 0, 0, 0), id="nothing"),
     ],

@@ -277,7 +277,7 @@ def test_init_containers_of_a_manifest_are_those_of_their_own_rule(key: str) -> 
             "runtime/default",
             {},
             [left(SECCOMP_OF + "gone", "it names no container; delete it")],
-            id="seccomp of a container that is not there",
+            id="seccomp of a container that does not exist",
         ),
         pytest.param(
             "pod.beta.kubernetes.io/hostname",

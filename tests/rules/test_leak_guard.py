@@ -659,7 +659,7 @@ def test_what_a_container_mounts(path: Any, mount: Raw, message: str, named: str
             [{"name": "host", "emptyDir": {}}],
             id="no host path, so no /dev/null: the toolkit takes nothing else",
         ),
-        pytest.param(mounting("/mnt"), None, id="a volume that is not there"),
+        pytest.param(mounting("/mnt"), None, id="a volume that does not exist"),
         pytest.param(
             mounting("/mnt"), [{"hostPath": {"path": "/dev"}}], id="a volume without a name"
         ),

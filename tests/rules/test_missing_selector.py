@@ -35,7 +35,7 @@ def expression(operator: str, key: str = "app", values: Any = ("train",)) -> Any
         ),
         pytest.param(
             workload("apps/v1", "Deployment", selector=expression("DoesNotExist", "x", [])),
-            id="by a name that is not there",
+            id="by a name that does not exist",
         ),
         pytest.param(
             workload("batch/v1", "Job", selector=SELECTOR, manualSelector=True),

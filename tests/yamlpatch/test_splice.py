@@ -772,7 +772,7 @@ REFUSED = [
         "a comment below would become part of the text above",
         "|",
     ),
-    refused("what is not there", "a: 1\n", [Remove(at("b"))], "b is not in the text", "a: 1"),
+    refused("what does not exist", "a: 1\n", [Remove(at("b"))], "b is not in the text", "a: 1"),
     refused("what is nowhere", "a: 1\n", [Remove(at("b", "c"))], "b is not in the text", "a: 1"),
     refused(
         "a name without a colon",

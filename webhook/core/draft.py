@@ -304,7 +304,7 @@ class Draft:
                     known.renamed.pop(str(name), None)
             return
         if not leaving <= set(range(len(holder))):
-            raise IndexError("an item that is to go is not there")
+            raise IndexError("an item that is to be removed does not exist")
         kept = [place for place in range(len(holder)) if place not in leaving]
         holder[:] = [holder[place] for place in kept]
         if known is not None and known.origins is not None:
@@ -413,7 +413,7 @@ def _check(obj: dict[str, Any], edit: Edit) -> None:
             raise EditError(f"there is no place {token!r} in a {type(here).__name__} ({edit})")
         if here is _MISSING:
             if must_be_there:
-                raise EditError(f"{path} is not there ({edit})")
+                raise EditError(f"{path} does not exist ({edit})")
             return
     if isinstance(edit, Append) and not (
         isinstance(here, list) or (here is None and isinstance(holder, dict))

@@ -1,4 +1,4 @@
-"""The rules over one file of each kind, changing only the bytes that must change.
+"""Migrates one file of any kind: runs the rules and changes only the bytes that must change.
 
 Other rooms use: kustomization, kustomize, legacy_pods, migrate.
 """

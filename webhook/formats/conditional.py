@@ -1,8 +1,8 @@
 """Migrates one manifest inside a template: keeps the edits that are right in every branch.
 
-The part is read once for every way in which the template can turn out (ways.py). The rules are
-asked again and again, each time without the edits that holding.py has found wrong since, until it
-finds none. What is left is reported as manual.
+The part is read once for each combination of branches (ways.py). The rules run repeatedly, each
+time without the edits that holding.py has rejected, until it rejects none. Findings without edits
+are reported as manual.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ _LOOK_FIRST = "check this file manually first"
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a part. `why` says why it could not be read, if it could not."""
+    """The result for a part. `why` is the reason if it could not be read."""
 
     replacements: list[Replacement] = field(default_factory=list)
     located: list[Located] = field(default_factory=list)
     why: str = ""
-    hidden: bool = False  # there are annotations that the template makes
-    left_alone: list[Place] = field(default_factory=list)  # pods whose label says so
+    hidden: bool = False  # the template produces annotations
+    left_alone: list[Place] = field(default_factory=list)  # pods with the opt-out label
 
 
 def migrate_part(
@@ -74,7 +74,7 @@ def migrate_part(
     plan: Plan,
     only: frozenset[str] = frozenset(),
 ) -> Outcome:
-    """What the rules make of this part of the text; with `only`, edits of these rules alone."""
+    """The result of the rules on this part of the text; with `only`, edits of these rules alone."""
     try:
         masks = Masks(template, region, plan.settings)
     except TooManyError as error:
@@ -125,7 +125,7 @@ class _Part:
         labels = self.ways.labels(document, open_)
 
         def held(code: str, at: Path) -> str:
-            # What makes another object of it waits for a part of its pod that needs manual changes.
+            # Edits that make another object of it wait while its pod needs manual changes.
             if hidden and code in OF_OBJECTS:
                 return _LOOK_FIRST
             cause = cause_in(code, at, document)
@@ -156,7 +156,10 @@ class _Part:
     def _why_out_of_sight(
         self, code: str, at: Path, document: Document, open_: OpenPlaces, labels: LabelsInSight
     ) -> str:
-        """Why what the template may write beside it forbids an edit; empty if nothing does."""
+        """Why the template forbids this edit by what it may write next to it.
+
+        Empty if it does not.
+        """
         if code in self.plan.held:
             return self.plan.held[code]
         if code in AMOUNTS:
@@ -167,7 +170,7 @@ class _Part:
         return labels.why_no_copy(at) if copies else ""
 
     def _why_alone(self, document: Document, open_: OpenPlaces, at: Path) -> str:
-        """Why the amounts of this pod may not be renamed; empty if all of it is in sight."""
+        """Why the amounts of this pod must not be renamed; empty if all of the pod is known."""
         start, end, template = document.root.start, document.root.end, self.ways.template
         for word, first, last in legacy_pods.words(template.text[start:end], self.plan):
             here = (start + first, start + last)
@@ -182,7 +185,7 @@ class _Part:
         return ""
 
     def _is_made(self, document: Document, open_: OpenPlaces, at: Path) -> bool:
-        """Whether the template may write what a rule on placement or drivers looks at there."""
+        """Whether the template may write fields that a rule on placement or drivers reads."""
         node = document.find(at)
         if node is None:
             return False
@@ -193,7 +196,7 @@ class _Part:
         return open_.may_hold_more(at) or legacy_pods.has_made_names(value_at(document.data, at))
 
     def _may_be_mounted(self, document: Document, open_: OpenPlaces, at: Path) -> bool:
-        """Whether what no view shows may mount this volume, too."""
+        """Whether a part that no view shows may also mount this volume."""
         if at[-2:-1] != ("volumes",):
             return False
         text, region = self.ways.template.text, self.ways.region
@@ -203,14 +206,14 @@ class _Part:
             for found in mount.finditer(text, region.start, region.end)
         )
 
-    # -- what is said
+    # -- findings
 
     def _replacements(self, made: list[Made]) -> list[Replacement]:
         restored = self.ways.masks.restored
         return [replace(each, text=restored(each.text)) for each in all_replacements(made)]
 
     def _located_in_doubled(self, made: list[Made]) -> Iterator[Located]:
-        """What is said of text that no other view shows; nothing of it is edited."""
+        """Findings on text that no other view shows; this text is never edited."""
         shown = {id(each.view): each.view for each in made}.values()
         doubled = [self._make(view, each) for view in self.ways.doubled for each in view.documents]
         for each in self._located(doubled):
@@ -269,7 +272,7 @@ class _Part:
 
 
 def _told(found: list[Finding], labels: LabelsInSight) -> Iterator[Finding]:
-    """What was found, without what nobody can know of selectors and labels."""
+    """The findings, without those on selectors and labels that are unknown before rendering."""
     for each in found:
         if each.code != missing_selector.CODE or each.action == "repaired":
             yield each

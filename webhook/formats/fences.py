@@ -1,4 +1,4 @@
-"""The code blocks of a Markdown text (CommonMark 4.5), wherever they stand."""
+"""Finds the code blocks of a Markdown text (CommonMark 4.5), also in lists and quotations."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ _THREE = re.compile(r"`{3,}")
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A code block: where what is in it begins and ends, and the first word behind its fence."""
+    """A code block: the begin and the end of its content, and the first word after its fence."""
 
     start: int
     end: int
     language: str
-    before: str = ""  # the fence, on its line: `> ` in a quotation
+    before: str = ""  # the text before the fence on its line: `> ` in a quotation
 
     @property
     def depth(self) -> int:
-        """Of the quotation that it is in: each line begins with so many >."""
+        """Depth of the quotation around it: each line begins with this number of >."""
         return self.before.count(">")
 
 
 def fences(text: str) -> Iterator[Fence]:
-    """The code blocks, those that nobody closes too: they go on to the end, or to their quote's."""
+    """The code blocks.
+
+    One that is not closed goes on to the end of the text or of its quotation.
+    """
     opened: Fence | None = None  # as if it ended where it begins
     fence = ""
     for each in lines_of(text):
@@ -56,9 +59,9 @@ def fences(text: str) -> Iterator[Fence]:
 
 
 def odd_backticks(text: str) -> int | None:
-    """Where three backticks stand for inline code, outside of code blocks; None if nowhere.
+    """The place where three backticks are inline code outside of code blocks, or None.
 
-    Markdown readers do not agree where code begins and ends after that.
+    Markdown readers do not agree on where code begins and ends after that.
     """
     blocks = fences(text)
     block = next(blocks, None)
@@ -75,7 +78,7 @@ def odd_backticks(text: str) -> int | None:
 
 
 def _unquoted(line: str, depth: int) -> str | None:
-    """The line without the marks of its quotation; None if it is no line of it."""
+    """The line without the marks of its quotation; None if it is not a line of the quotation."""
     found = re.match(rf"(?:[ \t]*>){{{depth}}}", line)
     return line[found.end() :] if found else None
 

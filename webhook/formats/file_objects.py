@@ -1,7 +1,8 @@
 """Runs the rules on the objects in one document of a file: its data in, Evaluations out.
 
-What has no kind, and what has one that a template makes, counts by its shape: a guide shows only
-what matters to it, a patch what it sets, and a chart may choose between a Job and a Deployment.
+An object without a kind, or with a kind that a template produces, is evaluated by its shape: a
+guide shows only some fields, a patch only the changed fields, and a chart may choose between a Job
+and a Deployment.
 """
 
 from __future__ import annotations
@@ -51,22 +52,24 @@ LEFT_ALONE = (
     "the label gpu-webhook.dev/ignore (of the pod, its namespace or its kustomization) says to "
     "leave it alone"
 )
-# What is about the object itself, and not about its pods.
+# Findings about the object itself, not about its pods.
 OF_OBJECTS = codes(Trait.OBJECT)
-# A toleration lets a pod onto more nodes and never off one, so it may stand where no GPU is asked.
+# A toleration only allows more nodes, so it does no harm in a pod without GPU requests.
 HARMLESS = frozenset({missing_toleration.CODE})
-# What is said of GPUs that a container asks for: half of it is refused by the API server.
+# Findings about the GPU amounts of a container: the API server rejects an object with half of the
+# edits.
 AMOUNTS = codes(Trait.AMOUNTS)
 _AROUND = Path(("spec", "containers", 0, "resources"))
 _STAGES = Stages(MANIFEST, RULES, policy=POLICY)
-_OF_AMOUNTS = Stages(repairs=RULES).only(AMOUNTS.__contains__)  # of a bare `resources`
+# For a `resources` without its container.
+_OF_AMOUNTS = Stages(repairs=RULES).only(AMOUNTS.__contains__)
 _ELSEWHERE = legacy_name_elsewhere.CODE
 
 
 def evaluations(data: Any, plan: Plan, held: Held = nothing_is_held) -> list[Evaluation]:
-    """What the rules find in the objects of the data, which is edited.
+    """The results of the rules on the objects in the data, which is edited.
 
-    `held` says of which places no edit may be made, and why.
+    `held` returns the reason why no edit may be made at a place.
     """
     found = list(objects(data))
     if any(isinstance(obj.get("kind"), str) for _, obj in found):
@@ -75,10 +78,10 @@ def evaluations(data: Any, plan: Plan, held: Held = nothing_is_held) -> list[Eva
 
 
 def context(obj: Raw, plan: Plan) -> Context:
-    """What holds for this object. Of the modes only `off` counts: the others are for admission.
+    """The context for this object. Of the modes only `off` counts: the others are for admission.
 
-    A namespace counts as opted out where its labels are in the inventory, or in a file that is
-    read with this one; and so does a Pod that its kustomization gives the label.
+    A namespace is opted out if it has the label in the inventory or in a file of this run. So is a
+    Pod that gets the label from its kustomization.
     """
     said = plan.opted_out
     namespace = said.namespace or as_map(obj.get("metadata")).get("namespace")
@@ -104,26 +107,26 @@ def context(obj: Raw, plan: Plan) -> Context:
 
 
 def is_left_alone(pod: Raw) -> bool:
-    """Whether the pod's label says that no repair is wanted, or whether a template decides that."""
+    """Whether the pod has the opt-out label, or a template decides whether it has."""
     value = as_map(as_map(pod.get("metadata")).get("labels")).get(IGNORE)
-    # Without quotes it is no text, and the API server refuses it; what is meant is clear.
+    # Without quotes it is a boolean, which the API server rejects; the intention is clear.
     return has_label(pod) or value is True or stands_for_action(value)
 
 
 def cause_of(finding: Finding) -> Path:
-    """Where the cause of a finding is: of what is missing, all that it is missing in."""
+    """The place of the cause of a finding: for a missing field, the map in which it is missing."""
     return finding.origin.parent if finding.code in HARMLESS else finding.origin
 
 
 def failures(made: Evaluation, whole: Place) -> Iterator[Located]:
-    """What is to be said of rules that raised; `whole` is where the document is."""
+    """Findings for rules that raised an exception; `whole` is the place of the document."""
     for code, error in made.failed:
         message = f"the rule failed and changed nothing: {error!r}; please report it"
         yield Located(code, message, Status.MANUAL, whole, object=made.name)
 
 
 def with_namespaces(plan: Plan, text: str) -> Plan:
-    """The plan with the namespaces that the text itself makes, and labels so."""
+    """The plan with the opted-out namespaces that the text itself creates."""
     names = namespaces_left_alone(text)
     if not names:
         return plan
@@ -132,7 +135,7 @@ def with_namespaces(plan: Plan, text: str) -> Plan:
 
 
 def namespaces_left_alone(text: str, *, label: bool = False) -> frozenset[str]:
-    """The names of the namespaces in a text that have the label, or get it from elsewhere."""
+    """The namespaces in a text that have the opt-out label, or get it from elsewhere."""
     if "Namespace" not in text or not (label or IGNORE in text):
         return frozenset()
     found = (obj for each in documents.read(text).documents for _, obj in objects(each.data))
@@ -144,9 +147,9 @@ def namespaces_left_alone(text: str, *, label: bool = False) -> frozenset[str]:
 
 
 def shapes(data: Any, at: Path = ROOT) -> Iterator[tuple[Path, Raw]]:
-    """What a rule can be asked of in any data: pods, or else `resources`.
+    """The parts of any data on which rules can run: pods, or else `resources`.
 
-    A pod is a map with `spec.containers`; `resources` is one with limits or requests.
+    A pod is a map with `spec.containers`; `resources` is a map with limits or requests.
     """
     if isinstance(data, list):
         for position, item in enumerate(data):
@@ -162,10 +165,11 @@ def shapes(data: Any, at: Path = ROOT) -> Iterator[tuple[Path, Raw]]:
 
 
 def _of_object(obj: Raw, at: Path, plan: Plan, held: Held) -> Iterator[Evaluation]:
-    """What has a kind; if a template makes the kind, what is in it counts by its shape, too.
+    """An object with a kind.
 
-    Nobody knows what a custom kind makes of its members, so what a pod in it asks for is a matter
-    of the rule on data. Its label counts all the same.
+    If a template produces the kind, its parts are evaluated by shape, too. The meaning of the
+    fields of a custom kind is unknown, so its pods are reported by the rule on data. The opt-out
+    label of such a pod counts.
     """
     stages, templates = _STAGES, templates_of(obj, plan.settings)
     parts = [] if templates else list(shapes(obj))
@@ -187,12 +191,12 @@ def _of_object(obj: Raw, at: Path, plan: Plan, held: Held) -> Iterator[Evaluatio
 
 
 def _of_fragment(data: Any, plan: Plan, held: Held) -> Iterator[Evaluation]:
-    """What has no kind: a document shows only what matters to it, and a patch what it sets."""
+    """An object without a kind: a guide shows only some fields, a patch only the changed ones."""
     if not isinstance(data, dict) or not (kind := _kind_of(data)):
         for at, part in shapes(data):
             yield _of_part(data, part, ROOT, at, "", plan, held)
         return
-    data.update(kind)  # for the rules to know where the pod is; no edit is about it
+    data.update(kind)  # so that the rules find the pod; no edit is about these fields
     made = evaluate(
         data,
         _STAGES.only(lambda code: plan.asks(code) and code not in OF_OBJECTS),
@@ -206,14 +210,15 @@ def _of_fragment(data: Any, plan: Plan, held: Held) -> Iterator[Evaluation]:
     yield made
 
 
-def _of_part(  # noqa: PLR0913, PLR0917  # where it is, and what is asked
+def _of_part(  # noqa: PLR0913, PLR0917  # the place, and the input of the rules
     data: Any, part: Raw, at: Path, place: Path, name: str, plan: Plan, held: Held
 ) -> Evaluation:
-    """A pod without a kind, or a `resources` of which nobody knows whose it is."""
+    """A pod without a kind, or a `resources` without its container."""
     here = Path((*at, *place))
     pod, stages, skip = part, replace(_STAGES, manifest=()), 0
     if not is_pod(part):
-        # A container around it, for the rules to look at; its name is what holds it.
+        # A container around it, so that the rules can run; the parent's name is the container's
+        # name.
         holder = str(here[-2]) if len(here) > 1 else "?"
         pod = {"spec": {"containers": [{"name": holder, "resources": part}]}}
         stages, skip = _OF_AMOUNTS, len(_AROUND)
@@ -237,14 +242,14 @@ def _of_part(  # noqa: PLR0913, PLR0917  # where it is, and what is asked
 
 
 def _tolerates(data: Any, at: Path, cx: Context) -> bool:
-    """Whether a toleration of GPU nodes stands beside the `resources`, as in a chart's values."""
+    """Whether a toleration for GPU nodes is next to the `resources`, as in values of a chart."""
     beside = as_map(value_at(data, Path(at[:-1]))) if at else {}
     listed = (each for _, each in as_items(beside.get("tolerations")))
     return any("key" not in each or cx.settings.is_gpu(str(each["key"])) for each in listed)
 
 
 def _untolerated(made: Evaluation) -> Iterator[Finding]:
-    """What the repair of a whole pod would have added, to be added where the pod is."""
+    """The toleration that the repair of a whole pod would add, to be added where the pod is."""
     repaired = next((f for f in made.findings if f.action == "repaired"), None)
     if repaired is not None:
         message = (
@@ -263,7 +268,7 @@ def _untolerated(made: Evaluation) -> Iterator[Finding]:
 
 
 def _kind_of(data: Raw) -> Raw:
-    """A kind for a fragment by its shape; empty if it has none that a pod is in."""
+    """A kind for a fragment by its shape; empty if its shape is not one with pods."""
     if "kind" in data:
         return {}
     spec = as_map(data.get("spec"))
@@ -275,9 +280,9 @@ def _kind_of(data: Raw) -> Raw:
 
 
 def _has_label_beside(data: Any, at: Path) -> bool:
-    """Whether labels that say to leave the pod alone stand beside what is on the way there.
+    """Whether an opt-out label is next to a map on the path to this place.
 
-    So a chart's values have `podLabels` and `resources`.
+    Values of a chart have `podLabels` and `resources` in this way.
     """
     beside = (value_at(data, Path(at[:depth])) for depth in range(len(at)))
     return any(
@@ -288,7 +293,7 @@ def _has_label_beside(data: Any, at: Path) -> bool:
 
 
 class _Outside:
-    """A rule on data that is silent of what is a pod by its shape."""
+    """A rule on data, without its findings in maps that have the shape of a pod."""
 
     def __init__(self, rule: Any, parts: list[tuple[Path, Raw]]) -> None:
         self.NAME, self.CODE, self.FACTS = rule.NAME, rule.CODE, rule.FACTS

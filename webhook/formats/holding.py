@@ -1,7 +1,7 @@
-"""Holds the edits that may not be written into a template, each with the reason.
+"""Decides which edits must not be written into a template, each with the reason.
 
-An edit must be right in all views, touch no action, stand where its cause stands, and add to
-nothing that the template may add to, too.
+An edit must be right in all views and change no action. It must be under the same conditions as its
+cause, and must not add to a map or list to which the template may add, too.
 """
 
 from __future__ import annotations
@@ -37,19 +37,20 @@ if TYPE_CHECKING:
     from webhook.templates.open_places import OpenPlaces
     from webhook.yamlpatch.documents import Document
 
-    Cause = tuple[str, int]  # the code of a finding, and where it or what it goes together with is
+    # The code of a finding, and its place or that of the group that it belongs to.
+    Cause = tuple[str, int]
 
 _SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
-_ELSE = "it is wrong if a condition turns out else"
+_ELSE = "it is wrong in another branch of a condition"
 
 
 @dataclass(eq=False, slots=True)
 class Made:
-    """What was made of one document in one view."""
+    """The result of the rules on one document in one view."""
 
     view: View
     document: Document
-    hidden: list[Path]  # annotations that the template makes
+    hidden: list[Path]  # annotations that the template produces
     data: Any  # as edited
     evaluations: list[Evaluation]
     written: Written
@@ -61,14 +62,14 @@ class Made:
 
 @dataclass(slots=True)
 class Holding:
-    """What may not be done in one part."""
+    """The edits that must not be made in one part."""
 
     source: Source
     ways: Ways
     held: dict[Cause, str] = field(default_factory=dict)  # with the reason
 
     def hold(self, made: list[Made]) -> bool:
-        """Hold what may not be done; False if there is nothing of the kind."""
+        """Hold the edits that must not be made; False if there are none."""
         before = len(self.held)
         for each in made:
             open_ = self.ways.open(each.document)
@@ -87,7 +88,7 @@ class Holding:
         return len(self.held) > before
 
     def wrong(self, made: Made) -> int:
-        """How many groups of edits may not be written."""
+        """How many groups of edits must not be written."""
         open_ = self.ways.open(made.document)
         return sum(bool(self._why_not(group, made, open_)) for group in made.written.groups)
 
@@ -99,7 +100,7 @@ class Holding:
                 self._hold_object(found, made, why)
 
     def _hold_object(self, found: Finding, made: Made, why: str) -> None:
-        """Hold the version and what it needs, which go legacy_pods."""
+        """Hold the new API version together with the edits that it needs."""
         for each in made.findings:
             if each.code in OF_OBJECTS and each.object == found.object:
                 self._hold_one(each, made, why)
@@ -110,7 +111,7 @@ class Holding:
             self.held.setdefault(cause, why)
 
     def _hold_amounts(self, made: Made) -> None:
-        """Hold the amounts of a pod of which the webhook repairs more than can be done here."""
+        """Hold the amounts of a pod if the webhook would repair more of it than this run does."""
         held = legacy_pods.lost(made.findings, made.document.data)
         for at in made.hidden:
             if code := legacy_pods.code_of(str(at[-1])):
@@ -130,7 +131,7 @@ class Holding:
         if group.refused:
             return group.refused
         if made.view.case.rest is Rest.NONE and _adds(group):
-            return "too much of the text hangs on conditions"
+            return "too much of the text depends on conditions"
         goes_on = not group.lines and any(map(open_.goes_on, group.edits))
         if goes_on or any(map(open_.may_meet, group.edits)):
             return "the template may write there, too"
@@ -142,18 +143,21 @@ class Holding:
             if _is_trimmed(self.ways.template.text, each):
                 return "the template takes away the line end before it"
             if _is_torn(self.ways.template, each):
-                return "what follows under a condition would be torn off"
+                return "text that follows in a condition would no longer belong to it"
             touched = self.ways.template.actions_in(each.start, each.end)
             if touched and not (amounts and all(a.kind is Kind.WRITES for a in touched)):
-                return "it would take template actions with it"
+                return "it would remove template actions"
             arms = self.ways.template.arms_around(each.start, each.end)
             for cause in self._causes(group, made):
                 if not self.ways.template.covers(arms, cause):
-                    return "it is under a condition that its cause is not under"
+                    return "it is inside a condition, and its cause is not"
         return ""
 
     def _causes(self, group: Group, made: Made) -> Iterator[list[Arm]]:
-        """The arms around what the edits are for; a toleration is for the GPUs of its pod."""
+        """The branches around the cause of the edits.
+
+        For a toleration, around the GPUs of its pod.
+        """
         for found in group.causes:
             around = self.ways.template.arms_around(*made.document.place(cause_of(found)))
             gpus = [
@@ -167,7 +171,7 @@ class Holding:
                 yield around
 
     def _hold_unselected(self, made: Made) -> None:
-        """No version that needs a selector while there may be none."""
+        """Hold a version that requires a selector where there may be none."""
         labels = self.ways.labels(made.document, self.ways.open(made.document))
         for found in made.findings:
             if found.code != dead_api_version.CODE or found.action != "repaired":
@@ -183,7 +187,7 @@ class Holding:
                 self._hold_object(found, made, NOT_ALWAYS)
 
     def _hold_conflicts(self, made: list[Made]) -> None:
-        """What one view wants must be wanted in all views in which that text counts."""
+        """An edit of one view must also be made in all other views in which the text counts."""
         views = {id(each.view): each.view for each in made}
         for replacement, makers in _wanted(made).items():
             codes = {found.code for group, _ in makers for found in group.causes}
@@ -197,25 +201,25 @@ class Holding:
                     self._hold_causes(group, maker, _ELSE)
 
     def _hold_meeting(self, made: list[Made]) -> None:
-        """Two views must not want two texts for one place."""
+        """Two views must not write different text at one place."""
         wanted = _wanted(made)
         ordered = sorted(wanted, key=lambda each: (each.start, each.end))
         for one, other in pairwise(ordered):
             meet = other.start < one.end or (one.start, one.end) == (other.start, other.end)
-            # One document in one view knows how its own go legacy_pods.
+            # Edits of one document in one view always fit together.
             mine = {id(maker) for _, maker in wanted[one]}
             if meet and not any(id(maker) in mine for _, maker in wanted[other]):
                 for group, maker in (*wanted[one], *wanted[other]):
-                    self._hold_causes(group, maker, "two conditions want two texts here")
+                    self._hold_causes(group, maker, "two branches need different text here")
 
     def _hold_untrue(self, made: list[Made]) -> None:
-        """The text as edited must say what the rules made of the data."""
+        """The edited text must have the same meaning as the edited data."""
         for each in made:
             if each.written.groups and not _is_true(each):
-                self._hold_some([each], "the text would not say what it should")
+                self._hold_some([each], "the new text would have another meaning")
 
     def _hold_some(self, made: list[Made], why: str) -> None:
-        """Hold what matters least first: it mostly is what is added that does not fit."""
+        """Hold the least important edits first: usually an addition is what does not fit."""
         pairs = [(group, each) for each in made for group in each.written.groups]
         for matters_less in (_is_harmless, _adds, bool):
             held = [(group, each) for group, each in pairs if matters_less(group)]
@@ -225,7 +229,7 @@ class Holding:
                 return
 
     def _hold_spoiling(self, made: list[Made]) -> None:
-        """Where conditions of no interest turn out else, the text must be no worse than it was."""
+        """With other branches of irrelevant conditions, the text must stay as good as it was."""
         every = all_replacements(made)
         for view in self.ways.others if every else ():
             active = [each for each in every if self.ways.is_active(view, each)]
@@ -236,9 +240,9 @@ class Holding:
 
 
 def cause_in(code: str, at: Path, document: Document) -> Cause:
-    """What is held together: half of it would be no pod that the API server takes.
+    """The group of edits that are held together: the API server rejects a pod with half of them.
 
-    The volumes of a pod go with their mounts and search paths, and a request with its limit.
+    The volumes of a pod belong to their mounts and search paths, and a request to its limit.
     """
     holders: tuple[str, ...] = ()
     if code == driver_paths.CODE:
@@ -259,7 +263,10 @@ def _wanted(made: list[Made]) -> dict[Replacement, list[tuple[Group, Made]]]:
 
 
 def all_replacements(made: list[Made]) -> list[Replacement]:
-    """What all views come to. Where one adds more than another, its text holds the other's."""
+    """The replacements of all views.
+
+    If one view adds more than another, its text contains the other's.
+    """
     found: dict[tuple[int, int], str] = {}
     for each in made:
         for replacement in each.written.all_replacements() or ():
@@ -291,24 +298,24 @@ def _is_true(made: Made) -> bool:
 
 
 def _is_trimmed(text: str, added: Replacement) -> bool:
-    """Whether an action before what is added takes away blanks and line ends behind it."""
+    """Whether an action before the added text trims blanks and line ends after it."""
     before = text[: added.start].rstrip()
     return adds_lines(text, added) and before.endswith(("-}}", "-%}"))
 
 
 def _is_torn(template: Template, added: Replacement) -> bool:
-    """Whether lines that follow, in any arm, belong to what is before the lines that are added."""
+    """Whether following lines, in any branch, belong to the text before the added lines."""
     if not adds_lines(template.text, added):
         return False
     lines = added.text.lstrip("\r\n")
     behind = template.shown[added.end :].split("\n")
     before = template.shown[: added.end]
-    if lines != added.text:  # behind the line that it begins in
+    if lines != added.text:  # after the line in which it begins
         before += behind[0]
         behind = behind[1:]
     following = next(filter(_says_something, behind), "")
     said = following.strip()
-    if said and not said.strip("@") and _is_open(before):  # an action, at whatever indent
+    if said and not said.strip("@") and _is_open(before):  # an action, at any indent
         return True
     return follows(following, lines)
 
@@ -317,12 +324,12 @@ def _says_something(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
-# The end of a line whose value is below it: a key, the head of a block scalar, an item.
+# The end of a line whose value is below it: a key, the header of a block scalar, an item.
 _OPEN = re.compile(r"(?:^|[\s\"'\w}])(?:[:-]|[:-][ \t]+[|>][-+\d]*)[ \t]*(?:#.*)?$")
 
 
 def _is_open(before: str) -> bool:
-    """Whether the last line that says something leaves its value to the lines below it."""
+    """Whether the last line with content has its value on the lines below it."""
     while before:
         before, _, line = before.rpartition("\n")
         if _says_something(line):
@@ -331,7 +338,7 @@ def _is_open(before: str) -> bool:
 
 
 def _said(data: Any) -> Any:
-    """The data without what says nothing: null and empty maps and lists."""
+    """The data without null and empty maps and lists."""
     if isinstance(data, dict):
         said = {name: _said(value) for name, value in data.items()}
         return {name: value for name, value in said.items() if value not in (None, {}, [])}

@@ -21,8 +21,8 @@ from webhook.kube.pod import as_items, as_map
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")  # in kustomize's order
-_FOLDERS = ("resources", "bases", "components")  # files or folders; bases are of before 2.1
+NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")  # in the order of kustomize
+_FOLDERS = ("resources", "bases", "components")  # files or folders; bases were used before 2.1
 PATCHES = ("patches", "patchesJson6902", "patchesStrategicMerge")
 _FILES = ("patchesStrategicMerge", "crds", "configurations", "generators", "transformers")
 _WITH_PATH = ("patches", "patchesJson6902", "replacements")
@@ -30,21 +30,21 @@ _WITH_PATH = ("patches", "patchesJson6902", "replacements")
 _REMOTE = re.compile(
     r"[a-z][a-z0-9+.-]*:(//|:)|[^/@]+@[^/:]+:|github\.com[/:]|.*[?&]ref=", re.IGNORECASE
 )
-_MOST_FOLDERS = 20_000  # that are looked into for kustomizations
+_MOST_FOLDERS = 20_000  # that are searched for kustomizations
 _NOT_ENTERED = (".git", "node_modules")
 _LARGEST = 4 << 20  # bytes
 
 
 @dataclass(slots=True)
 class Parts:
-    """The files, each once and in order, and what is named but cannot be looked at: with why."""
+    """The files, each once and in order, and the names that cannot be read, with the reason."""
 
     files: list[str] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)
 
 
 def parts(folder: str) -> Parts:
-    """The files of the kustomization in this folder, and of all that it is built on.
+    """The files of the kustomization in this folder, and of all its bases and components.
 
     Raises InputError if there is no kustomization, or if it cannot be read.
     """
@@ -56,7 +56,7 @@ def parts(folder: str) -> Parts:
 
 @lru_cache(maxsize=4)
 def folders(root: str) -> tuple[str, ...]:
-    """The folders below this one in which there is a kustomization."""
+    """The folders below this one with a kustomization."""
     found = []
     for number, (folder, inner, files) in enumerate(os.walk(root)):
         if number >= _MOST_FOLDERS:
@@ -68,11 +68,11 @@ def folders(root: str) -> tuple[str, ...]:
 
 
 def known_of(file: str) -> tuple[OptedOut, bool]:
-    """What the kustomization that names this file, in its folder or above, says of it.
+    """The opt-outs that the kustomization of this file sets, and whether the file is a patch of it.
 
-    What it leaves alone with the file, and whether the file is one of its patches.
+    The kustomization is in the file's folder or above.
     """
-    here = os.path.abspath(file)  # noqa: PTH100  # a link is named as it is
+    here = os.path.abspath(file)  # noqa: PTH100  # a link keeps its own name
     for above in Path(here).parents:
         name = next((each for each in NAMES if Path(above, each).is_file()), "")
         if name:
@@ -87,7 +87,7 @@ def known_of(file: str) -> tuple[OptedOut, bool]:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a kustomization says of the files that it names, itself among them."""
+    """What a kustomization sets for the files that it names, itself included."""
 
     names: frozenset[str] = frozenset()
     patches: frozenset[str] = frozenset()
@@ -96,10 +96,10 @@ class _Known:
 
 @lru_cache(maxsize=256)
 def _known(file: str) -> _Known:
-    """Read once, and not for each of the files: it opens all of them."""
+    """Cached, because it opens all files of the kustomization."""
     try:
         said = read(file)
-    except InputError:  # it is said where the kustomization itself is looked at
+    except InputError:  # reported with the kustomization itself
         return _Known()
     folder, name = os.path.split(file)
     names = {os.path.normpath(Path(folder, each)) for each in (name, *_named(said))}
@@ -111,12 +111,12 @@ def _known(file: str) -> _Known:
 
 
 def opted_out_by(folder: str) -> OptedOut:
-    """What the kustomization in this folder leaves alone in all that it is built on."""
+    """The opt-outs that the kustomization in this folder sets for everything that it builds."""
     return _opted_out(read(_file_of(folder)), parts(folder).files)
 
 
 def _opted_out(kustomization: dict[str, Any], files: Iterable[str]) -> OptedOut:
-    """By the labels that it gives to objects, and by the namespace that it puts them into."""
+    """By the labels that it adds to objects, and by the namespace that it sets."""
     everywhere = is_opted_out(as_map(kustomization.get("commonLabels")))
     objects = templates = everywhere
     for _, given in as_items(kustomization.get("labels")):
@@ -130,14 +130,14 @@ def _opted_out(kustomization: dict[str, Any], files: Iterable[str]) -> OptedOut:
             namespaces |= namespaces_left_alone(text, label=objects)
     namespace = kustomization.get("namespace")
     given_to_all = namespace if isinstance(namespace, str) else ""
-    if namespaces and given_to_all:  # it names the namespace itself, too
+    if namespaces and given_to_all:  # the label also applies to the namespace itself
         namespaces.add(given_to_all)
     return OptedOut(frozenset(namespaces), given_to_all, pods=objects, templates=templates)
 
 
 def _visit(folder: str, found: Parts, seen: set[str]) -> None:
     real = os.path.realpath(folder)
-    if real in seen:  # two overlays of one base, or a loop: kustomize says so itself
+    if real in seen:  # two overlays of one base, or a cycle, which kustomize reports itself
         return
     seen.add(real)
     file = _file_of(folder)
@@ -150,7 +150,7 @@ def _visit(folder: str, found: Parts, seen: set[str]) -> None:
         if path.is_file():
             found.files.append(str(path))
         elif not path.is_dir():
-            found.missing.append((file, f"{name} is not there"))
+            found.missing.append((file, f"{name} does not exist"))
         else:
             try:
                 _visit(str(path), found, seen)
@@ -167,13 +167,13 @@ def _file_of(folder: str) -> str:
 
 
 def with_components(file: str) -> dict[str, dict[str, Any]]:
-    """What a kustomization says, and the components that are applied to all that it builds."""
+    """The content of a kustomization, and of the components that it applies."""
     found = {file: read(file)}
     waiting = [file]
-    for each in waiting:  # it grows on the way: a component may include others
+    for each in waiting:  # the list grows: a component may include others
         listed = found[each].get("components")
         for name in listed if isinstance(listed, list) else ():
-            with suppress(InputError):  # it is said of what is missing
+            with suppress(InputError):  # reported as missing
                 other = _file_of(os.path.realpath(Path(each).parent / str(name)))
                 if other not in found:
                     found[other] = read(other)
@@ -182,7 +182,7 @@ def with_components(file: str) -> dict[str, dict[str, Any]]:
 
 
 def read(file: str) -> dict[str, Any]:
-    """What a file of a kustomization says."""
+    """The content of a file of a kustomization."""
     try:
         with Path(file).open("rb") as opened:
             text = opened.read(_LARGEST + 1)
@@ -198,7 +198,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _named(kustomization: dict[str, Any]) -> Iterator[str]:
-    """The paths in it; patches may also be written out in place."""
+    """The paths in it; patches may also be inline."""
     for member in (*_FOLDERS, *_FILES):
         listed = kustomization.get(member)
         for each in listed if isinstance(listed, list) else ():
@@ -215,7 +215,7 @@ def _named(kustomization: dict[str, Any]) -> Iterator[str]:
 def patches(
     kustomization: dict[str, Any], sections: Iterable[str] = PATCHES
 ) -> Iterator[tuple[str, str]]:
-    """Each patch, which is no whole object: its file, or nothing and the text written in place."""
+    """Each patch: its file, or an empty name and the inline text."""
     for section in sections:
         listed = kustomization.get(section)
         for each in listed if isinstance(listed, list) else ():

@@ -1,10 +1,10 @@
-"""Kustomizations and their patches: renames legacy names, and judges nothing by a patch.
+"""Kustomizations and their patches: renames legacy names; no other rule applies to a patch.
 
-A patch is a part of an object that stands elsewhere. That it has no limit, no selector or no
-toleration says nothing, 0 GPUs in it may take away those of its base, and a list in it takes the
-place of the base's. So the resource is renamed wherever the patch names it (in strategic merge
-patches, in the paths of JSON 6902, and in those of replacements and vars), dead versions become
-those that its target will have, and all else is manual.
+A patch is a part of an object in another file. A missing limit, selector or toleration in it means
+nothing; 0 GPUs may remove those of its base, and a list replaces the list of the base. So the
+resource is renamed wherever the patch names it (in strategic merge patches, in the paths of JSON
+6902, and in those of replacements and vars), removed API versions become those of the target, and
+everything else is manual.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ _OPERATION = re.compile(r"\bop[\"']?[ \t]*:")
 _WITH_TARGETS = ("patches", "patchesJson6902")
 _SECTION = rf"(?P<before>(?:^|.*\.)(?:{'|'.join(SECTIONS)})\.?\[?)"  # in a path of fields
 _ANNOTATIONS = "commonAnnotations"
-# What a patch does not say, the object that it patches may: its selector, labels, strategy and
-# name, and its tolerations, whose list that of a patch would take the place of.
+# Fields that the patched object may have although the patch does not: selector, labels, strategy,
+# name, and tolerations, a list that a list in the patch would replace.
 OF_WHOLE_OBJECTS = tuple(sorted(codes(Trait.WHOLE)))
 
 
 def is_patch(source: Source) -> bool:
     """Whether every document of the file is a patch by its shape.
 
-    A list of JSON 6902 operations, or a workload of which no container has an image.
+    A patch is a list of JSON 6902 operations, or a workload in which no container has an image.
     """
     text = source.text
     if "image" in text and not _OPERATION.search(text):
@@ -74,7 +74,7 @@ def is_patch(source: Source) -> bool:
 
 
 def migrate(source: Source, plan: Plan) -> FileResult:
-    """Migrate a kustomization.yaml: the patches that are written out in it."""
+    """Migrate a kustomization.yaml: the inline patches in it."""
     work = _Work(source, plan)
     for document in documents.read(source.text).documents:
         for at, value in walk(document.data):
@@ -86,7 +86,7 @@ def migrate(source: Source, plan: Plan) -> FileResult:
 
 
 def migrate_patch(source: Source, plan: Plan) -> FileResult:
-    """Migrate a file that holds a patch."""
+    """Migrate a file with a patch."""
     work = _Work(source, plan)
     stream = documents.read(source.text)
     for document in stream.documents:
@@ -97,7 +97,7 @@ def migrate_patch(source: Source, plan: Plan) -> FileResult:
 
 
 def is_replacement(data: Any) -> bool:
-    """Whether it is one replacement, a list of them, or the transformer that makes them."""
+    """Whether the data is one replacement, a list of them, or the transformer with them."""
     if as_map(data).get("kind") == "ReplacementTransformer":
         return True
     listed = data if isinstance(data, list) else [data]
@@ -107,7 +107,7 @@ def is_replacement(data: Any) -> bool:
 def field_paths(data: Any) -> Iterator[tuple[Path, str]]:
     """Every path into an object that replacements and vars name."""
     for at, value in walk(data):
-        # kustomize reads the names of its own fields in any case; of old it wrote `fieldpath`.
+        # kustomize reads its own fields in any case; earlier it wrote `fieldpath`.
         inside = [str(token).lower() for token in at[-2:]]
         if isinstance(value, str) and (
             inside[-1:] == ["fieldpath"] or inside[:1] == ["fieldpaths"]
@@ -116,7 +116,7 @@ def field_paths(data: Any) -> Iterator[tuple[Path, str]]:
 
 
 def renamed_path(text: str, settings: Settings) -> str:
-    """The path with today's name of the resource, in brackets or with its dots escaped."""
+    """The path with the current name of the resource, in brackets or with escaped dots."""
     for legacy in settings.legacy_resources:
         for dot in (".", "\\."):
             name, today = (each.replace(".", dot) for each in (legacy, settings.gpu_resource))
@@ -135,7 +135,7 @@ def names_legacy(name: str, settings: Settings) -> bool:
 
 
 def planned(path: str, asked: Plan) -> Plan:
-    """The plan with what the file's kustomization says of it; with -k, another one opts out."""
+    """The plan with the opt-outs of the file's kustomization; with -k, another one opts out."""
     opted_out, patch = kustomization.known_of(path)
     if asked.opted_out != OptedOut():
         opted_out = asked.opted_out
@@ -163,7 +163,7 @@ def _is_patch(data: Any) -> bool:
 
 @dataclass(slots=True)
 class _Work:
-    """One file on its way."""
+    """The work on one file."""
 
     source: Source
     plan: Plan
@@ -173,10 +173,10 @@ class _Work:
     left_alone: list[Place] = field(default_factory=list)
 
     def written_out(self, holder: Document, at: Path) -> None:
-        """A patch that stands as text in the kustomization."""
+        """An inline patch, which is a string in the kustomization."""
         node = holder.find(at)
         if not isinstance(node, Scalar) or node.style != "|":
-            return  # what is legacy in it is told line by line
+            return  # legacy names in it are reported line by line
         text = self.source.text
         start = text.find("\n", node.start) + 1
         region = Region(start, node.end)
@@ -209,7 +209,7 @@ class _Work:
             self._say(document, each, refused)
 
     def field_paths(self, document: Document) -> None:
-        """What replacements and vars read of an object, and write into it."""
+        """Paths that replacements and vars read from an object or write into it."""
         for at, text in field_paths(document.data):
             new = renamed_path(text, self.plan.settings)
             if new != text and self.plan.asks(_CODE):
@@ -222,7 +222,7 @@ class _Work:
                 self._target(document, at, value, "what a replacement names")
 
     def look(self, document: Document) -> None:
-        """What else a kustomization names."""
+        """Other names in a kustomization."""
         for name in as_map(as_map(document.data).get(_ANNOTATIONS)):
             match = next(find(name, PATTERNS, self.plan.settings), None)
             if match is not None and self.plan.asks(match.code):
@@ -235,7 +235,7 @@ class _Work:
                 self._target(document, at, target, "the target of a patch")
 
     def _target(self, document: Document, at: Path, target: Raw, what: str) -> None:
-        """What is named by group, version and kind: it must be found as what it is today."""
+        """A target by group, version and kind: it must be found under its current version."""
         version = f"{target.get('group', '')}/{target.get('version', '')}"
         old = {"apiVersion": version, "kind": target.get("kind")}
         successor = workload_successor(old, self.plan.target)
@@ -245,7 +245,7 @@ class _Work:
             edits: list[Edit] = [Set(at / "group", group), Set(at / "version", today)]
             if successor.kind != target["kind"]:
                 edits.append(Set(at / "kind", successor.kind))
-            message = f"{what} is {successor.kind} of {successor.api_version} today"
+            message = f"{what} is now {successor.kind} of {successor.api_version}"
             said = Finding(dead_api_version.CODE, at, f"{message}: write that", tuple(edits))
             self._say(document, said, self._refused(document, edits))
         elif match is not None and self.plan.asks(match.code):
@@ -257,7 +257,7 @@ class _Work:
         return FileResult.of(self.source, new_text, (*self.located, *more), self.skipped)
 
     def _refused(self, document: Document, edits: list[Edit]) -> str:
-        """Write the edits; why not, if they cannot be written."""
+        """Write the edits; returns the reason if they cannot be written."""
         try:
             replacements = splice(document, edits)
         except RefusedError as error:
@@ -265,7 +265,7 @@ class _Work:
         wanted = _edited(document.data, edits)
         again = documents.read(apply(document.text, replacements)).documents
         if not any(is_same(each.data, wanted) for each in again):
-            return "the text would not say what it should"
+            return "the new text would have another meaning"
         self.replacements += replacements
         return ""
 
@@ -293,7 +293,10 @@ class _Work:
 
 
 def _left_alone(data: Any, plan: Plan) -> list[Path]:
-    """The pods in a patch whose label says so; the whole patch if an operation sets the label."""
+    """The pods in a patch with the opt-out label.
+
+    The whole patch if an operation sets the label.
+    """
     if plan.opted_out.templates or is_opted_out(context(as_map(data), plan).namespace_labels):
         return [ROOT]
     for _, operation in as_items(data):
@@ -324,9 +327,9 @@ def _of_object(data: Any, plan: Plan) -> Iterator[Finding]:
 def _names(
     data: Any, at: Path, plan: Plan, name: str = "", section: str | int = ""
 ) -> Iterator[Finding]:
-    """Every legacy name below limits or requests: the amount stays, 0 and null too.
+    """Every legacy name below limits or requests: the amount stays, also 0 and null.
 
-    `section` is what the data itself is put below.
+    `section` is the path at which the data itself is placed.
     """
     for there, _ in walk(data, at):
         holder = there[-2] if len(there) > len(at) + 1 else section
@@ -337,7 +340,7 @@ def _names(
             message = f"{legacy} is a name in the data of a program: write {new} if it is one"
             yield Finding(_CODE, there, message, object=name)
         elif new in as_map(value_at(data, Path(there[len(at) : -1]))):
-            message = f"the patch names {legacy} beside {new}: delete the former"
+            message = f"the patch names {legacy} next to {new}: delete {legacy}"
             yield Finding(_CODE, there, message, object=name)
         else:
             message = f"the patch names {legacy}, which no node offers; write {new}"
@@ -372,7 +375,7 @@ def _pointer(at: Path, pointer: Any, plan: Plan) -> Iterator[Finding]:
 
 
 def _edited(data: Any, edits: Iterable[Edit]) -> Any:
-    """The data with these edits, which are no appends."""
+    """The data with these edits, of which none is an append."""
     draft = Draft({"": documents.copy_of(data)})
     draft.apply(at_place(each, Path(("", *place_of(each)))) for each in edits)
     return draft.object[""]

@@ -1,10 +1,10 @@
-"""GPU amounts and node selection of a pod: both are migrated, or neither is.
+"""Decides whether a pod's GPU amounts may be renamed: its node selection must be migrated as well.
 
-A pod that asks for GPUs under a legacy name is repaired by the webhook as a whole. Once its amounts
-have today's name it counts as a pod of today, and of its legacy node labels, annotations and driver
-volumes the webhook only warns. So its amounts keep their name while one of these is left for manual
-work: otherwise the pod would lose its GPU model, or would run with an empty folder in the place of
-the driver's libraries.
+The webhook repairs a pod with legacy GPU amounts as a whole. Once its amounts have the current
+name, it counts as a current pod, and the webhook only warns about its legacy node labels,
+annotations and driver volumes. So the amounts keep their name while one of these needs manual work:
+otherwise the pod would lose its GPU model, or would run with an empty folder instead of the
+driver's libraries.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ if TYPE_CHECKING:
 
 _ANNOTATIONS = codes(Trait.ANNOTATION)
 _CODES = codes(Trait.LEGACY_PODS)
-# What is said of a pod as a whole: driver volumes are looked at by what mounts them.
+# Findings about a pod as a whole; driver volumes are checked by their mounts.
 OF_PODS = (AMOUNTS | _CODES) - {driver_paths.CODE}
-# What waits until the author has chosen: all that the webhook does to legacy pods alone.
+# Edits that wait for a choice of the author: all that the webhook makes for legacy pods only.
 OF_CHOICES = AMOUNTS | _CODES
-# Words of these in a text that no rule can look at. What nothing replaces is not among them.
+# Their patterns for text that no rule can read, without patterns that have no replacement.
 _WORDS = tuple(each for each in PATTERNS if each.code in _CODES and not each.idle)
-WHOLE = ("affinity", "volumes")  # in which any word may be a model, or a path of the driver
+WHOLE = ("affinity", "volumes")  # fields in which any word may be a model, or a path of the driver
 _UNTIL = "until both are changed, the webhook repairs the whole pod"
 
 
 def is_lost(found: Finding) -> bool:
-    """Whether the webhook would make this edit of the pod, but of no pod of today.
+    """Whether the webhook would make this edit in a legacy pod but not in a current pod.
 
-    An annotation that only goes had no effect.
+    An annotation that is only removed had no effect.
     """
     if found.safety is Safety.UNSAFE:
         return False
@@ -67,7 +67,10 @@ def is_lost(found: Finding) -> bool:
 
 
 def waiting(found: Iterable[Finding]) -> dict[Path, tuple[str, Path]]:
-    """The legacy pods of which their author must first choose something, by code and place."""
+    """The legacy pods for which the author must first choose something.
+
+    Code and place of the choice.
+    """
     found = list(found)
     legacy = {pod_of(each.origin) for each in found if each.code in AMOUNTS}
     choices = [
@@ -78,9 +81,10 @@ def waiting(found: Iterable[Finding]) -> dict[Path, tuple[str, Path]]:
 
 
 def lost(found: Sequence[Finding], rendered: object = None) -> dict[Path, tuple[str, Path]]:
-    """The pods of which more is left than the webhook repairs beside today's amounts, and by what.
+    """The pods that would lose repairs of the webhook with current amounts.
 
-    With what a template makes of a document, also what rules can only report there.
+    Code and place of the cause. With a rendered document, also causes that rules can only report
+    there.
     """
     return {
         pod_of(each.origin): (each.code, each.origin)
@@ -90,7 +94,7 @@ def lost(found: Sequence[Finding], rendered: object = None) -> dict[Path, tuple[
 
 
 def unlabelled(made: Iterable[Evaluation]) -> dict[Path, Path]:
-    """Objects whose version waits for labels that a selector can match, and where these belong."""
+    """Objects whose version needs labels for a selector, and the place of these labels."""
     return {
         each.at / "apiVersion": found.origin
         for each in made
@@ -100,9 +104,9 @@ def unlabelled(made: Iterable[Evaluation]) -> dict[Path, Path]:
 
 
 def may_be_lost(found: Finding, data: object) -> bool:
-    """Whether only a report is made here, since the template makes a part of what it is about.
+    """Whether a finding is only reported because the template produces a part of the field.
 
-    Of the rendered pod the webhook may repair it.
+    In the rendered pod the webhook may repair it.
     """
     if found.code not in _CODES or found.safety is Safety.UNSAFE or not found.origin:
         return False
@@ -114,7 +118,7 @@ def may_be_lost(found: Finding, data: object) -> bool:
 
 
 def code_of(annotation: str) -> str:
-    """The code of the rule that takes over what this annotation says; empty if none does."""
+    """The code of the rule that converts this annotation; empty if none does."""
     if annotation == AFFINITY_ANNOTATION:
         return affinity_annotation.CODE
     if annotation == TOLERATIONS_ANNOTATION:
@@ -123,13 +127,13 @@ def code_of(annotation: str) -> str:
 
 
 def pod_of(at: Path) -> Path:
-    """The pod or template that a place of a finding is in."""
+    """The pod or template that contains the place of a finding."""
     inside = [depth for depth, token in enumerate(at) if token in {"metadata", "spec"}]
     return Path(at[: inside[-1]]) if inside else at
 
 
 def places(pod: Path, code: str) -> Iterator[Path]:
-    """Where what this rule looks at stands in a pod, from the pod down."""
+    """The places in a pod that this rule reads, from the pod down."""
     yield pod
     if code in _ANNOTATIONS:
         yield from (pod / "metadata", pod / "metadata" / "annotations")
@@ -140,24 +144,24 @@ def places(pod: Path, code: str) -> Iterator[Path]:
 
 
 def is_of_object(data: object, at: Path) -> bool:
-    """Whether an object is around this place: then all of its pod stands there, too."""
+    """Whether a whole object is around this place; then all of its pod is known."""
     return any("kind" in as_map(value_at(data, Path(at[:depth]))) for depth in range(len(at)))
 
 
 def has_made_names(value: object) -> bool:
-    """Whether actions make it, or a name in it."""
+    """Whether actions produce the value, or a name in it."""
     return stands_for_action(value) or (
         isinstance(value, dict) and any(map(stands_for_action, value))
     )
 
 
 def of_same_pod(code: str, line: int) -> str:
-    """Why the amounts of a pod are held: this finding on it is."""
+    """The reason for held amounts: this finding on the same pod."""
     return f"{code} of the same pod needs manual work (line {line}); {_UNTIL}"
 
 
 def elsewhere(code: str, where: str) -> str:
-    """Why amounts are held: what is left there may belong to the same pod."""
+    """The reason for held amounts: a finding elsewhere that may be about the same pod."""
     return f"{code} needs manual work in {where} and may be about the same pod; {_UNTIL}"
 
 
@@ -167,7 +171,7 @@ def does_amounts(result: FileResult) -> bool:
 
 
 def words(text: str, plan: Plan) -> Iterator[tuple[str, int, int]]:
-    """The legacy words in a text about what is lost: code, begin and end of each."""
+    """The legacy words in a text that a pod would lose: code, begin and end of each."""
     found = [(m.code, m.start, m.end) for m in find(text, _WORDS, plan.settings)]
     fields = dead_annotations.IN_MANIFESTS.finditer(text)
     found += [(dead_annotations.CODE, *m.span()) for m in fields]
@@ -178,7 +182,7 @@ def words(text: str, plan: Plan) -> Iterator[tuple[str, int, int]]:
 
 
 def in_region(source: Source, region: Region, plan: Plan) -> str:
-    """Why no amounts are renamed in a part of a text that no rule can look at."""
+    """Why no amounts are renamed in a part of a text that no rule can read."""
     for code, start, _ in words(source.text[region.start : region.end], plan):
         line = source.place(region.start + start, region.start + start).line
         return elsewhere(code, f"this file (line {line})")
@@ -186,9 +190,9 @@ def in_region(source: Source, region: Region, plan: Plan) -> str:
 
 
 def left(result: FileResult, plan: Plan, name: str) -> dict[str, str]:
-    """What is for manual work in this file: for each code the place of the first word.
+    """The manual findings in this file: for each code the place of the first word.
 
-    Of pods that are left alone, and of comments, nothing or a notice is said.
+    Opted-out pods and comments have none, or notices.
     """
     source = Source.of_text(result.path, result.text, result.kind)
     said = [each for each in result.located if each.status is not Status.NOTICE]

@@ -1,6 +1,6 @@
-"""Renames the legacy name line by line, in a text that is no YAML even without template actions.
+"""Renames the legacy name line by line, in a text that is not YAML even without template actions.
 
-Only what one line says beyond doubt: a name with an amount, right below limits or requests.
+Only if the line is clear by itself: a name with an amount, directly below limits or requests.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SECTION = re.compile(r"[ \t]*(?:- )?[\"']?(?:limits|requests)[\"']?[ \t]*:[ \t]
 def not_indented(
     source: Source, template: Template, region: Region, settings: Settings
 ) -> Iterator[Located]:
-    """The lines with the legacy name beside limits or requests, which are then null."""
+    """The lines with the legacy name next to limits or requests, which are then null."""
     for each in renamed(source, template, region, settings):
         if _BESIDE in each.message:
             yield each
@@ -43,7 +43,7 @@ def not_indented(
 def renamed(
     source: Source, template: Template, region: Region, settings: Settings
 ) -> Iterator[Located]:
-    """What is said of each line with the legacy name as a key; `fix` where it can be renamed."""
+    """A finding for each line with the legacy name as a key; with a `fix` if it can be renamed."""
     lines = list(lines_of(template.shown, region.start, region.end))
     for number, line in enumerate(lines):
         entry = _ENTRY.match(line.text)
@@ -54,11 +54,11 @@ def renamed(
         why = _why_not(template, lines, number, entry, settings)
         name, new = entry["name"], settings.gpu_resource
         if why:
-            message = f"{name} is a name that no node offers, and it is not renamed: {why}"
+            message = f"{name} is offered by no node, and is not renamed: {why}"
             yield Located(CODE, message, Status.MANUAL, place)
             continue
         value = source.text[line.start + entry.start("value") :].split("\n", 1)[0].strip()
-        message = f"{name} is a name that no node offers; write {new}: {value}"
+        message = f"{name} is offered by no node; write {new}: {value}"
         fix = (Replacement(start, start + len(name), new),)
         yield Located(CODE, message, Status.FIXABLE, place, fix=fix)
 
@@ -68,7 +68,7 @@ def _why_not(
 ) -> str:
     new = settings.gpu_resource
     if not _AMOUNT.fullmatch(entry["value"].strip()):
-        return f"no amount stands beside it; write {new} where one is meant"
+        return f"it has no amount; write {new} where one is meant"
     indent = len(entry["indent"])
     above = [n for n in range(number - 1, -1, -1) if not lines[n].says_nothing]
     holder = next((n for n in above if lines[n].indent < indent), None)
@@ -78,13 +78,13 @@ def _why_not(
     if level is not None and (holder is None or level > holder):
         return f"{_BESIDE}; indent it and write {new}"
     if holder is None or not _SECTION.match(lines[holder].text):
-        return f"it stands below neither limits nor requests; write {new} where it is one"
+        return f"it is below neither limits nor requests; write {new} where it is one"
     for n in _siblings(lines, number, holder, indent):
         other = _ENTRY.match(lines[n].text)
         if other is None or not settings.is_gpu(other["name"]):
             continue
         if not template.is_either(lines[n].start + indent, lines[number].start + indent):
-            return f"{other['name']} may stand beside it; delete one of them"
+            return f"{other['name']} may be next to it; delete one of them"
     return ""
 
 

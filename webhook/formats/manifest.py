@@ -1,4 +1,4 @@
-"""A YAML or JSON file in, its new text and findings out."""
+"""Migrates a YAML or JSON file: text in, new text and findings out."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Work:
-    """One document on its way: what the rules made of it, and what came of that in the text."""
+    """The work on one document: the results of the rules, and of writing them into the text."""
 
     document: Document
     data: Any  # as edited
     evaluations: list[Evaluation]
     replacements: list[Replacement] = field(default_factory=list)
     refused: str = ""
-    at: tuple[int, int] = (0, 0)  # of the refusal
+    at: tuple[int, int] = (0, 0)  # the place of the refusal
 
     @property
     def wanted(self) -> Any:
-        """What the new text must say."""
+        """The data that the new text must have."""
         return self.data if self.replacements else self.document.data
 
     @property
@@ -55,7 +55,7 @@ class _Work:
 
 
 def migrate(source: Source, plan: Plan) -> FileResult:
-    """Ask the rules of each document, and put their edits into the text."""
+    """Run the rules on each document, and write their edits into the text."""
     stream = documents.read(source.text, json=source.kind == "json")
     plan = with_namespaces(plan, source.text)
     works = [_work(each, plan, source) for each in stream.documents]
@@ -79,7 +79,7 @@ def migrate(source: Source, plan: Plan) -> FileResult:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """The text with all replacements, read again, and why it may not be."""
+    """The text with all replacements, read again, and why it must not be used."""
 
     text: str
     stream: Stream
@@ -87,7 +87,7 @@ class _New:
 
 
 def _verified(source: Source, stream: Stream, works: list[_Work], plan: Plan) -> str:
-    """The new text; documents of which it would not say what it should stay as they are."""
+    """The new text; documents with another meaning than intended keep their old text."""
     new = _joined(source, stream, works)
     if new.why:
         _refuse_those_that_fail(source, stream, works)
@@ -125,7 +125,7 @@ def _joined(source: Source, stream: Stream, works: list[_Work]) -> _New:
 
 
 def _unstable(source: Source, new: _New, works: list[_Work], plan: Plan) -> str:
-    """Why a second run would not leave the new text alone."""
+    """Why a second run would change the new text."""
     if new.text == source.text:
         return ""
     for number, (document, work) in enumerate(zip(new.stream.documents, works, strict=True), 1):
@@ -155,7 +155,7 @@ def _located(source: Source, work: _Work) -> Iterator[Located]:
 
 
 def _spoken_of(source: Source, works: list[_Work], plan: Plan) -> Iterator[Located]:
-    """What is edited, and whole texts that something is said of: nothing more is said of those."""
+    """Edited places, and whole texts with a finding: words in them need no further finding."""
     for work in works:
         for each in work.replacements:
             yield Located(
@@ -172,7 +172,10 @@ def _spoken_of(source: Source, works: list[_Work], plan: Plan) -> Iterator[Locat
 
 
 def _work(document: Document, plan: Plan, source: Source) -> _Work:
-    """What the rules make of a document; where its author must choose, once more without."""
+    """Run the rules on a document.
+
+    If its author must choose first, run them again without the edits.
+    """
     waiting: dict[Path, tuple[str, Path]] = {}
     unlabelled: dict[Path, Path] = {}
     lost: dict[Path, tuple[str, Path]] = {}
@@ -209,7 +212,10 @@ def _work(document: Document, plan: Plan, source: Source) -> _Work:
 
 
 def _status(work: _Work, found: Finding) -> tuple[Status, str]:
-    """What is to be done, and why it was not done here; empty if it was, or could not be."""
+    """The status of a finding, and why its edits were not made.
+
+    Empty if they were, or if it has none.
+    """
     if found.exception or (found.is_remark and found.action != "repaired"):
         return Status.NOTICE, ""
     if found.held:
@@ -224,18 +230,18 @@ def _status(work: _Work, found: Finding) -> tuple[Status, str]:
 
 
 def _fix(work: _Work, made: Evaluation, found: Finding) -> tuple[Replacement, ...]:
-    """The replacements that this finding alone asks for."""
+    """The replacements for this finding alone."""
     edits = made.edits_of(found)
     if not work.replacements or found.action != "repaired" or not edits:
         return ()
     try:
         return tuple(splice(work.document, edits))
-    except RefusedError:  # right only together with others
+    except RefusedError:  # right only together with other edits
         return ()
 
 
 def _place(source: Source, document: Document, at: Path) -> Place:
-    """The first line of what stands at the path, or of the nearest that holds it."""
+    """The first line of the value at the path, or of its nearest parent."""
     start, end = document.place(at)
     return source.place(start, min(end, line_end(source.text, start)))
 
@@ -245,7 +251,7 @@ def _skipped(source: Source, stream: Stream, works: list[_Work]) -> Iterator[Ski
         yield Skipped(each.reason, source.place(each.at, line_end(source.text, each.at)))
     for work in works:
         for twice in work.document.duplicates:
-            reason = f"{twice.at.dotted} stands twice, and only one of them counts: delete one"
+            reason = f"{twice.at.dotted} occurs twice, and only one counts: delete one"
             yield Skipped(reason, source.place(twice.key.start, twice.key.end))
         for at in (at for each in work.evaluations for at in each.left_alone):
             yield Skipped(LEFT_ALONE, _place(source, work.document, at))

@@ -1,7 +1,7 @@
-"""Manifests in documents: code blocks, and here-documents in the commands that these show.
+"""Manifests in documents: code blocks, and here-documents in the commands of such blocks.
 
-Each goes down the road of templates, since documents leave things out: `...`, `<name>`, `$N`, and
-the tags of site generators. Prose and what commands print is never edited.
+Each is migrated like a template, because documents leave text out: `...`, `<name>`, `$N`, and the
+tags of site generators. Prose and the output of commands are never edited.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MANIFESTS = {
 }
 _SHELL = {"", "sh", "bash", "shell", "zsh", "console", "terminal", "shell-session", "text", "txt"}
 
-# What a document writes for what it leaves out. On a line of its own it may stand for any lines.
+# Marks for omitted text. A mark on a line of its own may stand for any lines.
 _LEFT_OUT = re.compile(
     r"^[ \t]*(?:\[ ?\.\.\.[^\]\r\n]*\]|\.\.\.|…|<\.\.\.>)[ \t]*(?=\r?$)"
     r"|(?<=: )[\"']?(?:<[\w .-]+>|\$\{?\w+\}?)[\"']?(?=[ \t]*(?:#|\r?$))",
@@ -52,14 +52,14 @@ _LEFT_OUT = re.compile(
 )
 _SHELL_VALUE = re.compile(r"\$\{[^}\r\n]*\}|\$\([^)\r\n]*\)|\$\w+|`[^`\r\n]*`")
 _ODD = (
-    "three backticks stand for inline code here, and readers do not agree where the code blocks "
-    "of such a document begin: nothing is edited; write one backtick, and run again"
+    "three backticks mark inline code here, and Markdown readers do not agree on where the code "
+    "blocks after it begin: nothing is edited; write one backtick, and run again"
 )
 _UNEVEN = (
-    "the lines of this block do not all begin in the same way, so that nobody knows how they are "
-    "indented once > or tabs are taken away: nothing is edited in it; begin all lines in one way"
+    "the lines of this block begin with different > or tabs, so their indentation is not known: "
+    "nothing is edited in it; begin all lines in the same way"
 )
-_BETWEEN = "it does not go between lines that begin with > or tabs"
+_BETWEEN = "it does not fit between lines that begin with > or tabs"
 
 
 def migrate(source: Source, plan: Plan) -> FileResult:
@@ -89,7 +89,7 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
 
 
 def tabs(text: str, region: Region) -> Iterator[Region]:
-    """The here-documents of a script of whose lines the shell takes the tabs away."""
+    """The here-documents of a script from whose lines the shell removes tabs."""
     for each, opening in _here_documents(text, region):
         if re.search(r"<<-", opening):
             yield each
@@ -98,7 +98,7 @@ def tabs(text: str, region: Region) -> Iterator[Region]:
 def put_back(
     done: Done, source: Source, stripped: list[Stripped], more: Iterable[Located]
 ) -> FileResult:
-    """What was done, as it is to be written: lines begin there as those around them."""
+    """The result, with the prefixes of the lines around each replacement."""
 
     def back(each: Replacement) -> Replacement | None:
         for layer in stripped:
@@ -121,7 +121,7 @@ def put_back(
 
 
 def _of_odd(source: Source, stripped: list[Stripped], more: Iterable[Located]) -> Iterator[Located]:
-    """What is mentioned; in a block whose lines begin in several ways it is manual."""
+    """Only mentions; in a block whose lines have several prefixes they are manual."""
     odd = {region: at for layer in stripped for region, at in layer.odd.items()}
     told: set[Region] = set()
     for each in more:
@@ -147,7 +147,7 @@ def _here_documents(text: str, region: Region) -> Iterator[tuple[Region, str]]:
 
 
 def add_here_documents(done: Done, region: Region, tabbed: Stripped) -> list[Region]:
-    """Migrate the here-documents of a script, and give them."""
+    """Migrate the here-documents of a script, and return them."""
     text = done.source.text
     found = []
     for each, opening in _here_documents(text, region):
@@ -156,7 +156,7 @@ def add_here_documents(done: Done, region: Region, tabbed: Stripped) -> list[Reg
             continue
         is_literal = re.search(r"<<-?[ \t]*[\"'\\]", opening) is not None
         template = _only(text, each, None if is_literal else _SHELL_VALUE)
-        # The shell takes backslashes away, and would take more from what is written anew.
+        # The shell removes backslashes, and would remove them from inserted text, too.
         plain = is_literal or not re.search(r"[\\]", text[each.start : each.end])
         for part in _parts(template, each):
             done.add(part, template, frozenset() if plain else AMOUNTS)
@@ -173,19 +173,19 @@ def _add(done: Done, region: Region, language: str, tabbed: Stripped) -> None:
 
 
 def _parts(template: Template, region: Region) -> Iterator[Region]:
-    """The manifests of a block; or all of it, by its `---`."""
+    """The manifests of a block; or its parts between `---`."""
     found = manifests(template.blanked)
     yield from found or split(template.blanked, region)
 
 
 def _only(text: str, region: Region, placeholders: re.Pattern[str] | None) -> Template:
-    """The text with nothing but this region in it, so that no tag elsewhere counts."""
+    """The text with only this region, so that no tag elsewhere counts."""
     before = actions.blank(text[: region.start])
     return actions.read(before + text[region.start : region.end], placeholders)
 
 
 def _is_of_interest(source: Source, region: Region, plan: Plan) -> bool:
-    """Whether it has a legacy word, or asks for GPUs: what does not fit is as wrong in a guide."""
+    """Whether it has a legacy word, or requests GPUs: then a mistake in a guide matters."""
     text, settings = source.text[region.start : region.end], plan.settings
     if next(find(text, PATTERNS, settings), None) is not None:
         return True
@@ -194,6 +194,6 @@ def _is_of_interest(source: Source, region: Region, plan: Plan) -> bool:
 
 
 def _is_key(text: str, located: Located, source: Source) -> bool:
-    """Whether what was found is the name of something, as in a manifest."""
+    """Whether the match is a key, as in a manifest."""
     end = source.index(located.place.end_line, located.place.end_column)
     return re.match(r"[\"']?[ \t]*:", text[end : end + 5]) is not None

@@ -1,4 +1,4 @@
-"""Legacy names where no rule runs: in comments, prose and data for other programs."""
+"""Finds legacy names where no rule runs: in comments, prose and data for other programs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ _QUOTES = ('"', "'", "`")
 _TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}", re.DOTALL)
 _HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ENV_VALUE = re.compile(r"\s*(?:-\s+)?[\"']?value[\"']?\s*:")
-# What kubectl remembers of the last apply, and this webhook of a repair: each writes its own anew.
+# The last applied configuration of kubectl, and the record of a repair: both are rewritten by their
+# programs.
 _KEY = rf"(?:{re.escape(LAST_APPLIED)}|{re.escape(ANNOTATION)})[\"']?[ \t]*:[ \t]*"
-_INDENTED = r"\n(?!\s*\n)[ \t]"  # a text in quotes goes on in the next line
+_INDENTED = r"\n(?!\s*\n)[ \t]"  # a quoted string continues on the next line
 _RECORD = re.compile(
     rf"^(?P<indent>[ \t]*)[\"']?{_KEY}[|>][^\n]*(?:\n(?:(?P=indent)[ \t][^\n]*|[ \t]*(?=\n)))*"
     rf"|{_KEY}(?:'(?:[^'\n]|''|{_INDENTED})*'|\"(?:[^\"\\\n]|\\.|\\?{_INDENTED})*\""
@@ -54,7 +55,7 @@ _BLANK_LINE = re.compile(r"[^\S\n]*(?:\n|\Z)")
 _COMMENT_ONLY = re.compile(r"[^\S\n]*#")
 _BEGIN, _END = re.compile(r"(?=\{\{|\{%)"), re.compile(r"(?=\}\}|%\})")
 _KEY_END = re.compile(r"[\"']?[ \t]*:")
-# What a condition names that asks which Kubernetes it is.
+# Names in a condition about the Kubernetes version.
 _CLUSTER = re.compile(
     r"\bCapabilities\b|\bsemver(?:Compare)?\b|kube_?-?version|k8s_?version|api_?versions?\b"
     r"|isStable|supportsIngress",
@@ -62,7 +63,7 @@ _CLUSTER = re.compile(
 )
 _VARIABLE = re.compile(r"\$\w+")
 _OF_TODAY = re.compile(r"\b[a-z][\w.]*/v[1-9][0-9]*(?![\w.])")
-# What is said of an annotation, or of a text, is said of all that it names.
+# A finding about an annotation or a whole text covers all words in it.
 _OF_TEXTS = codes(Trait.TEXT)
 _VERSIONS = codes(Trait.VERSION)
 
@@ -75,11 +76,11 @@ def mentions(
     prose: bool = False,
     left_alone: Iterable[Place] = (),
 ) -> Iterator[Located]:
-    """What the patterns find on lines of which nothing is said yet, unless their rules are off.
+    """The matches of the patterns on lines without findings, unless the rule is off.
 
-    In `prose` and in comments it is worth knowing; elsewhere it is manual. Nothing is said of
-    what is left alone, nor of a description of an API, which names all versions that it has. In
-    JSON, where a whole book may stand in one line, a line says the same once.
+    In `prose` and in comments they are notices; elsewhere manual. Opted-out pods have none, and
+    neither have descriptions of an API, which list all versions. In JSON, where a whole file may be
+    one line, each line has a match only once.
     """
     if _describes_api(source):
         return
@@ -90,7 +91,7 @@ def mentions(
     lines = Comments(source.text, _sign_of(source))
     actions_at = _Actions(source.text)
     records = _Spans(source.text, _RECORD)
-    modes = context({}, plan).modes  # of an object that names no namespace
+    modes = context({}, plan).modes  # of an object without a namespace
     for match in find(source.text, PATTERNS, plan.settings):
         place = source.place(match.start, match.end)
         if place.line in alone or not plan.asks(match.code):
@@ -103,7 +104,7 @@ def mentions(
             continue
         commented = comments.hold(match.start)
         commented = commented or lines.hold(match.start)
-        # A template that asks for an API version makes no use of it.
+        # A template that checks for an API version does not use it.
         is_notice = commented or (match.code in _VERSIONS and actions_at.hold(match.start))
         is_notice = is_notice or _is_for_old_clusters(source.text, match)
         is_notice = is_notice or _is_description(source.text, match.start)
@@ -117,7 +118,7 @@ def mentions(
 
 
 def _describes_api(source: Source) -> bool:
-    """Whether it is a document of OpenAPI, as the API server and generators of clients have."""
+    """Whether it is an OpenAPI document, as the API server and client generators have."""
     text = source.text
     if source.kind == "yaml" and _OPENAPI.search(text):
         return True
@@ -131,7 +132,7 @@ def _describes_api(source: Source) -> bool:
 
 
 class _Spans:
-    """Where patterns are found in a text; made once, and asked of many places."""
+    """The places of the patterns in a text; computed once for many lookups."""
 
     def __init__(self, text: str, *patterns: re.Pattern[str]) -> None:
         spans = sorted(found.span() for each in patterns for found in each.finditer(text))
@@ -145,27 +146,30 @@ class _Spans:
 
 
 class _Actions:
-    """Where the actions of a template begin and end."""
+    """The places of the actions of a template."""
 
     def __init__(self, text: str) -> None:
         self._begins = [found.start() for found in _BEGIN.finditer(text)]
         self._ends = [found.start() for found in _END.finditer(text)]
 
     def hold(self, at: int) -> bool:
-        """Whether the last one that begins before this place has not ended there."""
+        """Whether this place is inside an action."""
         begun, ended = (bisect_right(each, at - 2) for each in (self._begins, self._ends))
         return begun > 0 and (not ended or self._begins[begun - 1] > self._ends[ended - 1])
 
 
 class Comments:
-    """The comments of one line. A line may be long: its comment is looked for once."""
+    """The comments of a text.
+
+    The comment of a line is searched only once, because lines may be long.
+    """
 
     def __init__(self, text: str, sign: re.Pattern[str] = _YAML_COMMENT) -> None:
         self._text, self._sign = text, sign
-        self._line, self._begins = -1, len(text)  # the line that was asked about last
+        self._line, self._begins = -1, len(text)  # the line of the last lookup
 
     def hold(self, at: int) -> bool:
-        """Whether this place is in one."""
+        """Whether this place is in a comment."""
         line = line_start(self._text, at)
         if line != self._line:
             self._line, self._begins = line, self._comment_of(line)
@@ -181,7 +185,7 @@ class Comments:
 
 
 def holds_configuration(source: Source, plan: Plan) -> bool:
-    """Whether the legacy name has a map below it: what an operator does for each such resource."""
+    """Whether the legacy name has a map below it: the configuration of an operator."""
     found = find(source.text, (RESOURCE_TEXT,), plan.settings)
     return any(
         _holds_map(source.text, each.end) and not Comments(source.text).hold(each.start)
@@ -190,9 +194,9 @@ def holds_configuration(source: Source, plan: Plan) -> bool:
 
 
 def _lines_said(source: Source, known: Iterable[Located]) -> Iterator[tuple[int, str]]:
-    """The lines of which all is said, or all with one code.
+    """The lines on which no more findings are needed, for all codes or for one.
 
-    What is said of a whole pod says nothing of the words in it; of a text, all.
+    A finding about a whole pod does not cover the words in it; one about a text does.
     """
     for each in known:
         place = each.place
@@ -208,14 +212,14 @@ def _sign_of(source: Source) -> re.Pattern[str]:
 
 
 def _is_prose(text: str, match: Match) -> bool:
-    """Whether a version is a word of a sentence in a text of a program, and no value of its own."""
+    """Whether a version is a word in a sentence of a program's text, and not a value of its own."""
     is_value = text[match.start - 1 : match.start] in _QUOTES and text[match.end :][:1] in _QUOTES
     is_version = match.code in _VERSIONS
     return is_version and not is_value and not _is_for_manifest(text, match)
 
 
 def _is_for_manifest(text: str, match: Match) -> bool:
-    """Whether it is what somebody is to write into a manifest: an annotation, an apiVersion."""
+    """Whether users are meant to write it into a manifest: an annotation, an apiVersion."""
     if match.code in _VERSIONS:
         line = text.rfind("\n", 0, match.start) + 1
         return _API_VERSION.fullmatch(text, line, match.start) is not None
@@ -224,7 +228,7 @@ def _is_for_manifest(text: str, match: Match) -> bool:
 
 
 def _is_for_old_clusters(text: str, match: Match) -> bool:
-    """Whether a template has it for clusters of then, and a version of today for those of today."""
+    """Whether a template has it for old clusters, next to a current version for current ones."""
     template = _template(text) if match.code in _VERSIONS else None
     return template is not None and any(
         any(
@@ -239,13 +243,13 @@ def _is_for_old_clusters(text: str, match: Match) -> bool:
 
 @lru_cache(maxsize=1)
 def _template(text: str) -> Template | None:
-    """The blocks of the text; None if it has no actions, or they do not fit together."""
+    """The blocks of the text; None if it has no actions, or if they do not fit together."""
     template = actions.read_apart(text) if actions.has_actions(text) else None
     return None if template is None or template.torn else template
 
 
 def _asks_for_cluster(template: Template, arm: Arm) -> bool:
-    """Whether its condition does, or what a variable in it is made of."""
+    """Whether its condition does so, or the definition of a variable in it."""
     asked = arm.atom or ""
     if _CLUSTER.search(asked):
         return True
@@ -258,7 +262,7 @@ def _asks_for_cluster(template: Template, arm: Arm) -> bool:
 
 
 def _is_description(text: str, at: int) -> bool:
-    """Whether it stands in a description, as fields of a custom resource definition have one."""
+    """Whether it is in a description, as fields of a CustomResourceDefinition have."""
     start = text.rfind("\n", 0, at) + 1
     if _DESCRIPTION.match(text, start):
         return True
@@ -283,13 +287,13 @@ def _message(text: str, match: Match, *, commented: bool) -> str:
     line = text.rfind("\n", 0, match.start) + 1
     if match.code == legacy_resource.CODE and _ENV_VALUE.match(text, line, match.start):
         return (
-            f"{match.message}; it is data for another program here: give that program the name of "
-            "today, in every branch"
+            f"{match.message}; it is data for another program here: pass the current name to that "
+            "program, in every branch"
         )
     if match.code == legacy_resource.CODE and _holds_map(text, match.end):
         return (
-            f"{match.message}; what stands below it is the configuration of another program, no "
-            "amount: see what that program reads today"
+            f"{match.message}; the map below it is the configuration of another program, not an "
+            "amount: check which name that program reads now"
         )
     return match.message
 

@@ -1,4 +1,4 @@
-"""A file of any kind in, its new text and findings out; each kind has its own module."""
+"""Migrates a file of any kind: takes its content, returns its new text and findings."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     Format = Callable[[Source, Plan], FileResult]
 
-# Kinds of files whose parts make one pod. What a guide shows in two blocks are two pods.
+# Kinds of files whose parts belong to one pod. Two blocks of a guide are two pods.
 _OF_PODS = ("yaml", "json", "helm", "jinja")
 
 
 def migrate_text(source: Source, plan: Plan) -> FileResult:
-    """What is to say of a file, and its new text if there is one; nothing is written."""
+    """The findings on a file, and its new text if there is one; nothing is written."""
     migrate = _format(source)
     result = migrate(source, plan)
     if source.kind not in _OF_PODS or not legacy_pods.does_amounts(result):
@@ -30,7 +30,7 @@ def migrate_text(source: Source, plan: Plan) -> FileResult:
 
 
 def _format(source: Source) -> Format:
-    """Imported when the first file of a kind comes: `scan` starts faster."""
+    """Imported with the first file of a kind, so that `scan` starts faster."""
     if source.kind in {"yaml", "json"}:
         return _of_manifests(source)
     if source.kind in {"helm", "jinja"}:
@@ -45,7 +45,7 @@ def _format(source: Source) -> Format:
 
 
 def _of_manifests(source: Source) -> Format:
-    """The patches of a kustomization and templates may be YAML as they are, too."""
+    """Templates and patches of a kustomization may also be plain YAML."""
     from webhook.formats import kustomize, manifest, templated
     from webhook.templates import made_annotations
 

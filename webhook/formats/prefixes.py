@@ -1,7 +1,7 @@
-"""Lines with a prefix that does not belong to them: `> ` in a quotation, tabs after `<<-`.
+"""Lines with a prefix that is not part of the text: `> ` in a quotation, tabs after `<<-`.
 
-Markdown and the shell take it away. Here blanks take its place, so that every index means the same
-place, and what is put between such lines gets it back.
+Markdown and the shell remove it. Here blanks replace it, so that all offsets stay the same, and
+inserted lines get it back.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _NOTHING = " \t>\r\n"
 
 
 def of_block(before: str) -> tuple[re.Pattern[str], ...]:
-    """What the lines of a code block begin with where this stands before its fence.
+    """The prefix of the lines in a code block, from the text before its fence.
 
-    One blank behind the mark of a quotation belongs to it. Lines may go without if none has one
-    blank alone. Tabs are nothing that YAML takes; blanks it takes.
+    One blank after the mark of a quotation belongs to it; lines may omit it if no line has more.
+    YAML does not allow tabs as indentation, but blanks.
     """
     if depth := before.count(">"):
         mark = rf"(?:[ \t]*>){{{depth}}}"
@@ -40,14 +40,14 @@ def of_block(before: str) -> tuple[re.Pattern[str], ...]:
 
 @dataclass(slots=True)
 class Stripped:
-    """The text with blanks for what lines begin with, and where that was."""
+    """The text with blanks instead of prefixes, and the places of these."""
 
     text: str
     prefixes: list[tuple[Region, str]] = field(default_factory=list)
-    odd: dict[Region, int] = field(default_factory=dict)  # and where a line begins otherwise
+    odd: dict[Region, int] = field(default_factory=dict)  # where a line begins with another prefix
 
     def put_back(self, each: Replacement) -> Replacement | None:
-        """The same edit of the text as it is; None if it does not go between its lines."""
+        """The same edit in the original text; None if it does not fit between its lines."""
         for region, prefix in self.prefixes:
             if region.start <= each.start and each.end <= region.end:
                 return self._with(prefix, each)
@@ -74,7 +74,7 @@ class Stripped:
 
 
 def strip(text: str, asked: Iterable[Asked]) -> Stripped:
-    """Put blanks for what the lines of these regions begin with, if that is one thing in each."""
+    """Replace the prefixes of lines in these regions by blanks, if a region has only one prefix."""
     done = Stripped(text)
     pieces, here = [], 0
     for region, patterns in asked:
@@ -104,7 +104,7 @@ def _without(prefix: str, line: str) -> str:
 
 
 def _odd_line(region: Region, lines: list[str], pattern: re.Pattern[str]) -> int:
-    """Where the first line is that does not begin as the first one that says something."""
+    """The place of the first line with another prefix than the first line with content."""
     at, first = region.start, ""
     for line in lines:
         if line.strip(_NOTHING):

@@ -1,7 +1,7 @@
-"""Programs that build pods, and other texts: reports legacy names with line and hint.
+"""Programs that build pods, and other texts: reports legacy names with line and advice.
 
-Go, Python, Jsonnet, Terraform: who changes a constant of a program must know what else reads it, so
-nothing is edited there. Only manifests in the here-documents of shell scripts are as good as files.
+Go, Python, Jsonnet, Terraform: other code may depend on a constant, so these are never edited. Only
+manifests in the here-documents of shell scripts are migrated like files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHELL = (".sh", ".bash", ".zsh", ".ksh")
 
 
 def migrate(source: Source, plan: Plan) -> FileResult:
-    """Say what is legacy in a program; migrate what it hands to kubectl by `<<EOF`."""
+    """Report legacy names in a program; migrate manifests that it passes to kubectl by `<<EOF`."""
     return stable(source, plan, _migrate)
 
 

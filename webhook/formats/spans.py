@@ -1,4 +1,4 @@
-"""Turns edits of a part of a template into replaced text, moved out of conditions where needed."""
+"""Turns edits of a part of a template into replacements, moved out of conditions where needed."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ _LINE_ENDS = ("\n", "\r\n")
 
 @dataclass(slots=True)
 class Group:
-    """The edits of one place, with what they come to in the text."""
+    """The edits of one place, with their replacements in the text."""
 
     at: Path
     edits: list[Edit]
     causes: list[Finding]
     replacements: list[Replacement] = field(default_factory=list)
     refused: str = ""
-    lines: bool = False  # what is taken away are lines, and what they were in stays
+    lines: bool = False  # whole lines are removed, and the map around them stays
 
 
 @dataclass(slots=True)
 class Written:
-    """The edits of one document, written into one of the texts that it can be."""
+    """The edits of one document, written into one of its possible texts."""
 
     groups: list[Group]
     document: Document
-    moves: dict[int, int]  # where what is added was to be, and where it is
+    moves: dict[int, int]  # the intended places of additions, and their real places
 
     def all_replacements(self) -> list[Replacement] | None:
-        """All replacements; None if they do not go together."""
+        """All replacements; None if they overlap."""
         edits = [edit for group in self.groups if not group.lines for edit in group.edits]
         try:
             found = splice(self.document, edits) if edits else []
@@ -72,7 +72,7 @@ def written(
     into: Document,
     open_: OpenPlaces,
 ) -> Written:
-    """Write the edits that the rules made of one document into that text of it."""
+    """Write the edits that the rules made in one document into this text of it."""
     made = Written([], into, {})
     found = [each for made in evaluations for each in made.findings if each.action == "repaired"]
     for at, edits in _grouped(edit for each in evaluations for edit in each.edits).items():
@@ -81,7 +81,7 @@ def written(
         try:
             replacements = splice(into, edits)
         except (RefusedError, LookupError) as error:
-            group.refused = str(error) or "it is not there"
+            group.refused = str(error) or "it does not exist"
             continue
         touches = any(template.actions_in(each.start, each.end) for each in replacements)
         touches = touches or any(map(open_.goes_on, edits))
@@ -96,7 +96,7 @@ def written(
 
 
 def _causes_of(repaired: list[Finding], at: Path) -> list[Finding]:
-    """The findings whose edits came to an edit at this place."""
+    """The findings from which the edit at this place results."""
     return [
         found
         for found in repaired
@@ -112,7 +112,7 @@ def _grouped(edits: Iterable[Edit]) -> dict[Path, list[Edit]]:
 
 
 def _holder(document: Document, edit: Edit) -> int:
-    """Where what the edit adds to begins: what is added stays below the same conditions."""
+    """The map or list to which the edit adds: the addition stays below the same conditions."""
     at = place_of(edit)
     at = at if isinstance(edit, Append) else at.parent
     while at and document.find(at) is None:
@@ -121,7 +121,7 @@ def _holder(document: Document, edit: Edit) -> int:
 
 
 def adds_lines(text: str, each: Replacement) -> bool:
-    """Whether whole lines are put between others: behind a line end, or from one to the next."""
+    """Whether whole lines are inserted: after a line end, or before the next line."""
     if each.start < each.end or not each.text.strip():
         return False
     at_start = each.start == style.line_start(text, each.start)
@@ -131,7 +131,7 @@ def adds_lines(text: str, each: Replacement) -> bool:
 def _out(
     template: Template, added: Replacement, causes: list[list[Arm]], made: Written
 ) -> Replacement:
-    """What would be added below a condition that its cause is not under, added behind that."""
+    """An addition below a condition that its cause does not have is moved behind this condition."""
     text = template.text
     if not adds_lines(text, added):
         return added
@@ -153,7 +153,7 @@ def _out(
 
 
 def _going_on(template: Template, at: int, added: Replacement) -> Block | None:
-    """The block right behind this place, if all its lines belong to what is before the place."""
+    """The block directly after this place, if all its lines belong to the text before it."""
     arms = template.arms_around(at, at)
     blocks = arms[-1].inner if arms else template.blocks
     block = next((each for each in blocks if each.start >= at), None)
@@ -168,14 +168,14 @@ def _going_on(template: Template, at: int, added: Replacement) -> Block | None:
 
 
 def follows(line: str, added: str) -> bool:
-    """Whether a line that follows those added, by its indent, belongs to what is before them."""
+    """Whether a line after the added lines, by its indent, belongs to the text before them."""
     indent, deep = (len(each) - len(each.lstrip(" ")) for each in (added, line))
     is_item = line.lstrip().startswith("- ") and not added.lstrip().startswith("- ")
     return deep > indent or (deep == indent and is_item)
 
 
 def _moved(text: str, added: Replacement, at: int) -> Replacement:
-    """The same lines elsewhere: the last line of a text may have no line end."""
+    """The same lines elsewhere; the last line of a text may have no line end."""
     said = added.text
     if at != style.line_start(text, at) and not said.startswith(_LINE_ENDS):
         ends = "\r\n" if said.endswith("\r\n") else "\n"
@@ -184,7 +184,7 @@ def _moved(text: str, added: Replacement, at: int) -> Replacement:
 
 
 def _lines_of(document: Document, at: Path) -> list[Replacement]:
-    """The lines of all that is in a map or list, without those of the template around them."""
+    """The lines of a map or list, without those of the template around them."""
     node, text = document.find(at), document.text
     if not isinstance(node, Map | List) or node.flow:
         return []

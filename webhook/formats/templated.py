@@ -1,8 +1,8 @@
 """Helm charts and Jinja templates: migrates the parts that do not depend on template actions.
 
-With its actions hidden a template mostly is YAML, and then the rules look at it like at any other
-manifest (conditional.py). Where it is none, the resource name is renamed line by line (lines.py).
-What the template hides is told, with its line and the cure.
+With its actions hidden, a template is usually YAML, and the rules run on it as on any manifest
+(conditional.py). Otherwise the resource name is renamed line by line (lines.py). Findings in parts
+that the template hides are reported with their line and advice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from webhook.templates.actions import Template
     from webhook.yamlpatch.places import Place, Replacement
 
-# What stands by itself, so that it may be done while the rest of a file needs manual changes.
+# Edits that are right by themselves, so they may be made while the rest needs manual changes.
 _BY_THEMSELVES = codes(Trait.SEPARATE)
 
 _MADE_LABEL = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?\{{\{{")
@@ -60,7 +60,7 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
 
 @dataclass(slots=True)
 class Done:
-    """What was done to the parts of a text so far. With `only`, edits of these rules alone."""
+    """The results for the parts of a text so far. With `only`, edits of these rules alone."""
 
     source: Source
     plan: Plan
@@ -69,18 +69,18 @@ class Done:
     replacements: list[Replacement] = field(default_factory=list)
     located: list[Located] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
-    left_alone: list[Place] = field(default_factory=list)  # nothing is said of what is in them
+    left_alone: list[Place] = field(default_factory=list)  # no findings are reported in them
     hidden: bool = False
-    prose: bool = False  # much of it is no manifest, and that is no mistake
+    prose: bool = False  # most of it is not a manifest, and that is no mistake
 
     def add(
         self, region: Region, template: Template | None = None, only: frozenset[str] = frozenset()
     ) -> None:
-        """Migrate one more part; `template`: with other actions than those of the whole text."""
+        """Add one more part; `template` has other actions than those of the whole text."""
         template = template or self.template
         outcome = migrate_part(self.source, template, region, self.plan, only or self.only)
         if outcome.why:
-            # Nobody knows which of its pods the label is of.
+            # It is unknown which of its pods has the label.
             renamed = lines.renamed(self.source, template, region, self.plan.settings)
             is_left = IGNORE in self.source.text[region.start : region.end]
             found = [
@@ -106,32 +106,32 @@ class Done:
             settings = self.plan.settings
             outcome.located += lines.not_indented(self.source, template, region, settings)
         self.hidden = self.hidden or outcome.hidden
-        if _meet(outcome.replacements, self.replacements):  # of a manifest inside another
+        if _meet(outcome.replacements, self.replacements):  # for a manifest inside another
             return
         self.replacements += outcome.replacements
         self.located += outcome.located
 
     def mentions(self, *, prose: bool = False) -> list[Located]:
-        """What is legacy where no rule could look."""
+        """Legacy names where no rule could run."""
         left = self.left_alone
         return list(mentions(self.source, self.plan, self.located, prose=prose, left_alone=left))
 
     def result(self, more: Iterable[Located] | None = None) -> FileResult:
-        """The file with all that was found and done; `more` instead of what is mentioned."""
+        """The file with all findings and edits; `more` replaces the mentions."""
         new_text = apply(self.source.text, self.replacements)
         found = (*self.located, *(self.mentions() if more is None else more))
         return FileResult.of(self.source, new_text, found, self.skipped)
 
 
 def stable(source: Source, plan: Plan, road: Callable[[Source, Plan], FileResult]) -> FileResult:
-    """What the road makes of the text until it would leave the new text alone.
+    """Repeat the migration until the new text does not change any more.
 
-    What is held because of something else may be done once that is done. If there is no end to it,
-    nothing is.
+    An edit that is held because of another may be possible after that one. If the text never
+    settles, nothing is done.
     """
     first = last = road(source, plan)
     new_text = first.new_text
-    done: set[str] = set()  # codes of what later runs did
+    done: set[str] = set()  # codes of the edits of later runs
     for _ in range(_MOST_RUNS):
         if last.new_text is None:
             return _joined(first, last, new_text, done) if last is not first else first
@@ -149,10 +149,11 @@ _AGAIN = "a second run would change it again"
 def _joined(
     first: FileResult, last: FileResult, new_text: str | None, done: set[str]
 ) -> FileResult:
-    """The first result with what later runs did: what is no more said of the new text.
+    """The first result with the edits of later runs, without findings that are fixed.
 
-    What is no more said, though no run did it, was not done: GPU201, for one, asks for a toleration
-    only where a legacy name is, and the name may have been changed while the toleration was held.
+    A finding that is missing although no run fixed it was not fixed: GPU201, for example, adds a
+    toleration only next to a legacy name, and the name may have been changed while the toleration
+    was held.
     """
     left = {(each.code, each.message.split(NOT_DONE)[0]) for each in last.located}
     located = []
@@ -164,7 +165,7 @@ def _joined(
 
 
 def _regions(template: Template) -> Iterator[Region]:
-    """The manifests, and the parts between `---` in which there is none."""
+    """The manifests, and the parts between `---` without a manifest."""
     text = template.text
     blanked = template.blanked
     found = manifests(blanked)

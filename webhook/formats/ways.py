@@ -1,7 +1,7 @@
-"""The ways in which a part of a template can turn out: the part is read once for each (a view).
+"""The possible texts of a part of a template (views): one for each combination of branches.
 
-Those conditions that do not matter are taken one way in all of them: that which leaves most
-readable. With the other ways the text need only stay YAML.
+Irrelevant conditions are fixed in all views: the branch that leaves the most text readable is used.
+With their other branches the text must only stay YAML.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OF_RULES = re.compile(rf"{_LEGACY.pattern}|nvidia|privileged")
 
 @dataclass(eq=False, slots=True)
 class View:
-    """The part as it is if the conditions turn out so."""
+    """The text of the part for one combination of branches."""
 
     case: Case
     shown: str
@@ -41,7 +41,7 @@ class View:
 
     @property
     def duplicates(self) -> int:
-        """Names that stand twice in a map: in a case that never is, or by mistake."""
+        """Names that occur twice in a map: in an impossible combination, or by mistake."""
         return sum(len(each.duplicates) for each in self.documents)
 
 
@@ -52,19 +52,19 @@ class Ways:
         self.template = template
         self.region = region
         self.masks = masks
-        self.others: list[View] = []  # which must stay YAML
-        self.doubled: list[View] = []  # of which only findings are told
+        self.others: list[View] = []  # these must only stay YAML
+        self.doubled: list[View] = []  # for these only findings are reported
         self.why = "holds nothing"  # or why a view could not be read
         self._before = blank(template.text[: region.start])
         self.views = self._found()
         self.others = [each for each in self.others if each not in self.views]
 
     def shows(self, view: View, start: int, end: int) -> bool:
-        """Whether all of this span counts in the view."""
+        """Whether all of this span is active in the view."""
         return cases.is_active(self.template, view.case, start, end)
 
     def _views(self, known: Iterable[Case]) -> Iterator[View]:
-        """Those of these cases that can be read; of several with one text only the first."""
+        """The cases that can be read; of several with the same text only the first."""
         texts: set[str] = set()
         for case in known:
             shown = self._shown(case)
@@ -78,7 +78,7 @@ class Ways:
                 yield View(case, shown, stream.documents)
 
     def bare(self, case: Case) -> tuple[Document, ...]:
-        """The same without what hangs on conditions of no interest: there edits can be added."""
+        """The same case without the irrelevant conditions: additions are possible there."""
         if case.rest is Rest.NONE:
             return ()
         return documents.read(self._shown(Case(case.known, Rest.NONE))).documents
@@ -88,22 +88,22 @@ class Ways:
         return self._before + inside[self.region.start : self.region.end]
 
     def show(self, start: int, end: int) -> bool:
-        """Whether all of this span counts in any view."""
+        """Whether all of this span is active in any view."""
         return any(self.shows(each, start, end) for each in self.views)
 
     def is_active(self, view: View, replacement: Replacement) -> bool:
-        """Whether what is replaced, and what it is put between, counts in the view."""
+        """Whether the replaced text, and the text around it, is active in the view."""
         wide = replacement.start == replacement.end
         return cases.is_active(
             self.template, view.case, replacement.start - wide, replacement.end + wide
         )
 
     def open(self, document: Document) -> OpenPlaces:
-        """Where the template may add to this document."""
+        """The places where the template may add to this document."""
         return OpenPlaces(document, self.template, self.masks, self.region)
 
     def labels(self, document: Document, open_: OpenPlaces) -> LabelsInSight:
-        """What is known of its selectors and labels."""
+        """The known selectors and labels of the document."""
         return LabelsInSight(document, self.template, self.masks, open_)
 
     def _found(self) -> list[View]:
@@ -120,7 +120,7 @@ class Ways:
         return best
 
     def _telling(self, views: list[View]) -> list[View]:
-        """The views without duplicates, and those with what no other shows."""
+        """The views without duplicates, and those with text that no other view shows."""
         telling = [each for each in views if not each.duplicates]
         text, region = self.template.text, self.region
         for found in _LEGACY.finditer(text, region.start, region.end):
@@ -130,7 +130,7 @@ class Ways:
         return telling or views
 
     def _doubled(self, views: list[View], clean: list[View]) -> list[View]:
-        """Views that alone show a word, although a name stands twice in them."""
+        """The only views that show a word although a name occurs twice in them."""
         found: list[View] = []
         for word in _OF_RULES.finditer(self.template.text, self.region.start, self.region.end):
             shows = [each for each in views if self.shows(each, *word.span())]
