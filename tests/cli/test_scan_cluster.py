@@ -274,6 +274,71 @@ def test_a_namespace_that_is_none_is_never_asked_for(
     assert not [path for _, path, _ in cluster.asked if "secrets" in path]
 
 
+def job(**spec: Any) -> dict[str, Any]:
+    """A modern Job as the API server stores it."""
+    uid = {f"{prefix}controller-uid": "uid" for prefix in ("", "batch.kubernetes.io/")}
+    name = {f"{prefix}job-name": "train" for prefix in ("", "batch.kubernetes.io/")}
+    main = {"name": "main", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    template = {"metadata": {"labels": uid | name}, "spec": {"containers": [main]}}
+    metadata = {"name": "train", "namespace": "team", "uid": "uid"}
+    selector = {"matchLabels": {"batch.kubernetes.io/controller-uid": "uid"}}
+    return {"metadata": metadata, "spec": {"selector": selector, "template": template, **spec}}
+
+
+OLD_JOB = {"selector": {"matchLabels": {"controller-uid": "uid"}}}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({}, id="since 1.27"),
+        pytest.param(OLD_JOB, id="before 1.27"),
+        pytest.param({"manualSelector": False}, id="manualSelector is false"),
+    ],
+)
+@pytest.mark.parametrize("is_applied", [False, True], ids=["created", "read and applied again"])
+def test_the_selector_that_the_api_server_makes_for_a_job_is_nobodys(
+    spec: Any,
+    is_applied: bool,  # noqa: FBT001
+    cluster: Cluster,
+    config: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = job(**spec)
+    if is_applied:
+        text = json.dumps({"apiVersion": "batch/v1", "kind": "Job", **made})
+        note = {"kubectl.kubernetes.io/last-applied-configuration": text}
+        made["metadata"]["annotations"] = note
+    cluster.list_has("Job", made)
+    assert main(["scan", "--cluster", "-A", config]) == 0
+    assert capsys.readouterr().out == "0 of 1 objects are legacy\n"
+
+
+def test_a_legacy_job_is_shown_as_it_was_written(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = job()
+    made["spec"]["template"]["spec"] = SPEC
+    cluster.list_has("Job", made)
+    assert main(["scan", "--cluster", "-A", config, "--diff"]) == 2
+    out = capsys.readouterr().out
+    assert "GPU101" in out
+    assert "GPU121" not in out
+    assert "uid" not in out
+    assert "job-name" not in out
+
+
+def test_what_limit_ranger_notes_on_a_pod_is_nobodys_word(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It names the amounts that it added, under a name that a repair has changed since."""
+    says = "LimitRanger plugin set: alpha.kubernetes.io/nvidia-gpu limit for container main"
+    made = job()
+    metadata = {**made["metadata"], "annotations": {"kubernetes.io/limit-ranger": says}}
+    cluster.list_has("Pod", {"metadata": metadata, "spec": made["spec"]["template"]["spec"]})
+    assert main(["scan", "--cluster", "-A", config]) == 0, capsys.readouterr().out
+
+
 def test_a_workload_that_was_repaired_is_counted_so_and_no_finding(
     cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -292,7 +357,7 @@ def test_a_workload_that_was_repaired_is_counted_so_and_no_finding(
         cluster.list_has("Deployment", {**made, "metadata": metadata})
     assert main(["scan", "--cluster", "-A", config]) == 0
     assert capsys.readouterr().out == (
-        "nothing found in 2 objects; 2 more came legacy and were repaired "
+        "0 of 2 objects are legacy; 2 more came legacy and were repaired "
         "(gpu-webhook.dev/repaired)\n"
     )
 

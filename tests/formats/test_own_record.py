@@ -64,6 +64,8 @@ def repaired() -> Any:
     made = applied(legacy())
     assert LEGACY.replace("/", "~1") in made["metadata"]["annotations"][ANNOTATION]
     assert DRIVER in made["metadata"]["annotations"][ANNOTATION]
+    says = f"LimitRanger plugin set: cpu, {LEGACY} limit for container main"
+    made["metadata"]["annotations"]["kubernetes.io/limit-ranger"] = says  # of the API server
     return made
 
 

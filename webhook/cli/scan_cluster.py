@@ -269,9 +269,7 @@ def _summary(told: list[Told], scan: Scan) -> str:
     of_objects, others = (sum(1 + each.others for each in which) for which in (legacy, found))
     others -= of_objects
     words = f"{of_objects:,} of {scan.seen:,} objects are legacy"
-    if not found:
-        words = f"nothing found in {scan.seen:,} objects"
-    elif others:
+    if others:
         words += f"; {others:,} more have other findings"
     if scan.repaired:
         words += f"; {scan.repaired:,} more came legacy and were repaired ({REPAIRED})"

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from webhook.evaluation.authors import LAST_APPLIED
+from webhook.evaluation.workloads import group_of
 from webhook.kube.managed_fields import entries, merged
 from webhook.kube.pod import as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     Raw = dict[str, Any]
 
@@ -29,6 +30,9 @@ _WRITTEN_BY_THE_SERVER = (
     "selfLink",
     "ownerReferences",
 )
+# What it gives the template of a Job (generateSelector of the Job's strategy), by old names, too.
+_UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
+_NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
 _LONGEST = 400  # characters of what is told; more than two names never have
 _ANONYMOUS_OWNERS = {  # programs that write objects for somebody else
     "kube-controller-manager",
@@ -44,6 +48,7 @@ def as_applied(obj: Raw) -> Raw:
     sent = _last_applied(obj) or _server_side(obj)
     if sent is None:
         return live
+    sent = _without_generated(sent, obj)  # a Job that was read and applied again brings it
     name, namespace = (live["metadata"].get(key) for key in ("name", "namespace"))
     named = {"name": name} | ({"namespace": namespace} if namespace else {})
     return {**sent, "metadata": {**as_map(sent.get("metadata")), **named}}
@@ -55,10 +60,35 @@ def as_written(obj: Raw) -> Raw:
     kept = {key: metadata[key] for key in metadata if key not in _WRITTEN_BY_THE_SERVER}
     annotations = as_map(kept.get("annotations"))
     if LAST_APPLIED in annotations:
-        rest = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
-        kept = {key: value for key, value in kept.items() if key != "annotations"}
-        kept |= {"annotations": rest} if rest else {}
-    return {key: value for key, value in obj.items() if key != "status"} | {"metadata": kept}
+        kept = _with(kept, "annotations", _without(annotations, (LAST_APPLIED,)))
+    rest = {key: value for key, value in obj.items() if key != "status"} | {"metadata": kept}
+    return _without_generated(rest, obj)
+
+
+def _without_generated(obj: Raw, live: Raw) -> Raw:
+    """A Job without the selector that the API server made for it, and the labels for that."""
+    spec = as_map(obj.get("spec"))
+    if live.get("kind") != "Job" or group_of(live) != "batch" or spec.get("manualSelector") is True:
+        return obj
+    metadata, template = as_map(live.get("metadata")), as_map(spec.get("template"))
+    of_pods = as_map(template.get("metadata"))
+    labels = as_map(of_pods.get("labels"))
+    own = dict.fromkeys(_UID_LABELS, metadata.get("uid"))
+    own |= dict.fromkeys(_NAME_LABELS, metadata.get("name"))
+    made = [name for name, value in own.items() if value and labels.get(name) == value]
+    if made:
+        of_pods = _with(of_pods, "labels", _without(labels, made))
+        spec = {**spec, "template": _with(template, "metadata", of_pods)}
+    return _with(obj, "spec", _without(spec, ("selector",)))
+
+
+def _with(holder: Raw, member: str, value: Raw) -> Raw:
+    """A copy with this member; without it if there is nothing in it."""
+    return {**holder, member: value} if value else _without(holder, (member,))
+
+
+def _without(holder: Raw, members: Container[str]) -> Raw:
+    return {key: value for key, value in holder.items() if key not in members}
 
 
 def _last_applied(obj: Raw) -> Raw | None:

@@ -36,9 +36,10 @@ _QUOTES = ('"', "'", "`")
 _TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}|\{#.*?#\}", re.DOTALL)
 _HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ENV_VALUE = re.compile(r"\s*(?:-\s+)?[\"']?value[\"']?\s*:")
-# The last applied configuration of kubectl, and the record of a repair: both are rewritten by their
-# programs.
-_KEY = rf"(?:{re.escape(LAST_APPLIED)}|{re.escape(ANNOTATION)})[\"']?[ \t]*:[ \t]*"
+# The last applied configuration of kubectl, the record of a repair, and the list of amounts that a
+# LimitRange added to a Pod: their programs rewrite all of them.
+_NOTES = (LAST_APPLIED, ANNOTATION, "kubernetes.io/limit-ranger")
+_KEY = rf"(?:{'|'.join(map(re.escape, _NOTES))})[\"']?[ \t]*:[ \t]*"
 _INDENTED = r"\n(?!\s*\n)[ \t]"  # a quoted string continues on the next line
 _RECORD = re.compile(
     rf"^(?P<indent>[ \t]*)[\"']?{_KEY}[|>][^\n]*(?:\n(?:(?P=indent)[ \t][^\n]*|[ \t]*(?=\n)))*"
