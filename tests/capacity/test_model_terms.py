@@ -11,12 +11,11 @@ from webhook.capacity.model_terms import (
     Change,
     Fate,
     change,
-    describe,
-    notes,
     rewritten,
     term_change,
     within,
 )
+from webhook.capacity.model_words import describe, notes
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.legacy_names import LEGACY_MODEL_LABEL as LABEL
 from webhook.core.rule import Context

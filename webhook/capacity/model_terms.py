@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.capacity import models, node_labels, node_selection, whole_gpus
 from webhook.kube import labels
-from webhook.kube.affinity import MOST_EXPRESSIONS, MOST_TERMS, TOO_MANY
+from webhook.kube.affinity import MOST_EXPRESSIONS, MOST_TERMS
 from webhook.kube.pod import as_items, as_map
 
 if TYPE_CHECKING:
@@ -394,49 +394,3 @@ def _not_of_today(made: Change) -> Raw:
     if made.values is None:
         return {"key": made.key, "operator": "DoesNotExist"}
     return {"key": made.key, "operator": "NotIn", "values": list(made.values)}
-
-
-def notes(made: TermChange, *, stays: bool = False) -> Iterator[str]:
-    """What is to be said of a term, what makes the pod wait first; `stays`: nothing is changed."""
-    for each in sorted(made.requirements.values(), key=lambda change: not change.waits):
-        yield from describe(each, stays=stays)
-    if made.cut:
-        yield (
-            f"node affinity would have {TOO_MANY}: it does not allow all nodes that carry the old "
-            "label, so the pod may wait although one would fit; write fewer terms"
-        )
-
-
-def describe(made: Change, *, stays: bool = False) -> Iterator[str]:
-    """What is to be said of values that no node has, each with the cure."""
-    if made.absent:
-        yield f"there is no node of the model {_names(made.absent)} now: {made.absent_why}"
-    if made.taken:
-        yield (
-            f"this pod selects nodes with {made.taken}, which offer parts of GPUs as whole ones: "
-            "it may get a part; select other nodes for a whole GPU"
-        )
-    if not made.unmapped:
-        return
-    names = _names(made.unmapped)
-    if made.fate is Fate.CHANGE and not made.key:
-        yield f"{names} {'is no model' if stays else 'is dropped'}: {made.why}; delete it"
-    elif stays:
-        yield (
-            f"{names} stands for no GPU known here, so nothing is changed: {made.why}; write "
-            f"{made.key} with the names that the nodes carry there"
-        )
-    elif made.waits:
-        yield f"{names} stands for no GPU here, so no node fits: {made.why}; {_ADVICE}"
-    elif made.is_named:
-        yield f"{names} stands for no GPU here and is excluded by this name: {made.why}; {_ADVICE}"
-    else:
-        yield f"{names} stands for no GPU here and is dropped: {made.why}; {_ADVICE}"
-
-
-def _names(values: tuple[str, ...]) -> str:
-    more = f" (and {len(values) - 1} more)" if len(values) > 1 else ""
-    return f"{values[0][:40]!r}{more}"
-
-
-_ADVICE = "name the model as the nodes do"

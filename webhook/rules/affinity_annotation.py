@@ -33,7 +33,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.capacity import node_labels
-from webhook.capacity.model_terms import Fate, chosen, notes, rewritten, term_change, within
+from webhook.capacity.model_terms import Fate, chosen, rewritten, term_change, within
+from webhook.capacity.model_words import notes
 from webhook.core.edits import Append, Remove, Set
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.legacy_names import AFFINITY_ANNOTATION

@@ -49,7 +49,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from webhook.capacity import fit, models, node_labels, node_selection, whole_gpus
+from webhook.capacity import fit, model_words, models, node_labels, node_selection, whole_gpus
 from webhook.capacity.legacy_selector import is_translated
 from webhook.capacity.model_terms import (
     Change,
@@ -57,8 +57,6 @@ from webhook.capacity.model_terms import (
     TermChange,
     chosen,
     chosen_by_terms,
-    describe,
-    notes,
     of_whole,
     rewritten,
     term_change,
@@ -75,7 +73,7 @@ from webhook.kube.managed_fields import entries, fields
 from webhook.kube.pod import PREFERRED, REQUIRED, as_items, as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from webhook.capacity.model_terms import Chosen
     from webhook.core.edits import Edit
@@ -136,7 +134,8 @@ def _labels(pod: Pod, cx: Context) -> Iterator[Finding]:
     for place, made, further in preferred:
         goes = made.fate is Fate.NEVER
         edits = (Remove(place.parent),) if goes else (*_requirement_edits(place, made), *further)
-        message = _DROPPED.format(cx.settings.models.legacy_label) if goes else _message(made, cx)
+        dropped = model_words.DROPPED.format(cx.settings.models.legacy_label)
+        message = dropped if goes else model_words.message_of(made, cx)
         yield from _findings(place, message, edits, made, cx)
 
 
@@ -150,7 +149,7 @@ def _of_today(
     others = list(_other_selectors(pod, cx))
     if finding is None and not changes and not others:  # as nearly always
         return
-    some = len(join) > 1 or any(_is_of_some(made) for made in changes)
+    some = len(join) > 1 or any(model_words.is_of_some(made) for made in changes)
     in_pods = is_translated(pod, cx)
     here = in_pods and not cx.template
     if finding is not None and _is_said(pod, finding, join):
@@ -215,8 +214,8 @@ def _left(pod: Pod, cx: Context, *, some: bool, in_pods: bool) -> str:
     legacy, today = cx.settings.models.legacy_label, cx.settings.models.key
     if some:
         return (
-            f"{_both(cx).format(legacy, today)}. It is left as it is: this pod requests GPUs under "
-            "today's name"
+            f"{model_words.both(cx).format(legacy, today)}. It is left as it is: this pod requests "
+            "GPUs under today's name"
         )
     sent = [as_map(fields(each).get("f:spec")) for each in entries(pod.raw)]
     if legacy in pod.node_selector and sent and not any("f:nodeSelector" in each for each in sent):
@@ -235,7 +234,7 @@ def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
     for key, today, is_free in node_labels.gone_of(there, cx.inventory):
         if is_free:
             edit = Remove(at / key) if today in there else Rename(at / key, today)
-            yield Finding(CODE, at / key, _GONE.format(key, today), (edit,))
+            yield Finding(CODE, at / key, model_words.GONE.format(key, today), (edit,))
         else:  # the latter may be an admin's, whatever the record of a template says
             asked = (short(f"{each}={there[each]}") for each in (key, today))
             message = (
@@ -265,20 +264,20 @@ def _node_selector(
     remarks: list[str] = []
     beside: list[Raw] = []
     if match.values:
-        text = _BOTH if match.carried else _GONE
-        message = f"{text.format(legacy, key)}: {_listed(today)}"
+        text = model_words.BOTH if match.carried else model_words.GONE
+        message = f"{text.format(legacy, key)}: {model_words.listed(today)}"
         absent = (value,) if match.why else ()
         made = Change(Fate.CHANGE, key, today, absent=absent, absent_why=match.why)
         made = replace(made, is_of_settings=match.is_of_settings)
         by_terms = chosen_by_terms(node_selection.terms(pod) or (), cx)
         whole = whole & by_terms if whole is not None and by_terms is not None else whole
         made = of_whole(made, cx, (value,), whole)
-        remarks = list(describe(made))
+        remarks = list(model_words.describe(made))
         safety = Safety.CHOICE if made.is_of_settings else Safety.SAFE
         beside = [part.excluded for part in made.beside]
     else:
         unknown = Change(Fate.CHANGE, key, today, (value,), match.why, waits=True)
-        (message,) = describe(unknown, stays=cx.leaves_choices(CODE))
+        (message,) = model_words.describe(unknown, stays=cx.leaves_choices(CODE))
         severity, safety = Severity.MANUAL, Safety.CHOICE
     other = pod.node_selector.get(key) if key != legacy else None
     if other in today:
@@ -330,7 +329,7 @@ def _joined(
     safety = Safety.CHOICE if is_choice else finding.safety
     yield replace(finding, edits=edits, safety=safety)
     for place, made in required:
-        for note in notes(made, stays=cx.leaves_choices(CODE)):
+        for note in model_words.notes(made, stays=cx.leaves_choices(CODE)):
             yield Finding(CODE, place, note, severity=_of_note(cx, is_choice=made.is_choice))
 
 
@@ -360,7 +359,7 @@ def _required_findings(required: list[tuple[Path, TermChange]], cx: Context) -> 
     for place, made in required:
         further = [Append(place.parent, each) for each in made.further]
         edits = (*_requirement_edits(place, made), *further)
-        yield from _findings(place, _message(made, cx), edits, made, cx)
+        yield from _findings(place, model_words.message_of(made, cx), edits, made, cx)
 
 
 def _requirement_edits(place: Path, made: TermChange) -> tuple[Edit, ...]:
@@ -380,7 +379,7 @@ def _findings(
 ) -> Iterator[Finding]:
     safety = Safety.CHOICE if made.is_choice else Safety.SAFE
     stays = made.is_choice and cx.leaves_choices(CODE)
-    said = list(notes(made, stays=stays))
+    said = list(model_words.notes(made, stays=stays))
     if stays or any(change.waits for change in made.requirements.values()):
         # To write what no node carries is no cure.
         yield Finding(CODE, place, said.pop(0), edits, Severity.MANUAL, safety)
@@ -393,40 +392,3 @@ def _findings(
 def _of_note(cx: Context, *, is_choice: bool) -> Severity:
     """What is not its author's choice is right in a file: the nodes may come."""
     return Severity.NOTICE if cx.is_rewritten and not is_choice else Severity.MANUAL
-
-
-_DROPPED = (
-    "no node carries the label {} any more, and nothing here stands for its value: delete the term"
-)
-
-
-def _message(made: TermChange, cx: Context) -> str:
-    changes = made.requirements.values()
-    texts = [_GONE.format(change.was, change.key) for change in changes if change.was]
-    of_models = [change for change in changes if change.key and not change.was]
-    if of_models:
-        today = [value for change in of_models for value in change.values or ()]
-        both = _both(cx) if _is_of_some(made) else _GONE
-        text = both.format(cx.settings.models.legacy_label, cx.settings.models.key)
-        texts.insert(0, f"{text}{f': {_listed(today)}' if today else ''}")
-    if not texts:  # nodes carry the label and the value
-        return "a value that can be no label value is dropped; delete it"
-    return f"{texts[0]} (and {len(texts) - 1} more)" if len(texts) > 1 else texts[0]
-
-
-def _both(cx: Context) -> str:
-    return _MAY_BE if cx.inventory is None else _BOTH
-
-
-def _is_of_some(made: TermChange) -> bool:
-    """Whether the old label stays for nodes that still carry it."""
-    return any(change.old is not None for change in made.requirements.values())
-
-
-_GONE = "no node carries the label {} any more; write {}"
-_BOTH = "nodes of these models may lack the label {}; write {} as well"
-_MAY_BE = "nothing is known of the nodes, which may still carry the label {}; write {} as well"
-
-
-def _listed(values: Sequence[str]) -> str:
-    return ", ".join(values[:3]) + (", ..." if len(values) > 3 else "")  # noqa: PLR2004
