@@ -375,10 +375,11 @@ def test_an_object_that_is_nested_too_deeply_is_one_line(
     items = b'"items":['
     listed = cluster.answers[path][1].replace(items, items + deep)
     cluster.say(path, 200, listed)
-    assert main(["scan", "--cluster", "-A", config]) == 2
+    assert main(["scan", "--cluster", "-A", config]) == 1
     out = capsys.readouterr().out
     assert "team/Deployment/deep\n" in out
-    assert "skipped: it is nested too deeply: it is not looked at" in out
+    assert "error: it is nested too deeply: it is not looked at" in out
+    assert "1 of 2 objects are legacy; 1 could not be looked at (see the errors)" in out
     assert "report it" not in out
     assert "team/Deployment/small\n" in out
 
@@ -394,9 +395,33 @@ def test_an_object_over_the_budget_of_the_webhook_is_one_line(
     note = {"kubectl.kubernetes.io/last-applied-configuration": text}
     cluster.have("Deployment", "applied", annotations=note)
     cluster.have("Deployment", "small")
-    assert main(["scan", "--cluster", "-A", config]) == 2
+    assert main(["scan", "--cluster", "-A", config]) == 1
     out = capsys.readouterr().out
-    why = "skipped: it has more than 1000 containers: it is not looked at"
+    why = "error: it has more than 1000 containers: it is not looked at"
     assert f"team/Deployment/large\n  to be changed: Deployment/large\n  {why}" in out
     assert f"team/Deployment/applied\n  to be changed: Deployment/applied\n  {why}" in out
     assert "team/Deployment/small\n" in out
+
+
+# Whoever writes a command may write what a template has.
+SIGNS = {
+    "blocks that are never closed": "{% if x %}\n" * 2500,
+    "a block in each line": "{{a}}{%if x%}{%endif%}\n" * 200,
+}
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in SIGNS.items()])
+def test_signs_of_templates_hide_nothing_of_a_live_object(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    """A live object is no template: nothing of it is decided when it is rendered."""
+    container = {"name": "main", "image": "i", "args": [text], "resources": ALPHA}
+    spec = {"template": {"spec": {"containers": [container]}}}
+    metadata = {"name": "signs", "namespace": "team", "uid": "u"}
+    metadata["annotations"] = {"scheduler.alpha.kubernetes.io/tolerations": text}
+    cluster.list_has("Deployment", {"metadata": metadata, "spec": spec})
+    assert main(["scan", "--cluster", "-A", config, "-o", "json"]) in {2, 3}
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert "error" not in file
+    assert not file["skipped"]
+    assert {each["code"]: each["status"] for each in file["findings"]}["GPU101"] == "fixable"

@@ -20,7 +20,7 @@ from webhook.core.errors import InputError
 from webhook.core.repaired import REPAIRED, codes_in
 from webhook.evaluation import record
 from webhook.evaluation.workloads import READY_MADE, custom_kinds, templates_of
-from webhook.files.results import FileResult, Report, Skipped, Status
+from webhook.files.results import FileResult, Report, Status
 from webhook.kube.labels import is_dns_label
 from webhook.kube.pod import as_map, is_finished
 from webhook.rules import is_legacy
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
+_DEEP = 100  # levels
 _AS_IT_IS = "in the live object only, not in what was applied"
 
 
@@ -133,11 +134,10 @@ class Scan:
         """What is to be said of one object. Whatever it is, the others are looked at, too."""
         try:
             yield from self._object(obj, owners)
-        except RecursionError:
-            deep = Skipped("it is nested too deeply: it is not looked at")
-            yield Told(FileResult(_path(obj), skipped=(deep,)))
         except Exception as error:  # noqa: BLE001  # tenants write these objects, and read our code
             why = f"it could not be looked at: {error!r:.200}; please report it"
+            if isinstance(error, RecursionError) and _is_deep(obj):
+                why = "it is nested too deeply: it is not looked at"
             yield Told(FileResult(_path(obj), error=why))
 
     def _object(self, obj: Raw, owners: objects.Owners) -> Iterator[Told]:
@@ -160,7 +160,8 @@ class Scan:
         told = Told(result, owner_of(top, obj))
         if maker is not None:
             found = tuple((each.code, each.path, each.message) for each in result.located)
-            alike = self._alike.setdefault((objects.reference(top), obj["kind"], found), told)
+            said = objects.reference(top), obj["kind"], found, result.error
+            alike = self._alike.setdefault(said, told)
             if alike is not told:
                 alike.others += 1
                 return
@@ -178,12 +179,24 @@ def _came_legacy(obj: Raw) -> bool:
     return any(map(is_legacy, codes_in(as_map(metadata.get("annotations")).get(REPAIRED))))
 
 
+def _is_deep(obj: Raw) -> bool:
+    """Whether it is nested deeper than any kind of Kubernetes: in a custom one it may be."""
+    inside: list[Any] = [obj]
+    for _ in range(_DEEP):
+        values = [each.values() if isinstance(each, dict) else each for each in inside]
+        inside = [each for held in values for each in held if isinstance(each, dict | list)]
+    return bool(inside)
+
+
 def judged(obj: Raw, plan: Plan) -> FileResult:
-    """What the rules say of the object as it was applied, else of the object as it is."""
+    """What the rules say of the object as it was applied, else of the object as it is.
+
+    It is no template, whatever signs of one its author wrote into a command.
+    """
     over = _excess(obj, plan) or _excess(sent := applied.as_applied(obj), plan)
     if over:
         reason = f"{over}: it is not looked at, as the webhook does not look at its like"
-        return FileResult(_path(obj), skipped=(Skipped(reason),))
+        return FileResult(_path(obj), error=reason)
     live = applied.as_written(obj)
     result = _judged(sent, plan)
     if result.located or sent == live:
@@ -201,11 +214,15 @@ def _excess(obj: Raw, plan: Plan) -> str:
 
 
 def _judged(obj: Raw, plan: Plan) -> FileResult:
-    from webhook.files.source import Source
+    from webhook.files.source import OBJECT, Source
+    from webhook.formats.file_objects import LEFT_ALONE
     from webhook.formats.migrate import migrate_text
     from webhook.reports.printing import as_yaml
 
-    return migrate_text(Source.of_text(_path(obj), as_yaml(obj), "yaml"), plan)
+    result = migrate_text(Source.of_text(_path(obj), as_yaml(obj), OBJECT), plan)
+    unread = (each.reason for each in result.skipped if each.reason != LEFT_ALONE)
+    why = next(unread, "")
+    return replace(result, error=f"it could not be looked at: {why}") if why else result
 
 
 def _path(obj: Raw) -> str:
@@ -271,6 +288,8 @@ def _summary(told: list[Told], scan: Scan) -> str:
     words = f"{of_objects:,} of {scan.seen:,} objects are legacy"
     if others:
         words += f"; {others:,} more have other findings"
+    if unread := sum(1 + each.others for each in told if each.result.error):
+        words += f"; {unread:,} could not be looked at (see the errors)"
     if scan.repaired:
         words += f"; {scan.repaired:,} more came legacy and were repaired ({REPAIRED})"
     if scan.made:

@@ -21,6 +21,8 @@ _OTHERS = {
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 
+OBJECT = "object"  # the kind of what the API server has, which no file is
+
 _JSON = {".json"}
 _YAML = {".yaml", ".yml"}
 _MARKDOWN = {".md", ".markdown", ".mdx", ".mkd"}

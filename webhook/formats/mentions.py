@@ -15,6 +15,7 @@ from webhook.core.text_patterns import RESOURCE_TEXT, find
 from webhook.evaluation.authors import LAST_APPLIED
 from webhook.evaluation.record import ANNOTATION
 from webhook.files.results import Located, Status
+from webhook.files.source import OBJECT
 from webhook.formats.file_objects import context
 from webhook.rules import PATTERNS, codes, legacy_resource
 from webhook.templates import actions
@@ -88,9 +89,10 @@ def mentions(
     told: set[tuple[int, str]] = set()
     said = set(_lines_said(source, known))
     alone = {line for each in left_alone for line in range(each.line, each.end_line + 1)}
-    comments = _Spans(source.text, _TEMPLATE_COMMENT, _HTML_COMMENT)
+    template = "" if source.kind == OBJECT else source.text
+    comments = _Spans(template, _TEMPLATE_COMMENT, _HTML_COMMENT)
     lines = Comments(source.text, _sign_of(source))
-    actions_at = _Actions(source.text)
+    actions_at = _Actions(template)
     records = _Spans(source.text, _RECORD)
     modes = context({}, plan).modes  # of an object without a namespace
     for match in find(source.text, PATTERNS, plan.settings):
@@ -107,7 +109,7 @@ def mentions(
         commented = commented or lines.hold(match.start)
         # A template that checks for an API version does not use it.
         is_notice = commented or (match.code in _VERSIONS and actions_at.hold(match.start))
-        is_notice = is_notice or _is_for_old_clusters(source.text, match)
+        is_notice = is_notice or _is_for_old_clusters(template, match)
         is_notice = is_notice or _is_description(source.text, match.start)
         is_notice = is_notice or (source.path.endswith(".go") and _is_prose(source.text, match))
         is_notice = is_notice or (prose and not _is_for_manifest(source.text, match))
@@ -230,7 +232,7 @@ def _is_for_manifest(text: str, match: Match) -> bool:
 
 def _is_for_old_clusters(text: str, match: Match) -> bool:
     """Whether a template has it for old clusters, next to a current version for current ones."""
-    template = _template(text) if match.code in _VERSIONS else None
+    template = _template(text) if text and match.code in _VERSIONS else None
     return template is not None and any(
         any(
             _OF_TODAY.search(text, other.start, other.end)

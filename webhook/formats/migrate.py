@@ -1,10 +1,14 @@
-"""Migrates a file of any kind: takes its content, returns its new text and findings."""
+"""Migrates a file of any kind: takes its content, returns its new text and findings.
+
+What the API server stores is of the kind `object`: YAML, in which the signs of a template are text.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from webhook.files.source import OBJECT
 from webhook.formats import legacy_pods
 
 if TYPE_CHECKING:
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
     Format = Callable[[Source, Plan], FileResult]
 
 # Kinds of files whose parts belong to one pod. Two blocks of a guide are two pods.
-_OF_PODS = ("yaml", "json", "helm", "jinja")
+_OF_PODS = ("yaml", "json", "helm", "jinja", OBJECT)
 
 
 def migrate_text(source: Source, plan: Plan) -> FileResult:
@@ -33,6 +37,10 @@ def _format(source: Source) -> Format:
     """Imported with the first file of a kind, so that `scan` starts faster."""
     if source.kind in {"yaml", "json"}:
         return _of_manifests(source)
+    if source.kind == OBJECT:
+        from webhook.formats.manifest import migrate
+
+        return migrate
     if source.kind in {"helm", "jinja"}:
         from webhook.formats.templated import migrate
     elif source.kind == "markdown":
