@@ -418,8 +418,8 @@ def test_signs_of_templates_hide_nothing_of_a_live_object(
     container = {"name": "main", "image": "i", "args": [text], "resources": ALPHA}
     spec = {"template": {"spec": {"containers": [container]}}}
     metadata = {"name": "signs", "namespace": "team", "uid": "u"}
-    metadata["annotations"] = {"scheduler.alpha.kubernetes.io/tolerations": text}
-    cluster.list_has("Deployment", {"metadata": metadata, "spec": spec})
+    noted = {"annotations": {"scheduler.alpha.kubernetes.io/tolerations": text}}
+    cluster.list_has("Deployment", {"metadata": metadata | noted, "spec": spec})
     assert main(["scan", "--cluster", "-A", config, "-o", "json"]) in {2, 3}
     (file,) = json.loads(capsys.readouterr().out)["files"]
     assert "error" not in file

@@ -214,15 +214,10 @@ def _excess(obj: Raw, plan: Plan) -> str:
 
 
 def _judged(obj: Raw, plan: Plan) -> FileResult:
-    from webhook.files.source import OBJECT, Source
-    from webhook.formats.file_objects import LEFT_ALONE
-    from webhook.formats.migrate import migrate_text
+    from webhook.formats.migrate import judge_object
     from webhook.reports.printing import as_yaml
 
-    result = migrate_text(Source.of_text(_path(obj), as_yaml(obj), OBJECT), plan)
-    unread = (each.reason for each in result.skipped if each.reason != LEFT_ALONE)
-    why = next(unread, "")
-    return replace(result, error=f"it could not be looked at: {why}") if why else result
+    return judge_object(_path(obj), as_yaml(obj), plan)
 
 
 def _path(obj: Raw) -> str:

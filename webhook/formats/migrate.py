@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from webhook.files.source import OBJECT
+from webhook.files.source import OBJECT, Source
 from webhook.formats import legacy_pods
+from webhook.formats.file_objects import LEFT_ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.files.results import FileResult, Plan
-    from webhook.files.source import Source
 
     Format = Callable[[Source, Plan], FileResult]
 
@@ -31,6 +31,14 @@ def migrate_text(source: Source, plan: Plan) -> FileResult:
         return result
     left = {**legacy_pods.left(result, plan, "this file"), **plan.left}
     return migrate(source, replace(plan, left=left)) if left != plan.left else result
+
+
+def judge_object(path: str, text: str, plan: Plan) -> FileResult:
+    """What is to say of an object that the API server stores. One that cannot be read is an error."""
+    result = migrate_text(Source.of_text(path, text, OBJECT), plan)
+    unread = (each.reason for each in result.skipped if each.reason != LEFT_ALONE)
+    why = next(unread, "")
+    return replace(result, error=f"it could not be looked at: {why}") if why else result
 
 
 def _format(source: Source) -> Format:
