@@ -34,7 +34,7 @@ def migrate_text(source: Source, plan: Plan) -> FileResult:
 
 
 def judge_object(path: str, text: str, plan: Plan) -> FileResult:
-    """What is to say of an object that the API server stores. One that cannot be read is an error."""
+    """What is to say of an object that the API server stores. What cannot be read is an error."""
     result = migrate_text(Source.of_text(path, text, OBJECT), plan)
     unread = (each.reason for each in result.skipped if each.reason != LEFT_ALONE)
     why = next(unread, "")
