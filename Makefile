@@ -4,6 +4,9 @@ PY     := .venv/bin/python
 PURE   := tests/kube tests/core tests/capacity tests/evaluation
 MADE   := .venv/.made-from-$(shell cat pyproject.toml requirements-dev.txt | cksum | cut -d' ' -f1)
 
+# Hundreds of processes import the same modules: without bytecode each of them compiles them anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # 100 examples of each property: in CI always the same, elsewhere new ones (tests/conftest.py).
 export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 

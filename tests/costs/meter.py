@@ -19,7 +19,8 @@ from enum import EnumType
 from functools import _lru_cache_wrapper, cache, partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder, SourceFileLoader
-from types import FunctionType, MethodType
+from itertools import compress, count
+from types import BuiltinMethodType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,25 +31,19 @@ if TYPE_CHECKING:
 PACKAGE = "webhook"
 WORD = 16  # characters that count as one item: C code takes many of them at once
 _NAME = "__meter__"
+_ROWS, _SETS = (list, tuple), (set, frozenset)  # to ask for `X | Y` takes longer
 _SIZED = (str, bytes, list, tuple, dict, set, frozenset)
-# Tuples, and the built-in views first: to ask `X | Y` or an abstract class takes longer.
-_TEXT = (str, bytes)
-_WALKED: tuple[Any, ...] = (
-    list,
-    tuple,
-    type({}.values()),
-    type({}.items()),
-    ValuesView,
-    ItemsView,
-)
+_WALKED = (list, tuple, ValuesView, ItemsView)
 _NAMED = {FunctionType, type, EnumType, ABCMeta}  # else the class of what is called says it
-# Of C code: what looks at one item, however many there are; the lazy ones are counted by the loop.
+# What looks at one item, however many there are; the lazy ones are counted by the loop. The name
+# says it, so that the meter need not be called for these, which are the most.
 _ONE_STEP = {
     *("append", "add", "discard", "get", "setdefault", "popitem", "items", "keys", "values"),
     *("isinstance", "len", "id", "type", "getattr", "hasattr", "iter", "next", "bool", "partial"),
     *("enumerate", "zip", "map", "filter", "range", "reversed", "callable", "islice", "chain"),
     *("bisect_left", "bisect_right"),
 }
+_SEARCHED = (str, re.Pattern)
 _SEARCHES = {"find", "rfind", "match", "search"}
 _ONLY_ARGUMENTS = {"startswith", "endswith", "extend", "update", "removeprefix", "removesuffix"}
 
@@ -57,49 +52,58 @@ class Meter:
     """The count, and what the second copy calls in the place of its own operations."""
 
     def __init__(self) -> None:
-        self.steps = 0
+        self._start()
 
-    def tick(self) -> None:
-        self.steps += 1
+    def steps(self, work: Callable[[], object]) -> int:
+        """How many steps this takes."""
+        self._start()
+        work()
+        return self.tick() - 1 + self._looked_at
+
+    def _start(self) -> None:
+        self._looked_at = 0
+        self._ticks = count(1)  # of all steps of one: C code counts them, as they are the most
+        self.tick = self._ticks.__next__
 
     def each(self, items: Iterable[Any]) -> Iterator[Any]:
-        for item in items:
-            self.steps += 1
-            yield item
+        return compress(items, self._ticks)
 
     def spread(self, members: Mapping[Any, Any]) -> Mapping[Any, Any]:
-        self.steps += len(members)
+        self._looked_at += len(members)
         return members
 
     def made(self, value: Any) -> Any:
         """What an operation made: it wrote all of it."""
-        self.steps += _size(value)
+        self._looked_at += _size(value)
         return value
 
     def added(self, holder: Any, more: Any) -> Any:
         """The right side of `+=`: a text is written anew, a list only goes on."""
-        self.steps += _size(holder) + _size(more) if isinstance(holder, str) else _size(more)
+        self._looked_at += _size(holder) + _size(more) if isinstance(holder, str) else _size(more)
         return more
 
     def contains(self, item: Any, holder: Any) -> bool:
-        if isinstance(holder, _WALKED):
+        kind: Any = type(holder)
+        if _is_walked(kind):
             return any(self._same(each, item) for each in holder)
-        self.steps += _size(item)
+        self._looked_at += _size(item)
         if isinstance(holder, str):
-            self.steps += _size(holder)
+            self._looked_at += _size(holder)
         return item in holder
 
     def lacks(self, item: Any, holder: Any) -> bool:
         return not self.contains(item, holder)
 
     def equal(self, one: Any, other: Any) -> bool:
-        self.steps += 1
-        if isinstance(one, list | tuple) and type(one) is type(other) and len(one) == len(other):
-            return all(map(self._same, one, other))
-        if isinstance(one, dict) and isinstance(other, dict) and len(one) == len(other):
+        self._looked_at += 1
+        if isinstance(one, str):
+            if isinstance(other, str) and len(one) == len(other):
+                self._looked_at += _size(one)
+        elif isinstance(one, _ROWS):
+            if type(one) is type(other) and len(one) == len(other):
+                return all(map(self._same, one, other))
+        elif isinstance(one, dict) and isinstance(other, dict) and len(one) == len(other):
             return all(key in other and self._same(item, other[key]) for key, item in one.items())
-        if isinstance(one, str) and isinstance(other, str) and len(one) == len(other):
-            self.steps += _size(one)
         return bool(one == other)
 
     def unequal(self, one: Any, other: Any) -> bool:
@@ -107,8 +111,8 @@ class Meter:
 
     def within(self, one: Any, other: Any) -> Any:
         """`<=`, of sets as of numbers."""
-        if isinstance(one, set | frozenset):
-            self.steps += len(one)
+        if isinstance(one, _SETS):
+            self._looked_at += len(one)
         return one <= other
 
     def _same(self, one: Any, other: Any) -> bool:
@@ -116,22 +120,17 @@ class Meter:
 
     def delete(self, holder: Any, at: Any) -> None:
         if isinstance(holder, list) and isinstance(at, int):
-            self.steps += len(holder) - at if at >= 0 else -at
+            self._looked_at += len(holder) - at if at >= 0 else -at
         del holder[at]
 
     def call(self, function: Any) -> Any:
         """The function itself if it counts by itself, else one that says what C code does."""
-        kind = type(function)
-        if kind is MethodType:
-            own = _counts_by_itself(function.__func__)
-        else:
-            what: Any = function if kind in _NAMED else kind
-            own = _counts_by_itself(what)
-        if own:
-            return function
-        self.steps += 1
-        if getattr(function, "__name__", "") in _ONE_STEP:
-            return function
+        kind: Any = type(function)
+        if kind is not BuiltinMethodType:
+            named = function.__func__ if kind is MethodType else function
+            if _counts_by_itself(named if type(named) in _NAMED else kind):
+                return function
+        self.tick()
         return partial(self._in_c, function)
 
     def _searched(self, function: Any, holder: Any, args: tuple[Any, ...]) -> Any:
@@ -147,24 +146,26 @@ class Meter:
             looked_at = found.end() - first
         else:
             looked_at = 1 if name != "search" else last - first
-        self.steps += max(looked_at, 0) // WORD + 1
+        self._looked_at += max(looked_at, 0) // WORD + 1
         return found
 
     def _in_c(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        name, holder = getattr(function, "__name__", ""), getattr(function, "__self__", None)
+        name = getattr(function, "__name__", "")
+        holder = None if isinstance(function, type) else getattr(function, "__self__", None)
         if name == "pop" and not (isinstance(holder, list) and args):
             return function(*args, **kwargs)
         if name == "insert" and isinstance(holder, list):
-            self.steps += len(holder) - args[0]
+            self._looked_at += len(holder) - args[0]
             return function(*args)
         if isinstance(function, _lru_cache_wrapper):  # a text keeps its hash
             return function(*args, **kwargs)
-        if name in _SEARCHES and isinstance(holder, str | re.Pattern):
+        if name in _SEARCHES and isinstance(holder, _SEARCHED):
             return self._searched(function, holder, args)
-        self.steps += sum(map(_size, args))
+        for each in args:
+            self._looked_at += _size(each)
         if name in _ONLY_ARGUMENTS:
             return function(*args, **kwargs)
-        self.steps += _size(holder)
+        self._looked_at += _size(holder)
         return self.made(function(*args, **kwargs))
 
 
@@ -177,11 +178,26 @@ def _counts_by_itself(what: Callable[..., Any]) -> bool:
 
 
 def _size(value: Any) -> int:
-    if isinstance(value, _TEXT):
-        return len(value) // WORD + 1
-    if isinstance(value, _SIZED):
-        return len(value)
-    return value.bit_length() // 64 if isinstance(value, int) else 0
+    kind: Any = type(value)
+    return _measure(kind)(value)
+
+
+@cache
+def _measure(kind: type) -> Callable[[Any], int]:
+    """What says how much there is to look at in a value of this class."""
+    if issubclass(kind, str | bytes):
+        return lambda value: len(value) // WORD + 1
+    if issubclass(kind, _SIZED):
+        return len
+    if issubclass(kind, int):
+        return lambda value: value.bit_length() // 64
+    return lambda _: 0
+
+
+@cache
+def _is_walked(kind: type) -> bool:
+    """Whether `in` looks at one item after the other."""
+    return issubclass(kind, _WALKED)
 
 
 class _Counting(ast.NodeTransformer):
@@ -288,7 +304,10 @@ class _Inside(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         self.generic_visit(node)
-        if not (isinstance(node.func, ast.Name) and node.func.id == "super"):
+        name = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
+        if name in _ONE_STEP:
+            node.func = ast.BoolOp(ast.And(), [_call("tick"), node.func])
+        elif name != "super":
             node.func = _call("call", node.func)
         return node
 

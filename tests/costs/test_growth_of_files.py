@@ -56,10 +56,9 @@ class Scales:
     def steps(self, text: str, kind: str) -> int:
         """How many steps this text takes."""
         self._copy.forget()
-        self._copy.meter.steps = 0
+        source = self._source("a", text, kind)
         with self._copy.in_place():
-            self._migrate(self._source("a", text, kind), self._plan)
-        return self._copy.meter.steps
+            return self._copy.meter.steps(lambda: self._migrate(source, self._plan))
 
 
 @pytest.fixture(scope="module")
