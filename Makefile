@@ -4,6 +4,9 @@ PY     := .venv/bin/python
 PURE   := tests/kube tests/core tests/capacity tests/evaluation
 MADE   := .venv/.made-from-$(shell cat pyproject.toml requirements-dev.txt | cksum | cut -d' ' -f1)
 
+# A file stays in one process, with the server and whatever else its tests share.
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+
 # Hundreds of processes import the same modules: without bytecode each of them compiles them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -35,7 +38,7 @@ unit: dev browser  ## all but the control plane; core and rules with coverage
 	wait $$core && exit $$rules
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
-	@$(PY) -m pytest -q -n auto --dist worksteal -m "not cluster" $(PURE:%=--ignore %) --ignore tests/rules
+	@$(PY) -m pytest -q $(PARALLEL) -m "not cluster" $(PURE:%=--ignore %) --ignore tests/rules
 
 newest: dev browser  ## the unit tests again on the newest Python of this machine (the image has 3.13)
 	@$(PY) tests/newest_python.py

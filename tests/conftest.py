@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
-
-if TYPE_CHECKING:
-    import pytest
 
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
@@ -31,6 +28,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 def pytest_xdist_auto_num_workers() -> int:
     """For `-n auto`: half as many again as there are processors, since many tests wait."""
     return max(2, (os.cpu_count() or 1) * 3 // 2)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first: the short ones then fill what time the others leave."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_collection_finish() -> None:

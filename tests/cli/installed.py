@@ -5,9 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import distribution, distributions
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 ROOT = Path(__file__).parents[2]
+NAME = "gpu-admission-webhook"
 _OURS = ("GPU_WEBHOOK_", "PYTHON", "VIRTUAL_ENV", "GIT_", "COV_")
 
 
@@ -48,8 +57,56 @@ def wheel(folder: Path) -> Path:
 
 def empty_environment(folder: Path, *packages: str | Path) -> Path:
     """Make a virtual environment with these alone, from the package index; give its bin/."""
-    demand(sys.executable, "-m", "venv", folder, cwd=folder.parent)
-    pip = (folder / "bin" / "python", "-m", "pip", "install", "--quiet")
-    done = run(*pip, *packages, cwd=folder)
+    programs = _bare_environment(folder)
+    done = _pip(programs, "install", "--quiet", *packages)
     assert done.returncode == 0, f"pip installs nothing from its package index: {done.stderr}"
+    return programs
+
+
+def declared_environment(folder: Path, built: Path, *extras: str) -> Path:
+    """The same with the wheel and what it declares with these extras, linked from this Python's.
+
+    To ask the package index for 45 packages takes more time than many hundreds of tests.
+    """
+    programs = _bare_environment(folder)
+    done = _pip(programs, "install", "--quiet", "--no-deps", "--no-index", built)
+    assert done.returncode == 0, done.stderr
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (ours,) = distributions(path=[str(packages)], name=NAME)
+    for each in _required(ours, *extras):
+        for file in each.files or ():
+            if ".." not in file.parts:  # programs stay where they are
+                link = packages / file
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(Path(str(file.locate())))
+    return programs
+
+
+def _required(start: Distribution, *extras: str) -> list[Distribution]:
+    """All that this distribution and those that it requires require, as they are installed here."""
+    found: dict[str, Distribution] = {}
+    to_ask = [(start, ("", *extras))]
+    for each, wanted in to_ask:
+        for required in map(Requirement, each.requires or ()):
+            marker, name = required.marker, canonicalize_name(required.name)
+            if marker is None or any(marker.evaluate({"extra": extra}) for extra in wanted):
+                found.setdefault(name, distribution(name))
+                asked = (found[name], ("", *sorted(required.extras)))
+                to_ask += [asked] if asked not in to_ask else []
+    return list(found.values())
+
+
+def unmet(programs: Path) -> str:
+    """What the packages of an environment require and is not there; nothing if all is."""
+    done = _pip(programs, "check")
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def _bare_environment(folder: Path) -> Path:
+    """Without pip: it takes longer to install than all the rest."""
+    demand(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
     return folder / "bin"
+
+
+def _pip(programs: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, "-m", "pip", "--python", programs / "python", *words, cwd=programs)

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.installed import ROOT, demand, empty_environment, run, wheel
+from tests.cli.installed import (
+    NAME,
+    ROOT,
+    declared_environment,
+    demand,
+    empty_environment,
+    run,
+    unmet,
+    wheel,
+)
 from tests.cli.test_scan import LEGACY, MANUAL, put
 from tests.reports.browser import Page, started
 from webhook import __version__
@@ -45,7 +54,7 @@ def test_every_file_of_the_package_is_in_the_wheel(built: Path) -> None:
 
 
 def test_its_requirements_are_met(programs: Path) -> None:
-    assert "No broken requirements" in demand(programs / "pip", "check", cwd=programs)
+    assert not unmet(programs)
 
 
 def test_it_is_light(programs: Path) -> None:
@@ -69,7 +78,7 @@ def test_a_command_that_needs_an_extra_names_it(
 ) -> None:
     name, *flags = command.split()
     done = run(programs / "gpu-webhook", name, *flags, cwd=tmp_path)
-    line = f"`{name}` needs the extra {extra}: pip install 'gpu-admission-webhook[{extra}]'"
+    line = f"`{name}` needs the extra {extra}: pip install '{NAME}[{extra}]'"
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"gpu-webhook: {line}\n"
 
@@ -78,12 +87,23 @@ def test_with_the_extras_these_commands_run(
     built: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("with extras")
-    programs = empty_environment(folder / "venv", f"{built}[server,cluster]")
-    assert "No broken requirements" in demand(programs / "pip", "check", cwd=folder)
+    programs = declared_environment(folder / "venv", built, "server", "cluster")
+    assert not unmet(programs)
     done = run(programs / "gpu-webhook", "serve", *_CERTIFICATE, cwd=folder)
     assert (done.returncode, "none.crt" in done.stderr) == (1, True), done.stderr
     done = run(programs / "gpu-webhook", "inventory", "--kubeconfig", "none.yaml", cwd=folder)
     assert (done.returncode, "none.yaml" in done.stderr) == (1, True), done.stderr
+
+
+def test_with_one_extra_the_other_is_still_missed(
+    built: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Nothing else of this Python is there: what an extra forgot would be missed."""
+    folder = tmp_path_factory.mktemp("with an extra")
+    programs = declared_environment(folder / "venv", built, "cluster")
+    assert not unmet(programs)
+    done = run(programs / "gpu-webhook", "serve", *_CERTIFICATE, cwd=folder)
+    assert (done.returncode, "needs the extra server" in done.stderr) == (1, True), done.stderr
 
 
 def test_the_command_and_its_version(programs: Path, tmp_path: Path) -> None:
