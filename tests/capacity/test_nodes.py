@@ -126,6 +126,10 @@ def test_a_node_counts_with_the_most_that_it_has_shown() -> None:
 
 def test_taints_of_gpu_nodes_are_also_those_of_nodes_that_may_come() -> None:
     pool = NodeClass({}, (Taint("a"),), {"nvidia.com/gpu": 8}, declared=1)
-    gone = NodeClass({}, (Taint("b"),), {"nvidia.com/gpu": 8}, gone=1)
+    removed = NodeClass({}, (Taint("b"),), {"nvidia.com/gpu": 8}, removed=1)
     grows = NodeClass({}, (Taint("c"),), open_gpus=True, hint="NodePool c")
-    assert Inventory((PLAIN, pool, gone, grows)).gpu_taints == (Taint("a"), Taint("b"), Taint("c"))
+    assert Inventory((PLAIN, pool, removed, grows)).gpu_taints == (
+        Taint("a"),
+        Taint("b"),
+        Taint("c"),
+    )

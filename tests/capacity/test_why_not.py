@@ -360,7 +360,7 @@ def test_words() -> None:
 
 
 def test_only_nodes_that_are_gone_had_such_gpus() -> None:
-    index = NodeIndex.of((*group(PLAIN), NodeClass({MODEL: "H100"}, (), {GPU: 8}, gone=2)))
+    index = NodeIndex.of((*group(PLAIN), NodeClass({MODEL: "H100"}, (), {GPU: 8}, removed=2)))
     assert why_never(Pod({"spec": {}}), {GPU: 9}, index, Settings()) == (
         "requests 9 nvidia.com/gpu on one node; the largest node of the last hours (H100) had 8. "
         "Ask for 8 or split the work."
@@ -481,7 +481,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
         pytest.param(
             99,
             {},
-            (*group(BIG), NodeClass({}, (), {GPU: 16}, gone=1)),
+            (*group(BIG), NodeClass({}, (), {GPU: 16}, removed=1)),
             "requests 99 nvidia.com/gpu on one node; the largest node that may come has 16. Ask "
             "for 16 or split the work.",
             id="more than all nodes, of which the largest is gone",
@@ -489,7 +489,7 @@ DECLARED = NodeClass({"zone": "d"}, (ML,), {GPU: 16}, declared=3)
         pytest.param(
             1,
             {},
-            (*group(PLAIN), NodeClass({}, declared=2), NodeClass({}, gone=1)),
+            (*group(PLAIN), NodeClass({}, declared=2), NodeClass({}, removed=1)),
             "requests 1 nvidia.com/gpu, and no node here offers a GPU (1 node). Does the device "
             "plugin run? `kubectl describe nodes` shows what nodes offer.",
             id="no GPU anywhere: the nodes that are there are counted",

@@ -209,9 +209,9 @@ def test_another_life_begins_with_what_this_one_knew(tmp_path: Path) -> None:
         "n2": {GPU: 8},
     }
     assert counted["n2"].former == {"zone": ("a",), "ü\n": ('q"',)}
-    gone = [each for each in after.classes(hour) if each.gone]
-    assert sum(each.gone for each in gone) == 24, "all other nodes with GPUs"
-    assert {each.labels["zone"] for each in gone} == {"a", "b"}
+    removed = [each for each in after.classes(hour) if each.removed]
+    assert sum(each.removed for each in removed) == 24, "all other nodes with GPUs"
+    assert {each.labels["zone"] for each in removed} == {"a", "b"}
     counted = {each.name: each for each in after.counted(11 + 24 * hour)}
     assert counted["n1"].counted == {GPU: 4}, "its first loss was before the start"
     assert counted["n2"].counted == {GPU: 8}

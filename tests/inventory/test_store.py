@@ -65,9 +65,9 @@ def test_a_node_that_lost_gpus(
 
 def classes(store: Store, now: float) -> list[tuple[dict[str, str], dict[str, int], int]]:
     return [
-        (dict(each.labels), dict(each.counted), each.gone)
+        (dict(each.labels), dict(each.counted), each.removed)
         for each in store.classes(now)
-        if each.gone
+        if each.removed
     ]
 
 
@@ -121,9 +121,9 @@ def test_thousands_of_nodes_that_come_and_go_are_a_few_shapes() -> None:
         labels = {MODEL: f"m{number % 3}", "serial": f"s{number}", ZONE: f"z{number % 40}"}
         store.nodes.put(f"n{number}", Node(f"n{number}", labels, (), {GPU: 1 + number % 8}), number)
         store.nodes.drop(f"n{number}", number)
-    shapes = [each for each in store.classes(3000) if each.gone]
+    shapes = [each for each in store.classes(3000) if each.removed]
     assert len(shapes) <= MOST_SHAPES
-    assert sum(each.gone for each in shapes) == 3000
+    assert sum(each.removed for each in shapes) == 3000
     assert {each.labels[MODEL] for each in shapes} == {"m0", "m1", "m2"}
     store.nodes.forget(3000 + DAY)
     assert not store.classes(3000 + DAY)
@@ -255,8 +255,8 @@ def test_another_time_to_remember_counts_from_the_loss(
     then = Store(Capacity(remembered_hours=after))
     then.nodes.recall(first.nodes.facts.values(), first.nodes.memory.as_data())
     classes = then.classes(now * 3600)
-    assert any(each.gone for each in classes) is kept
-    (there,) = [each for each in classes if not each.gone]
+    assert any(each.removed for each in classes) is kept
+    (there,) = [each for each in classes if not each.removed]
     assert (there.counted, bool(there.former)) == (({GPU: 8}, True) if kept else ({GPU: 4}, False))
 
 

@@ -118,7 +118,9 @@ def test_a_pool_that_names_some_labels_may_have_any_others(
     pool = NodeClass(_part(data, labels), (), gpus, declared=2, open_labels=True)
     assert fits(pod, asked, *group([PLAIN]), pool)
     own = ({HOST: (ANY,)},)
-    shape = NodeClass({k: v for k, v in labels.items() if k != HOST}, (), gpus, gone=1, former=own)
+    shape = NodeClass(
+        {k: v for k, v in labels.items() if k != HOST}, (), gpus, removed=1, former=own
+    )
     assert fits(pod, asked, *group([PLAIN]), shape)
     if _asks_only(asked, gpus):
         hint = replace(pool, declared=0, hint="NodePool x", gpus={}, open_gpus=True)

@@ -69,7 +69,7 @@ def grown(each: NodeClass) -> Context:
         pytest.param(asks(1, "cpu"), CX, [], id="it requests no GPU"),
         pytest.param(
             asks(9),
-            Context(inventory=Inventory((*group(NODES), NodeClass({}, (), {GPU: 16}, gone=1)))),
+            Context(inventory=Inventory((*group(NODES), NodeClass({}, (), {GPU: 16}, removed=1)))),
             [],
             id="only a node that went away would do: no pod holds it",
         ),

@@ -34,7 +34,7 @@ LOST = Inventory(
 GONE = Inventory(
     (
         *THERE.classes,
-        NodeClass({PRODUCT: "H100"}, (), {GPU: 16}, gone=3),
+        NodeClass({PRODUCT: "H100"}, (), {GPU: 16}, removed=3),
     )
 )
 GROWS = Inventory(

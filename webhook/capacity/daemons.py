@@ -1,8 +1,8 @@
-"""The nodes on which a DaemonSet gets pods: its controller selects them by the template alone.
+"""The nodes on which a DaemonSet gets pods: its controller selects nodes by the template alone.
 
-It makes a pod on each node that the template's nodeName, nodeSelector, required node affinity and
-tolerations allow (1.36 pkg/controller/daemon, NodeShouldRunDaemonPod). It reads no annotation, it
-does not ask for resources, and what a webhook changed in the pods comes too late for it.
+The controller creates a pod on each node that the template's nodeName, nodeSelector, required node
+affinity and tolerations allow (1.36 pkg/controller/daemon, NodeShouldRunDaemonPod). It reads no
+annotations and does not check resources, and it does not see what a webhook changes in the pods.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from webhook.core.rule import Context
     from webhook.kube.pointer import Path
 
-# Places in a template by which the controller goes, and what each is called.
+# The fields of a template that the controller uses, each with its name.
 PLACEMENT = ("nodeName", "nodeSelector", "affinity", "tolerations")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What becomes of a DaemonSet whose template reads like this, once its pods are repaired.
+    """What happens to a DaemonSet with such a template, once its pods are repaired.
 
-    `no_pod` says that no node gets a pod that could run there, though a repaired one could or
-    because there is no pod at all, `too_few` that some such nodes get none; `pending` that nodes
-    get pods that cannot run there.
+    `no_pod`: no node gets a pod that could run there, although a repaired pod could, or there is no
+    pod at all. `too_few`: some such nodes get none. `pending`: nodes get pods that cannot run
+    there.
     """
 
     no_pod: bool = False
@@ -41,12 +41,12 @@ class Outcome:
 
 
 def placement_of(pod: Pod) -> Pod:
-    """A copy of what the template says of its nodes."""
+    """A copy of the node selection in the template."""
     return Pod({"spec": copied({name: pod.spec[name] for name in PLACEMENT if name in pod.spec})})
 
 
 def outcome(template: Pod, pods: Pod, cx: Context) -> Outcome:
-    """What becomes of a template, where `pods` are its pods as they are repaired."""
+    """The outcome for a template; `pods` are its pods after the repair."""
     inventory = cx.inventory
     if inventory is None or not cx.fresh or not inventory.index.size:
         label = cx.settings.models.legacy_label
@@ -63,7 +63,7 @@ def outcome(template: Pod, pods: Pod, cx: Context) -> Outcome:
 
 
 def chooses_nodes(edit: Edit, template: Path) -> bool:
-    """Whether this edit of a template is about something by which the controller goes."""
+    """Whether this edit of a template changes a field that the controller uses."""
     at = edit.to if isinstance(edit, Append) else edit.at
     _, name, *below = (*at[len(template) :], "", "")
     return name in PLACEMENT and (name != "affinity" or below[0] == "nodeAffinity")
@@ -81,7 +81,7 @@ def _chooses(pod: Pod) -> bool:
 
 
 def _needs(pod: Pod, label: str) -> bool:
-    """Whether only nodes that carry this label are allowed."""
+    """Whether the pod allows only nodes with this label."""
     terms = node_selection.terms(pod) or []
     return label in pod.node_selector or (
         bool(terms) and all(_asks_for(term, label) for term in terms)

@@ -1,8 +1,8 @@
 """Finds the nodes that a pod allows, and of these the nodes that can ever have enough GPUs.
 
-"Never" is not "not now": cordon and NotReady are not looked at, and taints that come and go by
-themselves count as absent. What only the scheduler can know later (preemption, pod affinity,
-spread, volumes) is left to it. No question walks over nodes, so a big cluster costs no more.
+"Never" is not "not now": cordoned and NotReady nodes count, and temporary taints count as absent.
+What only the scheduler can know later (preemption, pod affinity, spread, volumes) is left to the
+scheduler. No function loops over nodes, so a large cluster takes no longer.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _DEFAULT_SCHEDULER = "default-scheduler"
 
 
 def asked(pod: Pod, cx: Context) -> Mapping[str, int]:
-    """What the pod asks of one node and the cluster's nodes can be asked for.
+    """What the pod requests from one node, as far as the inventory has such resources.
 
-    Of a pod for Windows nothing: the rules of its nodes are not known here.
+    Empty for a pod for Windows: the rules of its nodes are not implemented here.
     """
     if is_for_windows(pod.spec):
         return {}
@@ -39,9 +39,9 @@ def asked(pod: Pod, cx: Context) -> Mapping[str, int]:
 
 
 def asked_of_the_scheduler(pod: Pod, cx: Context) -> Mapping[str, int]:
-    """The same as kube-scheduler reads it, which is less where an amount overflows an int64.
+    """The same amounts as kube-scheduler reads them: fewer if an amount overflows an int64.
 
-    An amount that has more digits than are read here may be any number to it.
+    An amount with more digits than are read here may be any number to kube-scheduler.
     """
     amounts = asked(pod, cx)
     if all(amount <= _LARGEST for amount in amounts.values()):
@@ -53,9 +53,9 @@ def asked_of_the_scheduler(pod: Pod, cx: Context) -> Mapping[str, int]:
 
 
 def known(amounts: Mapping[str, int], cx: Context) -> Mapping[str, int]:
-    """Those of the amounts of which the inventory knows something: none if it is old or empty.
+    """The amounts that the inventory can judge: none if it is old or empty.
 
-    Where a DRA device class serves a name (KEP-5004), the nodes' allocatable does not show it.
+    If a DRA device class serves a name (KEP-5004), the allocatable of nodes does not show it.
     """
     inventory = cx.inventory
     if inventory is None or not cx.fresh or not inventory.index.size:
@@ -65,19 +65,19 @@ def known(amounts: Mapping[str, int], cx: Context) -> Mapping[str, int]:
 
 
 def enough(amounts: Mapping[str, int], index: NodeIndex) -> NodeSet:
-    """The nodes that have all of this when they are empty."""
+    """The nodes that have all of these amounts when they are empty."""
     return _all_of(amounts, index.at_least, index)
 
 
 def enough_free(amounts: Mapping[str, int], index: NodeIndex) -> NodeSet:
-    """The nodes that have all of this now."""
+    """The nodes that have all of these amounts free now."""
     return _all_of(amounts, index.free_at_least, index)
 
 
 def may_be_added(
     pod: Pod, amounts: Mapping[str, int], index: NodeIndex, capacity: Capacity
 ) -> NodeSet:
-    """What may bring more nodes that could run the pod: more than any count of nodes knows."""
+    """Sources of more nodes that could run the pod, in a number that is not known."""
     return _all_of(amounts, index.may_add, index) & allowed(pod, index, capacity)
 
 
@@ -91,7 +91,10 @@ def _all_of(
 
 
 def most_on_one(nodes: NodeSet, below: int, with_at_least: Callable[[int], NodeSet]) -> int:
-    """The most that one of these nodes has, where none has `below`."""
+    """The most that one of these nodes has.
+
+    `below` is an amount that none of them has.
+    """
     low = 0
     while below - low > 1:
         middle = (low + below) // 2
@@ -108,13 +111,13 @@ def allowed(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
 
 
 def would_do(pod: Pod, cx: Context) -> NodeSet:
-    """The nodes, as last known, that have enough for the pod and are allowed by it."""
+    """The nodes, as last known, that have enough for the pod and that the pod allows."""
     if cx.inventory is None:
         return 0
     index = cx.inventory.index
     found = enough(asked(pod, replace(cx, fresh=True)), index)
     node = pod.spec.get("nodeName")
-    if node:  # its kubelet looks at the labels, and at no taint (1.36 predicateAdmitHandler)
+    if node:  # its kubelet checks labels, but no taints (1.36 predicateAdmitHandler)
         return found & chosen(pod, index) & index.named(str(node))
     return found & allowed(pod, index, cx.settings.capacity)
 
@@ -152,10 +155,10 @@ def _attracted(pod: Pod, index: NodeIndex) -> NodeSet:
 
 
 def is_left_to_the_scheduler(pod: Pod, capacity: Capacity) -> bool:
-    """Whether kube-scheduler will choose this pod's node, as it is now.
+    """Whether kube-scheduler chooses the node of this pod as it is now.
 
-    Not another scheduler's rules, not a gate that may still change the pod (KEP-3838), not a node
-    that is chosen already, and not the DaemonSet controller, which pins its pods to their nodes.
+    Not if another scheduler does, if a gate may still change the pod (KEP-3838), if the node is
+    already chosen, or if the DaemonSet controller pins the pod to its node.
     """
     scheduler = pod.spec.get("schedulerName") or _DEFAULT_SCHEDULER
     return (

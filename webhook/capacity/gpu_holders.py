@@ -1,6 +1,7 @@
-"""By what each container of a pod has GPUs, or why it has none.
+"""Finds out how each container of a pod gets GPUs, or why it gets none.
 
-A name of a resource counts only if the pod can get it; the manual of rules/leak_guard.py says when.
+The name of a resource counts only if the pod can get it; the manual of rules/leak_guard.py has the
+conditions.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 FRACTIONS = ("gpu-fraction", "gpu-memory")  # annotations of KAI-Scheduler (pkg/common/constants)
 _NONE = Fraction(0)
 _OVERFLOW = 2**63  # from here on the scheduler and the kubelet read another number
-_EVERYDAY = {"cpu", "memory"}  # of every pod: the audit looks at all that a cluster has
+_EVERYDAY = {"cpu", "memory"}  # requested by nearly every pod of the cluster, so these are skipped
 
 
 class By(Enum):
-    """By what a container has GPUs, or why it has none. The value is the text that says so."""
+    """How a container gets GPUs, or why it gets none. The value is the text for messages."""
 
     GPUS = "gpus"
     SHARE = "share"
@@ -46,7 +47,7 @@ _SEEING = (By.GPUS, *SHARED)
 
 
 class Holder(NamedTuple):
-    """A container, and by what it has GPUs; `shown` is the name that says so."""
+    """A container, and how it gets GPUs; `shown` is the resource name for messages."""
 
     container: Container
     by: By
@@ -54,7 +55,7 @@ class Holder(NamedTuple):
 
 
 def holders(pod: Pod, cx: Context, node: str = "") -> Iterator[Holder]:
-    """By what each container has GPUs. `node` is where the author of the pod has placed it."""
+    """How each container gets GPUs. `node` is the node that the author of the pod has set."""
     asked = [_asked(container, cx.settings) for container in pod.containers]
     totals: dict[str, Fraction] = {}
     for each in asked:
@@ -76,9 +77,9 @@ def holders(pod: Pod, cx: Context, node: str = "") -> Iterator[Holder]:
 def _asked(container: Container, settings: Settings) -> dict[str, Fraction]:
     """The amounts above zero that may stand for GPUs.
 
-    The request counts, as in the scheduler; where it is missing the API server will copy the limit
-    (SetDefaults_Pod), so the limit counts. Only of Kubernetes' own names may a request be below the
-    limit (ValidateResourceRequirements), and a request of 0 gets a pod onto any node.
+    The request counts, as in the scheduler; if it is missing, the API server copies the limit
+    (SetDefaults_Pod), so the limit counts. Only for Kubernetes' own names may a request be below
+    the limit (ValidateResourceRequirements), and a request of 0 allows any node.
     """
     found: dict[str, Fraction] = {}
     for name, text in {**container.limits, **container.requests}.items():
@@ -98,7 +99,7 @@ def _is_of_interest(name: str, settings: Settings) -> bool:
 
 
 def _right(name: str, total: Fraction, cx: Context, node: str) -> By:
-    """What comes with this name, of which all containers together ask for so many."""
+    """What a pod gets under this name, of which all its containers request `total`."""
     settings, inventory = cx.settings, cx.inventory
     offering = inventory.index.offers(name) if inventory is not None else 0
     served = inventory is not None and name in inventory.served_by_dra
@@ -109,7 +110,7 @@ def _right(name: str, total: Fraction, cx: Context, node: str) -> By:
     here = inventory.index.named(node) if node and inventory is not None else 0
     if node and not _is_native(name) and not here & offering:
         return By.ELSEWHERE
-    # A legacy name that is still there was not renamed, and perhaps nobody will do it.
+    # A legacy name that is still here was not renamed, and may never be.
     is_legacy = name in settings.legacy_resources
     if settings.is_gpu(name) or (is_legacy and offering):
         return By.GPUS
@@ -120,11 +121,11 @@ def _right(name: str, total: Fraction, cx: Context, node: str) -> By:
     known = inventory is not None and cx.fresh
     if known and (is_legacy or not settings.is_known_to_bring_gpus(name)):
         return By.NOWHERE
-    return By.SHARE  # where no node offers it, the scheduler finds no node
+    return By.SHARE  # if no node offers it, the scheduler finds no node
 
 
 def _is_native(name: str) -> bool:
-    """Whether the name is one of Kubernetes' own, and no extended resource.
+    """Whether the name is one of Kubernetes' own, not an extended resource.
 
     No device plugin may offer such a name (IsExtendedResourceName, kubelet's Register), and no
     kubelet runs a pod that requests one which its node lacks.
@@ -133,7 +134,7 @@ def _is_native(name: str) -> bool:
 
 
 def _fraction(pod: Pod, settings: Settings) -> str:
-    """The annotation by which a listed scheduler gives this pod a part of a GPU, if it does."""
+    """The annotation by which a listed scheduler gives this pod a share of a GPU, if it does."""
     if pod.spec.get("schedulerName") not in settings.guard.fraction_schedulers:
         return ""
     amounts = ((key, quantity.parse(pod.annotations.get(key))) for key in FRACTIONS)
@@ -141,7 +142,7 @@ def _fraction(pod: Pod, settings: Settings) -> str:
 
 
 def _comes_from_config_map(container: Container) -> bool:
-    """True if the variable, of which the last entry counts, is read from a ConfigMap."""
+    """True if the variable is read from a ConfigMap; its last entry counts."""
     entries = entries_of(container)
     return bool(entries) and "configMapKeyRef" in as_map(entries[-1][1].get("valueFrom"))
 

@@ -1,8 +1,8 @@
 """Legacy labels in the nodeSelector of a pod that requests GPUs under the current name.
 
-Others than its author may have added one: the namespace (PodNodeSelector), a RuntimeClass, a
-MutatingAdmissionPolicy, another webhook. To a legacy pod they add it before it is repaired, and it
-is translated with the author's words. The pods of a repaired template are pods of today by then.
+The label may be added after the author wrote the pod: by the namespace (PodNodeSelector), a
+RuntimeClass, a MutatingAdmissionPolicy or another webhook. In a legacy pod it is then there before
+the repair, and is translated with the rest. Pods of a repaired template are current pods by then.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def is_translated(pod: Pod, cx: Context) -> bool:
-    """Whether it is translated in this pod all the same, or in the pods of this template.
+    """Whether the label is translated in this pod, or in the pods of this template, anyway.
 
-    So it is in a legacy pod that an earlier round of this request repaired. And where templates are
-    repaired, in the pods of all workloads: a pod does not show whether its template was repaired.
-    Most of them were not, so it must be known that no node carries what is asked for.
+    It is in a legacy pod that an earlier round of this request repaired. If templates are repaired,
+    it is in the pods of all workloads, because a pod does not show whether its template was
+    repaired. Most templates were not, so it must be known that no node has the requested label.
     """
     if cx.is_stored:
         return False
@@ -37,14 +37,14 @@ def is_translated(pod: Pod, cx: Context) -> bool:
 
 
 def translated(pod: Pod, cx: Context) -> Pod:
-    """The pod, or the pods of this template, as they will choose their nodes."""
+    """The pod, or the pods of this template, with the labels by which they will choose nodes."""
     if cx.modes.of_code(TRANSLATES_LABELS) is not Mode.ENFORCE:
         return pod
     if not (cx.may_constrain or is_translated(pod, cx)):
         return pod
     there = pod.node_selector
     selector = dict(there)
-    for key, today, is_free in node_labels.gone_of(there, cx.inventory):
+    for key, today, is_free in node_labels.replaced_in(there, cx.inventory):
         if is_free:
             selector[today] = selector.pop(key)
     asked = selector.pop(cx.settings.models.legacy_label, None)
@@ -55,7 +55,7 @@ def translated(pod: Pod, cx: Context) -> Pod:
 
 
 def _of_model(model: str, pod: Pod, cx: Context) -> Pod | None:
-    """The pod, which also asks for this model; None if the legacy label stays in it."""
+    """The pod with this model as a requirement; None if the legacy label stays in it."""
     label = cx.settings.models.legacy_label
     term = {"matchExpressions": [{"key": label, "operator": "In", "values": [model]}]}
     made = term_change(term, cx, preferred=False, whole=chosen(pod, cx))

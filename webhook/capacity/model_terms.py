@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Fate(Enum):
-    """What is to be done with a requirement, or with a whole term."""
+    """What happens to a requirement, or to a whole term."""
 
     KEEP = "it stays as it is"
     CHANGE = "it is written in today's words"
@@ -34,35 +34,34 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A requirement on the legacy model label, or on another label of then, in today's words."""
+    """The translation of a requirement on the legacy model label, or on another beta label."""
 
     fate: Fate
     key: str = ""
-    values: tuple[str, ...] | None = None  # None: as they are
-    unmapped: tuple[str, ...] = ()  # legacy values without a value of today
+    values: tuple[str, ...] | None = None  # None: unchanged
+    unmapped: tuple[str, ...] = ()  # legacy values without a current value
     why: str = ""  # why the first of them has none
-    waits: bool = False  # no node can have what is asked for, so the pod waits
+    waits: bool = False  # no node can match, so the pod waits
     absent: tuple[str, ...] = ()  # legacy values that no node has now, if there is no other
     absent_why: str = ""
-    was: str = ""  # the label, if it is not that of models
-    beside: tuple[Part, ...] = ()  # nodes with parts of GPUs, which the term excludes
-    taken: str = ""  # the mark of such nodes that the pod itself selects
-    old: Raw | None = None  # what is asked of the old label, which some nodes may still carry
-    is_of_settings: bool = False  # other settings may be the cure of what is absent
-    is_named: bool = False  # the values without one of today are excluded by their own names
+    was: str = ""  # the label, if it is not the model label
+    beside: tuple[Part, ...] = ()  # nodes with shares of GPUs, which the term excludes
+    taken: str = ""  # the label of such nodes that the pod itself selects
+    old: Raw | None = None  # the requirement on the old label, which some nodes may still have
+    is_of_settings: bool = False  # other settings may fix what is absent
+    is_named: bool = False  # values without a current value are excluded by their own names
 
     @property
     def is_either(self) -> bool:
-        """Whether a node needs only one of them: what is asked of the old label, or of today's."""
+        """Whether a node needs only one of the two: the old label or the current label."""
         return self.old is not None and self.old["operator"] in ("In", "Exists")
 
 
 @dataclass(frozen=True, slots=True)
 class TermChange:
-    """A node selector term: the changes of its requirements by position, and its own fate.
+    """A node selector term: the changes of its requirements by position, and what happens to it.
 
-    The `further` terms match nodes that still carry the old label; `cut` says that there are not
-    all of them.
+    The `further` terms match nodes that still have the old label; `cut`: some of them are left out.
     """
 
     fate: Fate
@@ -72,14 +71,14 @@ class TermChange:
 
     @property
     def is_choice(self) -> bool:
-        """Whether its author should say what is meant: not all of it can be said in other words."""
+        """Whether its author should choose, because the new words do not have the same meaning."""
         return self.cut or any(
             each.unmapped or each.is_of_settings for each in self.requirements.values()
         )
 
     @property
     def added(self) -> list[Raw]:
-        """The requirements that the term gets besides those that it has."""
+        """The requirements that are added to the term."""
         found: list[Raw] = []
         for each in self.requirements.values():
             found += [each.old] if each.old is not None and not each.is_either else []
@@ -89,21 +88,21 @@ class TermChange:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a pod that asks for whole GPUs says of its nodes, the model left out."""
+    """The node selection of a pod that requests whole GPUs, without the model."""
 
     nodes: NodeSet
-    parts: frozenset[str]  # the settings of the parts of GPUs for which it asks
+    parts: frozenset[str]  # the settings of the shares of GPUs that it requests
 
     def __and__(self, other: Chosen) -> Chosen:
         return Chosen(self.nodes & other.nodes, self.parts | other.parts)
 
 
 _KEEP = Change(Fate.KEEP)
-_MOST_EITHER = 2  # requirements of a term that are fulfilled in two ways: 4 terms
+_MOST_EITHER = 2  # requirements of a term that two labels can fulfil: 4 terms
 
 
 def chosen(pod: Pod, cx: Context) -> Chosen | None:
-    """What its nodeSelector says; None if it asks for no whole GPU, or no node is known."""
+    """The node selection of its nodeSelector; None without whole GPUs, or without known nodes."""
     if cx.inventory is None or cx.settings.gpu_resource not in pod.gpus(cx.settings):
         return None
     labels = pod.node_selector.items()
@@ -112,7 +111,7 @@ def chosen(pod: Pod, cx: Context) -> Chosen | None:
 
 
 def chosen_by_terms(terms: Iterable[Raw], cx: Context) -> Chosen | None:
-    """What one of these terms says; None if there are none, or no node is known."""
+    """The node selection of one of these terms; None without terms, or without known nodes."""
     if cx.inventory is None:
         return None
     each = [_chosen(term, cx.inventory, cx) for term in terms]
@@ -141,7 +140,7 @@ def _chosen(term: Raw, inventory: Inventory, cx: Context) -> Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """What a term excludes of today's label: it is beside a requirement on the old one then."""
+    """What a term excludes by the current label, next to a requirement on the old label."""
 
     values: frozenset[str]
     any_value: bool
@@ -165,9 +164,9 @@ def change(
     whole: Chosen | None = None,
     apart: Apart | None = None,
 ) -> Change:
-    """What becomes of one requirement; `whole` is of a pod that asks for whole GPUs.
+    """The translation of one requirement; `whole` is that of a pod that requests whole GPUs.
 
-    `apart` is what its term says of today's label.
+    `apart` is what its term excludes by the current label.
     """
     operator = requirement.get("operator")
     listed = requirement.get("values")
@@ -175,12 +174,13 @@ def change(
     legacy, key = cx.settings.models.legacy_label, cx.settings.models.key
     if requirement.get("key") != legacy:
         return _KEEP if preferred else _of_another_label(requirement.get("key"), values, cx)
-    if operator not in ("In", "NotIn") or not values:  # without values it is refused as it is
+    # Without values the API server rejects it as it is.
+    if operator not in ("In", "NotIn") or not values:
         if not all(map(labels.is_value, values)):
-            return _KEEP  # the API server refuses it in its own words, or it never matches
+            return _KEEP  # the API server rejects it with its own message, or it never matches
         return _presence(operator, cx, apart, preferred=preferred)
     excluded = operator == "NotIn"  # a shared or sliced GPU is one of that model, too
-    lasts = excluded and cx.may_constrain  # a template stays, and its nodes get today's label
+    lasts = excluded and cx.may_constrain  # a template stays, and its nodes get the current label
     matches = {
         value: models.match(value, cx.settings.models, cx.inventory, parts=excluded, lasting=lasts)
         for value in values
@@ -210,7 +210,7 @@ def change(
 
 
 def _is_nothing_known(cx: Context) -> bool:
-    """Whether a node that carries the old label may be there for a pod that is about to run."""
+    """Whether an unknown node with the old label may exist for a pod that is about to run."""
     return cx.inventory is None and not cx.in_manifest
 
 
@@ -220,9 +220,9 @@ def _today(
     apart: frozenset[str],
     by_name: Collection[str],
 ) -> tuple[str, ...]:
-    """The values of today, but those that the term itself excludes beside the old label.
+    """The current values, without those that the term itself excludes next to the old label.
 
-    What no model is known for is excluded `by_name`.
+    A name without a known model is excluded `by_name`.
     """
     names = {v: (v if labels.is_value(v) else labels.sanitised(v),) for v in by_name}
     values = (
@@ -235,7 +235,7 @@ def _today(
 
 
 def _with_absent(made: Change, matches: Mapping[str, models.Match]) -> Change:
-    """The same, with the models that are known though no node has them, if there is no other."""
+    """The same, with known models that no node has, if there is no other."""
     known = {value: match for value, match in matches.items() if match.values}
     if not all(match.why for match in known.values()):
         return made
@@ -246,9 +246,9 @@ def _with_absent(made: Change, matches: Mapping[str, models.Match]) -> Change:
 
 
 def of_whole(made: Change, cx: Context, legacy: tuple[str, ...], whole: Chosen | None) -> Change:
-    """The same without nodes of these models that offer parts of GPUs, unless the pod names them.
+    """The same without nodes of these models that offer shares of GPUs, unless the pod names them.
 
-    `legacy` are the models in the words of then.
+    `legacy` are the models under their legacy names.
     """
     parts, values = whole_gpus.parts(cx.settings, cx.inventory), made.values or ()
     if whole is None or cx.inventory is None or not parts or any(map(whole_gpus.is_part, values)):
@@ -273,10 +273,10 @@ def of_whole(made: Change, cx: Context, legacy: tuple[str, ...], whole: Chosen |
 
 
 def _of_another_label(key: object, values: list[str], cx: Context) -> Change:
-    """Zone, region and such: a pod that cannot run is given today's label where nodes have it."""
+    """Zone, region and others: a pod that cannot run gets the current label where nodes have it."""
     if not isinstance(key, str) or not cx.may_constrain:
         return _KEEP
-    today = node_labels.gone(key, values, cx.inventory)
+    today = node_labels.replacement(key, values, cx.inventory)
     return Change(Fate.CHANGE, today, was=key) if today else _KEEP
 
 
@@ -305,9 +305,9 @@ def _presence(operator: object, cx: Context, apart: Apart | None, *, preferred: 
 def _stays(
     values: list[str], today: tuple[str, ...], matches: Mapping[str, models.Match]
 ) -> Change:
-    """Nodes still carry the legacy label: it stays, without what cannot be a label value.
+    """Nodes still have the legacy label: it stays, without values that no label can have.
 
-    There are values of today if the settings name that very label.
+    There are current values if the settings use that same label.
     """
     legal = tuple(value for value in dict.fromkeys((*values, *today)) if labels.is_value(value))
     if set(legal) == set(values):
@@ -319,7 +319,7 @@ def _stays(
 def term_change(
     term: Raw, cx: Context, *, preferred: bool, whole: Chosen | None = None
 ) -> TermChange:
-    """What becomes of one node selector term."""
+    """The translation of one node selector term."""
     requirements = as_items(term.get("matchExpressions"))
     legacy = cx.settings.models.legacy_label
     of_models = any(each.get("key") == legacy for _, each in requirements)
@@ -366,10 +366,10 @@ def within(changes: Iterable[TermChange], terms: int) -> Iterator[TermChange]:
 
 
 def rewritten(term: Raw, made: TermChange, old: Collection[int] = ()) -> Raw:
-    """The term with its changes applied; for terms that are kept or changed.
+    """The term with its changes; for terms that are kept or changed.
 
-    At the positions `old` nodes are meant that carry the old label, and not what today's asks for:
-    so none is counted twice.
+    At the positions `old`, the requirement is on the old label, and excludes the current label, so
+    that no node matches twice.
     """
     expressions = []
     for position, requirement in as_items(term.get("matchExpressions")):

@@ -1,14 +1,14 @@
 """Maps a GPU model name of 2017 to the current node labels.
 
-Spelling: blanks, dashes, underscores and case do not count; a leading `NVIDIA` does not, nor a
-brand word that only one side has. At its end a name may say the form factor and the memory. A real
-name may say more of them (`Tesla P100` is `Tesla-P100-PCIE-16GB`), but nothing else (`GTX 1080` is
-not `GTX-1080-Ti`). It may say less only where no real name says as much: `Tesla-P100-PCIE-16GB`,
-the full name that nvidia-smi gives, is `nvidia-tesla-p100` on GKE, but `Tesla-M40-24GB` is not
-`Tesla-M40` beside a real `Tesla-M40-24GB`. What they both say must agree.
+Spelling: blanks, dashes, underscores and case are ignored; so is a leading `NVIDIA`, and a brand
+word that only one side has. A name may end with the form factor and the memory. A real name may
+have more of these details (`Tesla P100` is `Tesla-P100-PCIE-16GB`), but no other words (`GTX 1080`
+is not `GTX-1080-Ti`). It may have fewer only if no real name has as many: `Tesla-P100-PCIE-16GB`,
+the full name from nvidia-smi, is `nvidia-tesla-p100` on GKE, but `Tesla-M40-24GB` is not
+`Tesla-M40` next to a real `Tesla-M40-24GB`. Details that both have must be equal.
 
-A model stands for what nodes carry now, and for what the table of known models says of it: its pool
-may be at zero, or GPU Feature Discovery about to write the label anew.
+A model stands for the values on nodes now, and for the values in the table of known models: its
+pool may be at zero, or GPU Feature Discovery may write the label again soon.
 """
 
 from __future__ import annotations
@@ -45,26 +45,28 @@ _MIG = re.compile(r"-mig-[0-9]+g\.[0-9]+gb.*?(?=-shared$|$)")
 class Match:
     """What a legacy value stands for.
 
-    `values` are today's label values, sorted; empty if nobody knows the model. `why` says why no
-    node has it now; it is empty if one has, or if the table knows it and nothing is known of nodes.
-    `carried` means that nodes with GPUs still carry the legacy label with this very value. Then
-    `values` are empty if all nodes that have one of these carry that label as well, unless the
-    answer is to be lasting.
+    `values` are current label values, sorted; empty for an unknown model. `why` is the reason why
+    no node has it now; empty if one has it, or if the table has it and nothing is known about
+    nodes. `carried`: nodes with GPUs still have the legacy label with this value. Then `values` are
+    empty if all nodes with one of these have that label as well, unless the answer must be lasting.
     """
 
     values: tuple[str, ...] = ()
     why: str = ""
     carried: bool = False
-    is_of_settings: bool = False  # other settings may be the cure of that
+    is_of_settings: bool = False  # other settings may fix that
 
 
 def spelling(name: str) -> tuple[str, ...]:
-    """The words of a model's name, in one spelling, without the maker; none of no model's name."""
+    """The words of a model's name, in one spelling, without the maker.
+
+    Empty if it is not such a name.
+    """
     return _spelling(name) if len(name) <= _LONGEST_NAME else ()
 
 
 def model_of(value: str) -> tuple[str, ...]:
-    """The model that a label's value names, whatever it says of form factor and memory."""
+    """The model in the value of a label, without form factor and memory."""
     return _name(spelling(value)).model or (value,)
 
 
@@ -77,7 +79,7 @@ def _spelling(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A model's name; details are form factor, memory and its kind, empty where it says none."""
+    """A model's name; the details are form factor, memory and its kind, empty if it has none."""
 
     brand: str
     model: tuple[str, ...]
@@ -91,10 +93,10 @@ _FEWER_DETAILS = sorted(product((True, False), repeat=3), key=sum, reverse=True)
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """Values of labels by all that can be asked of the real names of which they are labels."""
+    """Values of labels, indexed by all names that match the real names in them."""
 
     values: dict[_Key, set[str]]
-    said: set[tuple[tuple[str, ...], str]]  # what names of a model say: their details, and ""
+    said: set[tuple[tuple[str, ...], str]]  # the details in the names of a model, and ""
 
 
 def _name(words: tuple[str, ...]) -> _Name:
@@ -122,13 +124,13 @@ def _indexed(real: Iterable[tuple[str, Iterable[str]]]) -> _Index:
 
 
 def _meant(name: _Name, *indexes: _Index) -> set[str]:
-    """The values whose real names say all that this name does, and maybe more."""
+    """The values whose real names have all details of this name, and maybe more."""
     details = tuple(detail or None for detail in name.details)
     return _at((name.brand, name.model, details), indexes)
 
 
 def _less_said(name: _Name, *indexes: _Index, every: bool) -> set[str]:
-    """The values whose real names say less than this name; of `every` one, or those nearest."""
+    """The values whose real names have fewer details; one of `every`, or the nearest."""
     found: set[str] = set()
     for kept in _FEWER_DETAILS:
         details = tuple(
@@ -146,7 +148,7 @@ def _at(key: _Key, indexes: Iterable[_Index]) -> set[str]:
 
 
 def _whole_gpu(real: str, *, shared: bool, mig: bool) -> str:
-    """The real value without the ending for a shared or sliced GPU, where that is wanted."""
+    """The real value without the suffix of a shared or sliced GPU, if that is accepted."""
     name = real.lower()
     if mig:
         name = _MIG.sub("", name)
@@ -161,13 +163,13 @@ def match(
     parts: bool = False,
     lasting: bool = False,
 ) -> Match:
-    """What this legacy value stands for; with `parts`, shared and sliced GPUs are meant, too.
+    """The meaning of this legacy value; with `parts`, shared and sliced GPUs count, too.
 
-    If it is to be `lasting`, there are values also while all these nodes carry the legacy label.
+    If it must be `lasting`, it has values even while all these nodes have the legacy label.
     """
     if inventory is None:
         return _of_table(models, parts).of(legacy)
-    # Pods may name very many models: what all can stand for is worked out once.
+    # Pods may name very many models, so the result for each is computed once.
     remembered = inventory.remembered
     known = remembered.get((models, parts))
     if known is None:
@@ -185,7 +187,7 @@ def match(
 
 
 def carry(models: Models, inventory: Inventory, legacy: str | None = None) -> NodeSet:
-    """The nodes with GPUs that still carry the legacy label, with this value or any."""
+    """The nodes with GPUs that still have the legacy label, with this value or any."""
     index = inventory.index
     table = index.label(models.legacy_label)
     nodes = table.present if legacy is None else table.having(legacy)
@@ -194,24 +196,24 @@ def carry(models: Models, inventory: Inventory, legacy: str | None = None) -> No
 
 @dataclass(frozen=True, slots=True)
 class _Meanings:
-    """What all names stand for, by the settings, the table and the nodes."""
+    """The meanings of all names, from the settings, the table and the nodes."""
 
     own: Mapping[tuple[str, ...], frozenset[str]]  # the values in the settings, by spelling
     own_index: _Index
-    known: tuple[_Index, ...]  # the table, and what nodes carry of its models
-    others: _Index  # what else nodes carry
+    known: tuple[_Index, ...]  # the table, and the labels of nodes with its models
+    others: _Index  # other labels of nodes
     parts: tuple[tuple[str, _Index], ...]  # shared and sliced GPUs of nodes, by setting
-    here: frozenset[str] | None  # all that nodes carry; None if that says nothing
-    why: str  # of a model that no node has
+    here: frozenset[str] | None  # all values on nodes; None if that shows nothing
+    why: str  # the reason for a model that no node has
     said: frozenset[tuple[tuple[str, ...], str]]  # of all indexes
-    every: bool  # all that may be meant, and not only what is nearest
+    every: bool  # all possible meanings, not only the nearest
     is_unlabelled: bool  # no node with GPUs has the label
     remembered: dict[_Name, Match] = field(default_factory=dict)
 
     def of(self, legacy: str) -> Match:
         words = spelling(legacy)
         name = self._asked(words)
-        if words in self.own:  # the user's word is the last
+        if words in self.own:  # the settings of the user win
             return self._match(self.own[words], name)
         if not name.model:
             return Match(why=self.why)
@@ -221,7 +223,7 @@ class _Meanings:
         return found
 
     def _asked(self, words: tuple[str, ...]) -> _Name:
-        """The name without its words if no real name has them: else no end of names is asked."""
+        """The name without words that no real name has: this bounds the number of lookups."""
         name = _name(words)
         if (name.model, "") not in self.said:
             return _UNKNOWN
@@ -248,7 +250,7 @@ class _Meanings:
         )
 
     def _part_alone(self, name: _Name) -> str:
-        """Says of which model nodes have shared GPUs or slices, and whole ones nowhere."""
+        """The reason if nodes have only shared or sliced GPUs of this model, and no whole ones."""
         for setting, index in self.parts:
             found = _meant(name, index)
             if found:
@@ -265,7 +267,7 @@ def _of_table(models: Models, parts: bool) -> _Meanings:  # noqa: FBT001
 def _of_nodes(models: Models, inventory: Inventory, parts: bool) -> _Meanings:  # noqa: FBT001
     here = inventory.values(models.key)
     if not (inventory.has_gpus or here):
-        # Pools that scale from zero show no GPU node now: such an inventory knows no models.
+        # Pools that scale from zero have no GPU node now: such an inventory has no models.
         return _of_table(models, parts)
     missing = missing_label(models, inventory)
     none = f"no node carries such a model under {models.key}"
@@ -314,7 +316,7 @@ def _legal(values: Iterable[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The shipped values; shared GPUs are marked by GPU Feature Discovery alone."""
+    """The shipped values; only GPU Feature Discovery marks shared GPUs."""
 
     index: _Index
     values: frozenset[str]
@@ -339,7 +341,7 @@ def _without_brand(name: str) -> _Name:
 
 
 def _parts(here: frozenset[str]) -> Iterator[tuple[str, _Index]]:
-    """What nodes carry, if shared GPUs, slices, or both were taken for whole ones."""
+    """The values on nodes if shared GPUs, slices, or both were accepted as whole ones."""
     for setting, shared, mig in (
         ("models.shared", True, False),
         ("models.mig", False, True),
@@ -350,7 +352,7 @@ def _parts(here: frozenset[str]) -> Iterator[tuple[str, _Index]]:
 
 
 def missing_label(models: Models, inventory: Inventory | None) -> str:
-    """Says that there are GPU nodes, but none with the label of the settings; else empty."""
+    """A message if GPU nodes exist but none has the label of the settings; otherwise empty."""
     if inventory is None or not inventory.has_gpus or models.key in inventory.gpu_labels:
         return ""
     return f"no GPU node carries the label {models.key}{_other_profile(inventory)}"

@@ -1,7 +1,7 @@
 """Finds the nodes that match a selector, as bit sets, without a loop over the nodes.
 
-`NodeIndex.of(classes)` makes the tables. On their way to another process (`as_data`, `from_data`)
-they are JSON texts inside the JSON, which nobody reads before a pod asks for that label.
+`NodeIndex.of(classes)` makes the tables. For another process (`as_data`, `from_data`) they are JSON
+texts inside the JSON, and each is decoded only when a pod uses that label.
 """
 
 from __future__ import annotations
@@ -27,24 +27,27 @@ if TYPE_CHECKING:
     Steps = list[tuple[int, str]]  # amount -> nodes with at least so much, ascending
 
 
-ANY = "*"  # in place of a former value: any; no label can have this value
-# Labels of which each node has its own value: a node that may come has none of another's.
+ANY = "*"  # in place of a former value: any value; no label can have this one
+# Labels with another value on each node: a new node never has the value of another node.
 OWN_NAMES = frozenset({"kubernetes.io/hostname"})
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What all nodes have of one resource, those that are not there now left out."""
+    """The sums over all existing nodes for one resource."""
 
     nodes: int  # that have any
     total: int
-    largest: int  # on one node, also on one that is not there now
+    largest: int  # on one node, also on one that does not exist now
     held: int  # by pods
 
 
 @dataclass(frozen=True)
 class NodeIndex:
-    """The nodes of a cluster, each a number; nodes that may come have one number a class."""
+    """The nodes of a cluster, each a number.
+
+    Nodes that may be added have one number for each class.
+    """
 
     size: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)  # key -> a table, as JSON
@@ -53,13 +56,13 @@ class NodeIndex:
     allocatable: Mapping[str, Steps] = field(default_factory=dict)
     free: Mapping[str, Steps] = field(default_factory=dict)
     totals: Mapping[str, Total] = field(default_factory=dict)
-    gpu_labels: frozenset[str] = frozenset()  # keys that nodes with GPUs carry
+    gpu_labels: frozenset[str] = frozenset()  # keys of labels on nodes with GPUs
     former: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # key -> a table
-    # Sets: open labels, open GPUs, nodes that may come, and among them those of any number.
+    # Sets: open labels, open GPUs, nodes that may be added, and of these the ones in any number.
     opened: tuple[str, str, str, str] = ("", "", "", "")
-    hints: tuple[tuple[str, str], ...] = ()  # what an autoscaler may add, and the set of it
-    # Names that may bring a GPU -> the nodes that have them, if only with the amount 0: a kubelet
-    # runs a pod without the resources that its node does not name at all.
+    hints: tuple[tuple[str, str], ...] = ()  # what an autoscaler may add, and its set
+    # Names that may stand for a GPU -> the nodes that have them, even with the amount 0: a kubelet
+    # runs a pod with resources that its node does not name at all.
     offered: Mapping[str, str] = field(default_factory=dict)
     loads: Callable[[str], Any] = json.loads
 
@@ -83,9 +86,9 @@ class NodeIndex:
         return table
 
     def may_be(self, key: str, values: Collection[str] | None = None) -> NodeSet:
-        """The nodes whose label may yet be one of these values, or any value.
+        """The nodes whose label may still get one of these values, or any value.
 
-        An own name of a node that is there is never another's.
+        The own name of an existing node never belongs to another node.
         """
         former, label = self._former(key), self.label(key)
         if key in OWN_NAMES and values and all(label.having(value) for value in values):
@@ -122,22 +125,22 @@ class NodeIndex:
 
     @cached_property
     def may_come(self) -> NodeSet:
-        """Those that stand for nodes which may not be there now."""
+        """The nodes that may not exist now."""
         return nodesets.decode(self.opened[2])
 
     @cached_property
     def grows(self) -> NodeSet:
-        """Those that stand for what autoscalers may add: any number of nodes."""
+        """The nodes that autoscalers may add in any number."""
         return nodesets.decode(self.opened[3])
 
     @cached_property
     def hinted(self) -> tuple[tuple[str, NodeSet], ...]:
-        """What an autoscaler may add, of which not enough is known, in words."""
+        """Nodes that an autoscaler may add and that are only partly known, as text."""
         return tuple((words, nodesets.decode(text)) for words, text in self.hints)
 
     @cached_property
     def only_hinted(self) -> NodeSet:
-        """What an autoscaler may add, of which not enough is known."""
+        """Nodes that an autoscaler may add and that are only partly known."""
         found = 0
         for _, nodes in self.hinted:
             found |= nodes
@@ -152,7 +155,7 @@ class NodeIndex:
         return self._names.having(name)
 
     def all_names(self) -> dict[int, str]:
-        """The names of all nodes that are there, by their numbers."""
+        """The names of all existing nodes, by their numbers."""
         names = self._names
         return {number: name for name in names for number in nodesets.numbers(names.having(name))}
 
@@ -163,11 +166,14 @@ class NodeIndex:
 
     @cached_property
     def tainted(self) -> Mapping[tuple[str, str, int], Tainted]:
-        """The nodes by key and effect of their taints; see by_key_and_effect for the number."""
+        """The nodes by key and effect of their taints.
+
+        See by_key_and_effect for the last number.
+        """
         return by_key_and_effect(self.taints)
 
     def at_least(self, resource: str, amount: int) -> NodeSet:
-        """The nodes that can give so much to one pod when they are empty and well."""
+        """The nodes that can give so much to one pod when they are empty and healthy."""
         return self._step("allocatable", resource, amount) | self._unknown(resource)
 
     def free_at_least(self, resource: str, amount: int) -> NodeSet:
@@ -177,7 +183,7 @@ class NodeIndex:
     def _unknown(self, resource: str) -> NodeSet:
         """The nodes that show none of the resource, but may get any amount of it.
 
-        What an autoscaler may add and names it with 0 is known to bring no more than is there.
+        Nodes that an autoscaler may add and that have it with 0 are known to get none.
         """
         if not self.open_gpus:
             return 0
@@ -185,15 +191,16 @@ class NodeIndex:
         return self.open_gpus & ~known & ~self._step("allocatable", resource, 1)
 
     def may_add(self, resource: str, amount: int) -> NodeSet:
-        """Those that may bring more nodes with so much, or GPUs that no node shows yet.
+        """Sources of more nodes with so much, or with GPUs that no node shows yet.
 
-        Of what is known to bring no more than is there it is enough that it has the resource.
+        If new nodes are known to have no more than existing ones, they only need to have the
+        resource.
         """
         as_there = self.offers(resource) & ~self._step("allocatable", resource, 1)
         return self.grows & (self.at_least(resource, amount) | as_there) | self._unknown(resource)
 
     def offers(self, resource: str) -> NodeSet:
-        """The nodes that name this resource, whatever the amount."""
+        """The nodes that have this resource, with any amount."""
         text = self.offered.get(resource)
         return nodesets.decode(text) if text is not None else 0
 
@@ -256,7 +263,7 @@ class NodeIndex:
         )
 
     def as_data(self) -> dict[str, Any]:
-        """The index as JSON can say it, for another process."""
+        """The index as values for JSON, for another process."""
         return {
             "size": self.size,
             "labels": dict(self.labels),
@@ -281,7 +288,7 @@ class NodeIndex:
     def from_data(
         cls, data: Mapping[str, Any], loads: Callable[[str], Any] = json.loads
     ) -> NodeIndex:
-        """What `as_data` gave; `loads` may be a faster json.loads."""
+        """The index from `as_data`; `loads` may be a faster json.loads."""
         return cls(
             size=data["size"],
             labels=data["labels"],
@@ -314,7 +321,7 @@ def _texts(table: Mapping[str, list[int]]) -> dict[str, str]:
 
 
 def _steps(amounts: Mapping[int, list[int]]) -> Steps:
-    """From nodes by their amount to nodes by what they have at least."""
+    """From nodes by exact amount to nodes by minimum amount."""
     steps: Steps = []
     there: list[int] = []
     for amount in sorted(amounts, reverse=True):
@@ -324,7 +331,7 @@ def _steps(amounts: Mapping[int, list[int]]) -> Steps:
 
 
 class _Numbers:
-    """Gives each node of each class its number, and notes what it has."""
+    """Gives each node of each class its number, and collects its tables."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -346,7 +353,7 @@ class _Numbers:
         self._held: dict[str, int] = {}
 
     def add(self, each: NodeClass) -> None:
-        # A declared pool gives each question one more number, whatever the number of its nodes.
+        # A declared pool adds one number, however many nodes it has.
         numbers = range(self.size, self.size + (1 if each.may_come else each.count))
         self.size = numbers.stop
         for key, value in each.labels.items():
@@ -367,7 +374,7 @@ class _Numbers:
         self._unsure(each, numbers)
 
     def _unsure(self, each: NodeClass, numbers: range) -> None:
-        """What is not known of these nodes for certain."""
+        """Record the facts of these nodes that are not certain."""
         for number, former in zip(numbers, each.former, strict=False):
             for key, values in former.items():
                 for value in values:
@@ -383,7 +390,7 @@ class _Numbers:
         self.allocatable.setdefault(resource, {}).setdefault(amount, []).extend(numbers)
         free, now = self.free.setdefault(resource, {}), each.gpus.get(resource, 0)
         for number, held in zip(numbers, each.held_of(resource), strict=False):
-            if now > held and not (each.gone or each.hint):
+            if now > held and not (each.removed or each.hint):
                 free.setdefault(now - held, []).append(number)
         self._nodes[resource] = self._nodes.get(resource, 0) + each.count
         self._sums[resource] = self._sums.get(resource, 0) + amount * each.count

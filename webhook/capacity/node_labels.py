@@ -1,4 +1,4 @@
-"""Node labels that were beta once and are stable now: zone, region, arch, os, instance type."""
+"""Node labels that were beta and are stable now: zone, region, arch, os, instance type."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TODAY = dict(BETA_NODE_LABELS)
 
 
 def today_of(key: str, values: Collection[str], inventory: Inventory | None) -> str:
-    """The label of today, unless the nodes carry the old one alone; other labels as they are.
+    """The current label, unless the nodes have only the old one; other labels are unchanged.
 
-    `values` are those that are asked for, if any are: a part of the nodes may carry the old one.
+    `values` are the requested values: some nodes may have the old label.
     """
     today = _TODAY.get(key, key)
     if inventory is None or today == key:
@@ -29,8 +29,11 @@ def today_of(key: str, values: Collection[str], inventory: Inventory | None) -> 
     return key if old and not new else today
 
 
-def gone(key: str, values: Collection[str], inventory: Inventory | None) -> str:
-    """The label of today where no node carries what is asked for of the old one; else empty."""
+def replacement(key: str, values: Collection[str], inventory: Inventory | None) -> str:
+    """The current label if no node has the requested values under the old label.
+
+    Otherwise empty.
+    """
     today = _TODAY.get(key)
     if today is None or inventory is None:
         return ""
@@ -40,10 +43,10 @@ def gone(key: str, values: Collection[str], inventory: Inventory | None) -> str:
     return today if new and not old else ""
 
 
-def gone_of(
+def replaced_in(
     selector: Mapping[str, Any], inventory: Inventory | None
 ) -> Iterator[tuple[str, str, bool]]:
-    """Such labels of a nodeSelector, each with today's, and whether that asks for nothing else."""
+    """Such labels of a nodeSelector, each with the current label, and whether values are equal."""
     for key, value in selector.items():
-        if value is not None and (today := gone(key, (str(value),), inventory)):
+        if value is not None and (today := replacement(key, (str(value),), inventory)):
             yield key, today, selector.get(today) in (None, value)

@@ -1,10 +1,9 @@
 """The nodes that a pod allows: nodeSelector, required node affinity and tolerations.
 
-As kube-scheduler reads them, to the letter (component-helpers scheduling/corev1/nodeaffinity,
-apimachinery labels.Requirement, api core/v1 Toleration), and answered in bit sets. Only where the
-scheduler itself has a switch, a toleration is read kindly: a node too many is harmless, a node too
-few could deny a pod that runs. For the same reason a label that is not known matches whatever is
-asked of it.
+Exactly as kube-scheduler reads them (component-helpers scheduling/corev1/nodeaffinity, apimachinery
+labels.Requirement, api core/v1 Toleration), but with bit sets. If a feature gate of the scheduler
+decides, a toleration counts: one node too many is harmless, one too few could deny a pod that runs.
+For the same reason an unknown label matches every requirement.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-_NAME = "metadata.name"  # the only field that a node selector knows
+_NAME = "metadata.name"  # the only field that a node selector can name
 _HARD = ("NoSchedule", "NoExecute")
 _EQUAL = (None, "", "Equal")
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One thing that the pod says of its node, in words, and the nodes for which it is true."""
+    """One requirement of the pod on its node, as text, and the nodes that fulfil it."""
 
     words: str
     nodes: NodeSet
-    key: str = ""  # of the label, where it is one label that must have a value
-    parts: str = ""  # the setting that allows the parts of GPUs which it keeps the pod from
+    key: str = ""  # of the label, if it is one label that must have a value
+    parts: str = ""  # the setting that allows the shares of GPUs which it excludes
 
 
 def selector(pod: Pod, index: NodeIndex) -> Iterator[Constraint]:
-    """Each entry of nodeSelector; a node must have them all."""
+    """Each entry of nodeSelector; a node must have all of them."""
     for key, value in pod.node_selector.items():
         if isinstance(value, str):
             words = f"nodeSelector {key}={value}"
@@ -52,7 +51,7 @@ def selector(pod: Pod, index: NodeIndex) -> Iterator[Constraint]:
 
 
 def terms(pod: Pod) -> list[Raw] | None:
-    """The terms of the required node affinity, of which one must hold; None if there is none."""
+    """The terms of the required node affinity, of which one must match; None if there is none."""
     required = as_map(pod.affinity.get("nodeAffinity")).get(REQUIRED)
     if not isinstance(required, dict):
         return None
@@ -69,7 +68,7 @@ def matching(term: Raw, index: NodeIndex) -> NodeSet:
 
 
 def requirements(term: Raw, index: NodeIndex) -> Iterator[Constraint]:
-    """Each requirement of a term; one that Kubernetes refuses matches no node."""
+    """Each requirement of a term; one that Kubernetes rejects matches no node."""
     for kind, key, operator, values in _asked(term):
         words = f"node affinity {key} {operator}"
         words += f" [{', '.join(values)}]" if values else ""
@@ -132,7 +131,7 @@ _NODES_OF = {"matchExpressions": _expression, "matchFields": _field}
 
 
 def tolerated(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
-    """The nodes all of whose taints the pod tolerates, now or when those that pass have gone."""
+    """The nodes all of whose taints the pod tolerates; temporary taints are ignored."""
     return pod.once(_tolerated, index, capacity)
 
 
@@ -146,7 +145,7 @@ def _tolerated(pod: Pod, index: NodeIndex, capacity: Capacity) -> NodeSet:
 def kept_away(
     pod: Pod, index: NodeIndex, capacity: Capacity
 ) -> list[tuple[tuple[str, str, int], NodeSet]]:
-    """Keys of index.tainted, with the nodes from which these taints keep the pod away for good."""
+    """Keys of index.tainted, with the nodes from which these taints keep the pod permanently."""
     return pod.once(_kept_away, index, capacity)
 
 
@@ -163,7 +162,7 @@ def _kept_away(
         if keys.isdisjoint((key, "")):
             found.append((at, tainted.present))
             continue
-        # A toleration need name neither the key nor the effect.
+        # A toleration may omit the key and the effect.
         known = [values.get((k, e), _NO_VALUE) for k in (key, "") for e in (effect, "")]
         if None not in known:
             nodes = tainted.present
@@ -177,10 +176,10 @@ _NO_VALUE: set[str] = set()
 
 
 def _tolerated_values(pod: Pod) -> dict[tuple[str, str], set[str] | None]:
-    """By key and effect, which may be empty: the values that taints may have; None for any.
+    """By key and effect, which may be empty: the tolerated values of taints; None for any.
 
-    As Toleration.ToleratesTaint has it, but that an operator we do not know tolerates any: Lt and
-    Gt (KEP-5471) compare numbers only where the cluster has switched them on.
+    As in Toleration.ToleratesTaint, but an unknown operator tolerates any value: Lt and Gt
+    (KEP-5471) compare numbers only if the cluster has enabled them.
     """
     found: dict[tuple[str, str], set[str] | None] = {}
     for each in pod.tolerations():

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from webhook.core.settings import Taint
 
 Former = Mapping[str, tuple[str, ...]]
-# GPU Feature Discovery, kubelets and clouds give every node its own value of some labels.
-_MANY = 32  # values of one label: below this, a label is worth a class of its own
+# GPU Feature Discovery, kubelets and clouds set some labels to another value on each node.
+_MANY = 32  # values of one label: with fewer, the label is part of the class
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node; `gpus` is allocatable by resource name, `held` what pods on it asked for.
+    """One node; `gpus` is allocatable by resource name, `held` the GPUs that pods on it requested.
 
-    `others` are names that count no GPUs by the settings, but may bring one, or a share of one.
-    Devices fail and come back, and so do labels: see NodeClass for the rest.
+    `others` are names that the settings do not count as GPUs, but that may stand for a GPU or a
+    share. Devices and labels may be missing for a while: see NodeClass for the other fields.
     """
 
     name: str
@@ -35,9 +35,9 @@ class Node:
     most: Mapping[str, int] = field(default_factory=dict)
     former: Former = field(default_factory=dict)
     joining: bool = False
-    created: float = 0.0  # seconds of the epoch; 0.0 if nothing says so
+    created: float = 0.0  # seconds of the epoch; 0.0 if it is not known
     others: tuple[str, ...] = ()
-    owner: str = ""  # what made its machine, as Cluster API says: MachineSet/namespace/name
+    owner: str = ""  # the owner of its machine, from Cluster API: MachineSet/namespace/name
 
     @property
     def counted(self) -> Mapping[str, int]:
@@ -47,18 +47,18 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
-    """Nodes that are alike in labels (but those unique to a node), taints and what they offer.
+    """Nodes with the same labels (except those unique to a node), taints and resources.
 
-    `held`, `unique` (labels) and `former` are per node, in the order of `nodes`; each may be left
-    out. `most` holds the largest amounts that the nodes have shown, where `gpus` is less. `former`
-    has values of labels that the node had a short while ago or may get; ANY stands for any value.
+    `held`, `unique` (labels) and `former` have one entry for each of `nodes`; each may be omitted.
+    `most` has the largest amounts that the nodes have shown, if `gpus` has less. `former` has label
+    values that a node had a short while ago or may get; ANY stands for any value.
 
-    Where labels are `open`, one that the nodes lack may have any value, and where GPUs are, a
-    resource of which they show none may have any amount: nodes that have just joined, and those
-    that may come. None of the latter may be there now, and all of a class have one number:
-    `declared` nodes of a pool in the settings, `gone` ones that are remembered, and any number of
-    those that an autoscaler may add: `grows` if it is certain what they are, or else with a `hint`,
-    which says in words who may add them.
+    With `open` labels, a missing label may have any value; with open GPUs, a missing resource may
+    have any amount. This holds for nodes that have just joined, and for nodes that may be added.
+    The latter may not exist now, and have one number for each class: `declared` nodes of a pool in
+    the settings, `removed` nodes that are remembered, and nodes that an autoscaler may add in any
+    number: `grows` if their shape is certain, otherwise with a `hint`, which is the text about the
+    autoscaler.
     """
 
     labels: Mapping[str, str]
@@ -72,7 +72,7 @@ class NodeClass:
     former: tuple[Former, ...] = ()
     open_labels: bool = False
     open_gpus: bool = False
-    gone: int = 0
+    removed: int = 0
     grows: bool = False
     hint: str = ""
     others: tuple[str, ...] = ()
@@ -88,21 +88,21 @@ class NodeClass:
 
     @property
     def may_come(self) -> bool:
-        """Whether none of these nodes may be there now."""
-        return bool(self.declared or self.gone or self.may_grow)
+        """Whether these nodes may not exist now."""
+        return bool(self.declared or self.removed or self.may_grow)
 
     @property
     def may_grow(self) -> bool:
-        """Whether there may come to be any number of them."""
+        """Whether there may be any number of them."""
         return self.grows or bool(self.hint)
 
     @property
     def count(self) -> int:
-        """How many nodes; one without a name is one too. Those that are not there are none."""
-        return 0 if self.gone or self.may_grow else self.declared or len(self.nodes) or 1
+        """The number of existing nodes; a node without a name counts, too."""
+        return 0 if self.removed or self.may_grow else self.declared or len(self.nodes) or 1
 
     def held_of(self, resource: str) -> list[int]:
-        """What pods hold of this resource on each node."""
+        """The amount of this resource that pods hold on each node."""
         if not self.held:
             return [0] * max(len(self.nodes), 1)
         return [each.get(resource, 0) for each in self.held]
@@ -139,7 +139,7 @@ def _class(members: Sequence[Node], unique: frozenset[str]) -> NodeClass:
 
 
 def unique_labels(nodes: Sequence[Node]) -> frozenset[str]:
-    """Label keys whose value nearly every node has for itself: they would make classes of one."""
+    """Label keys with another value on nearly every node: each would make a class of its own."""
     carriers: dict[str, int] = {}
     values: dict[str, set[str]] = {}
     for node in nodes:
@@ -156,7 +156,7 @@ def unique_labels(nodes: Sequence[Node]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Inventory:
-    """A snapshot of the cluster. Questions are answered from sets that are made once."""
+    """A snapshot of the cluster. Answers come from sets that are computed once."""
 
     classes: tuple[NodeClass, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # name -> labels
@@ -164,19 +164,19 @@ class Inventory:
     served_by_dra: frozenset[str] = frozenset()  # resource names that a device class serves
     whitelists: Mapping[str, str] = field(default_factory=dict)  # of tolerations, by namespace
     node_selectors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of namespaces
-    watched: bool = False  # `whitelists` names every namespace that is known; a file may leave some
-    # Of runtime classes, as they are written; as `runtime_classes` they are given to the pod.
+    watched: bool = False  # `whitelists` has every known namespace; a file may omit some
+    # Of runtime classes, as they are written; pods get them as in `runtime_classes`.
     class_tolerations: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     class_overheads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of each pod
-    published: NodeIndex | None = None  # made elsewhere: the classes may then be left out
+    published: NodeIndex | None = None  # computed elsewhere: the classes may then be omitted
 
     @cached_property
     def index(self) -> NodeIndex:
-        """Which nodes have what."""
+        """The sets of nodes."""
         return self.published if self.published is not None else NodeIndex.of(self.classes)
 
     def values(self, label: str) -> frozenset[str]:
-        """The values that any node carries under this label."""
+        """The values of this label on any node."""
         known = self._values.get(label)
         if known is None:
             known = self._values[label] = frozenset(self.index.label(label))
@@ -192,7 +192,10 @@ class Inventory:
         return self.index.gpu_labels
 
     def knows(self, namespace: str) -> bool:
-        """Whether its labels and annotations are known; a file that names none says it has none."""
+        """Whether its labels and annotations are known.
+
+        A file without namespaces means that it has none.
+        """
         return not self.watched or namespace in self.whitelists
 
     def whitelist(self, namespace: str) -> str | None:
@@ -200,24 +203,30 @@ class Inventory:
         return self.whitelists.get(namespace, "") if self.knows(namespace) else None
 
     def node_selector(self, namespace: str) -> Mapping[str, str] | None:
-        """What PodNodeSelector gives the namespace's pods where it is on; None if unknown."""
+        """The labels that PodNodeSelector adds to pods of the namespace, if it is on.
+
+        None if unknown.
+        """
         return self.node_selectors.get(namespace, {}) if self.knows(namespace) else None
 
     @cached_property
     def has_gpus(self) -> bool:
-        """Whether a node has any that is there, or that is certain to come when it is asked for."""
+        """Whether a node has any, or one with GPUs is certain to be added on request."""
         index = self.index
         certain_to_come = index.grows & ~index.only_hinted
         return bool(certain_to_come) or any(total.nodes for total in index.totals.values())
 
     @cached_property
     def taints(self) -> frozenset[Taint]:
-        """Taints that any node carries."""
+        """Taints on any node."""
         return frozenset(taint for taints, _ in self.index.taints for taint in taints)
 
     @cached_property
     def gpu_taints(self) -> tuple[Taint, ...]:
-        """Taints of nodes that offer GPUs or may come to, sorted; also of those not there now."""
+        """Taints of nodes that offer GPUs or may get some, sorted.
+
+        Also of nodes that do not exist now.
+        """
         gpus = self.index.with_gpus | self.index.open_gpus
         found = {t for taints, nodes in self.index.taint_sets if nodes & gpus for t in taints}
         return tuple(sorted(found, key=str))
@@ -232,7 +241,7 @@ class Inventory:
 
     @cached_property
     def lasting_gpu_taints(self) -> tuple[Taint, ...]:
-        """Those of them that keep a pod away and do not go away by themselves."""
+        """Those of them that keep a pod away and are not temporary."""
         return tuple(
             each
             for each in self.gpu_taints
@@ -241,5 +250,5 @@ class Inventory:
 
     @cached_property
     def remembered(self) -> dict[Any, Any]:
-        """What was worked out of this inventory: an entry for each of the settings at most."""
+        """Results computed from this inventory: at most one entry for each of the settings."""
         return {}

@@ -1,9 +1,10 @@
 """How many GPUs a pod requests from one node, by resource name, as the scheduler computes it.
 
 The computation is part of the API (component-helpers resource/helpers.go, `PodRequests`; KEP-753).
-Containers run side by side, so theirs add up. Init containers run one after the other, and give
-their GPUs back before the containers start. A sidecar (an init container with `restartPolicy:
-Always`) goes on running: it counts with the containers, and with each init container after it.
+Containers run side by side, so their requests are added. Init containers run one after the other,
+and release their GPUs before the containers start. A sidecar (an init container with
+`restartPolicy: Always`) keeps running: it counts with the containers, and with each init container
+after it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Number(Protocol):
-    """What amounts can be summed up in."""
+    """A type of amounts that can be added."""
 
     def __add__(self, other: Any, /) -> Any: ...
     def __gt__(self, other: Any, /) -> bool: ...
@@ -29,13 +30,13 @@ class _Number(Protocol):
 
 N = TypeVar("N", bound=_Number)
 
-_STEPS = ("initContainers", "containers")  # ephemeral containers may not ask for resources
+_STEPS = ("initContainers", "containers")  # ephemeral containers cannot request resources
 
 
 def gpu_requests(pod: Pod, settings: Settings) -> dict[str, int]:
-    """What the pod asks of one node, by GPU resource name; only amounts above zero.
+    """What the pod requests from one node, by GPU resource name; only amounts above zero.
 
-    Pod-level `spec.resources` (KEP-2837) may not name devices, so it is not looked at.
+    Pod-level `spec.resources` (KEP-2837) cannot name devices, so it is ignored.
     """
     return pod.once(_gpu_requests, settings)
 
@@ -60,10 +61,11 @@ class _Sum(Generic[N]):
         self._none = none
 
     def of(self, pod: Pod) -> dict[str, N]:
-        """What the pod asks of one node."""
-        total: dict[str, N] = {}  # what runs at last: containers, and the sidecars beside them
-        sidecars: dict[str, N] = {}  # those that run already
-        joined: dict[str, N] = {}  # names of those that came after the last init container
+        """What the pod requests from one node."""
+        total: dict[str, N] = {}  # what runs in the end: containers, and the sidecars beside them
+        sidecars: dict[str, N] = {}  # the sidecars that run already
+        # Resources of sidecars that started after the last other init container.
+        joined: dict[str, N] = {}
         peak: dict[str, N] = {}
         for container in pod.containers:
             if container.kind not in _STEPS:
@@ -84,11 +86,14 @@ class _Sum(Generic[N]):
         return total
 
     def _asked(self, container: Container) -> dict[str, N]:
-        """The request; where it is missing the API server copies the limit (SetDefaults_Pod)."""
+        """The request; if it is missing, the API server copies the limit (SetDefaults_Pod)."""
         return self._gpus({**container.limits, **container.requests})
 
     def _gpus(self, amounts: Mapping[str, object]) -> dict[str, N]:
-        """The GPUs among the amounts; one that Kubernetes cannot read the API server refuses."""
+        """The GPUs among the amounts.
+
+        The API server rejects amounts that Kubernetes cannot read.
+        """
         found: dict[str, N] = {}
         for name, text in amounts.items():
             if self._settings.is_gpu(name):
@@ -102,7 +107,7 @@ class _Sum(Generic[N]):
             to[name] = to[name] + amount if name in to else amount
 
     def _raise(self, peak: dict[str, N], asked: dict[str, N], beside: dict[str, N]) -> None:
-        """Raise the peak to what this init container and the sidecars before it ask together."""
+        """Raise the peak to the sum of this init container and the sidecars before it."""
         for name in asked | beside:
             here = asked.get(name, self._none) + beside.get(name, self._none)
             if name not in peak or here > peak[name]:

@@ -1,8 +1,9 @@
 """What a RuntimeClass adds to a pod: node selection (KEP-894) and overhead (KEP-688).
 
-The plugin RuntimeClass of the API server adds it when a pod is made, and again when a webhook has
-changed the pod. So a template lacks it, and so does a pod whose class was just set here. A template
-also lacks the node selector that the plugin PodNodeSelector gives the pods of its namespace.
+The plugin RuntimeClass of the API server adds it when a pod is created, and again after a webhook
+has changed the pod. So it is missing in a template, and in a pod whose class was just set here.
+Also missing in a template is the node selector that the plugin PodNodeSelector adds to pods of its
+namespace.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def in_class(pod: Pod, name: str, inventory: Inventory) -> Pod:
-    """The pod with what this class gives it, as far as the class is known.
+    """The pod with the additions of this class, if the class is known.
 
-    Where both name a label, the pod's value stands: the API server refuses a pod with two of them.
+    If both name a label, the value of the pod stays: the API server rejects a pod with two values.
     """
     selector = inventory.runtime_classes.get(name, {})
     tolerations = inventory.class_tolerations.get(name, ())
@@ -36,20 +37,20 @@ def in_class(pod: Pod, name: str, inventory: Inventory) -> Pod:
 
 
 def as_admitted(pod: Pod, cx: Context, otherwise: str = "") -> Pod:
-    """The pod with what its own class, or `otherwise` this one, will give it.
+    """The pod with the additions of its own class, or of the class `otherwise`.
 
-    Legacy labels in its nodeSelector are as they will be then. A pod as it will be stored has all
-    this already. The controller of a DaemonSet chooses nodes by the template, and looks at no
-    class; but its pods are as large as the class makes them.
+    Legacy labels in its nodeSelector are as they will be then. A stored pod has all this already.
+    The controller of a DaemonSet chooses nodes by the template and ignores the class, but the class
+    adds its overhead to the pods.
     """
     return pod if cx.final else pod.once(_as_admitted, cx, otherwise)
 
 
 def in_namespace(pod: Pod, cx: Context) -> Pod:
-    """The pod of a template with the node selector of its namespace, or itself if it gets none.
+    """The pod of a template with the node selector of its namespace; unchanged if it has none.
 
-    Whether PodNodeSelector is on, nobody can see: the pods may lack it as well. Where both name a
-    label, the template's value stands: the plugin refuses a pod with two of them.
+    Whether PodNodeSelector is on cannot be seen from the cluster, so the pods may also lack it. If
+    both name a label, the value of the template stays: the plugin rejects a pod with two values.
     """
     given = node_selector(cx)
     if not given:
@@ -58,10 +59,10 @@ def in_namespace(pod: Pod, cx: Context) -> Pod:
 
 
 def node_selector(cx: Context) -> Mapping[str, str] | None:
-    """What the namespace may give the pods of this template; a pod that is made has it already.
+    """The node selector that the namespace may add to pods of this template; created pods have it.
 
-    None where the watcher does not know the namespace, which may be new, and something would be
-    written into the template. Else the pods are repaired, and by then it is known.
+    None if the watcher does not know the namespace, which may be new, and the template would be
+    changed. Otherwise the pods are repaired, and by then it is known.
     """
     if not cx.template or cx.inventory is None:
         return {}
@@ -80,6 +81,9 @@ def _as_admitted(pod: Pod, cx: Context, otherwise: str) -> Pod:
 
 
 def _larger(pod: Pod, name: str, inventory: Inventory) -> Pod:
-    """The pod with the overhead of this class; one that says another is refused as it is."""
+    """The pod with the overhead of this class.
+
+    The API server rejects a pod with another overhead.
+    """
     overhead = inventory.class_overheads.get(name)
     return pod.having(overhead=overhead) if overhead and "overhead" not in pod.spec else pod

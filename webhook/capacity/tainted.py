@@ -1,7 +1,7 @@
 """The nodes with a taint, by its key and effect, and then by its value.
 
-A cluster may have a taint for each of a thousand teams, but then one key for all of them. So the
-nodes that keep a pod away are those with the key, less those with a value that it tolerates.
+A cluster may have a taint for each of a thousand teams, but then with the same key. So the nodes
+that keep a pod away are the nodes with the key, without those with a tolerated value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.core.settings import Taint
 
 
-_REMEMBERED = 256  # values of one key whose nodes are kept decoded
+_REMEMBERED = 256  # values of one key whose nodes stay decoded
 
 
 class Tainted:
@@ -28,7 +28,7 @@ class Tainted:
 
     def __init__(self) -> None:
         self.present: NodeSet = 0
-        self._texts: dict[str, list[str]] = {}  # by value: encoded sets, no two with one node
+        self._texts: dict[str, list[str]] = {}  # by value: encoded sets; no node is in two of them
         self._decoded: dict[str, NodeSet] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -51,7 +51,7 @@ class Tainted:
         return found
 
     def having_any(self, values: AbstractSet[str]) -> NodeSet:
-        """The nodes with one of these values; the fewer, of theirs and of ours, are looked at."""
+        """The nodes with one of these values; loops over the smaller of the two sets of values."""
         found = 0
         for value in self._texts.keys() & values:
             found |= self.having(value)
@@ -63,8 +63,8 @@ def by_key_and_effect(
 ) -> dict[tuple[str, str, int], Tainted]:
     """The tables for these sets of taints, each with its encoded set of nodes.
 
-    The API server takes no two taints of one key and effect on a node, but a file may have some:
-    the second one is in a table of its own, so that in each table a node is there once.
+    The API server allows only one taint of a key and effect on a node, but a file may have two: the
+    second is in a table of its own, so that each node is in a table only once.
     """
     tables: dict[tuple[str, str, int], Tainted] = {}
     for taints, text in taint_sets:

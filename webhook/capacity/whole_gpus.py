@@ -1,8 +1,8 @@
-"""Nodes that offer parts of GPUs under the name of whole ones, as far as their labels show it.
+"""Finds nodes that offer shares of GPUs under the name of whole GPUs, by their labels.
 
-A pod of 2017 meant whole devices. GKE marks nodes whose GPUs are sliced or shared beside the label
-of the model; GPU Feature Discovery adds an ending to the model, and labels that other profiles can
-go by (k8s-device-plugin docs/gpu-feature-discovery, GKE: GPU time-sharing, multi-instance GPUs).
+A pod of 2017 requested whole devices. GKE labels nodes whose GPUs are sliced or shared; GPU Feature
+Discovery adds a suffix to the model, and labels that other profiles can use (k8s-device-plugin
+docs/gpu-feature-discovery, GKE: GPU time-sharing, multi-instance GPUs).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 _ANY_VALUE = ("Exists", "Gt", "Lt")
 _PRODUCT = "nvidia.com/gpu.product"
-_FEW = 50  # values: GKE shares a GPU among 48 clients at most; that a requirement names
+_FEW = 50  # values that a requirement names; GKE shares a GPU among at most 48 clients
 
 
 def _several(value: str) -> bool:
     return (as_int64(value or "0") or 0) > 1
 
 
-# The setting of `models` that allows it, a node label, and which of its values mean it.
+# The setting of `models` that allows it, a node label, and its values with that meaning.
 _MARKS: tuple[tuple[str, str, Callable[[str], bool]], ...] = (
     ("mig", "cloud.google.com/gke-gpu-partition-size", bool),
     ("shared", "cloud.google.com/gke-gpu-sharing-strategy", bool),
@@ -45,7 +45,7 @@ _MARKS: tuple[tuple[str, str, Callable[[str], bool]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A mark of nodes that offer parts of GPUs, and these nodes."""
+    """A label of nodes that offer shares of GPUs, and these nodes."""
 
     setting: str  # of `models`, which allows it
     key: str
@@ -54,7 +54,7 @@ class Part:
 
     @property
     def excluded(self) -> Raw:
-        """What a node selector term asks for, to have none of these nodes."""
+        """The requirement of a node selector term that excludes these nodes."""
         return {"key": self.key, "operator": "NotIn", "values": list(self.values)}
 
     @property
@@ -63,9 +63,9 @@ class Part:
 
 
 def excluded_by(key: str, operator: str, values: Collection[str]) -> str:
-    """The setting of the parts of GPUs from which this requirement keeps a pod; empty if of none.
+    """The setting of the shares of GPUs that this requirement excludes; empty if none.
 
-    DoesNotExist is what was once written for the labels of GKE.
+    DoesNotExist is what older versions wrote for the labels of GKE.
     """
     for setting, label, means in _MARKS:
         if key == label and (
@@ -77,14 +77,14 @@ def excluded_by(key: str, operator: str, values: Collection[str]) -> str:
 
 
 def is_exclusion(key: str, operator: str, values: Collection[str]) -> bool:
-    """Whether this requirement is one that keeps a pod off parts of GPUs."""
+    """Whether this requirement excludes shares of GPUs."""
     if key == _PRODUCT:
         return operator == "NotIn" and all(map(is_part, values))
     return bool(excluded_by(key, operator, values))
 
 
 def asked_for(key: str, operator: str, values: Iterable[str]) -> str:
-    """The setting that allows the parts of GPUs for which a requirement asks; empty if for none."""
+    """The setting that allows the shares of GPUs which a requirement selects; empty if none."""
     for setting, label, means in _MARKS:
         if key == label and (
             (operator in _ANY_VALUE and label != _PRODUCT)
@@ -95,12 +95,12 @@ def asked_for(key: str, operator: str, values: Iterable[str]) -> str:
 
 
 def is_part(value: str) -> bool:
-    """Whether the name of a model says that it is a part of a GPU."""
+    """Whether the name of a model shows that it is a share of a GPU."""
     return any(means(value) for _, key, means in _MARKS if key == _PRODUCT)
 
 
 def parts(settings: Settings, inventory: Inventory | None) -> tuple[Part, ...]:
-    """The marks of nodes that offer parts of GPUs as whole ones, but those that are allowed."""
+    """The labels of nodes that offer shares of GPUs as whole ones, unless they are allowed."""
     if inventory is None:
         return ()
     models = settings.models
@@ -126,12 +126,12 @@ def _parts(settings: Settings, inventory: Inventory) -> Iterable[Part]:
 
 
 def among(nodes: NodeSet, found: Iterable[Part]) -> tuple[Part, ...]:
-    """Those of the marks that one of these nodes has."""
+    """Those of the labels that one of these nodes has."""
     return tuple(each for each in found if each.nodes & nodes)
 
 
 def only(nodes: NodeSet, found: Iterable[Part]) -> bool:
-    """Whether there are such nodes, and each has one of the marks."""
+    """Whether there are such nodes, and each has one of the labels."""
     left = nodes
     for each in found:
         left &= ~each.nodes

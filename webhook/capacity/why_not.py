@@ -1,7 +1,7 @@
 """Explains why a pod can never run here: the cause, the numbers, the names, and what to change.
 
-In the order that a user would check: more than the whole cluster has, more than any one node
-has, and then whatever keeps the pod from the nodes that have enough.
+The order is that of a user who checks: more than the whole cluster has, more than any one node has,
+and then what keeps the pod from the nodes that have enough.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from webhook.kube.pod import Pod
 
 LONGEST = 230  # characters: an API server cuts a warning at 256
-_LENGTHS = (48, 32, 20)  # of one name, tried until the message is no longer than that
-_SHORTEST = 12  # no message is longer with this one
+_LENGTHS = (48, 32, 20)  # of one name; tried in turn until the message is short enough
+_SHORTEST = 12  # no message is longer with this length
 _NAMED = 2  # values, names or taints of one kind
 _NODE_POOL = "karpenter.sh/nodepool"  # the label of nodes that Karpenter made
-_VALUES = 256  # of a label or taint: one with more names no model, and no choice for a user
+_VALUES = 256  # of a label or taint: one with more is no model, and no choice for a user
 
 
 def why_never(pod: Pod, amounts: Mapping[str, int], index: NodeIndex, settings: Settings) -> str:
-    """The reason and the cure, for a pod that fits on no node."""
+    """The reason and advice, for a pod that fits on no node."""
     for longest in _LENGTHS:
         message = _Reason(pod, amounts, index, settings, longest).message()
         if len(message) <= LONGEST:
@@ -42,7 +42,7 @@ def why_never(pod: Pod, amounts: Mapping[str, int], index: NodeIndex, settings: 
 
 
 def why_unsure(amounts: Mapping[str, int], hints: Sequence[str]) -> str:
-    """For a pod that fits on no node, but perhaps on one that an autoscaler may add."""
+    """For a pod that fits on no node, but may fit on one that an autoscaler adds."""
     return (
         f"requests {in_words(amounts)}, and fits on no node of this cluster. "
         f"It stays Pending unless {_listed([short(each) for each in hints], 'or')} adds a node "
@@ -51,7 +51,7 @@ def why_unsure(amounts: Mapping[str, int], hints: Sequence[str]) -> str:
 
 
 def why_bound(amounts: Mapping[str, int], selector: Mapping[str, str]) -> str:
-    """For the pods of a template that would fit, but for the node selector of their namespace."""
+    """For the pods of a template that fit only without the node selector of their namespace."""
     labels = _listed([short(f"{key}={value}") for key, value in sorted(selector.items())])
     return (
         f"requests {in_words(amounts)}, and no node fits that the node selector of the namespace "
@@ -60,14 +60,14 @@ def why_bound(amounts: Mapping[str, int], selector: Mapping[str, str]) -> str:
 
 
 def or_adds(hints: Sequence[str]) -> str:
-    """What else may help a pod that waits; empty where no autoscaler may."""
+    """What else may help a pending pod; empty if no autoscaler may."""
     if not hints:
         return ""
     return f", or {_listed([short(each) for each in hints], 'or')} adds a node that fits"
 
 
 def in_words(amounts: Mapping[str, int], longest: int = _LENGTHS[0]) -> str:
-    """`8 nvidia.com/gpu and 1 nvidia.com/gpu.shared`; amounts that overflow are not there."""
+    """`8 nvidia.com/gpu and 1 nvidia.com/gpu.shared`; without amounts that overflow."""
     if not amounts:
         return "GPUs"
     return _listed([short(f"{amount} {name}", longest) for name, amount in sorted(amounts.items())])
@@ -79,9 +79,9 @@ def counted(count: int) -> str:
 
 
 def short(name: str, longest: int = _LENGTHS[0]) -> str:
-    """The name, cut where it would fill the message alone; the API server refuses odd characters.
+    """The name, shortened if it would fill the message; the API server rejects odd characters.
 
-    They may stand in what `review` reads.
+    Objects that `review` reads may have them.
     """
     shown = name if len(name) <= longest else f"{name[: longest - 2]}.."
     if shown.isprintable():
@@ -96,7 +96,7 @@ def _listed(parts: Sequence[str], word: str = "and") -> str:
 
 
 def _few(values: Iterable[str]) -> list[str]:
-    """The values, if they are few enough for a user to choose among."""
+    """The values, if they are few enough for a user to choose from."""
     found = list(islice(values, _VALUES + 1))
     return found if len(found) <= _VALUES else []
 
@@ -143,11 +143,11 @@ class _Reason:
         return "nodes that may come have enough GPUs"
 
     def _there(self, nodes: NodeSet) -> NodeSet:
-        """Those of them that are there now."""
+        """The existing nodes among these."""
         return nodes & ~self.index.may_come
 
     def _pools(self, nodes: NodeSet) -> str:
-        """What may add nodes such as these: what autoscalers have, by name."""
+        """The sources of such nodes: the names of the autoscalers' pools."""
         names = {words for words, hinted in self.index.hinted if hinted & nodes}
         certain = nodes & self.index.grows & ~self.index.only_hinted
         pools = self.index.label(_NODE_POOL)
@@ -156,7 +156,7 @@ class _Reason:
         return _listed([self._short(each) for each in sorted(names)], "or")
 
     def _nodes(self, nodes: NodeSet) -> str:
-        """`2 nodes`, or what may add such nodes where none is there now."""
+        """`2 nodes`, or what may add such nodes if none exists now."""
         count = self.index.count(self._there(nodes))
         if count or not nodes:
             return counted(count)
@@ -172,7 +172,7 @@ class _Reason:
         return fit.attracted(self.pod, self.index) & self._room
 
     def _too_much(self) -> str:
-        """Where no node has enough, and none may come to have it."""
+        """The reason if no node has enough, and none may be added that has."""
         if self._room:
             return ""
         return self._not_offered() or self._more_than_all_nodes() or self._more_than_one_node()
@@ -240,9 +240,9 @@ class _Reason:
         return ""
 
     def _constraints(self) -> Iterator[Constraint]:
-        """What must be true of the node, one by one. Of several terms only one must be.
+        """The requirements on the node, one by one. Of several terms only one must match.
 
-        nodeSelector first: it is what most people write, and read.
+        nodeSelector comes first: most users write and read that one.
         """
         yield from node_selection.selector(self.pod, self.index)
         terms = node_selection.terms(self.pod)
@@ -250,7 +250,7 @@ class _Reason:
             yield from node_selection.requirements(terms[0], self.index)
 
     def _one_constraint(self) -> str:
-        """What alone keeps the pod from every node that has enough."""
+        """The one requirement that excludes every node that has enough."""
         for each in self._constraints():
             if each.nodes & self._room:
                 continue
@@ -264,7 +264,7 @@ class _Reason:
         return ""
 
     def _at_most(self, nodes: NodeSet) -> str:
-        """What these nodes have of that which they lack."""
+        """The most of the missing resources that these nodes have."""
         for name, amount in sorted(self.amounts.items()):
             if not self.index.at_least(name, amount) & nodes:
                 most = fit.most_on_one(nodes, amount, partial(self.index.at_least, name))
@@ -273,7 +273,7 @@ class _Reason:
         return "none with all of it"
 
     def _other_values(self, each: Constraint) -> str:
-        """What the constraint would need to be for the nodes that have enough."""
+        """What the requirement would have to be for the nodes that have enough."""
         if each.parts:
             return (
                 f"{self._have_room}, but as parts of GPUs: ask the administrator to set "
@@ -290,7 +290,7 @@ class _Reason:
         return f"Write {_listed([self._short(v) for v in values], 'or')}: {self._have_room}."
 
     def _taints(self) -> str:
-        """Of all nodes that have enough, or of those among them that the pod could choose."""
+        """The taints of all nodes that have enough, or of those that the pod could choose."""
         tolerated = node_selection.tolerated(self.pod, self.index, self.settings.capacity)
         chosen = self._selected & self._attracted
         for nodes, which in ((self._room, ""), (chosen, " that it selects")):
@@ -304,7 +304,7 @@ class _Reason:
         return ""
 
     def _with_enough(self, nodes: NodeSet, which: str) -> str:
-        """`the only node with enough is`; none of them may be there now."""
+        """`the only node with enough is`; these nodes may not exist now."""
         count = self.index.count(self._there(nodes))
         if count:
             them = "the only node" if count == 1 else f"the {count} nodes"
@@ -317,7 +317,7 @@ class _Reason:
     def _keeping_away(self, nodes: NodeSet) -> list[str]:
         """The taints that keep the pod from all of these nodes at once, else all, worst first.
 
-        A node may have several, and one that all of them have is the one to name.
+        A node may have several; a taint that all of them have is named.
         """
         counts = Counter[str]()
         kept_away = node_selection.kept_away(self.pod, self.index, self.settings.capacity)
@@ -336,7 +336,7 @@ class _Reason:
         return whole or [taint for _, taint in most]
 
     def _constraints_together(self) -> str:
-        """What is left: nothing alone leaves no node, but all together do."""
+        """The last case: no single requirement excludes all nodes, but all together do."""
         if not self._selected:
             words = (
                 f"none has all {len(self.pod.node_selector)} labels of nodeSelector. Change them"

@@ -1,8 +1,9 @@
 """Updates of pods and templates whose manifests still have the legacy words.
 
-What a repair took away the author's tool brings back, and what it wrote the tool leaves in place.
-So an update is taken apart first: what the repair wrote goes, and the author's words are translated
-anew. If they come to what is stored, then what is stored is the answer.
+When a client applies a manifest again, it restores the fields that a repair removed, and it keeps
+the fields that the repair wrote. So an update is taken apart first: fields of the repair are
+removed, and the author's words are translated again. If the result has the same meaning as the
+stored spec, the answer is the stored spec.
 """
 
 from __future__ import annotations
@@ -51,12 +52,13 @@ if TYPE_CHECKING:
 
 
 def pod(obj: Raw, old: Raw, rules: Asking, cx: Context, _at: Path = ROOT) -> Verdict:
-    """Translate the legacy words that this update of a pod brings, and nothing else.
+    """Translate the legacy words in this update of a pod, and nothing else.
 
-    Nearly nothing of a pod may change. If the words say what is stored, the stored spec is sent; if
-    not, the API server sees what they say today, and refuses it. A pod that is stored with an
-    amount under a legacy name was made while nobody repaired it, and stays as it is. An amount of 0
-    says nothing of that: LimitRanger and its repair leave it (rules/legacy_resource.py).
+    Almost no field of a pod may change. If the words have the meaning of the stored spec, the
+    stored spec is sent; otherwise the API server gets their present meaning, and rejects the
+    update. A stored pod with an amount under a legacy name was created while the webhook was away,
+    and stays as it is. An amount of 0 does not show that: LimitRanger and its repair leave it
+    (rules/legacy_resource.py).
     """
     stored, cx = Pod(old), replace(cx, is_stored=True)
     if stored.asks_under_legacy_name(cx.settings):
@@ -95,9 +97,9 @@ def pod(obj: Raw, old: Raw, rules: Asking, cx: Context, _at: Path = ROOT) -> Ver
 
 
 def _is_the_same_manifest(old: Raw, sent: PodFields, now: PodFields, then: PodFields) -> bool:
-    """Whether all that comes back to a repaired pod stood in the manifest that kubectl applied.
+    """Whether all words that come back to a repaired pod were in the manifest that kubectl applied.
 
-    Then it was what the pod was made of, whatever the settings make of it today. An annotation is
+    Then the pod was created from them, whatever the present settings make of them. An annotation is
     such a word if it is translated now.
     """
     if not is_noted(old):
@@ -112,22 +114,22 @@ def _is_the_same_manifest(old: Raw, sent: PodFields, now: PodFields, then: PodFi
 
 
 class _Made(NamedTuple):
-    """What the rules made of a template."""
+    """The results of the rules on a template."""
 
     author: Mapping[Key, Any]  # its fields before
-    trial: Raw  # a copy of it before; empty if what is stored speaks of no other cluster
+    trial: Raw  # a copy of it before; empty if the stored template shows no other cluster
     verdict: Verdict
 
 
 def template(
     draft: Draft, update: Update, rules: Asking, cx: Context
 ) -> tuple[Verdict, dict[Key, Change] | None]:
-    """Repair the template, from what its author writes now.
+    """Repair the template as its author sends it now.
 
-    Gives what this repair changed, or None if there was nothing to repair. Where the author writes
-    what was written then, the stored template stays: for as long as it is right, or always if it
-    may not change. The rules are asked of all that is sent; only if repairs wrote some of it, that
-    comes out and they are asked again.
+    Returns what this repair changed, or None if nothing was to repair. Where the author sends the
+    same words as last time, the stored template stays: as long as it is right, or always if it may
+    not change. The rules run on the sent template; if repairs wrote parts of it, these are removed
+    and the rules run again.
     """
     if update.old is not None and not update.may_change:
         return _fixed(draft, update, rules, cx)
@@ -137,11 +139,11 @@ def template(
 def _fixed(
     draft: Draft, update: Update, rules: Asking, cx: Context
 ) -> tuple[Verdict, dict[Key, Change] | None]:
-    """Send what is stored wherever the author writes what was written then, or nothing new.
+    """Send the stored fields where the author sends the same words as last time, or nothing new.
 
-    Whatever settings, inventory and rules have become: the API server would refuse the update, be
-    it of a label of the object alone. Only what is new is repaired; of a Job that is suspended the
-    choice of nodes may change (KEP-2926).
+    Changes of settings, inventory and rules do not matter: the API server would reject the update,
+    even if it only changed a label of the object. Only new words are repaired; in a suspended Job
+    the node selection may change (KEP-2926).
     """
     sent, then = PodFields(draft.object, update.at).kept(), update.stored()
     differ = changes(then.values, sent.values)
@@ -211,7 +213,8 @@ def _repaired(
         keys = [key for key in {**noted, **changed, **repaired} if key not in loose]
         of_these = replace(update, noted=noted)
         now = _kept(draft, of_these, keys, made, (now, then), (cx, as_then), rules)
-        watched = cx.inventory is not None and cx.inventory.watched  # else all is known at once
+        # Without a watcher all is known at once.
+        watched = cx.inventory is not None and cx.inventory.watched
         if update.may_change and watched and VOLUMES not in map(unit_of, loose):
             now, made, left = _without_news(draft, update, made, (now, then), rules, cx.settings)
             touched -= left
@@ -220,19 +223,20 @@ def _repaired(
         for key, change in {**update.noted, **beside}.items()
         if unit_of(key) not in touched and key not in loose
     }
-    patch = draft.patch() if value_at(obj, at) != as_sent else []  # what came out may be in again
+    # Removed fields may have been added again.
+    patch = draft.patch() if value_at(obj, at) != as_sent else []
     return replace(made.verdict, patch=patch), {**kept, **notes(made.author, now.values)}
 
 
 def _made(draft: Draft, sent: PodFields, rules: Asking, cx: Context, as_then: Context) -> _Made:
-    """What the rules make of the template of which these are the fields."""
+    """The results of the rules on the template with these fields."""
     obj, at = draft.object, sent.at
     trial = copied(value_at(obj, at)) if as_then is not cx else {}
     verdict = rules.of(obj, cx, at, draft)
     return _Made(sent.values, trial, verdict)
 
 
-def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
+def _kept(  # noqa: PLR0913, PLR0917  # the results, their input, and the options
     draft: Draft,
     update: Update,
     keys: list[Key],
@@ -241,7 +245,7 @@ def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
     contexts: tuple[Context, Context],
     rules: Asking,
 ) -> PodFields:
-    """Restore what is stored at these fields if the author wrote the same then, and it is right.
+    """Restore the stored fields if the author sent the same words, and if they are still right.
 
     Returns the fields of the resulting template.
     """
@@ -253,7 +257,7 @@ def _kept(  # noqa: PLR0913, PLR0917  # what was made, of what, and how
     all_keys = keys if noted else [*keys, *placement(now), *placement(then)]
     absent = [key for key in all_keys if key in then.values and key not in now.values]
     moved = any(
-        # words that came while nobody repaired them, and what the author takes out
+        # words that came while the webhook was away, and words that the author removes
         (noted and made.author.get(key) is not None)
         or update.authors.dropped(at, key, update.before)
         for key in absent
@@ -279,11 +283,11 @@ def _without_news(  # noqa: PLR0913, PLR0917  # as above
     rules: Asking,
     settings: Settings,
 ) -> tuple[PodFields, _Made, set[Key]]:
-    """Restore the stored template if the settings alone would add to it, for the first time.
+    """Restore the stored template if only the settings would add to it, for the first time.
 
-    Its namespace is known now, say. It would be rolled out although its author changed nothing, and
-    its pods get what the settings ask for when they are made. So the findings on it are left out.
-    Gives the units that stay, too: what is noted of them still holds.
+    For example, its namespace has become known. Otherwise it would be rolled out although its
+    author changed nothing; its pods get these additions when they are created. So the findings on
+    them are left out. Also returns the units that stay: their records are still valid.
     """
     now, then = versions
     news = changes(then.values, now.values).keys()
@@ -316,7 +320,7 @@ def _without_news(  # noqa: PLR0913, PLR0917  # as above
 
 
 def _apply(draft: Draft, edits: Iterable[Edit]) -> None:
-    """Make all of these edits or, in a pod whose members are of odd types, none."""
+    """Make all of these edits, or none in a pod whose fields have unexpected types."""
     with suppress(EditError):
         draft.apply(edits)
 
@@ -333,14 +337,14 @@ def _without_defaults(repaired: dict[Key, Any], stored: Pod, settings: Settings)
 
 
 def _keep_fields(draft: Draft, repaired: Mapping[Key, Any]) -> None:
-    """Put fields back that no word stands for any more: the API server sets some by itself."""
+    """Put back fields whose words are no longer there: the API server sets some by itself."""
     pod = PodFields(draft.object)
     fields = {k: value for k, value in repaired.items() if unit_of(k) == ("fields",)}
     _apply(draft, pod.edits_to({k: v for k, v in fields.items() if k not in pod.values}))
 
 
 def _at_work(rules: Asking, old: Raw, cx: Context) -> Asking:
-    """The rules on legacy words, without those that let what they would change be stored."""
+    """The rules on legacy words, without those whose legacy words are in the stored pod."""
     legacy = rules.only(lambda rule: Trait.CLUSTER not in rule.FACTS.traits)
     wide = replace(cx, settings=replace(cx.settings, scope="all-legacy"))
     found = legacy.of(copied(old), wide).findings
@@ -351,9 +355,10 @@ def _at_work(rules: Asking, old: Raw, cx: Context) -> Asking:
 def _are_the_words_of(
     then: PodFields, noted: Mapping[Key, Change], author: Mapping[Key, Any], keys: Iterable[Key]
 ) -> bool:
-    """Whether the author writes at these fields what was written before the last repair.
+    """Whether the author sends at these fields the words from before the last repair.
 
-    And whether that repair is what is stored: while we were away it may have been undone.
+    The result of that repair must also be stored: it may have been undone while the webhook was
+    away.
     """
     for key in keys:
         value = then.values.get(key)
@@ -364,7 +369,10 @@ def _are_the_words_of(
 
 
 def _restore(draft: Draft, now: PodFields, then: PodFields, keys: Iterable[Key]) -> PodFields:
-    """Give these fields the values that are stored, and lists their order; the fields after it."""
+    """Restore the stored values of these fields, and the order of lists.
+
+    Returns the fields after it.
+    """
     wanted = {key: then.values.get(key) for key in keys}
     _apply(draft, now.edits_to(wanted))
     restored = PodFields(draft.object, now.at)

@@ -1,8 +1,8 @@
-"""Which fields of an object its author wrote, and which an admission webhook added.
+"""Finds which fields of an object its author wrote, and which an admission webhook added.
 
-managedFields name the fields that a client set (kube/managed_fields.py), and kubectl keeps what it
-applied. What neither names was added on the way in. Both can be forged: they
-decide what is taken for the author's word in the author's own object, and nothing else.
+managedFields name the fields that a client set (kube/managed_fields.py), and kubectl stores the
+manifest that it applied. A field that is in neither was added during admission. Both can be forged,
+but they only decide what counts as the author's word in the author's own object.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ITEMS = {
 
 
 class Authors:
-    """Who wrote what in an object, and so in the pod templates in it; read when it is asked for.
+    """The authors of the fields in an object, and so in its pod templates; computed when needed.
 
     The metadata must not be changed until then.
     """
@@ -42,8 +42,9 @@ class Authors:
     def __init__(self, obj: Raw, manager: str = "") -> None:
         self._obj = obj
         self._manager = manager  # the field manager that the request names; empty if it names none
-        self._declared: dict[Path, dict[Key, Any]] = {}  # by the manifest, in each template
-        self._rewritten: dict[Path, bool] = {}  # whether its nodeSelector is, of each template
+        self._declared: dict[Path, dict[Key, Any]] = {}  # from the manifest, for each template
+        # Whether its nodeSelector was rewritten, for each template.
+        self._rewritten: dict[Path, bool] = {}
 
     @cached_property
     def _annotations(self) -> Raw:
@@ -89,25 +90,25 @@ class Authors:
     def wrote(self, at: Path, key: Key) -> bool:
         """Whether an author wrote this field.
 
-        Of an object that is applied its manifest says so. Of any other one what was sent does,
-        which has the defaults of the API server in it, too.
+        For an applied object the manifest decides. For any other object the sent object decides;
+        that includes defaults of the API server.
         """
         if self._manifest or self._applied:
             return self.declared(at, key)
         return _owns(_fields(self._sent, at), key, applied=False)
 
     def dropped(self, at: Path, key: Key, before: Authors) -> bool:
-        """Whether the manifest that is applied had this field the last time, and has no more."""
+        """Whether the applied manifest had this field the last time and no longer has it."""
         if self.declared(at, key):
             return False
         if self._manifest and before._is_in_manifest(at, key):
             return True
         if key[1] == "nodeSelector" and "f:nodeSelector" in _fields(self._sent, at / "spec"):
-            return False  # who applied it did not drop it: somebody else has taken it over
+            return False  # the same client still applies it: another writer has taken it over
         return bool(self._applied) and _owns(_fields(before._applied, at), key, applied=True)
 
     def took_out(self, word: Key, before: Authors, sent: PodFields, then: PodFields) -> bool:
-        """Whether a word that the last repair translated is in the author's manifest no more."""
+        """Whether a word that the last repair translated is no longer in the author's manifest."""
         if self.dropped(sent.at, word, before):
             return True
         if word[1] != "nodeSelector" or word in sent.values:
@@ -117,11 +118,12 @@ class Authors:
         return self._rewritten[sent.at]
 
     def _wrote_selector(self, before: Authors, sent: PodFields, then: PodFields) -> bool:
-        """Whether the nodeSelector that was sent is all that its author wants in it today.
+        """Whether the nodeSelector that was sent is all that its author wants in it now.
 
-        It is one field with one owner (KEP-555): managedFields do not tell which labels it had. But
-        who owned it before, and owns it now that it differs, has written it anew. A record
-        (evaluation/record.py) that differs, too, was written in an earlier round of this request.
+        It is one field with one owner (KEP-555): managedFields do not show which labels it had. But
+        a client that owned it before, and owns it now with another value, has rewritten it. If the
+        record (evaluation/record.py) differs as well, it was written in an earlier round of this
+        request.
         """
         now, stored = _selector(sent), _selector(then)
         if now == stored or self._annotations.get(RECORD) != before._annotations.get(RECORD):
@@ -139,7 +141,10 @@ class Authors:
         }
 
     def _sends_all(self, manager: str, operation: str) -> bool:
-        """Whether this owner sends a whole manifest: `kubectl patch` and the like send a part."""
+        """Whether this owner sends a whole manifest.
+
+        `kubectl patch` and similar clients send a part.
+        """
         if operation == "Apply":
             return True
         is_part = manager.startswith("kubectl-") and manager != "kubectl-replace"
@@ -163,7 +168,7 @@ def _selector(fields: PodFields) -> Raw:
 
 
 def _manifest(text: object) -> Raw:
-    """What kubectl applied; an empty map if that cannot be read, or is over the budget."""
+    """The manifest that kubectl applied; empty if it cannot be read, or is over the budget."""
     try:
         found = as_map(json.loads(text)) if isinstance(text, str) else {}
     except (ValueError, RecursionError):
@@ -178,10 +183,10 @@ def _fields(written: Raw, at: Path) -> Raw:
 
 
 def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:
-    """Whether these fieldsV1 name the field, or a map around it that has one owner as a whole.
+    """Whether these fieldsV1 name the field, or a map around it with one owner as a whole.
 
-    Required node affinity is such a map, and nodeSelector; but others put labels into that, too,
-    unless it was applied.
+    Required node affinity and nodeSelector are such maps; but other writers add labels to
+    nodeSelector, too, unless it was applied.
     """
     whole = (REQUIRED, "nodeSelector") if applied else (REQUIRED,)
     return _field(fields, key, whole) is not None

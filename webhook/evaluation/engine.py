@@ -1,4 +1,4 @@
-"""Runs the rules over one pod, in order, on one draft."""
+"""Runs the rules on one pod or object, in order, on one draft; returns the verdict."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from webhook.core.rule import Context, ObjectRule, Rule
     from webhook.kube.pointer import Path
 
-    # Gives the finding as it is to be taken; None if nothing is to be said.
+    # Returns the finding as it is to be used; None to drop it.
     Hear = Callable[[Finding], Finding | None]
 
 
-def run(  # noqa: PLR0913  # each says something else about the run
+def run(  # noqa: PLR0913  # the options of a run
     rules: Sequence[Rule],
     obj: dict[str, Any],
     cx: Context,
@@ -38,14 +38,14 @@ def run(  # noqa: PLR0913  # each says something else about the run
     patched: bool = True,
     hear: Hear | None = None,
 ) -> Verdict:
-    """Repair the pod at `at` in `obj` (a Pod, or whatever holds a pod template), in place.
+    """Repair the pod at `at` in `obj` (a Pod, or an object with a pod template), in place.
 
-    A rule that raises changes nothing and is named in the verdict, unless the pod has types that no
-    API server sends; the others go on. Only rules whose mode is `enforce` change the pod, so the
-    others see it as it came. Outside the scope of the settings no rule is asked at all, unless the
-    rules are for `every_pod`. Several runs may share one draft of the object; the patch is then
-    that of all of them. Without `patched` there is none: a trial needs none. `hear` is told of
-    each finding before its edits are made.
+    A rule that raises an exception changes nothing and is named in the verdict, unless the pod has
+    types that no API server sends; the other rules run. Only rules with the mode `enforce` change
+    the pod, so rules with other modes see it unchanged. Outside the scope of the settings no rule
+    runs, unless the rules are for `every_pod`. Several runs may share one draft of the object; the
+    patch then covers all of them. Without `patched` there is no patch: a trial needs none. `hear`
+    is called with each finding before its edits are made.
     """
     draft = Draft(obj) if draft is None else draft
     pod = Pod(obj, at)
@@ -60,7 +60,7 @@ def run(  # noqa: PLR0913  # each says something else about the run
             continue
         try:
             found = tuple(rule.check(pod, cx))
-            if not found:  # as nearly always
+            if not found:  # the usual case
                 continue
             found = _allowed(found, mode, cx, hear)
             if found and rule.FACTS.has_exceptions:
@@ -70,7 +70,7 @@ def run(  # noqa: PLR0913  # each says something else about the run
                 draft.apply(edits)
                 pod = Pod(obj, at)
         except Exception as error:  # noqa: BLE001  # one broken rule must not stop the others
-            if is_typed(pod.raw):  # else it is the pod that is broken
+            if is_typed(pod.raw):  # otherwise the pod is malformed
                 failed.append((rule.CODE, error))
         else:
             findings.extend(found)
@@ -79,7 +79,7 @@ def run(  # noqa: PLR0913  # each says something else about the run
 
 
 def _as_it_came(pod: Pod, cx: Context, rules: Sequence[Rule]) -> Context:
-    """The context with what the rules will no longer find in the pod."""
+    """The context with facts that the rules will no longer find in the pod."""
     if not cx.was_stuck and not pod.asks_under_legacy_name(cx.settings):
         return (
             replace(cx, stuck=False, legacy=frozenset(), repairing=frozenset(), written=None)
@@ -99,9 +99,9 @@ def run_on_object(
     shared: Draft | None = None,
     hear: Hear | None = None,
 ) -> Verdict:
-    """The same for rules that look at whole manifest objects.
+    """The same for rules on whole objects.
 
-    Who gives a draft shares it with other runs, and makes the patch of all of them.
+    A caller that passes a draft shares it with other runs, and makes the patch of all of them.
     """
     draft = Draft(obj) if shared is None else shared
     findings: list[Finding] = []
@@ -126,7 +126,7 @@ def run_on_object(
 def _allowed(
     found: tuple[Finding, ...], mode: Mode, cx: Context, hear: Hear | None
 ) -> tuple[Finding, ...]:
-    """The findings; edits that are not safe are as good as safe ones to whoever asked for them."""
+    """The findings; unsafe edits count as safe if the user asked for them."""
     if hear is not None:
         found = tuple([each for each in map(hear, found) if each is not None])
     if mode is not Mode.ENFORCE:
@@ -152,7 +152,7 @@ def _excepted(found: tuple[Finding, ...], pod: Pod, cx: Context) -> tuple[Findin
     code = found[0].code
     allowed = cx.settings.policy.allows_exception(code, cx.namespace, cx.namespace_labels)
     made = claim(code, pod.annotations, allowed=allowed, today=cx.today)
-    # A notice asks nothing of the pod, so there is nothing to except it from.
+    # A notice requires nothing, so there is nothing to except the pod from.
     return tuple(f if f.severity is Severity.NOTICE else _claimed(f, made) for f in found)
 
 

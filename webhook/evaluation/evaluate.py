@@ -1,7 +1,7 @@
 """Runs all stages of rules on one object: the object as it came in, findings and edits out.
 
-Which pods are left alone, in which order the rules are asked and in which context, and which edits
-are made is decided here, for every way in: admission, `review`, manifests, templates and patches.
+This module decides, for admission, `review`, manifests, templates and patches alike: which pods are
+opted out, the order and the context of the rules, and which edits are made.
 """
 
 from __future__ import annotations
@@ -29,25 +29,27 @@ if TYPE_CHECKING:
     from webhook.evaluation.engine import Hear
 
     Raw = dict[str, Any]
-    # Of a rule's code and a place in the document: why its edits are not made; empty if they are.
+    # Takes a code and a place in the document; returns why the edits are not made, or an empty
+    # text.
     Held = Callable[[str, Path], str]
-    # How the rules of a stage that edits are asked of what is sent again (evaluation/again.py).
+    # Runs the rules of a stage with edits on an update (evaluation/again.py).
     Again = Callable[["Asking", Context, Path], Verdict]
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The rules that are asked, in the order in which they are asked."""
+    """The rules that run, in their order."""
 
     manifest: Sequence[ObjectRule] = ()
     repairs: Sequence[Rule] = ()
     guards: Sequence[Rule] = ()
-    policy: Sequence[Rule] = ()  # of pods as they are repaired
-    # Policy that is asked elsewhere of the pod that is repaired here: what will it do if enforced?
+    policy: Sequence[Rule] = ()  # for pods after the repair
+    # Policy rules that run elsewhere on the pods that are repaired here: what they would do if
+    # enforced.
     foretold: Sequence[Rule] = ()
 
     def only(self, asks: Callable[[str], bool]) -> Stages:
-        """The same with those rules alone that are asked, by their codes."""
+        """The same stages with only the rules whose codes are accepted."""
         return Stages(
             [rule for rule in self.manifest if asks(rule.CODE)],
             [rule for rule in self.repairs if asks(rule.CODE)],
@@ -57,41 +59,42 @@ class Stages:
 
 
 class Asking(NamedTuple):
-    """The rules of one stage, to be asked of a pod: once, or as often as an update needs it."""
+    """The rules of one stage, to be run on a pod: once, or several times for an update."""
 
     rules: Sequence[Rule]
     every_pod: bool = False
     hear: Hear | None = None
 
     def of(self, obj: Raw, cx: Context, at: Path = ROOT, draft: Draft | None = None) -> Verdict:
-        """Ask them of the pod, or template, at this place of the object; it is edited."""
+        """Run them on the pod or template at this place of the object, which is edited."""
         every, hear = self.every_pod, self.hear
         return run(self.rules, obj, cx, at, every_pod=every, draft=draft, patched=False, hear=hear)
 
     def only(self, asks: Callable[[Rule], bool]) -> Asking:
-        """The same with those rules alone that are asked."""
+        """The same with only the accepted rules."""
         return self._replace(rules=list(filter(asks, self.rules)))
 
 
 @dataclass(slots=True)
 class Evaluation:
-    """What the rules found in one object, and made of it.
+    """The results of the rules on one object.
 
-    `at` is where the object is in its document, and all places are those of the document as it
-    came. `left_alone` are the pods that opted out, `failed` the rules that raised. An object that
-    is `over` the budget was not judged.
+    `at` is the place of the object in its document; all places refer to the original document.
+    `left_alone` are the pods that opted out, `failed` the rules that raised an exception. An object
+    that is `over` the budget was not evaluated.
     """
 
     object: Raw
     name: str = ""
     at: Path = ROOT
-    skip: int = 0  # what is looked at is so many tokens deeper in the object than in the document
+    # The number of tokens that the evaluated object has around it and the document has not.
+    skip: int = 0
     findings: list[Finding] = field(default_factory=list)
     failed: list[tuple[str, Exception]] = field(default_factory=list)
     left_alone: list[Path] = field(default_factory=list)
-    edits: list[Edit] = field(default_factory=list)  # what all rules together changed
+    edits: list[Edit] = field(default_factory=list)  # the edits of all rules
     patch: list[dict[str, Any]] = field(default_factory=list)  # the same, as RFC 6902
-    stuck: Collection[Path] = ()  # the pods that could never run before they were repaired
+    stuck: Collection[Path] = ()  # the pods that could never run before the repair
     foretold: Sequence[Finding] = ()
     over: str = ""
     draft: Draft = field(init=False, repr=False)
@@ -102,7 +105,7 @@ class Evaluation:
         self.draft = Draft(self.object)
 
     def edits_of(self, finding: Finding) -> tuple[Edit, ...]:
-        """What the edits of this finding came to in the end."""
+        """The result of the edits of this finding."""
         if self._changes is None or self._changes.edits is not self.edits:
             self._changes = Changes(self.edits)
         return self._changes.about(finding.touched)
@@ -112,7 +115,7 @@ class Evaluation:
         return Path((*self.at, *at[self.skip :]))
 
     def take(self, verdict: Verdict) -> None:
-        """Add what one stage found."""
+        """Add the results of one stage."""
         self.findings += verdict.findings
         self.failed += verdict.failed
 
@@ -123,29 +126,29 @@ def nothing_is_held(_code: str, _at: Path) -> str:
 
 
 def has_label(pod: Raw) -> bool:
-    """Whether the label of the pod says that no repair is wanted.
+    """Whether the pod has the opt-out label for repairs.
 
-    Policy and guard ask nobody who makes a pod.
+    The author of a pod cannot opt out of policy and guard rules.
     """
     return is_opted_out(as_map(as_map(pod.get("metadata")).get("labels")))
 
 
 def nothing_is_over() -> str:
-    """Judge objects of any size."""
+    """Evaluate objects of any size."""
     return ""
 
 
 def in_force(rules: Sequence[Rule], cx: Context) -> Mapping[Mode, str]:
-    """The modes of these rules, each with the first rule in it; none where the namespace opted out.
+    """The modes of these rules, each with its first rule; none in an opted-out namespace.
 
-    For who has to answer before an object can be evaluated.
+    For answers that are needed before an object can be evaluated.
     """
     if is_opted_out(cx.namespace_labels):
         return {}
     return {cx.modes.of(rule): rule.CODE for rule in reversed(rules)}
 
 
-def evaluate(  # noqa: PLR0913  # what is asked, of what, and how far it may go
+def evaluate(  # noqa: PLR0913  # the rules, the object, and limits
     obj: Raw,
     stages: Stages,
     cx: Context,
@@ -160,14 +163,14 @@ def evaluate(  # noqa: PLR0913  # what is asked, of what, and how far it may go
     again: Again | None = None,
     later: Callable[[], Context] = Context,
 ) -> Evaluation:
-    """Ask all stages of the object, which is edited; `at` is where it is in its document.
+    """Run all stages on the object, which is edited; `at` is its place in the document.
 
-    Without a kind it says nothing of its `templates`: then they are given.
-    A namespace that opted out has nothing said of it. A pod, or template, whose label says so is
-    not repaired; the policy is for whoever runs the cluster, so only its own author's files are
-    silent of such a pod there, too. What is left to be judged is judged unless `excess` says that
-    it is too large. With `held` of None no finding says where it is in the document as it came.
-    `again` asks of an update, and `later` gives the context of the foretold rules.
+    An object without a kind does not show its `templates`: then the caller passes them. In an
+    opted-out namespace nothing is reported. A pod or template with the opt-out label is not
+    repaired. Policy rules protect the cluster, so they run on it in admission; in files of its
+    author they do not. Remaining rules run unless `excess` reports that the object is too large.
+    With `held` of None the findings have no places in the original document. `again` runs the rules
+    on an update, and `later` returns the context of rules that are predicted.
     """
     made = Evaluation(obj, name_of(obj) if name is None else name, at, skip)
     if is_opted_out(cx.namespace_labels):
@@ -176,7 +179,7 @@ def evaluate(  # noqa: PLR0913  # what is asked, of what, and how far it may go
     hear = None if held is None else _Hearing(made, held)
     if stages.manifest:
         made.take(_of_object(made, stages.manifest, cx, hear, is_left_alone))
-    # Only now: a kind may have been written in lower case before.
+    # Only now: a kind in lower case may have been corrected before.
     places = templates_of(obj, cx.settings) if templates is None else templates
     rest = places
     if left := {p for p in places if cx.pods_opted_out or is_left_alone(value_at(obj, p))}:
@@ -198,7 +201,7 @@ def _of_object(
     hear: Hear | None,
     is_left_alone: Callable[[Raw], bool],
 ) -> Verdict:
-    """Ask the rules on whole objects, and take nothing of what is in a pod that is left alone."""
+    """Run the rules on whole objects, without edits in opted-out pods."""
 
     def of_object(finding: Finding) -> Finding | None:
         around_it = (each for each in _on_the_way(made.object, finding.at) if is_pod(each))
@@ -209,7 +212,7 @@ def _of_object(
     return run_on_object(rules, made.object, cx, made.draft, of_object)
 
 
-def _of_pods(  # noqa: PLR0913, PLR0917  # what is asked, of which pods, and how
+def _of_pods(  # noqa: PLR0913, PLR0917  # the rules, the pods, and the context
     made: Evaluation,
     stages: Stages,
     cx: Context,
@@ -218,9 +221,9 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # what is asked, of which pods, and how
     again: Again | None,
     later: Callable[[], Context],
 ) -> None:
-    """Ask the stages in turn, of all pods in the object or of those that are not left alone."""
+    """Run the stages in turn, on all pods of the object or on those that did not opt out."""
     (places, rest), obj, draft = pods, made.object, made.draft
-    is_workload = any(places)  # a pod is at the root
+    is_workload = any(places)  # the place of a pod is the root
     foretold = [rule for rule in stages.foretold if cx.modes.of(rule) is Mode.ENFORCE]
     if stages.repairs and (foretold or stages.policy):
         made.stuck = {at for at in places if Pod(obj, at).asks_under_legacy_name(cx.settings)}
@@ -249,12 +252,12 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # what is asked, of which pods, and how
 
 
 def is_pod(data: Raw) -> bool:
-    """Whether it has the shape of a pod or a pod template."""
+    """Whether the data has the shape of a pod or a pod template."""
     return isinstance(as_map(data.get("spec")).get("containers"), list)
 
 
 def name_of(obj: Raw) -> str:
-    """As `Deployment/name`; empty if it has none of both."""
+    """The name as `Deployment/name`; empty if it has neither."""
     metadata = as_map(obj.get("metadata"))
     name = metadata.get("name") or metadata.get("generateName")
     return f"{obj.get('kind', '')}/{name or '(no name)'}" if name or obj.get("kind") else ""
@@ -262,13 +265,13 @@ def name_of(obj: Raw) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Hearing:
-    """Gives each finding its places in the document as it came, and holds edits back."""
+    """Adds the places in the original document to each finding, and holds edits back."""
 
     made: Evaluation
     held: Held
 
     def __call__(self, finding: Finding) -> Finding:
-        """The finding as the engine is to take it."""
+        """The finding for the engine."""
         renamed = {
             Path((*each.at.parent, each.name)): each.at
             for each in finding.edits
@@ -284,13 +287,13 @@ class _Hearing:
 
     def _origin(self, at: Path, renamed: dict[Path, Path]) -> Path:
         was = ROOT
-        for token in at:  # names that the finding itself is about to give
+        for token in at:  # names that the finding itself is about to write
             was = renamed.get(was / token, was / token)
         return self.made.placed(self.made.draft.origin(was))
 
 
 def _on_the_way(obj: Any, at: Path) -> Iterator[Raw]:
-    """The maps around a place, and the one that is there."""
+    """The maps around a place, and the one at the place."""
     waiting: list[Any] = [*reversed(at)]
     while isinstance(obj, dict | list):
         if isinstance(obj, dict):

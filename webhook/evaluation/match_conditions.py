@@ -1,7 +1,8 @@
 """The CEL conditions that keep unrelated objects away from the webhook (KEP-3716).
 
-The API server evaluates it in process, so a plain pod neither waits for us nor notices us when we
-are down. It is made from the settings: a name that the settings add must be added here too.
+The API server evaluates them in process, so requests for plain pods never wait for the webhook,
+even when it is down. They are made from the settings: a name that the settings add must be added
+here, too.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 _CONTAINERS = (
     "({pod}.spec.containers + (has({pod}.spec.initContainers) ? {pod}.spec.initContainers : []))"
 )
-# What CEL may cost is limited (RuntimeCELCostBudgetMatchConditions); a condition beyond it is an
-# error: under `failurePolicy: Ignore` the object gets in unjudged. So nobody looks at all names of
-# an object with more than this; it comes to the webhook, which counts for itself (core/budget.py).
-_MOST_CONTAINERS = 64  # init containers have as many to themselves
+# The cost of CEL is limited (RuntimeCELCostBudgetMatchConditions). A condition above the limit is
+# an error, and with `failurePolicy: Ignore` the object is admitted without the webhook. So a
+# condition does not look at all names of a larger object; the webhook gets it, and counts itself
+# (core/budget.py).
+_MOST_CONTAINERS = 64  # for containers, and as many for init containers
 _MOST_NAMES = 32  # in the limits, and in the requests, of one container
 _TERMS = (
     "has({pod}.spec.affinity) && has({pod}.spec.affinity.nodeAffinity) && (\n"
@@ -49,19 +51,19 @@ _OF_PODS = [
         "expression": '!has(object.spec.os) || object.spec.os.name != "windows"',
     },
 ]
-# The annotation alone says nothing here: anybody can write it, to get around a limit.
+# The annotation alone proves nothing: any user can write it, to get around a limit.
 _MADE_BY_NO_NODE = (
     "!has(object.metadata.annotations)\n"
     '|| !("kubernetes.io/config.mirror" in object.metadata.annotations)\n'
     '|| !has(request.userInfo.groups) || !("system:nodes" in request.userInfo.groups)'
 )
-_IDENTIFIER = re.compile(r"(?!(in|true|false|null)$)[A-Za-z_][A-Za-z0-9_]*")  # not a word of CEL
+_IDENTIFIER = re.compile(r"(?!(in|true|false|null)$)[A-Za-z_][A-Za-z0-9_]*")  # not a keyword of CEL
 
 
 def match_conditions(settings: Settings) -> list[dict[str, str]]:
     """The matchConditions of the entry for /mutate, for these settings.
 
-    An update reaches us only if something is to be translated, or put back, once more.
+    An update reaches the webhook only if a legacy word is to be translated, or put back, again.
     """
     return [
         *_OF_PODS,
@@ -71,10 +73,10 @@ def match_conditions(settings: Settings) -> list[dict[str, str]]:
 
 
 def pod_policy_match_conditions(settings: Settings) -> list[dict[str, str]]:
-    """The matchConditions of the entry for /validate of pods: only those that ask for GPUs.
+    """The matchConditions of the entry for /validate of pods: only pods that request GPUs.
 
-    The legacy names are not among them: who asks for these was repaired before, or never runs. Pods
-    for Windows are: the scheduler does not look at `spec.os`.
+    Legacy names are not included: pods with these were repaired before, or never run. Pods for
+    Windows are included: the scheduler does not check `spec.os`.
     """
     names = (settings.gpu_resource, *settings.gpu_resources)
     return [
@@ -84,9 +86,9 @@ def pod_policy_match_conditions(settings: Settings) -> list[dict[str, str]]:
 
 
 def workload_rules(settings: Settings) -> list[dict[str, Any]]:
-    """The rules of the entry for workloads: the built-in kinds, and what the settings add.
+    """The rules of the entry for workloads: the built-in kinds, and the kinds in the settings.
 
-    The plural of a custom kind is not known here; the matchConditions look at its kind.
+    The plural of a custom kind is not known here; the matchConditions check its kind.
     """
     plurals: dict[str, list[str]] = {}
     for group, _, plural, _ in BUILT_IN:
@@ -110,10 +112,10 @@ def workload_rules(settings: Settings) -> list[dict[str, Any]]:
 def workload_match_conditions(
     settings: Settings, *, repaired: bool = False
 ) -> list[dict[str, str]]:
-    """The matchConditions of the entry for workloads; what they let through is judged once more.
+    """The matchConditions of the entry for workloads; the webhook checks the objects again.
 
-    Where templates are `repaired`, an author may take a word away that is not stored any more, or
-    the last GPU.
+    With `repaired` templates, an author may remove a word that is no longer stored, or the last
+    GPU.
     """
     kinds = custom_kinds(settings)
     news, concerns = _has_new_template(kinds), _template_concerns_gpus(settings, kinds)
@@ -133,7 +135,7 @@ def workload_match_conditions(
 
 
 def missed_names(settings: Settings) -> list[str]:
-    """Names in the settings that the shipped matchConditions (the default ones) would miss."""
+    """Names in the settings that the shipped matchConditions (the default ones) do not cover."""
     shipped = Settings()
     names = [name for name in settings.legacy_resources if name not in shipped.legacy_resources]
     names += [
@@ -152,7 +154,7 @@ def _text(value: str) -> str:
 
 
 def _concerns_gpus(settings: Settings, pod: str) -> str:
-    """Whether this pod names a GPU or the legacy label, anywhere that a rule looks at."""
+    """Whether this pod names a GPU or the legacy label, in any field that a rule reads."""
     names = (*settings.legacy_resources, settings.gpu_resource, *settings.gpu_resources)
     return "\n|| ".join(
         (
@@ -165,10 +167,10 @@ def _concerns_gpus(settings: Settings, pod: str) -> str:
 
 
 def _brings_legacy_words(settings: Settings) -> str:
-    """Whether an update has what the repair of the stored pod took away, or lacks what it added.
+    """Whether an update has what the repair of the stored pod removed, or lacks what it added.
 
-    All repairs but those of the tolerations are made only where a legacy resource is named. An
-    amount of 0 may be stored, and then any other change of the spec comes to us.
+    All repairs except those of tolerations are made only if a legacy resource is named. An amount
+    of 0 may be stored, and then the webhook gets any other change of the spec.
     """
     there, gone = "object", "oldObject"
     named = _has_container(there, settings.legacy_resources)
@@ -201,7 +203,7 @@ def _named(value: str, names: Iterable[str]) -> list[str]:
 
 
 def _names_resource(pod: str, names: Iterable[str]) -> str:
-    """Whether a container names one of these, or the pod has more than may be looked at."""
+    """Whether a container names one of these, or the pod has more than may be checked."""
     inits = f"{pod}.spec.initContainers"
     return (
         f"{pod}.spec.containers.size() > {_MOST_CONTAINERS}\n"
@@ -233,8 +235,8 @@ def _in_map(holder: str, member: str, key: str) -> str:
 
 def _in_annotation(pod: str, label: str) -> str:
     annotations, key = f"{pod}.metadata.annotations", _text(AFFINITY_ANNOTATION)
-    # What contains() costs grows with the text; the API server refuses a pod with a longer one.
-    # An object has metadata in any case, a template may have none.
+    # The cost of contains() grows with the text; the API server rejects a pod with a longer one. An
+    # object always has metadata, a template may have none.
     there = (
         f"has({annotations})" if pod == "object" else f"has({pod}.metadata) && has({annotations})"
     )
@@ -277,9 +279,9 @@ def _asked_by_a_person() -> str:
 
 
 def _has_new_template(kinds: tuple[CustomKind, ...]) -> str:
-    """True where a template may have changed; of a custom kind, the member that it is in.
+    """True if a template may have changed; for a custom kind, the field that contains it.
 
-    What may be scaled stands beside a custom kind's templates: that is seen only by the webhook.
+    Only the webhook can see changes of replicas next to the templates of a custom kind.
     """
     cases = []
     for each in kinds:
@@ -298,7 +300,7 @@ def _is_noted() -> str:
 
 
 def _template_concerns_gpus(settings: Settings, kinds: tuple[CustomKind, ...]) -> str:
-    """True where a template names a GPU. Each * of a pointer makes a list of lists."""
+    """True if a template names a GPU. Each * of a pointer makes a list of lists."""
     paths = {kind: [_path(pointer) for pointer in kind.templates] for kind in kinds}
     depth = max((path.count("*") for each in paths.values() for path in each), default=0)
     cases = []
@@ -318,7 +320,10 @@ def _template_concerns_gpus(settings: Settings, kinds: tuple[CustomKind, ...]) -
 
 
 def _path(pointer: str) -> tuple[str, ...]:
-    """The tokens of a pointer; a position stands for any: CEL must know before if it is a list."""
+    """The tokens of a pointer.
+
+    A position stands for any: CEL must know in advance whether it is a list.
+    """
     return tuple("*" if token.isdecimal() else token for token in tokens(pointer))
 
 
@@ -332,7 +337,7 @@ def _templates(here: str, path: tuple[str, ...]) -> str:
         return f"[{here}]"
     name, deeper = path[0], path[1:]
     if name == "*":
-        # A name of its own for each depth: an inner one would hide the outer one.
+        # A variable for each depth: an inner one would hide an outer one with the same name.
         key, value = f"key{len(path)}", f"value{len(path)}"
         values = f"(type({here}) == map ? {here}.map({key}, {here}[{key}]) : {here})"
         return f"{values}.map({value}, {_templates(value, deeper)})"
@@ -341,7 +346,7 @@ def _templates(here: str, path: tuple[str, ...]) -> str:
 
 
 def _member(here: str, name: str) -> tuple[str, str]:
-    """How to ask whether the member is there, and how to name it."""
+    """The test whether the field exists, and the expression for the field."""
     if _IDENTIFIER.fullmatch(name):
         return f"has({here}.{name})", f"{here}.{name}"
     return f"({_text(name)} in {here})", f"{here}[{_text(name)}]"
@@ -353,7 +358,7 @@ def _held(name: str, holder: str) -> str:
 
 
 def _built_in_places() -> list[tuple[str, str]]:
-    """Where the template of the built-in kinds is in CEL, and the test for these kinds."""
+    """The CEL path of the template of the built-in kinds, and the test for these kinds."""
     places: dict[str, list[str]] = {}
     for _, kind, _, at in BUILT_IN:
         places.setdefault(".".join(map(str, at)), []).append(kind)

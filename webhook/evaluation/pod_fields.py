@@ -1,7 +1,7 @@
 """Reads the fields of a pod that repairs change: one key and one value each, list items by name.
 
-Positions say nothing where two versions of one pod are compared: whoever merged them may have put
-an item elsewhere. Only these parts are fields, so nothing else is ever compared, or put back.
+Positions are useless for comparing two versions of a pod, because a merge may move items. Only the
+fields that are listed here are ever compared or restored.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-Key = tuple[str, ...]  # as a path, with names for positions
-Change = tuple[Any, Any]  # before and after; None is nothing
+Key = tuple[str, ...]  # as a path, with names instead of positions
+Change = tuple[Any, Any]  # before and after; None means missing
 
 _OF_PODS = ("nodeSelector", "affinity", "tolerations", "securityContext")
 _FIELDS = ("hostname", "subdomain", "schedulerName", "runtimeClassName")
 _OF_CONTAINERS = ("resources", "securityContext")
-_NAMES = {"volumes": "name", "env": "name", "volumeMounts": "mountPath"}  # what tells items apart
-_DEEPEST = 12  # no map that a repair touches is deeper: below, values are compared whole
-_VARIABLES = ("LD_LIBRARY_PATH", "PATH")  # the only ones that a repair changes
+# The names that identify items.
+_NAMES = {"volumes": "name", "env": "name", "volumeMounts": "mountPath"}
+_DEEPEST = 12  # no repair changes a deeper map: values below are compared as a whole
+_VARIABLES = ("LD_LIBRARY_PATH", "PATH")  # the only variables that a repair changes
 
 
 class PodFields:
@@ -40,7 +41,7 @@ class PodFields:
     def __init__(self, obj: Raw, at: Path = ROOT) -> None:
         self.at = at
         self.values: dict[Key, Any] = {}
-        self._places: dict[Key, tuple[Path, tuple[str | int, ...]]] = {}  # and what is below it
+        self._places: dict[Key, tuple[Path, tuple[str | int, ...]]] = {}  # and the rest of the path
         self._containers: dict[Key, Path] = {}
         self._lists: dict[Key, tuple[Path, list[Raw]]] = {}
         pod = as_map(value_at(obj, at))
@@ -64,14 +65,14 @@ class PodFields:
                         self._items(container, (*key, name), place)
 
     def kept(self) -> PodFields:
-        """The same, with the values as they are now, whatever becomes of the object."""
+        """The same fields with copies of their values, unaffected by later edits."""
         self.values = {key: copied(value) for key, value in self.values.items()}
         return self
 
     def edits_to(self, wanted: Mapping[Key, Any]) -> list[Edit]:
-        """The edits that give these fields these values; a field that is to be None goes.
+        """The edits that give these fields these values; a field with the value None is removed.
 
-        A container that is not there is not made for the sake of a field.
+        A missing container is not created.
         """
         edits: list[Edit] = []
         leaving: list[Key] = []
@@ -88,7 +89,7 @@ class PodFields:
         return [*edits, *map(Remove, self._emptied(leaving, coming))]
 
     def ordered_as(self, other: PodFields) -> list[Edit]:
-        """The edits that give lists with the same items the order of the other's."""
+        """The edits that give lists with equal items the order of the other's lists."""
         return [
             Set(at, there[1])
             for key, (at, items) in self._lists.items()
@@ -107,13 +108,13 @@ class PodFields:
         return [Append(to, value) if is_item else Set(to, value)]
 
     def _emptied(self, leaving: list[Key], coming: list[Path]) -> list[Path]:
-        """The places to take away: with these fields go the maps that hold nothing else."""
+        """The places to remove: maps that become empty are removed with their last field."""
         if not leaving:
             return []
         held = {*map(self._place, self._places), *coming}
         there = Counter(above for at in held for above in _above(at))
         going = Counter(above for key in leaving for above in _above(self._place(key)))
-        shortest = len(self.at) + 3  # the draft drops the map around, and spec stays
+        shortest = len(self.at) + 3  # the draft removes an empty map, but spec stays
         places = []
         for key in leaving:
             at = self._place(key)
@@ -126,7 +127,7 @@ class PodFields:
         return list(dict.fromkeys(places))
 
     def _walk(self, value: Any, key: Key, above: Path) -> None:
-        shared = len(key) - 1  # of the key and the place, what comes behind is the same
+        shared = len(key) - 1  # of the key and the place: the rest is equal
         waiting = [(value, key)]
         while waiting:
             here, called = waiting.pop()
@@ -146,7 +147,7 @@ class PodFields:
             self._lists[key] = (above / name, [item for _, item in items])
 
     def _put(self, key: Key, above: Path, below: tuple[str | int, ...], value: Any) -> None:
-        if key not in self.values:  # of two items of one name the first counts
+        if key not in self.values:  # of two items with one name the first counts
             self.values[key] = value
             self._places[key] = above, below
 
@@ -156,7 +157,7 @@ class PodFields:
 
 
 def changes(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> dict[Key, Change]:
-    """The fields that are not what they were."""
+    """The fields with changed values."""
     return {
         key: (before.get(key), after.get(key))
         for key in {**before, **after}
@@ -165,7 +166,7 @@ def changes(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> dict[Key, Ch
 
 
 def is_of_settings(key: Key) -> bool:
-    """Whether a repair may write this for no word of the author's: because the settings say so."""
+    """Whether a repair may write this field only because of the settings, without a word."""
     return key[1] in ("nodeSelector", "volumes", "runtimeClassName") or (
         key[3:4] in (("env",), ("volumeMounts",))
     )

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     Record = dict[str, dict[Key, Change]]  # by the JSON Pointer of the template
 
 ANNOTATION = "gpu-webhook.dev/template-repair"
-LARGEST = 64 * 1024  # characters; a repair that needs more keeps no record
+LARGEST = 64 * 1024  # characters; a larger repair has no record
 _PAIR = 2
 _ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 
 
 def latest(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Record:
-    """The record of the last repair of this object: in an earlier round, or that is stored.
+    """The record of the last repair of this object: from an earlier round, or the stored one.
 
-    We are asked again where another webhook changed it (reinvocationPolicy). What was sent by
-    somebody else counts for nothing: an object that was exported brings an old one.
+    The webhook is called again after another webhook has changed the object (reinvocationPolicy). A
+    record that a client sent does not count: an exported object has an old one.
     """
     sent = read(as_map(obj.get("metadata")))
     if old is None or (sent and not has_annotation(obj, ANNOTATION)):
@@ -43,7 +43,7 @@ def latest(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Record:
 
 
 def read(metadata: Mapping[str, Any]) -> Record:
-    """The record in these metadata; an empty one if it is missing, or not of this shape."""
+    """The record in these metadata; an empty one if it is missing or malformed."""
     text = as_map(metadata.get("annotations")).get(ANNOTATION)
     if not isinstance(text, str) or len(text) > LARGEST:
         return {}
@@ -62,17 +62,20 @@ def read(metadata: Mapping[str, Any]) -> Record:
 
 
 def has_words(metadata: Mapping[str, Any]) -> bool:
-    """Whether the record in these metadata notes a word of the author that was translated."""
+    """Whether the record in these metadata has a translated word of the author."""
     noted = (change for each in read(metadata).values() for change in each.values())
     return any(before is not None for before, _ in noted)
 
 
 def written(record: Record, annotations: Mapping[str, Any]) -> str:
-    """The record as text; empty if there is nothing to note, or no room for it among these."""
+    """The record as text.
+
+    Empty if there is nothing to record, or no room among these annotations.
+    """
     parts: list[str] = []
     room = LARGEST
     for at, noted in sorted(record.items()):
-        # Anything else of no word, such as a toleration, need never come out.
+        # Other additions without a word, such as a toleration, never need to be removed.
         if any(before is not None or is_of_settings(key) for key, (before, _) in noted.items()):
             changes = {str(Path(key)): change for key, change in noted.items()}
             parts.append(f"{_ENCODER.encode(at)}:{_ENCODER.encode(changes)}")

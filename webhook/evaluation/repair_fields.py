@@ -1,7 +1,7 @@
 """The fields of a pod that repairs write, with the forms of their values; SECURITY.md has the list.
 
-A record of a repair (evaluation/record.py) may be forged by whoever writes the workload. So it
-takes out nothing that repairs would not have written: what a policy has set there stays.
+A user who writes the workload may forge the record of a repair (evaluation/record.py). So only
+fields that a repair could have written are removed: fields that a policy has set stay.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ VOLUME_PREFIX = "gpu-webhook-driver-"
 _NODES, _PODS = "nodeAffinity", ("podAffinity", "podAntiAffinity")
 _TERMS = (_NODES, REQUIRED, "nodeSelectorTerms")
 _TODAY = dict(BETA_NODE_LABELS)
-# AKS names models by the type of the node. Where the settings do not, it is a policy's.
+# AKS labels models by the machine type of the node. If the settings do not, a policy may.
 _OF_ANY_NODE = "node.kubernetes.io/"
 _SEARCH_PATHS = ("LD_LIBRARY_PATH", "PATH")
-_UNSET = (None, "", "default-scheduler")  # SetDefaults_PodSpec names that one
-_FIELDS: dict[Key, str] = {  # and the annotations that become them
+_UNSET = (None, "", "default-scheduler")  # SetDefaults_PodSpec sets the last one
+_FIELDS: dict[Key, str] = {  # with the annotations that become these fields
     ("hostname",): "pod.beta.kubernetes.io/hostname",
     ("subdomain",): "pod.beta.kubernetes.io/subdomain",
     ("schedulerName",): "scheduler.alpha.kubernetes.io/name",
@@ -48,10 +48,10 @@ _SECCOMP_OF = "container.seccomp.security.alpha.kubernetes.io/"
 
 
 class RepairFields:
-    """What repairs may have made of an author's words."""
+    """What repairs may have made from an author's words."""
 
     def __init__(self, words: Mapping[Key, Any], settings: Settings) -> None:
-        """`words` are fields as the author wrote them: more than the words do no harm."""
+        """`words` are fields as the author wrote them; more fields than words do no harm."""
         self._words = words
         self._settings = settings
         shipped = (each for each in model_labels(settings) if not each.startswith(_OF_ANY_NODE))
@@ -59,7 +59,7 @@ class RepairFields:
         self._labels = {*self._models, settings.placement.label, Placement().label}
 
     def may_be(self, key: Key, before: Any, after: Any) -> bool:
-        """Whether a repair may have made the one of the other here; None is nothing."""
+        """Whether a repair may have changed `before` to `after` here; None means missing."""
         match key:
             case ("metadata", "annotations", _):
                 return after is None
@@ -89,17 +89,17 @@ class RepairFields:
                 return False
 
     def _is_label(self, label: str, value: Any) -> bool:
-        """Whether this is a label of models or of placement, or an old one that was taken out.
+        """Whether this is a label of models or of placement, or an old label that was removed.
 
-        Today's zone, arch or os is none: a policy may pin pods by it.
+        Current labels of zone, arch or os do not count: a policy may pin pods by them.
         """
         return label in self._labels or (label in _TODAY and value is None)
 
     def _is_field(self, where: list[str], value: Any) -> bool:
-        """Whether this is the runtime class of the settings, or what an annotation became."""
+        """Whether this is the runtime class of the settings, or the result of an annotation."""
         match where:
             case ["runtimeClassName"]:
-                is_of_nvidia = str(value).startswith("nvidia")  # as those of the GPU operator are
+                is_of_nvidia = str(value).startswith("nvidia")  # as the classes of the GPU operator
                 return is_of_nvidia or bool(value == self._settings.drivers.runtime_class)
             case ["schedulerName"] if value not in self._settings.annotation_schedulers:
                 return False
@@ -122,7 +122,7 @@ class RepairFields:
 
     @cached_property
     def _in_affinity(self) -> set[str]:
-        """What the affinity annotation asks for, with labels of today."""
+        """The parts of the affinity annotation, with current labels."""
         return set(_maps(self._annotation(AFFINITY_ANNOTATION)))
 
     @cached_property
@@ -138,7 +138,7 @@ class RepairFields:
         }
 
     def _foreign(self, where: Key, value: Any) -> set[Any]:
-        """What is asked for here besides models and the annotation's words."""
+        """The parts of this field that are neither models nor from the annotation."""
         items = [item for _, item in as_items(value)]
         if where == _TERMS:
             return {self._foreign_part(term) for term in items or [{}]}
@@ -179,7 +179,7 @@ def _text(each: Raw) -> str:
 
 
 def _maps(text: Any) -> Iterator[str]:
-    """The selectors of this JSON, and all maps that hold no others: each part of it once."""
+    """The selectors in this JSON, and all maps without maps in them, each once."""
     try:
         waiting = [json.loads(text)] if isinstance(text, str) else []
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """Whether the spec of a stored pod has the same meaning as the legacy words of its author.
 
-The cluster, and the settings, may have changed since it was repaired. So the words are translated
-for the cluster that the stored pod speaks of: its nodes carry the models that the pod names.
+The cluster and the settings may have changed since the repair. So the words are translated for the
+cluster that the stored pod shows: a cluster with nodes of the models that the pod names.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     Split = tuple[set[Requirement], dict[tuple[str, str], set[str]]]
 
 _MOST_MODELS = 256
-_ANY: tuple[None, frozenset[Requirement]] = (None, frozenset())  # a term that asks for nothing
+_ANY: tuple[None, frozenset[Requirement]] = (None, frozenset())  # a term without requirements
 PLACEMENT = ("nodeSelector", "affinity")
 
 
 def as_it_was(cx: Context, stored: Pod) -> Context:
-    """The context in which the stored pod was repaired, as far as the pod itself tells.
+    """The context in which the stored pod was repaired, as far as the pod shows it.
 
-    It is `cx` itself if nothing in the pod tells of another.
+    It is `cx` itself if the pod does not show another.
     """
     settings = cx.settings
     named = {name for each in stored.containers for name in each.gpus(settings)}
@@ -70,7 +70,7 @@ def as_it_was(cx: Context, stored: Pod) -> Context:
 def agrees(
     made: Pod, stored: Pod, at: Iterable[Key], versions: tuple[PodFields, PodFields], cx: Context
 ) -> bool:
-    """Whether what was made of the author's words says the same as the stored pod, at these fields.
+    """Whether the translated words have the meaning of the stored pod, at these fields.
 
     The stored pod may name fewer spellings of a model, and tolerate more taints of GPU nodes.
     """
@@ -91,9 +91,10 @@ def agrees(
 
 
 def _said(key: Key, values: Mapping[Key, Any], settings: Settings) -> Any:
-    """What stands here. The API server copies a limit to a request that is not there.
+    """The meaning of a value here. The API server copies a limit to a missing request.
 
-    An amount of 0 GPUs says nothing: beside another one it is LimitRanger's (legacy_resource.py).
+    An amount of 0 GPUs has no meaning: next to another amount it is from LimitRanger
+    (legacy_resource.py).
     """
     if key[3:4] != ("resources",):
         return values.get(key)
@@ -105,9 +106,9 @@ def _said(key: Key, values: Mapping[Key, Any], settings: Settings) -> Any:
 def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
     """Whether a template that was repaired from the same words may stay as it is.
 
-    Not if the settings name other resources or another label now, and not if none of the models
-    that it selects is in the cluster while others that the words stand for are. Nor if one that
-    they exclude is there and it does not exclude that, or if it has the legacy label, which is
+    Not if the settings now have other resources or another label; not if none of the selected
+    models is in the cluster while other models for these words are; not if an excluded model is in
+    the cluster and the term does not exclude it; and not if it has the legacy label, which is
     translated now.
     """
     legacy = cx.settings.models.legacy_label
@@ -136,10 +137,10 @@ def _excludes_enough(
     there: frozenset[str],
     settings: Settings,
 ) -> bool:
-    """Whether the stored term excludes each model that is there and that the other one excludes.
+    """Whether the stored term excludes each present model that the other term excludes.
 
-    The terms for nodes that carry the legacy label leave out what today's label selects, so that no
-    node is counted twice: these exclude nothing for the author.
+    The terms for nodes with the legacy label leave out what the current label selects, so that no
+    node matches twice: these exclude nothing for the author.
     """
     key, legacy = settings.models.key, settings.models.legacy_label
     of_legacy = {operator for label, operator, _ in stored if label == legacy}
@@ -158,12 +159,12 @@ def _excludes_enough(
 
 
 def model_labels(settings: Settings) -> frozenset[str]:
-    """The node labels that have named models, whatever the profile was."""
+    """The node labels that have ever named models, for any profile."""
     return frozenset({settings.models.key, *(each.label for each in MODEL_PROFILES.values())})
 
 
 def _models(stored: Pod, settings: Settings) -> tuple[str, set[str]]:
-    """The label under which the pod names models, the one of the settings first; its values."""
+    """The label under which the pod names models, first that of the settings, and its values."""
     first = settings.models.key
     for key in (first, *sorted(model_labels(settings) - {first})):
         values = set(_values(stored, key))
@@ -220,10 +221,11 @@ def _says_no_more(
     labels: frozenset[str],
     beside: tuple[frozenset[Requirement], frozenset[Requirement]] = (frozenset(), frozenset()),
 ) -> bool:
-    """Whether the terms are the same, but for models that the stored ones do not name.
+    """Whether the terms are equal, except for models that the stored terms do not name.
 
-    `beside` is what each term of the two sides asks for besides. What both sides have of it is left
-    out: it would be looked at once for each term. What one has, the other's terms must have.
+    `beside` are the other requirements of each term. Requirements that both sides have are left
+    out: otherwise they would be compared for each term. The requirements of one side must be in the
+    terms of the other.
     """
     both = beside[0] & beside[1]
     only, only_then = beside[0] - both, beside[1] - both
@@ -235,12 +237,13 @@ def _says_no_more(
 
 
 def _parted(term: frozenset[Requirement], labels: frozenset[str]) -> Split:
-    """The requirements on anything but models; and the models, by label and operator."""
+    """The requirements on other labels; and the models, by label and operator."""
     models: dict[tuple[str, str], set[str]] = {}
     others = set()
     for key, operator, values in term:
         if is_exclusion(key, operator, values):
-            continue  # of nodes that offer parts of GPUs: not the author's, and of its day
+            # On nodes that offer shares of GPUs: from an earlier repair, not from the author.
+            continue
         if key in labels:
             models.setdefault((key, operator), set()).update(values)
         else:
@@ -257,12 +260,12 @@ def _covers(now: Split, then: Split) -> bool:
 
 
 def _names_as_many(now: set[str], then: set[str]) -> bool:
-    """Whether there were no other values then, and no model fewer, which the author wants, too."""
+    """Whether all stored values are still wanted, and each wanted model is stored."""
     return now >= then and set(map(models.model_of, now)) == set(map(models.model_of, then))
 
 
 def _tolerated(made: object, stored: object, settings: Settings) -> bool:
-    """Whether the stored pod tolerates what is tolerated now, and else only taints of GPU nodes."""
+    """Whether the stored pod has all present tolerations, and else only those of GPU taints."""
     now, then = (
         Counter(canonical(each) for _, each in as_items(listed)) for listed in (made, stored)
     )
@@ -273,7 +276,7 @@ def _tolerated(made: object, stored: object, settings: Settings) -> bool:
 
 
 def is_of_gpus(toleration: Raw, settings: Settings) -> bool:
-    """Whether this is a toleration that missing-toleration may add."""
+    """Whether missing-toleration may have added this toleration."""
     taint = tuple(str(toleration.get(each, "")) for each in ("key", "value", "effect"))
     return settings.is_gpu(taint[0]) or any(
         taint == (each.key, each.value, each.effect) for each in settings.taints

@@ -1,7 +1,7 @@
 """The fields of an update: which are words of its author, and which a repair wrote.
 
-Each field has a unit: the fields that one repair changes together. What is known of who wrote a
-field is the record of the last repair (`noted`), else managedFields (authors.py).
+Each field has a unit: the fields that one repair changes together. The writer of a field is known
+from the record of the last repair (`noted`), or else from managedFields (authors.py).
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ if TYPE_CHECKING:
 TOLERATIONS: Key = ("spec", "tolerations")
 _SETTINGS = ("nodeSelector", "runtimeClassName", "volumes")
 _IN_CONTAINERS = (("env",), ("volumeMounts",))
-# What the API server writes where an author writes nothing.
+# The values that the API server sets for missing fields.
 _DEFAULTS: dict[Key, Any] = {("spec", "schedulerName"): "default-scheduler"}
 VOLUMES: Key = ("volumes",)
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What is known of a template that is sent; `noted` is what the last repair of it changed."""
+    """A template that is sent; `noted` is what the last repair of it changed."""
 
     at: Path
-    old: Raw | None  # the object that is stored, if the template is in it
+    old: Raw | None  # the stored object, if it contains the template
     noted: Mapping[Key, Change]
-    authors: Authors  # of the object that is sent
-    before: Authors  # of the one that is stored
+    authors: Authors  # of the sent object
+    before: Authors  # of the stored object
     may_change: bool
 
     def stored(self) -> PodFields:
         return PodFields(self.old, self.at) if self.old else PodFields({})
 
     def worded(self, sent: PodFields, then: PodFields) -> set[Key]:
-        """The units of which this update brings a noted word, or takes one out."""
+        """The units in which this update brings a recorded word, or removes one."""
         return {
             unit_of(key)
             for key, (word, after) in self.noted.items()
@@ -73,10 +73,10 @@ class Update:
         return {key: None for key, value in loose.items() if forms.may_be(key, None, value)}
 
     def put_back(self, sent: PodFields, then: PodFields, settings: Settings) -> list[Edit]:
-        """The edits that put back a legacy amount, where another manager releases today's.
+        """The edits that restore a legacy amount whose current amount another manager releases.
 
-        Its own manager applies it still, but it went when it was repaired: the container would be
-        left without a GPU until it is applied again.
+        The manager of the legacy amount still applies it, but the repair removed it: the container
+        would have no GPU until the manifest is applied again.
         """
         released = {
             key[:-1]
@@ -95,10 +95,10 @@ class Update:
         return sent.edits_to(words)
 
     def of_settings(self, sent: PodFields) -> dict[Key, None]:
-        """What the last repair wrote for no word, and is still there: the settings asked for it.
+        """Fields that the last repair wrote because of the settings, and that are still there.
 
-        Whatever is sent now, it comes out and is made anew. A label for the choice of nodes is such
-        a one only where no word was beside it.
+        They are always removed and made again. A label for node selection is such a field only
+        without a word next to it.
         """
         noted, authors = self.noted, self.authors
         if not self.may_change:
@@ -115,7 +115,7 @@ class Update:
         }
 
     def without_forged(self, settings: Settings) -> Update:
-        """The same without what no repair writes: whoever may write the note may forge it."""
+        """The same without fields that no repair writes: a writer may forge the record."""
         if not self.noted:
             return self
         forms = RepairFields({key: before for key, (before, _) in self.noted.items()}, settings)
@@ -123,9 +123,9 @@ class Update:
         return replace(self, noted=noted)
 
     def was_stuck(self, sent: PodFields, settings: Settings) -> bool:
-        """Whether an amount stands for a legacy name that the author has not taken back.
+        """Whether an amount stands for a legacy name that the author has not changed back.
 
-        A word that comes alone is then translated as it was when it came with the amount.
+        A word that comes alone is then translated as it was together with the amount.
         """
         repaired = {
             key[:-1]
@@ -142,11 +142,11 @@ class Update:
     def _noted(
         self, sent: PodFields, then: PodFields, touched: set[Key], settings: Settings
     ) -> dict[Key, Any]:
-        """What stood before the last repair where this update brings its words, and not the value.
+        """The values before the last repair where this update brings its words, not the value.
 
-        Beside the words another writer may have put something that we added to: that stays. An
-        amount that nobody applied goes, and one that we raised over what another manager applied
-        becomes that again: else it could never be lowered.
+        Next to the words another writer may have set a value to which the repair added: it stays.
+        An amount that no manifest has is removed, and an amount that the repair raised above an
+        applied one becomes that one again: otherwise it could never be lowered.
         """
         noted, authors = self.noted, self.authors
         loose = unwritten(sent, then, touched, authors, settings)
@@ -160,7 +160,7 @@ class Update:
                 continue
             words = _words_beside(key, sent, settings)
             if words and not then.values:
-                continue  # made in this request, and another webhook has written the word since
+                continue  # written in this request, and another webhook has changed the word since
             if authors.declared(sent.at, key):
                 beside = any(authors.declared_together(sent.at, key, word) for word in words)
                 if words and value == after and _is_less(before, value) and not beside:
@@ -176,10 +176,10 @@ class Update:
 
 
 def is_said(key: Key, then: Any, now: Any, said: Mapping[Key, Any]) -> bool:
-    """Whether this comes back of the manifest that kubectl applied the last time.
+    """Whether this value returns from the manifest that kubectl applied the last time.
 
-    The API server has written it in its own way: an amount as a text, and requests where there are
-    only limits; a member of a volume that was left out; tolerations of every pod.
+    The API server stores it in its own form: an amount as a string, requests copied from limits,
+    defaults for members of a volume, and tolerations in every pod.
     """
     is_amount = key[3:4] == ("resources",)
     limit = said.get((*key[:4], "limits", *key[5:])) if is_amount else None
@@ -200,9 +200,9 @@ def is_said(key: Key, then: Any, now: Any, said: Mapping[Key, Any]) -> bool:
 
 
 def made_anew(keys: list[Key], settings: Settings) -> set[Key]:
-    """What follows from what is sent and from the settings, and from no inventory.
+    """The fields that follow from the sent object and the settings, without the inventory.
 
-    So it need not stay as it is stored while nodes come and go.
+    They need not stay as they are stored while nodes change.
     """
     label = settings.placement.label
     found = {key for key in keys if key[1] == "volumes" or key[3:4] in _IN_CONTAINERS}
@@ -214,7 +214,7 @@ def without_mounted(
 ) -> dict[Key, Any]:
     """Fields of repairs without volumes that other mounts still use.
 
-    Where no rule will be asked, which makes such mounts read-only, they must be `read_only`.
+    If no rule will run that makes such mounts read-only, they must be `read_only`.
     """
     if not any(key[1] == "volumes" for key in repaired):
         return repaired
@@ -228,9 +228,9 @@ def without_mounted(
 
 
 def notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Change]:
-    """What was changed; and beside a word in nodeSelector its other labels, which were not.
+    """The changes of a repair; and next to a word in nodeSelector its other labels, unchanged.
 
-    By them the record differs as soon as the selector does (evaluation/authors.py).
+    With these the record differs as soon as the selector does (evaluation/authors.py).
     """
     found = changes(author, now)
     words = (key for key, (_, after) in found.items() if after is None)
@@ -244,7 +244,7 @@ def notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Change
 
 
 def unit_of(key: Key) -> Key:
-    """The fields that one repair changes together: legacy words, and what stands for them."""
+    """The fields that one repair changes together: legacy words, and their replacements."""
     if key[1] in KINDS and "resources" in key[3:4]:
         return key[:4]
     if key[1] in PLACEMENT or key[-1] == AFFINITY_ANNOTATION:
@@ -257,7 +257,7 @@ def unit_of(key: Key) -> Key:
 
 
 def has_words(pod: Pod, sent: PodFields, noted: Mapping[Key, Change], settings: Settings) -> bool:
-    """Whether legacy words on the choice of nodes are in the pod, or any that are noted."""
+    """Whether the pod has legacy words on node selection, or recorded ones."""
     return (
         pod.names_legacy_label(settings.models.legacy_label)
         or AFFINITY_ANNOTATION in pod.annotations
@@ -266,9 +266,9 @@ def has_words(pod: Pod, sent: PodFields, noted: Mapping[Key, Change], settings: 
 
 
 def _words_beside(key: Key, sent: PodFields, settings: Settings) -> list[Key]:
-    """The legacy names beside an amount. If they ask for as much, the amount says nothing more.
+    """The legacy names next to an amount. If they request as much, the amount is not needed.
 
-    A `rollout undo` brings back both, of a revision that was applied while we were away.
+    A `rollout undo` restores both, of a revision that was applied while the webhook was away.
     """
     if not settings.is_gpu(key[-1]):
         return []
@@ -282,12 +282,12 @@ def _is_less(amount: Any, than: Any) -> bool:
 
 
 def _is_part(before: Any, value: Any) -> bool:
-    """Whether nothing stands in the former that is not in the latter, as far as items go."""
+    """Whether all items of the first value are also in the second."""
     return before is None or (isinstance(before, list) and _items(before) <= _items(value))
 
 
 def _items(value: Any) -> set[str]:
-    """The texts of all maps in a list, or of those in lists in them."""
+    """The texts of all maps in a list, or in lists inside it."""
     found: set[str] = set()
     waiting = [item for _, item in as_items(value)]
     while waiting:
@@ -302,9 +302,9 @@ def _items(value: Any) -> set[str]:
 def unwritten(
     sent: PodFields, then: PodFields, touched: set[Key], authors: Authors, settings: Settings
 ) -> dict[Key, Any]:
-    """What is stored and no author wrote, where it would win over the words, or be joined to them.
+    """Stored fields that no author wrote, if they would win over the words or be joined with them.
 
-    Without a record this webhook or another one may have written it; then it is removed again.
+    Without a record this webhook or another one may have written them; they are removed again.
     """
     labels = model_labels(settings)
     return {

@@ -1,4 +1,4 @@
-"""Workloads: where the pod templates are in each kind of object, and how many pods they make."""
+"""Workloads: where the pod templates are in each kind of object, and how many pods they create."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _TEMPLATE = Path(("spec", "template"))
 
 _JOB_TEMPLATE = Path(("spec", "jobTemplate", "spec", "template"))
 
-# The kinds of today that hold pod templates: group, kind, plural, and where the template is. What
-# makes others stands before what is made.
+# The current kinds with pod templates: group, kind, plural, and the place of the template. Owners
+# come before the kinds that they create.
 BUILT_IN: tuple[tuple[str, str, str, Path], ...] = (
     ("apps", "Deployment", "deployments", _TEMPLATE),
     ("apps", "ReplicaSet", "replicasets", _TEMPLATE),
@@ -36,7 +36,7 @@ BUILT_IN: tuple[tuple[str, str, str, Path], ...] = (
     ("", "ReplicationController", "replicationcontrollers", _TEMPLATE),
     ("", "PodTemplate", "podtemplates", Path(("template",))),
 )
-# Versions are not looked at: a dead one has its template in the same place.
+# Versions do not matter: removed versions have the template in the same place.
 TEMPLATES: dict[str, Path] = {
     **{kind: at for _, kind, _, at in BUILT_IN},
     "Pod": ROOT,
@@ -51,21 +51,21 @@ _CONTROLLERS = {
     ("apps", "StatefulSet"),
     ("batch", "Job"),
 }
-_GROUPS = ("", "apps", "batch", "extensions")  # of the kinds above, at any time
+_GROUPS = ("", "apps", "batch", "extensions")  # groups of the kinds above, at any time
 
-_REPLICA_SPECS = "/spec/replicaSpecs/*/template"  # of v1alpha1, when these kinds were new
+_REPLICA_SPECS = "/spec/replicaSpecs/*/template"  # of v1alpha1, the first version of these kinds
 _FIRST_SPECS = (_REPLICA_SPECS, "/spec/replica_specs/*/template")  # and before it
 _NO_LIMIT = 2**31 - 1
 _RAY = ("headGroupSpec/template", "workerGroupSpecs/*/template")
 
-# Custom kinds that are known without being configured; Settings may say otherwise of one.
+# Custom kinds that are known without settings; the settings may override them.
 READY_MADE: tuple[CustomKind, ...] = (
     CustomKind("TFJob", "kubeflow.org", ("/spec/tfReplicaSpecs/*/template", _REPLICA_SPECS)),
     CustomKind(
         "PyTorchJob", "kubeflow.org", ("/spec/pytorchReplicaSpecs/*/template", _REPLICA_SPECS)
     ),
     CustomKind("MPIJob", "kubeflow.org", ("/spec/mpiReplicaSpecs/*/template", "/spec/template")),
-    # The same operators in their first year, before they were Kubeflow's.
+    # The same operators in their first year, before Kubeflow.
     CustomKind("TfJob", "tensorflow.org", _FIRST_SPECS),
     CustomKind("TfJob", "mlkube.io", _FIRST_SPECS),
     CustomKind("MXJob", "kubeflow.org", ("/spec/mxReplicaSpecs/*/template", _REPLICA_SPECS)),
@@ -92,7 +92,7 @@ def objects(document: object, at: Path = ROOT) -> Iterator[tuple[Path, dict[str,
 
 
 def template_at(obj: dict[str, Any]) -> Path | None:
-    """Where the pod template of this object is; None if its kind has none or it is not there."""
+    """The place of the pod template in this object; None if its kind has none or it is missing."""
     at = TEMPLATES.get(str(obj.get("kind", "")))
     if at is None:
         return None
@@ -108,12 +108,12 @@ def group_of(obj: Mapping[str, Any]) -> str:
 
 
 def is_built_in(obj: Mapping[str, Any]) -> bool:
-    """Whether the object is of a kind that Kubernetes itself brings."""
+    """Whether the kind of the object is built into Kubernetes."""
     return str(obj.get("kind", "")) in TEMPLATES and group_of(obj) in _GROUPS
 
 
 def templates_of(obj: Raw, settings: Settings) -> list[Path]:
-    """Where the pod templates of this object are; a Pod is its own."""
+    """The places of the pod templates in this object; a Pod is its own template."""
     custom = _custom(obj, settings)
     if custom is not None:
         found = (at for each in custom.templates for at in _places(obj, tokens(each), ROOT))
@@ -123,10 +123,10 @@ def templates_of(obj: Raw, settings: Settings) -> list[Path]:
 
 
 def replicas_of(obj: Raw, at: Path, settings: Settings) -> int | None:
-    """How many pods of this template are to run at once; None where the object does not say.
+    """How many pods of this template run at once; None if the object does not show it.
 
-    A DaemonSet has as many as there are nodes, and a PodTemplate makes none by itself. While a
-    workload is suspended it has none.
+    A DaemonSet has as many as there are nodes, and a PodTemplate creates none itself. A suspended
+    workload has none.
     """
     if _is_suspended(as_map(obj.get("spec"))):
         return 0
@@ -145,7 +145,7 @@ def replicas_of(obj: Raw, at: Path, settings: Settings) -> int | None:
 
 
 def gpus_of_workload(obj: Raw, settings: Settings) -> dict[str, int]:
-    """What all pods of this workload ask for together, by GPU resource name."""
+    """The GPUs that all pods of this workload request, by resource name."""
     total: dict[str, int] = {}
     for at in templates_of(obj, settings):
         asked = gpu_requests(Pod(obj, at), settings)
@@ -157,16 +157,16 @@ def gpus_of_workload(obj: Raw, settings: Settings) -> dict[str, int]:
 
 
 def template_changed(old: Raw, new: Raw, settings: Settings) -> bool:
-    """Whether an update brings a pod template that was not there before.
+    """Whether an update brings a new pod template.
 
-    Not so where pods are only scaled, or a group of several is taken away and others move up.
+    Not if pods are only scaled, or if a group is removed and others move to its position.
     """
     before = {canonical(_at(old, at)) for at in templates_of(old, settings)}
     return any(canonical(_at(new, at)) not in before for at in templates_of(new, settings))
 
 
 def has_controller(obj: Mapping[str, Any]) -> bool:
-    """Whether a controller made the object, and would change it back."""
+    """Whether a controller created the object, and would revert changes of it."""
     return bool(controller_of(as_map(obj.get("metadata"))))
 
 
@@ -177,19 +177,22 @@ def around(cx: Context, obj: Raw) -> Context:
 
 
 def is_known_kind(kind: str, settings: Settings) -> bool:
-    """Whether this is the name of a kind that is known to make pods, or of a pod."""
+    """Whether this is the name of a known kind that creates pods, or Pod itself."""
     custom = (*settings.workloads.kinds, *READY_MADE)
     return kind in TEMPLATES or any(each.kind == kind for each in custom)
 
 
 def makes_pods(obj: Mapping[str, Any], settings: Settings) -> bool:
-    """Whether objects of this kind and group make pods themselves, and not by another object."""
+    """Whether objects of this kind and group create pods directly, not through other objects."""
     made_by = (group_of(obj), str(obj.get("kind", "")))
     return made_by in _CONTROLLERS or _custom(obj, settings) is not None
 
 
 def custom_kinds(settings: Settings) -> tuple[CustomKind, ...]:
-    """The configured kinds; one without templates has those of the ready-made kind of its name."""
+    """The configured kinds.
+
+    A kind without templates gets those of the built-in definition with its name.
+    """
     return tuple(
         each if each.templates else _ready_made(each.kind, each.group) or each
         for each in settings.workloads.kinds
@@ -218,7 +221,7 @@ def _ready_made(kind: str, group: str) -> CustomKind | None:
 
 
 def _places(here: Any, rest: tuple[str, ...], at: Path) -> Iterator[Path]:
-    """The places of the maps that the tokens lead to."""
+    """The places of the maps to which the tokens lead."""
     if not rest:
         if isinstance(here, dict):
             yield at
@@ -257,12 +260,12 @@ def _built_in_replicas(kind: str, spec: Raw) -> int | None:
 
 
 def _is_suspended(spec: Raw) -> bool:
-    """Whether no pods are made now: of Jobs, JobSets and Ray's kinds, and of Kubeflow's."""
+    """Whether no pods are created now: for Jobs, JobSets, and the kinds of Ray and Kubeflow."""
     return True in (spec.get("suspend"), as_map(spec.get("runPolicy")).get("suspend"))
 
 
 def _workers(group: Raw) -> int:
-    """The workers of a Ray group: KubeRay keeps their number between the least and the most."""
+    """The workers of a Ray group: KubeRay keeps their number between minimum and maximum."""
     if group.get("suspend") is True:
         return 0
     least, most = _number(group, "minReplicas", 0), _number(group, "maxReplicas", _NO_LIMIT)
@@ -270,7 +273,7 @@ def _workers(group: Raw) -> int:
 
 
 def _pods_of_job(spec: Raw) -> int:
-    """What a Job runs at once: never more than what it has left to complete."""
+    """The pods that a Job runs at once: never more than its remaining completions."""
     if _is_suspended(spec):  # in a CronJob
         return 0
     at_once = _number(spec, "parallelism")
@@ -280,7 +283,7 @@ def _pods_of_job(spec: Raw) -> int:
 def _in_group(template: Raw, at: Path) -> int:
     """How many pods of this template are in one group: a leader, and size - 1 workers.
 
-    Without a template of its own the leader is made of the workers' one.
+    Without a template of its own, the leader uses that of the workers.
     """
     if at[-1] == "leaderTemplate":
         return 1

@@ -45,7 +45,7 @@ _TYPES_WITH = re.compile(r"(?:g|gr|p)\d.*\..+|Standard_N.+|(?:a[2-9]|g[2-9])[a-z
 def joining(
     young: Iterable[Node],
     settled: Iterable[Node],
-    gone: Iterable[NodeClass],
+    removed: Iterable[NodeClass],
     broken: Collection[str],
 ) -> set[str]:
     """The names of the young nodes that may have GPUs which they do not show yet.
@@ -54,7 +54,7 @@ def joining(
     """
     young, settled = list(young), list(settled)
     may = {_kind(n.labels) for n in (*young, *settled) if n.name in broken or bears_a_sign(n)}
-    may |= {_kind(each.labels) for each in gone}
+    may |= {_kind(each.labels) for each in removed}
     without = {_kind(node.labels) for node in settled} - may - {()}
     return {n.name for n in young if bears_a_sign(n) or _kind(n.labels) not in without}
 

@@ -113,7 +113,7 @@ class Shape(NamedTuple):
     def as_class(self, count: int) -> NodeClass:
         former = dict.fromkeys(self.unsure, (ANY,))
         labels, gpus = dict(self.labels), dict(self.gpus)
-        return NodeClass(labels, self.taints, gpus, former=(former,), gone=count)
+        return NodeClass(labels, self.taints, gpus, former=(former,), removed=count)
 
 
 class Memory:
@@ -123,7 +123,7 @@ class Memory:
         self._seconds = seconds
         self._lost: dict[str, Lost] = {}
         # When it is forgotten, and the number of nodes.
-        self._gone: dict[Shape, tuple[float, int]] = {}
+        self._removed: dict[Shape, tuple[float, int]] = {}
         self._merged: set[str] = set()  # labels that were dropped because they made too many shapes
         self._groups: set[Facts] = set()  # what the existing nodes show
         self._left: dict[Facts, float] = {}  # what no node shows any more, and until when it counts
@@ -161,27 +161,31 @@ class Memory:
         if not _has_gpus(node):
             return
         unsure = frozenset(((OWN_NAMES | self._merged) & node.labels.keys()) | labels.keys())
-        self._add(self._gone, Shape.of(node.labels, unsure, node), until, 1)
-        while len(self._gone) > MOST_SHAPES:
+        self._add(self._removed, Shape.of(node.labels, unsure, node), until, 1)
+        while len(self._removed) > MOST_SHAPES:
             self._merge()
 
     @staticmethod
-    def _add(gone: dict[Shape, tuple[float, int]], shape: Shape, until: float, count: int) -> None:
-        known_until, known = gone.get(shape, (0.0, 0))
-        gone[shape] = (max(until, known_until), known + count)
+    def _add(
+        removed: dict[Shape, tuple[float, int]], shape: Shape, until: float, count: int
+    ) -> None:
+        known_until, known = removed.get(shape, (0.0, 0))
+        removed[shape] = (max(until, known_until), known + count)
 
     def _merge(self) -> None:
         """Drop the label that makes the most shapes, or else the oldest shape."""
-        values = Counter(key for key, _ in {item for shape in self._gone for item in shape.labels})
+        values = Counter(
+            key for key, _ in {item for shape in self._removed for item in shape.labels}
+        )
         if not values:
-            del self._gone[min(self._gone, key=lambda each: self._gone[each])]
+            del self._removed[min(self._removed, key=lambda each: self._removed[each])]
             return
         key = min(values, key=lambda each: (-values[each], each))
         self._merged.add(key)
         merged: dict[Shape, tuple[float, int]] = {}
-        for shape, (until, count) in self._gone.items():
+        for shape, (until, count) in self._removed.items():
             self._add(merged, shape.without(key), until, count)
-        self._gone = merged
+        self._removed = merged
 
     def forget(self, now: float) -> bool:
         """Forget what is too old; return whether anything was forgotten."""
@@ -189,9 +193,9 @@ class Memory:
             return False
         late = [name for name, lost in self._lost.items() if lost.forget(now)]
         self._lost = {name: lost for name, lost in self._lost.items() if lost}
-        left = {shape: kept for shape, kept in self._gone.items() if kept[0] > now}
-        changed = bool(late) or len(left) < len(self._gone)
-        self._gone = left
+        left = {shape: kept for shape, kept in self._removed.items() if kept[0] > now}
+        changed = bool(late) or len(left) < len(self._removed)
+        self._removed = left
         if not left:
             self._merged.clear()
         groups = {name: until for name, until in self._left.items() if until > now}
@@ -201,7 +205,7 @@ class Memory:
         return changed
 
     def _ends(self) -> Iterator[float]:
-        yield from (until for until, _ in self._gone.values())
+        yield from (until for until, _ in self._removed.values())
         yield from self._left.values()
         for lost in self._lost.values():
             for kept in (lost.gpus, lost.labels):
@@ -217,9 +221,9 @@ class Memory:
         lost = self._lost.get(node.name)
         return node if lost is None else replace(node, gpus=lost.shown, most={}, former={})
 
-    def gone(self) -> Iterator[NodeClass]:
+    def removed(self) -> Iterator[NodeClass]:
         """The removed nodes, by shape."""
-        for shape, (_, count) in sorted(self._gone.items(), key=repr):
+        for shape, (_, count) in sorted(self._removed.items(), key=repr):
             yield shape.as_class(count)
 
     def groups(self, there: Iterable[Facts], now: float) -> set[Facts]:
@@ -245,7 +249,7 @@ class Memory:
                 ]
                 for name, lost in self._lost.items()
             },
-            "gone": [
+            "removed": [
                 [
                     shape.labels,
                     shape.unsure,
@@ -254,7 +258,7 @@ class Memory:
                     until,
                     count,
                 ]
-                for shape, (until, count) in self._gone.items()
+                for shape, (until, count) in self._removed.items()
             ],
             "merged": sorted(self._merged),
             "groups": [
@@ -275,14 +279,14 @@ class Memory:
                 {key: _until(each, more) for key, each in labels.items()},
                 shown,
             )
-        for labels, unsure, taints, gpus, until, count in data["gone"]:
+        for labels, unsure, taints, gpus, until, count in data["removed"]:
             shape = Shape(
                 tuple((key, value) for key, value in labels),
                 tuple(unsure),
                 tuple(Taint(*each) for each in taints),
                 tuple((resource, amount) for resource, amount in gpus),
             )
-            self._gone[shape] = (until + more, count)
+            self._removed[shape] = (until + more, count)
         self._merged.update(data["merged"])
         there, left = data["groups"]
         self._groups.update(_frozen(facts) for facts in there)

@@ -126,7 +126,7 @@ class Nodes(Kept[Node]):
             return
         young = [node for node in nodes if node.name in self._young]
         settled = (node for node in nodes if node.name not in self._young)
-        joins = joining(young, settled, self.memory.gone(), self.memory.broken)
+        joins = joining(young, settled, self.memory.removed(), self.memory.broken)
         for node in nodes:
             yield replace(node, joining=True) if node.name in joins else node
 
@@ -219,7 +219,7 @@ class Store:
         self, there: tuple[NodeClass, ...], nodes: list[Node], now: float
     ) -> tuple[NodeClass, ...]:
         """The existing nodes, the removed nodes, and the nodes that autoscalers may add."""
-        known = (*there, *self.nodes.memory.gone())
+        known = (*there, *self.nodes.memory.removed())
         types = known_types(known)
         pools = sorted(self.node_pools.facts.values(), key=lambda each: each.name)
         listed_groups = [each for groups in self.node_groups.facts.values() for each in groups]
@@ -243,7 +243,7 @@ class Store:
                 nodes=("",) * len(each.nodes),  # the names take more memory than all the rest
                 held=tuple(self.pods.held.get(name, nothing) for name in each.nodes),
                 most=each.most,
-                gone=each.gone,
+                removed=each.removed,
                 declared=each.declared,
                 grows=each.grows,
                 hint=each.hint,

@@ -231,7 +231,7 @@ def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
     """Zone, region and such in nodeSelector."""
     at = pod.spec_at / "nodeSelector"
     there = pod.node_selector
-    for key, today, is_free in node_labels.gone_of(there, cx.inventory):
+    for key, today, is_free in node_labels.replaced_in(there, cx.inventory):
         if is_free:
             edit = Remove(at / key) if today in there else Rename(at / key, today)
             yield Finding(CODE, at / key, model_words.GONE.format(key, today), (edit,))
