@@ -13,149 +13,18 @@ is applied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.errors import EditError
-from webhook.kube.pointer import Path, escape, value_at
+from webhook.core.touched import Saved, Touched, restore
+from webhook.kube.pointer import Path, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from webhook.core.edits import Edit
-
-    Comparison = Callable[[Any, Any], bool]
-    Operation = dict[str, Any]
-    Token = str | int
-
-
-@dataclass(slots=True)
-class _Touched:
-    """A map or a list that existed before the first edit, and its content at that time."""
-
-    at: Path  # its place in the original object
-    now: Any
-    before: Any
-    # Of a list: the original position of each item, None if an edit added it.
-    origins: list[int | None] | None
-    # Of a map: original names by their present names.
-    renamed: dict[str, str] = field(default_factory=dict)
-
-    def origin(self, token: Token) -> Token | None:
-        """The original name or position of the item at `token`; None if an edit added it."""
-        item = self.now[token]
-        if self.origins is not None:
-            place = self.origins[int(token)]
-            return place if place is not None and self.before[place] is item else None
-        name = self.renamed.get(str(token), token)
-        return name if name in self.before and self.before[name] is item else None
-
-    def name_before(self, token: Token) -> Token:
-        """The original name of the member at this place; the present name if there was none."""
-        if self.origins is None:
-            return self.renamed.get(str(token), token)
-        known = isinstance(token, int) and token < len(self.origins)
-        place = self.origins[int(token)] if known else None
-        return token if place is None else place
-
-    def places(self, *, by_name: bool) -> Mapping[Token, Token]:
-        """The places at which original content is now.
-
-        For texts (`by_name`), renamed members count.
-        """
-        if self.origins is not None:
-            return {was: now for now, was in enumerate(self.origins) if was is not None}
-        there: dict[Token, Token] = {}
-        if by_name:
-            there.update((old, new) for new, old in reversed(self.renamed.items()))
-        there.update((name, name) for name in self.before if name in self.now)
-        return there
-
-    def changes(self, is_as_it_was: Comparison) -> Iterator[Operation]:
-        if self.origins is None:
-            return self._map_changes(is_as_it_was)
-        return self._list_changes(self.origins, is_as_it_was)
-
-    def _map_changes(self, is_as_it_was: Comparison) -> Iterator[Operation]:
-        at = str(self.at)
-        for key in self.before:
-            if key not in self.now:
-                yield {"op": "remove", "path": f"{at}/{escape(key)}"}
-        for key, value in self.now.items():
-            if key not in self.before:
-                yield {"op": "add", "path": f"{at}/{escape(key)}", "value": value}
-            elif self.before[key] is not value and not is_as_it_was(self.before[key], value):
-                yield {"op": "replace", "path": f"{at}/{escape(key)}", "value": value}
-
-    def edits(self, is_as_it_was: Comparison) -> Iterator[Edit]:
-        """The same changes as symbolic edits, with places in the original object."""
-        if self.origins is None:
-            return self._map_edits(is_as_it_was)
-        return self._list_edits(self.origins, is_as_it_was)
-
-    def _map_edits(self, is_as_it_was: Comparison) -> Iterator[Edit]:
-        names = {
-            old: new
-            for new, old in self.renamed.items()
-            if old in self.before and old not in self.now
-        }
-        new_names = set(names.values())
-        for key, was in self.before.items():
-            stayed = key in self.now and key not in new_names
-            new = key if stayed else names.get(key)
-            if new is None:
-                yield Remove(self.at / key)
-                continue
-            if new != key:
-                yield Rename(self.at / key, new)
-            value = self.now[new]
-            if was is not value and not is_as_it_was(was, value):
-                yield Set(self.at / key, value)
-        for key, value in self.now.items():
-            if key not in self.before and key not in new_names:
-                yield Set(self.at / key, value)
-
-    def _list_edits(self, origins: list[int | None], is_as_it_was: Comparison) -> Iterator[Edit]:
-        for was, value in zip(origins, self.now, strict=True):
-            if was is None:
-                yield Append(self.at, value)
-            elif self.before[was] is not value and not is_as_it_was(self.before[was], value):
-                yield Set(self.at / was, value)
-        stayed = set(origins)
-        for was in range(len(self.before)):
-            if was not in stayed:
-                yield Remove(self.at / was)
-
-    def _list_changes(
-        self, origins: list[int | None], is_as_it_was: Comparison
-    ) -> Iterator[Operation]:
-        for was, value in zip(origins, self.now, strict=True):
-            if was is None or self.before[was] is value or is_as_it_was(self.before[was], value):
-                continue
-            yield {"op": "replace", "path": str(self.at / was), "value": value}
-        stayed = set(origins)
-        for was in range(len(self.before) - 1, -1, -1):
-            if was not in stayed:
-                yield {"op": "remove", "path": str(self.at / was)}
-        for origin, value in zip(origins, self.now, strict=True):
-            if origin is None:
-                yield {"op": "add", "path": str(self.at / "-"), "value": value}
-
-
-@dataclass(slots=True)
-class _Saved:
-    """A map or a list as it was before this round of edits."""
-
-    now: Any
-    before: Any
-    origins: list[int | None] | None
-    renamed: dict[str, str]
-
-    def restore(self, known: _Touched | None) -> None:
-        _restore(self.now, self.before)
-        if known is not None:
-            known.origins, known.renamed = self.origins, self.renamed
+    from webhook.core.touched import Operation, Token
 
 
 class Draft:
@@ -168,9 +37,9 @@ class Draft:
 
     def __init__(self, obj: dict[str, Any]) -> None:
         self.object = obj
-        self._touched: dict[int, _Touched | None] = {}  # by id(); None: an edit added it
+        self._touched: dict[int, Touched | None] = {}  # by id(); None: an edit added it
         # By id(): maps and lists that this round of edits changes.
-        self._saved: dict[int, _Saved] = {}
+        self._saved: dict[int, Saved] = {}
 
     def apply(self, edits: Iterable[Edit]) -> None:
         """Apply the edits together, or raise EditError and apply none of them."""
@@ -214,7 +83,7 @@ class Draft:
         """Undo all edits so far."""
         for known in self._touched.values():
             if known is not None:
-                _restore(known.now, known.before)
+                restore(known.now, known.before)
         self._touched.clear()
         self._saved.clear()
 
@@ -248,7 +117,7 @@ class Draft:
                 here = None
         return Path(was)
 
-    def _still_there(self, *, by_name: bool) -> list[_Touched]:
+    def _still_there(self, *, by_name: bool) -> list[Touched]:
         """The original maps and lists that are still in the object, the deepest first.
 
         A member with a new name is at its old place for texts (`by_name`), and removed for patches.
@@ -332,12 +201,12 @@ class Draft:
         its = id(here)
         if its not in self._touched:
             was = self._origin(at)
-            self._touched[its] = None if was is None else _touched(was, here)
+            self._touched[its] = None if was is None else Touched.of(here, was)
         if its not in self._saved:
             known = self._touched[its]
             origins = known.origins[:] if known is not None and known.origins is not None else None
             renamed = known.renamed.copy() if known is not None else {}
-            self._saved[its] = _Saved(here, here.copy(), origins, renamed)
+            self._saved[its] = Saved(here, here.copy(), origins, renamed)
         return here
 
     def _origin(self, at: Path) -> Path | None:
@@ -353,7 +222,7 @@ class Draft:
             here = here[token]
         return Path(was)
 
-    def _is_there(self, known: _Touched, places: Mapping[int, Mapping[Token, Token]]) -> bool:
+    def _is_there(self, known: Touched, places: Mapping[int, Mapping[Token, Token]]) -> bool:
         """False if an edit removed or replaced the container of this value."""
         here: Any = self.object
         for token in known.at:
@@ -372,21 +241,6 @@ def _put(holder: Any, token: Token, value: Any) -> None:
     if isinstance(holder, dict) is isinstance(token, int):
         raise TypeError(f"{token!r} is no place in a {type(holder).__name__}")
     holder[token] = value
-
-
-def _restore(holder: Any, before: Any) -> None:
-    """Restore the original members of a map or a list, in their order."""
-    if isinstance(holder, list):
-        holder[:] = before
-    else:
-        holder.clear()
-        holder.update(before)
-
-
-def _touched(was: Path, here: Any) -> _Touched:
-    if isinstance(here, list):
-        return _Touched(was, here, list(here), list(range(len(here))))
-    return _Touched(was, here, dict(here), None)
 
 
 def _depth_and_position(at: Path) -> tuple[int, int]:

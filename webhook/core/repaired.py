@@ -21,8 +21,8 @@ from webhook.kube.pointer import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.core.draft import Operation
     from webhook.core.findings import Finding
+    from webhook.core.touched import Operation
 
 REPAIRED = "gpu-webhook.dev/repaired"
 _AT = ROOT / "metadata" / "annotations" / REPAIRED
