@@ -112,6 +112,11 @@ if TYPE_CHECKING:
             id="a taint that is ready made",
         ),
         pytest.param(
+            "tolerations: {taints: [aks-sku, 'sku=gpu:NoSchedule', {key: sku, value: gpu}]}",
+            Settings(taints=(Taint("sku", "gpu"),)),
+            id="the same taint in all spellings, which a pod tolerates once",
+        ),
+        pytest.param(
             "annotationSchedulers: [mine]",
             Settings(annotation_schedulers=("mine",)),
             id="schedulers of the annotation",
@@ -277,6 +282,11 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
             "annotationSchedulers: [[]]", "1:24: must be a text", id="a list instead of a text"
         ),
         pytest.param(
+            "annotationSchedulers: [My_Own]",
+            "1:24: must be the name of a scheduler, a DNS subdomain, as my-scheduler, not 'My_Own'",
+            id="a scheduler that is never taken from the annotation",
+        ),
+        pytest.param(
             "schedulers: [mine]",
             "1:1: there is no setting schedulers: write annotationSchedulers, of schedulers whose "
             "annotation is converted, or capacity.equivalentSchedulers, of those that choose nodes "
@@ -312,6 +322,71 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
         ),
         pytest.param(
             "drivers: {profile: host-path}", "1:20: the profile host-path needs", id="no mounts"
+        ),
+        *(
+            pytest.param(
+                "drivers: {hostPath: {mounts: [{path: /a, mountPath: /b}, "
+                f"{{path: /c, mountPath: {other}}}]}}}}",
+                f"1:80: {other} is already the mountPath of another mount, and a container has one "
+                "mount at a path: give each its own",
+                id=f"two mounts at one place, the other called {other}",
+            )
+            for other in ("/b", "/b/", "//b", "/./b")
+        ),
+        *(
+            pytest.param(
+                f"drivers: {{hostPath: {{mounts: [{{path: /a, mountPath: {path}}}]}}}}",
+                "1:53: must be an absolute path below / without .. and :, of at most 4095 "
+                "characters, as /usr/local/nvidia/lib64, not ",
+                id=f"a mountPath that is {why}",
+            )
+            for path, why in (
+                ("'/b:c'", "two, for old runtimes"),
+                ("/", "the root"),
+                ("/./", "the root, written otherwise"),
+                ("b", "relative"),
+                ("/b/..", "climbing"),
+                (f"/{'b' * 4095}", "longer than any path"),
+                ('"/b\\x7f"', "with a control character"),
+            )
+        ),
+        pytest.param(
+            f"drivers: {{remove: [/{'b' * 4095}]}}",
+            "1:20: must be an absolute path without .., of at most 4095 characters",
+            id="a path that is too long",
+        ),
+        pytest.param(
+            f"drivers: {{hostPath: {{libraryPath: {'b' * 4096}}}}}",
+            "1:35: must be a text in one line of at most 4095 characters",
+            id="a library path that is too long",
+        ),
+        *(
+            pytest.param(
+                f"resources: {{legacy: [{name}]}}",
+                f"1:22: must be a resource name with a prefix, as nvidia.com/gpu, not '{name}'",
+                id=f"{name}, which is not a device",
+            )
+            for name in ("cpu", "memory", "hugepages-2Mi", "gpu")
+        ),
+        *(
+            pytest.param(
+                f"resources: {{gpus: ['{name}']}}",
+                "1:20: must be a resource name with a prefix, in which a * may stand at the end, "
+                f"as nvidia.com/mig-*, not '{name}'",
+                id=f"{name}, which would count cpu or memory",
+            )
+            for name in ("cpu", "c*", "m*")
+        ),
+        *(
+            pytest.param(
+                f"resources: {{target: {name}/gpu}}",
+                "1:21: must be the name of an extended resource",
+                id=f"a target that {why}",
+            )
+            for name, why in (
+                ("requests.nvidia.com", "is the name of a quota"),
+                ("a" * 245, "is too long for a quota"),
+            )
         ),
         pytest.param(
             "drivers: {profile: runtime-class}",
@@ -447,7 +522,7 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
         ),
         pytest.param(
             "resources: {legacy: ['a.io/*']}",
-            "1:22: must be a resource name, as nvidia.com/gpu, not 'a.io/*'",
+            "1:22: must be a resource name with a prefix, as nvidia.com/gpu, not 'a.io/*'",
             id="a pattern of legacy names, which no rule would read",
         ),
         pytest.param("resources: {gpus: ['*']}", "1:20: must be a resource name", id="all is GPU"),

@@ -243,6 +243,19 @@ def test_the_volume_of_the_driver_is_read_only_to_all(
             (),
             id="that mountPath is taken: untouched",
         ),
+        *(
+            pytest.param(
+                [{"name": "own", "emptyDir": {}}],
+                [{"name": "own", "mountPath": path}],
+                (),
+                id=f"so if it is written as {path}: untouched",
+            )
+            for path in (
+                "usr/local/nvidia/bin",
+                "//usr/local/./nvidia/bin",
+                "/usr/local/nvidia/bin/.",
+            )
+        ),
         pytest.param(
             [{"name": "own", "hostPath": {"path": "/opt/driver/bin/"}}],
             [{"name": "own", "mountPath": "/elsewhere"}],
@@ -278,6 +291,13 @@ def test_the_volume_of_the_driver_is_read_only_to_all(
 def test_nothing_where_it_is_there_already(volumes: Any, mounts: Any, edits: Any) -> None:
     obj = pod(gpu(volumeMounts=mounts), volumes=volumes)
     assert found(rule, obj, host_path(BIN)) == ([given(*edits)] if edits else [])
+
+
+def test_nothing_is_mounted_where_a_container_has_a_block_device() -> None:
+    """The API server refuses a mountPath that is the devicePath of a volumeDevice."""
+    device = {"name": "disk", "devicePath": BIN.mount_path}
+    obj = pod(gpu(volumeDevices=[device, {"name": "odd"}, None]))
+    assert found(rule, obj, host_path(BIN, CUDA)) == [given(*both(0, CUDA))]
 
 
 ENV = FIRST / "env"

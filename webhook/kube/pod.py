@@ -109,6 +109,9 @@ class Container:
     def volume_mounts(self) -> list[tuple[int, Raw]]:
         return as_items(self.raw.get("volumeMounts"))
 
+    def volume_devices(self) -> list[tuple[int, Raw]]:
+        return as_items(self.raw.get("volumeDevices"))
+
     def env(self) -> list[tuple[int, Raw]]:
         return as_items(self.raw.get("env"))
 

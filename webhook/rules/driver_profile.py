@@ -5,9 +5,10 @@ the container toolkit need host paths, and some clusters need a runtime class.
 
 Does: for `host-path` and the named layouts, mounts the configured directories read-only into
 containers with a GPU. The volume has a `type`, so that a missing path is an error instead of an
-empty directory. Nothing is mounted if that path or that source is already mounted. Other mounts of
-the volumes that this rule adds (`gpu-webhook-driver-0` and so on) become read-only. For
-`runtime-class`, sets runtimeClassName if none is set and the class is known to exist.
+empty directory. Nothing is mounted if that source is already mounted, or if the container has a
+mount or a block device at that path. Other mounts of the volumes that this rule adds
+(`gpu-webhook-driver-0` and so on) become read-only. For `runtime-class`, sets runtimeClassName if
+none is set and the class is known to exist.
 
 The rule only warns where the change would cause a refusal: a host path in a namespace that enforces
 the Pod Security level baseline or restricted, by its label or as the default of the cluster
@@ -35,6 +36,7 @@ from webhook.capacity.runtime_class import in_class, in_namespace, node_selector
 from webhook.capacity.why_not import short
 from webhook.core.edits import Append, Set
 from webhook.core.findings import Finding, Severity
+from webhook.core.host_paths import clean
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.evaluation.repair_fields import VOLUME_PREFIX
 from webhook.kube.pod import as_map, controller_of
@@ -285,12 +287,15 @@ def _writable(pod: Pod) -> Iterator[Finding]:
 
 
 def _is_mounted(container: Container, mount: DriverMount, paths: dict[str, str]) -> bool:
-    """True if this mountPath, or this source, is in the container already."""
-    target, source = mount.mount_path.rstrip("/"), mount.host_path.rstrip("/")
-    return any(
-        str(each.get("mountPath")).rstrip("/") == target
-        or paths.get(str(each.get("name"))) == source
-        for _, each in container.volume_mounts()
+    """True if this mountPath, or this source, is in the container already.
+
+    The API server refuses a mountPath that stands twice, or that is a devicePath as well.
+    """
+    target, source = clean(mount.mount_path), mount.host_path.rstrip("/")
+    taken = [each.get("mountPath") for _, each in container.volume_mounts()]
+    taken += [each.get("devicePath") for _, each in container.volume_devices()]
+    return any(clean(f"/{each}") == target for each in taken) or any(
+        paths.get(str(each.get("name"))) == source for _, each in container.volume_mounts()
     )
 
 

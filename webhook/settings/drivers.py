@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from webhook.core import settings as core
+from webhook.core.host_paths import clean
 from webhook.settings import values as v
 from webhook.settings.maps import DEFAULT, Map, Section
 
@@ -16,8 +17,8 @@ class Mount(Map, title="a mount"):
 
     path: v.HostPath
     """The path on the node, mounted read-only. If it is missing, the container does not start."""
-    mount_path: v.HostPath = Field(examples=["/usr/local/nvidia/lib64"])
-    """The path in containers with a GPU."""
+    mount_path: v.MountPath
+    """The path in containers with a GPU; each mount needs its own."""
     type: Literal["Directory", "File"] = "Directory"
     """What is there. Without it an empty directory would be made of a path that is missing."""
 
@@ -30,8 +31,21 @@ class ByHostPath(Section):
 
     mounts: tuple[Mount, ...] = ()
     """Paths of the node that containers with a GPU get."""
-    library_path: v.Line | None = None
+    library_path: v.LibraryPath | None = None
     """Goes into LD_LIBRARY_PATH of containers with a GPU."""
+
+    @model_validator(mode="after")
+    def _each_has_its_own_mount_path(self) -> Self:
+        seen: set[str] = set()
+        for number, mount in enumerate(self.mounts):
+            if (place := clean(mount.mount_path)) in seen:
+                what = (
+                    f"{mount.mount_path} is already the mountPath of another mount, and a "
+                    "container has one mount at a path: give each its own"
+                )
+                raise v.refused(what, "mounts", number, "mountPath")
+            seen.add(place)
+        return self
 
 
 def _if_profile(name: str, then: v.Schema) -> v.Schema:

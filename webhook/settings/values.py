@@ -73,15 +73,26 @@ _NAME = r"(?![-A-Za-z0-9_.]{64})[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _DNS = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"(?![-a-z0-9.]{{254}}){_DNS}(?:\.{_DNS})*"
 KEY = rf"(?:{_SUBDOMAIN}/)?{_NAME}"
-_KEYS = rf"{KEY}|(?!\*)(?:{_SUBDOMAIN}/)?(?:[A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?\*"
+_START = r"(?:[A-Za-z0-9][-A-Za-z0-9_.]{0,61})?\*"
+_KEYS = rf"{KEY}|(?!\*)(?:{_SUBDOMAIN}/)?{_START}"
 VALUE = rf"(?:{_NAME})?"
-_NO_CONTROL = r"[^\x00-\x1f]"
+_CONTROL = r"\x00-\x1f\x7f-\x9f"
+_NO_CONTROL = rf"[^{_CONTROL}]"
+_LONGEST = 4095  # bytes of a path: PATH_MAX of Linux, without the byte at its end
+_PATH = rf"(?!.{{{_LONGEST + 1}}})(?!(?:.*/)?\.\.(?:/|$))/"
 
 LabelKey = Annotated[str, Text("a label key", KEY, "example.com/name")]
 LabelValue = Annotated[str, Text("a label value of at most 63 characters", VALUE, "gpu")]
-Resource = Annotated[str, Text("a resource name", KEY, "nvidia.com/gpu")]
+# A device has a prefix. The names without one are cpu, memory and others of Kubernetes itself.
+_RESOURCE = "a resource name with a prefix"
+Resource = Annotated[str, Text(_RESOURCE, rf"{_SUBDOMAIN}/{_NAME}", "nvidia.com/gpu")]
 Resources = Annotated[
-    str, Text("a resource name, in which a * may stand at the end", _KEYS, "nvidia.com/mig-*")
+    str,
+    Text(
+        f"{_RESOURCE}, in which a * may stand at the end",
+        rf"{_SUBDOMAIN}/(?:{_NAME}|{_START})",
+        "nvidia.com/mig-*",
+    ),
 ]
 TaintKeys = Annotated[
     str,
@@ -91,18 +102,40 @@ ExtendedResource = Annotated[
     str,
     Text(
         "the name of an extended resource, which a device plugin can offer: not of kubernetes.io",
-        rf"(?!.*kubernetes\.io/){_SUBDOMAIN}/{_NAME}",
+        # Its name with `requests.` before it, as in a ResourceQuota, must be a resource name, too
+        # (IsExtendedResourceName, pkg/apis/core/v1/helper).
+        rf"(?!.*kubernetes\.io/)(?!requests\.)(?![^/]{{245}}){_SUBDOMAIN}/{_NAME}",
         "nvidia.com/gpu",
     ),
 ]
 ObjectName = Annotated[str, Text("the name of an object", _SUBDOMAIN, "nvidia")]
 Scheduler = Annotated[str, Text("the name of a scheduler", r"[!-~]+", "my-scheduler")]
+# GPU108 takes only such a name from the annotation.
+AnnotationScheduler = Annotated[
+    str, Text("the name of a scheduler, a DNS subdomain", _SUBDOMAIN, "my-scheduler")
+]
 HostPath = Annotated[
     str,
     Text(
-        "an absolute path without ..",
-        rf"(?!(?:.*/)?\.\.(?:/|$))/{_NO_CONTROL}*",
+        f"an absolute path without .., of at most {_LONGEST} characters",
+        rf"{_PATH}{_NO_CONTROL}*",
         "/usr/lib/nvidia-375",
+    ),
+]
+MountPath = Annotated[
+    str,
+    Text(
+        f"an absolute path below / without .. and :, of at most {_LONGEST} characters",
+        rf"(?!/(?:\.?/)*\.?$){_PATH}[^:{_CONTROL}]*",
+        "/usr/local/nvidia/lib64",
+    ),
+]
+LibraryPath = Annotated[
+    str,
+    Text(
+        f"a text in one line of at most {_LONGEST} characters",
+        rf"{_NO_CONTROL}{{1,{_LONGEST}}}",
+        "/usr/local/nvidia/lib64",
     ),
 ]
 Line = Annotated[str, Text("a text in one line", rf"{_NO_CONTROL}+")]

@@ -92,7 +92,7 @@ class File(Section, title="Settings of gpu-webhook"):
     affinity: Affinity = Field(default_factory=Affinity)
     drivers: Drivers = Field(default_factory=Drivers)
     tolerations: Tolerations = Field(default_factory=Tolerations)
-    annotation_schedulers: tuple[v.Scheduler, ...] = DEFAULT.annotation_schedulers
+    annotation_schedulers: tuple[v.AnnotationScheduler, ...] = DEFAULT.annotation_schedulers
     """The annotation scheduler.alpha.kubernetes.io/name is converted for these."""
     placement: Placement = Field(default_factory=Placement)
     policy: Policy = Field(default_factory=Policy)
@@ -130,7 +130,7 @@ class File(Section, title="Settings of gpu-webhook"):
             affinity=self.affinity.to_core(),
             drivers=self.drivers.to_core(),
             placement=self.placement.to_core(),
-            taints=tuple(each.to_core() for each in self.tolerations.taints),
+            taints=tuple(dict.fromkeys(each.to_core() for each in self.tolerations.taints)),
             annotation_schedulers=self.annotation_schedulers,
             policy=self.policy.to_core(),
             capacity=self.capacity.to_core(),
