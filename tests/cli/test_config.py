@@ -142,8 +142,10 @@ pytestmark = pytest.mark.usefixtures("files")
             1,
             [],
             [
-                "stdin:1:324: must be a text, the name of a scheduler, a DNS subdomain, as "
-                "my-scheduler, not a map",
+                (
+                    "stdin:1:324: must be a text, the name of a scheduler, a DNS subdomain, as "
+                    "my-scheduler, not a map"
+                ),
                 f"    1 | {('a, ' * 20)}{{}}]",
                 f"      | {' ' * 60}^",
             ],
