@@ -199,7 +199,7 @@ def _inventory(drawn: list[Drawn], settings: Settings = _DEFAULTS) -> Inventory:
             with TemporaryDirectory() as folder:
                 Publisher(Path(folder), settings).publish(store, NOW)
                 store = Store(settings.capacity)
-                Snapshot(folder).recall(store.nodes)
+                Snapshot(folder).recall(store)
         store.nodes.begin()
         for each in drawn:
             for raw in each.seen[min(moment, len(each.seen) - 1)]:

@@ -440,8 +440,17 @@ QUOTING = """nodeGroups:
             {"first": True, "full": False, "on-its-way": True, "none-yet": True, "at-zero": True},
             id="the YAML of today",
         ),
+        pytest.param(QUOTING, {"a100": True}, id="an error that quotes what looks like it"),
         pytest.param(
-            QUOTING, {"a100": True, "more": False}, id="an error that quotes what looks like it"
+            YAML.partition("    maxSize: 1\n")[0],
+            {"first": True, "full": False, "on-its-way": True, "none-yet": True},
+            id="a text that is cut: the last one may grow",
+        ),
+        pytest.param(
+            "nodeGroups:\n- name: full\n  health:\n    cloudProviderTarget: 1\n"
+            "    maxSize: 1\n    ready: 1\n- name: cut\n",
+            {"full": False, "cut": True},
+            id="a text that is cut after a name",
         ),
         pytest.param("nodeGroups: []\n", {}, id="no groups"),
         pytest.param("Initializing", {}, id="nothing yet"),
@@ -777,7 +786,8 @@ def test_a_workload_is_not_too_large_for_a_cluster_that_can_grow(
     nodes: list[Node], pools: list[Raw], groups: list[Group], *, warned: bool
 ) -> None:
     store = store_of(*pools, nodes=tuple(nodes))
-    store.node_groups.put("kube-system/cluster-autoscaler-status", tuple(groups), NOW)
+    if groups:
+        store.node_groups.put("kube-system/cluster-autoscaler-status", tuple(groups), NOW)
     inventory = store.inventory(NOW)
     assert sum(each.nodes for each in inventory.index.totals.values()) == sum(
         bool(each.gpus) for each in nodes

@@ -210,7 +210,7 @@ class Fold(RuleBasedStateMachine):
         with TemporaryDirectory() as folder:
             Publisher(Path(folder), SETTINGS).publish(self.store, self.now)
             self.store = Store(SETTINGS.capacity)
-            Snapshot(folder).recall(self.store.nodes)
+            Snapshot(folder).recall(self.store)
         for kind in ("nodes", "pods"):
             self.list_again(kind, 99)
 

@@ -143,7 +143,7 @@ def test_it_is_written_only_when_something_changed(tmp_path: Path) -> None:
         lambda: store.nodes.put("n0", Node("n0", {"zone": "z"}), 3),
         lambda: store.namespaces.put("y", NamespaceFacts({}, "[]"), 3),
         lambda: store.runtime_classes.drop("nvidia", 3),
-        lambda: store.device_classes.drop("c", 3),
+        lambda: store.device_classes.put("d", ("example.com/gpu",), 3),
     ]
     shapes = {shape}
     for change in changes:
@@ -197,7 +197,7 @@ def test_another_life_begins_with_what_this_one_knew(tmp_path: Path) -> None:
     store.nodes.put("n1", replace(store.nodes.facts["n1"], gpus={GPU: 4}), 10)
     assert Publisher(tmp_path, SETTINGS).publish(store, 11)
     after = Store()
-    Snapshot(tmp_path).recall(after.nodes)
+    Snapshot(tmp_path).recall(after)
     after.nodes.begin()
     n2 = store.nodes.facts["n2"]
     after.nodes.put("n1", replace(store.nodes.facts["n1"], gpus={GPU: 2}), hour)
@@ -220,9 +220,9 @@ def test_another_life_begins_with_what_this_one_knew(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"", b"hello\n", b'{"format":1}\n'], ids=repr)
 def test_a_file_that_is_none_of_ours_is_nothing_to_begin_with(data: bytes, tmp_path: Path) -> None:
     store = Store()
-    Snapshot(tmp_path).recall(store.nodes)
+    Snapshot(tmp_path).recall(store)
     (tmp_path / INVENTORY).write_bytes(data)
-    Snapshot(tmp_path).recall(store.nodes)
+    Snapshot(tmp_path).recall(store)
     assert store.nodes.facts == {}
 
 
@@ -239,7 +239,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "other JSON": (lambda _: b"[1]\n", "not a snapshot"),
     "only the first line": (lambda data: data.partition(b"\n")[0], "not a snapshot"),
     "another version": (
-        lambda data: data.replace(b'"format":4', b'"format":9', 1),
+        lambda data: data.replace(b'"format":5', b'"format":9', 1),
         "another version",
     ),
     "lengths that are none": (

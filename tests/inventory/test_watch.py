@@ -219,7 +219,7 @@ def test_an_outage_is_a_line_and_so_is_its_end(
 def test_hints_of_autoscalers_are_read_and_a_right_that_is_taken_away_stops_nothing(
     api: ApiServer, tmp_path: Path
 ) -> None:
-    status = "nodeGroups:\n- name: big\n  health: {}\n- name: more\n  maxSize: 2\n"
+    status = "nodeGroups:\n- name: more\n  maxSize: 2\n"
     config_map = {"metadata": {"namespace": "kube-system"}, "data": {"status": status}}
     api.put("nodes", "n", node())
     api.put("nodepools", "spot", {"spec": {"limits": {"nvidia.com/gpu": "8"}}})

@@ -473,3 +473,25 @@ def test_it_says_that_an_earlier_repair_wrote_the_affinity(*, is_ours: bool) -> 
     (told,) = rule.check(Pod(workload, Path(("spec", "template"))), cx)
     assert "both together none" in told.message
     assert ("An earlier repair wrote this affinity" in told.message) is is_ours
+
+
+@pytest.mark.parametrize(
+    ("refused", "named"),
+    [
+        pytest.param(("deviceclasses",), "deviceclasses, so", id="one kind"),
+        pytest.param(
+            ("deviceclasses", "nodepools", "configmaps"),
+            "deviceclasses, nodepools and 1 more, so",
+            id="all of them",
+        ),
+    ],
+)
+def test_it_only_warns_while_something_that_may_give_capacity_may_not_be_listed(
+    refused: tuple[str, ...], named: str
+) -> None:
+    known, asked = Inventory((NodeClass({}, gpus={GPU: 4}),)), pod(container({GPU: "8"}))
+    (certain,) = found(rule, asked, Context(inventory=known))
+    (told,) = found(rule, asked, Context(inventory=replace(known, refused=refused)))
+    assert (certain.severity, told.severity) == (Severity.DENY, Severity.MANUAL)
+    assert f"may not list {named} it does not know" in told.message
+    assert len(told.message) < 256

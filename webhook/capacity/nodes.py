@@ -168,6 +168,7 @@ class Inventory:
     # Of runtime classes, as they are written; pods get them as in `runtime_classes`.
     class_tolerations: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     class_overheads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of each pod
+    refused: Sequence[str] = ()  # kinds that may mean capacity, and that RBAC forbids to list
     published: NodeIndex | None = None  # computed elsewhere: the classes may then be omitted
 
     @cached_property

@@ -50,6 +50,15 @@ def why_unsure(amounts: Mapping[str, int], hints: Sequence[str]) -> str:
     )
 
 
+def why_unknown(amounts: Mapping[str, int], refused: Sequence[str]) -> str:
+    """For a pod that fits on no node, where something may not be read that may bring others."""
+    return (
+        f"requests {in_words(amounts)}, and fits on no node that is known. It may run all the "
+        f"same: the webhook's watcher may not list {_listed(refused)}, so it does not know all "
+        "that this cluster can offer."
+    )
+
+
 def why_bound(amounts: Mapping[str, int], selector: Mapping[str, str]) -> str:
     """For the pods of a template that fit only without the node selector of their namespace."""
     labels = _listed([short(f"{key}={value}") for key, value in sorted(selector.items())])

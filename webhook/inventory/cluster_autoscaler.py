@@ -131,6 +131,13 @@ class Group:
         )
 
 
+# Its status lists no groups while it starts, for as long as it cannot reach its cloud, and where it
+# is of a form that is not known here (1.30 changed it).
+UNKNOWN = NodeClass(
+    {}, open_labels=True, open_gpus=True, hint="cluster-autoscaler (its status lists no groups)"
+)
+
+
 class Shown(NamedTuple):
     """What one node of a group shows: a resource, its amount, labels, and taints that stay."""
 
@@ -151,7 +158,7 @@ def _common(shown: Iterable[Shown]) -> dict[str, str]:
 
 
 def groups(config_map: Raw) -> tuple[Group, ...]:
-    """The node groups in the ConfigMap cluster-autoscaler-status."""
+    """The node groups in the status of cluster-autoscaler; none if it cannot be read."""
     status = as_map(config_map.get("data")).get("status")
     if not isinstance(status, str) or len(status) > _LONGEST:
         return ()
@@ -161,19 +168,28 @@ def groups(config_map: Raw) -> tuple[Group, ...]:
             Group(name, _grows("".join(_OLD_READY.findall(counts)[:1]), target, most))
             for name, counts, target, most in old
         )
-    items = _ITEM.split(status.partition("nodeGroups:")[2])
+    listed = status.partition("nodeGroups:")[2]
+    begins = _ITEM.search(listed)
+    # What is indented otherwise is a part of an item: its error may quote anything.
+    items = re.split(rf"(?m)^{begins[0]}", listed) if begins is not None else ()
     return tuple(group for group in map(_group, items) if group is not None)
 
 
+def restored(groups: list[dict[str, Any]]) -> tuple[Group, ...]:
+    """The groups that JSON made maps of."""
+    return tuple(Group(**each) for each in groups)
+
+
 def _group(text: str) -> Group | None:
-    """One item of the list. Zeros are left out of it, and quoted error messages come last."""
+    """One item of the list. `ready` is left out if it is 0; quoted error messages come last."""
     found = dict[str, str]()
     for match in _MEMBER.finditer(text):
         found.setdefault(match[1], match[2])
     if "name" not in found:
         return None
-    counts = (found.get(key, "0") for key in ("ready", "cloudProviderTarget", "maxSize"))
-    return Group(found["name"], _grows(*counts))
+    # The two sizes are always written, so the text is cut, or of another form, without them.
+    target, most = found.get("cloudProviderTarget", ""), found.get("maxSize", "")
+    return Group(found["name"], _grows(found.get("ready", "0"), target, most))
 
 
 def _grows(ready: str, target: str, most: str) -> bool:

@@ -23,6 +23,7 @@ from webhook.cluster import answers
 from webhook.cluster.client import Fault, Refused
 from webhook.cluster.listing import pages
 from webhook.inventory import project
+from webhook.inventory.store import Hints
 from webhook.kube.pod import as_items, as_map
 
 if TYPE_CHECKING:
@@ -50,9 +51,6 @@ _GONE = 410
 _FORBIDDEN = 403
 _NOT_FOUND = 404
 _VERSION = re.compile(r"v\d{1,3}((alpha|beta)\d{1,3})?")
-
-
-_HINTS = ("nodepools", "configmaps")  # used if they can be read
 
 
 @dataclass
@@ -128,12 +126,34 @@ class Loop(threading.Thread):
             self.state.faults += 1
         elif refused.status == _NOT_FOUND and self.state.state == "watching":
             self._version = ""  # an upgrade removed the version; another may be served
-        elif refused.status == _FORBIDDEN and (not self.state.listed or self.kind.name in _HINTS):
+        elif refused.status == _FORBIDDEN and (not self.state.listed or self._is_hint):
             self._version = ""
             self.state.listed = False  # the known facts may be old, so they must not count
-            self._unknown(refused)
+            if self._is_served():
+                self._unknown(refused)
+            else:
+                self._absent()
         else:
             self._fail(refused)
+
+    @property
+    def _is_hint(self) -> bool:
+        """Whether the watcher can do without it."""
+        return isinstance(self.kind.kept, Hints)
+
+    def _is_served(self) -> bool:
+        """Whether its API group is served; the role system:discovery lets every user ask that.
+
+        RBAC forbids a list whether or not the kind is served.
+        """
+        _, root, group, _ = self.kind.paths[0].split("/", 3)
+        if root != "apis":
+            return True
+        try:
+            self._watcher.client.get(f"/apis/{group}", {})
+        except Fault as fault:
+            return not (isinstance(fault, Refused) and fault.status == _NOT_FOUND)
+        return True
 
     # --- lists
 
@@ -217,6 +237,9 @@ class Loop(threading.Thread):
             self.state.refused = True
             message = f"{self.kind.name} are unknown: RBAC forbids listing them"
             self._watcher.log.write("warning", message, reason=str(refused))
+        if isinstance(self.kind.kept, Hints):
+            with self._watcher.locked_by(self):
+                self.kind.kept.refuse()
         self.state.fault = str(refused)
         self.state.settled = self.kind.name != "nodes"
         self._watcher.note()

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.core.settings import Settings
-    from webhook.inventory.store import Nodes, Store
+    from webhook.inventory.store import Store
 
 INVENTORY = "inventory"
 STATUS = "status.json"
-_FORMAT = 4
+_FORMAT = 5
 _OS = "kubernetes.io/os"
 _LARGEST = 256 * capped.MIB  # the snapshot of 15,000 nodes takes about 10
 _LARGEST_STATUS = capped.MIB
@@ -80,7 +80,7 @@ class Publisher:
 
     def publish(self, store: Store, now: float) -> bool:
         """Write what changed; return whether anything did. May raise OSError."""
-        store.nodes.forget(now)
+        store.forget(now)
         shape, held = store.shape, store.pods.held_version
         if shape == self._shape and held == self._held and self._is_there():
             return False
@@ -111,7 +111,7 @@ class Publisher:
             self._labels = [(key, text.encode()) for key, text in sorted(index.labels.items())]
             self._names = index.names.encode()
             self._index = replace(index, labels={}, names="").as_data()
-        self._memory = orjson.dumps(store.nodes.memory.as_data())
+        self._memory = memory_of(store)
         self._lasting = orjson.dumps(store.lasting(), default=sorted)  # a set
         stamp = blake2b(self._lasting, digest_size=8)
         lasting = {key: value for key, value in self._index.items() if key not in _HELD}
@@ -144,6 +144,11 @@ class Publisher:
 
 
 _HELD = ("free", "totals")  # the parts of an index that depend on what pods hold
+
+
+def memory_of(store: Store) -> bytes:
+    """What the next process of the watcher starts with, besides the nodes, as JSON."""
+    return orjson.dumps(store.as_data(), default=sorted)  # sets
 
 
 def _dumps(value: object) -> str:
@@ -265,11 +270,11 @@ class Snapshot:
         self.fault = ""
         return inventory
 
-    def recall(self, nodes: Nodes) -> None:
-        """Restore what the last process of the watcher knew about nodes, if anything is there."""
+    def recall(self, store: Store) -> None:
+        """Restore what the last process of the watcher knew, if anything is there."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             parsed = parse(capped.read(self._inventory, _LARGEST))
-            nodes.recall(gpu_nodes(parsed.inventory.index), orjson.loads(parsed.memory))
+            store.recall(gpu_nodes(parsed.inventory.index), orjson.loads(parsed.memory))
 
     def status(self, now: float = inf) -> Status:
         """The last status of the watcher, or why it cannot be used.

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from webhook.capacity.nodes import Inventory, Node, NodeClass, group
 from webhook.core.settings import Capacity
-from webhook.inventory import autoscalers, karpenter
+from webhook.inventory import autoscalers, cluster_autoscaler, karpenter
 from webhook.inventory.cluster_autoscaler import Shown, shown
 from webhook.inventory.instance_types import known_types
 from webhook.inventory.joining import joining, sliced_anew
 from webhook.inventory.memory import Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from webhook.inventory.cluster_autoscaler import Group
     from webhook.inventory.karpenter import NodePool
@@ -75,6 +75,69 @@ class Kept(Generic[F]):
 
     def _changed(self, key: str, before: F | None, after: F | None, now: float) -> None:
         """Overridden for kinds that keep counts."""
+
+
+class Hints(Kept[F]):
+    """Objects besides nodes that mean capacity. A deleted one still counts for some time.
+
+    It may be missing for a moment only: cluster-autoscaler deletes its status when it exits, and an
+    upgrade may delete and create again a NodePool, a DeviceClass, or the CRD.
+    """
+
+    def __init__(self, seconds: float, restored: Callable[[Any], F]) -> None:
+        """`restored` makes a fact from its JSON."""
+        super().__init__()
+        self.refused = False  # RBAC forbids listing them, so what exists is unknown
+        self._seconds = seconds
+        self._restored = restored
+        self._deleted: dict[str, tuple[F, float]] = {}  # and when it was deleted
+
+    def put(self, key: str, fact: F | None, now: float) -> None:
+        if self._deleted.pop(key, None) is not None:
+            self.version += 1
+        super().put(key, fact, now)
+
+    def drop(self, key: str, now: float) -> None:
+        fact, deleted = self.facts.get(key), self._deleted.get(key)
+        super().drop(key, now)
+        if fact is not None:
+            deleted = (fact, now)
+        if deleted is not None and self._seconds:
+            self._deleted[key] = deleted
+
+    def refuse(self) -> None:
+        """RBAC forbids listing them."""
+        self.version += not self.refused
+        self.refused = True
+
+    def end(self, now: float) -> None:
+        self.version += self.refused
+        self.refused = False
+        super().end(now)
+
+    def counted(self) -> list[F]:
+        """The existing objects and those that were deleted a short while ago."""
+        deleted = (fact for fact, _ in self._deleted.values())
+        return [*self.facts.values(), *deleted]
+
+    def forget(self, now: float) -> None:
+        """Forget what was deleted too long ago."""
+        old = [key for key, (_, at) in self._deleted.items() if at + self._seconds <= now]
+        for key in old:
+            del self._deleted[key]
+            self.version += 1
+
+    def as_data(self) -> dict[str, Any]:
+        """All of it, for the next process of the watcher."""
+        return {"facts": self.facts, "deleted": self._deleted}
+
+    def recall(self, data: Mapping[str, Any]) -> None:
+        """Start with these facts; the next list updates them."""
+        self.facts = {key: self._restored(fact) for key, fact in data["facts"].items()}
+        self._deleted = {
+            key: (self._restored(fact), at) for key, (fact, at) in data["deleted"].items()
+        }
+        self.version += 1
 
 
 class Nodes(Kept[Node]):
@@ -195,18 +258,30 @@ class Store:
         self.pods = Pods()
         self.namespaces: Kept[NamespaceFacts] = Kept()
         self.runtime_classes: Kept[ClassFacts] = Kept()
-        self.device_classes: Kept[tuple[str, ...]] = Kept()
-        self.node_pools: Kept[NodePool] = Kept()
-        self.node_groups: Kept[tuple[Group, ...]] = Kept()
+        seconds = capacity.remembered_hours * _HOUR
+        self.device_classes: Hints[tuple[str, ...]] = Hints(seconds, tuple)
+        self.node_pools: Hints[NodePool] = Hints(seconds, karpenter.restored)
+        self.node_groups: Hints[tuple[Group, ...]] = Hints(seconds, cluster_autoscaler.restored)
+        self.hints: Mapping[str, Hints[Any]] = {
+            "deviceclasses": self.device_classes,
+            "nodepools": self.node_pools,
+            "configmaps": self.node_groups,
+        }
         self._classes: tuple[NodeClass, ...] = ()
         self._grouped: tuple[int, ...] = ()
+
+    def forget(self, now: float) -> None:
+        """Forget what was lost or deleted too long ago."""
+        self.nodes.forget(now)
+        for each in self.hints.values():
+            each.forget(now)
 
     def classes(self, now: float) -> tuple[NodeClass, ...]:
         """The nodes in classes, without the GPUs that pods hold; computed when nodes change.
 
         Removed nodes and nodes that may be added are at the end.
         """
-        self.nodes.forget(now)
+        self.forget(now)
         kinds = (self.nodes, self.node_pools, self.node_groups)
         versions = tuple(each.version for each in kinds)
         if self._grouped != versions:
@@ -221,8 +296,9 @@ class Store:
         """The existing nodes, the removed nodes, and the nodes that autoscalers may add."""
         known = (*there, *self.nodes.memory.removed())
         types = known_types(known)
-        pools = sorted(self.node_pools.facts.values(), key=lambda each: each.name)
-        listed_groups = [each for groups in self.node_groups.facts.values() for each in groups]
+        pools = sorted(self.node_pools.counted(), key=lambda each: each.name)
+        statuses = self.node_groups.counted()
+        listed_groups = [each for groups in statuses for each in groups]
         now_shown = shown(listed_groups, nodes) if listed_groups else set()
         ever_shown = [Shown(*each) for each in self.nodes.memory.groups(now_shown, now)]
         grown = (each.classes(ever_shown) for each in listed_groups if each.grows)
@@ -230,6 +306,7 @@ class Store:
             *known,
             *(each for pool in pools for each in pool.classes(types)),
             *(each for classes in grown for each in classes),
+            *(() if all(statuses) else (cluster_autoscaler.UNKNOWN,)),
             *autoscalers.unlisted(known),
         )
 
@@ -283,12 +360,24 @@ class Store:
             "class_tolerations": {n: each.tolerations for n, each in classes if each.tolerations},
             "class_overheads": {name: each.overhead for name, each in classes if each.overhead},
             "served_by_dra": self.served_by_dra,
+            "refused": [name for name, each in self.hints.items() if each.refused],
         }
+
+    def as_data(self) -> dict[str, Any]:
+        """What the next process of the watcher starts with, besides the nodes."""
+        hints = {name: each.as_data() for name, each in self.hints.items()}
+        return {"nodes": self.nodes.memory.as_data(), "hints": hints}
+
+    def recall(self, nodes: Iterable[Node], data: Mapping[str, Any]) -> None:
+        """Start with these nodes and with what `as_data` returned, after JSON."""
+        self.nodes.recall(nodes, data["nodes"])
+        for name, each in self.hints.items():
+            each.recall(data["hints"][name])
 
     def counted(self, now: float) -> list[Node]:
         """The nodes with what they have lost."""
-        self.nodes.forget(now)
-        pools = [each for each in self.node_pools.facts.values() if each.startup]
+        self.forget(now)
+        pools = [each for each in self.node_pools.counted() if each.startup]
         nodes = self.nodes.counted()
         if not pools:
             return list(nodes)
@@ -297,4 +386,4 @@ class Store:
     @property
     def served_by_dra(self) -> frozenset[str]:
         """Resource names that a DeviceClass serves."""
-        return frozenset(name for each in self.device_classes.facts.values() for name in each)
+        return frozenset(name for each in self.device_classes.counted() for name in each)

@@ -8,11 +8,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from webhook.inventory.events import Events
 from webhook.inventory.kinds import kinds
 from webhook.inventory.log_limits import LimitedLog, Outages
 from webhook.inventory.loop import Loop, Retired, State
-from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot
+from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot, memory_of
 from webhook.inventory.store import Store
 from webhook.rules import leak_guard
 
@@ -66,7 +68,7 @@ class Watcher:
         self._audit_of = audit_of
         self.events = Events(client, settings, log)
         self._set(settings)
-        Snapshot(folder).recall(self.store.nodes)
+        Snapshot(folder).recall(self.store)
 
     def _set(self, settings: Settings) -> None:
         self._lock = threading.Lock()
@@ -88,9 +90,9 @@ class Watcher:
         for loop in self._loops:
             loop.retired = True
         with self._lock:
-            before = self.store.nodes
+            before = self.store
             self._set(settings)
-            self.store.nodes.recall(before.facts.values(), before.memory.as_data())
+            self.store.recall(before.nodes.facts.values(), orjson.loads(memory_of(before)))
         self._start()
 
     def _start(self) -> None:

@@ -6,7 +6,8 @@ the difference before they search for a mistake.
 Does: reports how many nodes could run the pod, how many free GPUs the emptiest of them has (as far
 as the running pods are known), and which autoscaler may add a suitable node. Pods with nodeName do
 not wait and are not checked. If no pod uses the missing GPUs, the devices are not healthy or their
-device plugin does not run, and the message says so.
+device plugin does not run, and the message says so. Nothing is reported if the watcher may not list
+what an autoscaler or a DRA driver offers.
 
 For a template, the node selector of its namespace counts, and the notice says so.
 
@@ -42,7 +43,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     where = "" if bound is pod else "with the node selector of the namespace, "
     pod = as_admitted(bound, cx)
     asked = fit.asked(pod, cx)
-    if cx.inventory is None or not asked or pod.spec.get("nodeName"):
+    if cx.inventory is None or cx.inventory.refused or not asked or pod.spec.get("nodeName"):
         return
     index = cx.inventory.index
     fitting = fit.enough(asked, index) & fit.allowed(pod, index, cx.settings.capacity)

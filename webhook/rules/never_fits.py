@@ -19,7 +19,8 @@ the API server may add, or if only the node selector of the namespace excludes a
 the webhook cannot see whether PodNodeSelector is enabled. What a known RuntimeClass adds to the
 pods counts. There is only a warning for pods of a scheduler that is not in
 `capacity.equivalentSchedulers`, for gated pods, pods with nodeName and pods of a DaemonSet, if no
-node offers any GPU, and if an autoscaler may still add nodes of unknown type.
+node offers any GPU, if an autoscaler may still add nodes of unknown type, and if the watcher may
+not list what else may give capacity: device classes, NodePools, the status of cluster-autoscaler.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from webhook.capacity import fit, node_selection
 from webhook.capacity.runtime_class import as_admitted, in_namespace, node_selector
-from webhook.capacity.why_not import why_bound, why_never, why_unsure
+from webhook.capacity.why_not import why_bound, why_never, why_unknown, why_unsure
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Facts, Stage
 from webhook.evaluation import record
@@ -68,12 +69,15 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         reason = why_bound(asked, node_selector(cx) or {})
     elif hints:
         reason = why_unsure(asked, hints)
+    elif cx.inventory.refused:
+        reason = why_unknown(asked, cx.inventory.refused)
     else:
         reason = why_never(pod, asked, index, cx.settings)
         if "node affinity" in reason and _is_of_repair(sent, cx):
             reason += _OF_REPAIR
     certain = (
         not hints
+        and not cx.inventory.refused
         and cx.inventory.has_gpus
         and not cx.makes_daemons
         and fit.is_left_to_the_scheduler(pod, cx.settings.capacity)

@@ -5,7 +5,8 @@ a Deployment never completes, and of a gang no pod starts.
 
 Does: compares the GPUs of all pods of the workload (replicas, or parallelism) with the total of the
 cluster. GPU301 reports a pod that is too large by itself. Nothing is reported if nodes that could
-run the pods may be added by an autoscaler or have just joined.
+run the pods may be added by an autoscaler or have just joined, or if the watcher may not list what
+an autoscaler or a DRA driver offers.
 
 Safety: a warning, because pods of a workload may share a cluster by running one after another.
 """
@@ -32,7 +33,7 @@ FACTS = Facts(Stage.POLICY)
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    if cx.inventory is None:
+    if cx.inventory is None or cx.inventory.refused:
         return
     index = cx.inventory.index
     # Asked for each template: a look at each name of the workload would be one at each too many.
