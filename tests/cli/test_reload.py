@@ -94,6 +94,39 @@ def test_new_settings_are_taken(bench: Bench) -> None:
     assert not live.refresh()
 
 
+MISSED = (
+    "amd.com/gpu is in the settings, but the matchConditions as shipped do not let it through: the "
+    "API server sends no pod for this name alone, until the webhook configuration has what "
+    "`gpu-webhook config match-conditions` prints"
+)
+
+
+@pytest.mark.parametrize("when", ["at start", "by new settings"])
+def test_a_name_that_the_match_conditions_miss_is_said(bench: Bench, when: str) -> None:
+    text = "resources: {gpus: [nvidia.com/gpu, amd.com/gpu]}\n"
+    if when == "at start":
+        bench.settings.write_text(text)
+    live = bench.live(watched=False)
+    if when == "by new settings":
+        bench.settings.write_text(text)
+        assert live.refresh()
+    assert not live.refresh()
+    assert [line["message"] for line in bench.said() if line["level"] == "warning"] == [MISSED]
+
+
+def test_a_name_that_is_missed_is_not_said_again_by_other_settings(bench: Bench) -> None:
+    text = "resources: {gpus: [amd.com/gpu]}\n"
+    bench.settings.write_text(text)
+    live = bench.live(watched=False)
+    bench.settings.write_text(f"{text}scope: all-legacy\n")
+    assert live.refresh()
+    bench.settings.write_text("scope: gpu\n")
+    assert live.refresh()
+    bench.settings.write_text(text)
+    assert live.refresh()
+    assert [line["message"] for line in bench.said() if line["level"] == "warning"] == [MISSED] * 2
+
+
 def test_a_static_inventory_is_read_again_by_new_settings(bench: Bench) -> None:
     node = {
         "kind": "Node",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from webhook.admission.decide import Decider
 from webhook.cli import inputs
 from webhook.cli.following import Following
+from webhook.evaluation.match_conditions import missed_names
 from webhook.inventory import static
 from webhook.inventory.log_limits import LimitedLog
 from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Status
@@ -22,7 +23,7 @@ from webhook.rules import GUARD, POLICY, RULES
 from webhook.telemetry.metrics import NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from webhook.capacity.nodes import Inventory
     from webhook.core.settings import Settings
@@ -93,6 +94,7 @@ class Live:
         if self.sources.snapshot is not None:
             self.fresh = False
         self.metrics.settings(ok=True)
+        self._say_missed(())
 
     def decider(self) -> Decider:
         """Who decides by what is known now."""
@@ -122,10 +124,23 @@ class Live:
         self.metrics.settings(ok=True)
         if settings == self.settings:
             return False
-        self.settings = settings
+        before, self.settings = missed_names(self.settings), settings
+        if self.speaker.is_me():
+            self._say_missed(before)
         if self.sources.nodes:
             self.inventory = inventory
         return True
+
+    def _say_missed(self, before: Collection[str]) -> None:
+        """Names that the settings have now, and that no pod comes for."""
+        for name in missed_names(self.settings):
+            if name not in before:
+                self.log.write(
+                    "warning",
+                    f"{name} is in the settings, but the matchConditions as shipped do not let it "
+                    "through: the API server sends no pod for this name alone, until the webhook "
+                    "configuration has what `gpu-webhook config match-conditions` prints",
+                )
 
     def _read_snapshot(self) -> bool:
         snapshot = self.sources.snapshot

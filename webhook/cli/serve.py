@@ -48,7 +48,6 @@ def run(args: SimpleNamespace) -> int:
     """Serve until told to stop. InputError says what is missing."""
     from webhook.certs.clients import Clients
     from webhook.cli.reload import Live, Sources, Speaker
-    from webhook.evaluation.match_conditions import missed_names
     from webhook.inventory.publish import Snapshot
     from webhook.telemetry.logs import Log
 
@@ -75,8 +74,6 @@ def run(args: SimpleNamespace) -> int:
     clients = Clients(Path(args.client_ca) if args.client_ca else None, args.client_name)
     keep = page.keep if page is not None else lambda: None
     server = _server(live, listener, args.workers, (cert, key), clients, keep)
-    for name in missed_names(settings):
-        log.write("warning", f"{name} is configured, but the shipped matchConditions miss it")
     port = listener.getsockname()[1]
     log.write("info", "listening", address=str(Address(address.host, port)), workers=args.workers)
     if args.dev:
