@@ -1355,6 +1355,39 @@ def settled(template: Raw) -> Raw:
 
 @by_any_tool
 @pytest.mark.parametrize("limits", [{LEGACY: "1"}, {GPU: "1"}], ids=["legacy", "of today"])
+@pytest.mark.parametrize("is_dropped", [False, True], ids=["the record stays", "it is dropped"])
+def test_a_driver_volume_that_another_mount_keeps_there_is_never_writable(
+    limits: Raw, tool: Any, *, is_dropped: bool
+) -> None:
+    """Its author sent no hostPath at any time, and is to get none to write to."""
+    author = Author(tool, WITH_BOTH)
+
+    def is_written_to(spec: Raw) -> bool:
+        """Whether a mount is writable. One without its volume is refused by the API server."""
+        there = {each["name"] for each in spec.get("volumes") or ()}
+        mounted = [each for one in spec["containers"] for each in one.get("volumeMounts", ())]
+        return any(each["name"] in there and not each["readOnly"] for each in mounted)
+
+    def mounts(*, read_only: bool) -> Raw:
+        mount = {"name": "gpu-webhook-driver-0", "mountPath": "/w", "readOnly": read_only}
+        made = author.patches({"containers": [{"name": "side", "volumeMounts": [mount]}]})
+        spec: Raw = made["spec"]
+        return spec
+
+    author.applies(two(limits, NO_GPU))
+    mounts(read_only=True)
+    spec = author.applies(two(NO_GPU, NO_GPU))["spec"]
+    assert [each["name"] for each in spec["volumes"]] == ["gpu-webhook-driver-0"]
+    if is_dropped:
+        assert author.live is not None
+        sent = copy.deepcopy(author.live)
+        sent["metadata"]["annotations"].pop(record.ANNOTATION, "")
+        author.sends(sent)
+    assert not is_written_to(mounts(read_only=False))
+
+
+@by_any_tool
+@pytest.mark.parametrize("limits", [{LEGACY: "1"}, {GPU: "1"}], ids=["legacy", "of today"])
 @pytest.mark.parametrize(
     ("then", "now"),
     [

@@ -218,10 +218,12 @@ def _repaired(
         if update.may_change and watched and VOLUMES not in map(unit_of, loose):
             now, made, left = _without_news(draft, update, made, (now, then), rules, cx.settings)
             touched -= left
+    # A volume that another mount uses stays, and is no more the author's than before.
+    stays = {key for key in loose.keys() - repaired.keys() if key in now.values}
     kept = {
         key: change
         for key, change in {**update.noted, **beside}.items()
-        if unit_of(key) not in touched and key not in loose
+        if key in stays or (unit_of(key) not in touched and key not in loose)
     }
     # Removed fields may have been added again.
     patch = draft.patch() if value_at(obj, at) != as_sent else []
