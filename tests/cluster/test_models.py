@@ -95,6 +95,7 @@ def among(
 
 
 FLEET = {"fleet": "ours"}  # beside the nodes that all tests share
+K80, OLD_K80 = {PRODUCT: "Tesla-K80", **FLEET}, {MODEL: "Tesla-K80", **FLEET}
 OURS = expression("fleet", "In", "ours")
 
 
@@ -160,3 +161,22 @@ def test_models_are_found_and_excluded_under_the_old_label_and_todays(
         assert node_of(client, namespace, "third") == "new-p100"
         client.create(asking("fourth", "In", "Tesla-K80", "Tesla-P100"), namespace)
         assert node_of(client, namespace, "fourth") == "new-p100"
+
+
+@pytest.mark.parametrize("operator", ["NotIn", "DoesNotExist"])
+def test_an_excluded_model_stays_excluded_on_a_node_that_joins_under_the_old_label(
+    operator: str, cluster: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    client, models = cluster.client, ("Tesla-K80",) if operator == "NotIn" else ()
+    with among([nodes.gpu_node("new-k80", 1, labels=K80)], cluster, tmp_path):
+        client.create(asking("rejects", operator, *models), namespace)
+        joined = nodes.add(client, [nodes.gpu_node("old-k80", 8, labels=OLD_K80)])
+        try:
+            client.create(asking("first", "Exists"), namespace)
+            assert node_of(client, namespace, "first") == "new-k80"
+            client.create(named(pod(alpha(), nodeSelector=FLEET), "second"), namespace)
+            assert node_of(client, namespace, "second") == "old-k80"
+            assert "didn't match Pod's node affinity" in why_pending(client, namespace, "rejects")
+        finally:
+            for name in joined:
+                client.delete("Node", name)

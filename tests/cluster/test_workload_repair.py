@@ -472,6 +472,49 @@ def test_a_model_that_no_node_has_any_more_is_named_anew(tenant: Tenant, tmp_pat
     assert OTHER_K80 in json.dumps(live["spec"]["template"])
 
 
+NO_K80 = required(expression(MODEL, "NotIn", "Tesla-K80"))
+
+
+@sides
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"affinity": NO_K80}, id="NotIn"),
+        pytest.param({"annotations": {AFFINITY: json.dumps(NO_K80)}}, id="NotIn, annotated"),
+        pytest.param({"affinity": required(expression(MODEL, "DoesNotExist"))}, id="DoesNotExist"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["StatefulSet", "Deployment"])
+def test_an_exclusion_rolls_nothing_out_whichever_label_its_nodes_get(
+    kind: str, asked: Json, tenant: Tenant, tmp_path: Path
+) -> None:
+    what = made_by(kind, pod(alpha(), **asked), 0)
+    old, new = {MODEL: "Tesla-K80"}, {PRODUCT: "Tesla-K80"}
+    seen = []
+    for labels in (new, old, old | new, new, {}):
+        with inventory_of_k80(labels, tenant, tmp_path):
+            seen.append(tenant.apply(what))
+            assert tenant.has_nothing_to_apply(what)
+
+    assert {each["metadata"]["generation"] for each in seen} == {1}
+    assert {MODEL, PRODUCT} == {each["key"] for each in of(seen[0], *TERMS)[0]["matchExpressions"]}
+
+
+@contextmanager
+def inventory_of_k80(labels: Json, tenant: Tenant, folder: Path) -> Iterator[None]:
+    """Another server answers, for which the K80 nodes carry only these labels of models."""
+    items = yaml.safe_load((ROOT / "examples" / "inventory.yaml").read_text())
+    for each in items["items"]:
+        there = each["metadata"]["labels"]
+        if there.get(PRODUCT) == "Tesla-K80":
+            del there[PRODUCT]
+            there |= labels
+    inventory = folder / "inventory.yaml"
+    inventory.write_text(yaml.safe_dump(items))
+    with another_server(tenant, folder, inventory, {"workloads": {"repair": True}}):
+        yield
+
+
 @contextmanager
 def other_inventory(tenant: Tenant, folder: Path, *, joining: bool) -> Iterator[None]:
     """Another server answers, which knows K80 nodes of another spelling: more, or instead."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from webhook.capacity.node_selection import matching
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.draft import Draft
 from webhook.core.modes import Mode, Modes
@@ -405,8 +406,8 @@ def test_other_words_do_not_come_to_what_is_stored(first: Raw, second: Raw, tool
     live = stored(first, both, tool)
     now = sent_again(second, live, both, tool)
     assert now["spec"] != live["spec"]
-    assert LEGACY not in json.dumps(now["spec"])
-    assert MODEL not in json.dumps(now["spec"])
+    assert LEGACY not in now["spec"]["containers"][0]["resources"]["limits"]
+    assert (MODEL in json.dumps(now["spec"])) is ("NotIn" in json.dumps(second))
 
 
 def test_a_toleration_that_the_author_took_away_is_not_put_back() -> None:
@@ -694,8 +695,7 @@ def test_so_it_does_where_more_nodes_have_the_model(
     if not is_noted:
         author.forgets()
     author.cx = nodes("Tesla-K80", "Tesla-K80-12GB")
-    excludes = "NotIn" in str(manifest)  # and a node that it excludes must not be open to it
-    assert (author.applies(manifest) == first) is not (excludes and may_change)
+    assert author.applies(manifest) == first
 
 
 @tools
@@ -721,6 +721,103 @@ def test_an_excluded_model_that_comes_under_another_value_is_excluded_when_appli
     made = author.applies(manifest)
     assert "Tesla-K80-12GB" in str(made)
     assert author.applies(manifest) == made
+
+
+K80_UNDER = {
+    "today's label": {PRODUCT: "Tesla-K80"},
+    "the old label": {MODEL: "Tesla-K80"},
+    "both labels": {PRODUCT: "Tesla-K80", MODEL: "Tesla-K80"},
+    "no label": {},
+}
+
+
+def beside_p100(labels: Raw) -> Context:
+    both = ({PRODUCT: "Tesla-P100-PCIE-16GB"}, labels)
+    return Context(inventory=Inventory(tuple(NodeClass(each, (), {GPU: 8}) for each in both)))
+
+
+@tools
+@pytest.mark.parametrize("is_noted", [True, False], ids=["noted", "not noted"])
+@pytest.mark.parametrize("now", K80_UNDER.values(), ids=[f"then {each}" for each in K80_UNDER])
+@pytest.mark.parametrize("then", K80_UNDER.values(), ids=K80_UNDER)
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(pod(affinity=terms((MODEL, "NotIn", ["Tesla-K80"]))), id="NotIn"),
+        pytest.param(pod(affinity=terms((MODEL, "DoesNotExist", []))), id="DoesNotExist"),
+        pytest.param(pod(affinity=wishes((MODEL, "NotIn", ["Tesla-K80"]))), id="a preference"),
+        pytest.param(
+            pod(affinity=terms((MODEL, "In", ["Tesla-P100"]), (MODEL, "NotIn", ["Tesla-K80"]))),
+            id="beside In",
+        ),
+        pytest.param(
+            pod(annotations=in_annotation(terms((MODEL, "NotIn", ["Tesla-K80"])))), id="annotation"
+        ),
+    ],
+)
+def test_an_exclusion_holds_and_stays_whichever_label_the_nodes_get(
+    manifest: Raw, then: Raw, now: Raw, tool: Any, *, is_noted: bool
+) -> None:
+    author = Author(tool, beside_p100(then))
+    first = author.applies(manifest)
+    if not is_noted:
+        author.forgets()
+    author.cx = beside_p100(now)
+    assert author.applies(manifest) == first
+    required = first["spec"]["affinity"]["nodeAffinity"].get(REQUIRED, {})
+    for labels in list(K80_UNDER.values())[:3]:
+        index = Inventory((NodeClass(labels, (), {GPU: 8}),)).index
+        assert not any(matching(each, index) for each in required.get("nodeSelectorTerms", ()))
+
+
+@tools
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(
+            pod(affinity=terms((MODEL, "In", ["Tesla-P100"]), (MODEL, "NotIn", ["Tesla-K80"]))),
+            id="which is not selected anyway",
+        ),
+        pytest.param(
+            pod(nodeSelector={"disk": "ssd"}, affinity=terms((MODEL, "NotIn", ["K80"]))),
+            id="on a node that another label keeps it from",
+        ),
+    ],
+)
+def test_an_excluded_model_that_comes_under_another_value_rolls_out_only_what_could_run_there(
+    manifest: Raw, tool: Any
+) -> None:
+    author = Author(tool, nodes("Tesla-K80", "Tesla-P100-PCIE-16GB"))
+    first = author.applies(manifest)
+    author.cx = nodes("Tesla-K80", "Tesla-P100-PCIE-16GB", "Tesla-K80-12GB")
+    assert author.applies(manifest) == first
+
+
+@tools
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(pod(affinity=model("Tesla-K80")), id="In"),
+        pytest.param(pod(affinity=terms((MODEL, "Exists", []))), id="Exists"),
+        pytest.param(pod(nodeSelector={MODEL: "Tesla-K80"}), id="nodeSelector"),
+        pytest.param(pod(affinity=wishes((MODEL, "In", ["Tesla-K80"]))), id="a preference"),
+        pytest.param(pod(annotations=in_annotation(model("Tesla-K80"))), id="annotation"),
+    ],
+)
+def test_a_model_under_both_labels_stays_while_one_of_them_is_on_its_nodes(
+    manifest: Raw, tool: Any
+) -> None:
+    """Where the old label was all that selects nodes, and goes, today's takes its place."""
+    author = Author(tool, nodes("Tesla-K80", old=("Tesla-K80",)))
+    first = author.applies(manifest)
+    assert MODEL in str(first)
+    author.cx = nodes("Tesla-K80")
+    assert author.applies(manifest) == first
+
+    author = Author(tool, nodes("Tesla-P100-PCIE-16GB", old=("Tesla-K80",)))
+    author.applies(pod(affinity=model("Tesla-K80")))
+    author.cx = nodes("Tesla-P100-PCIE-16GB", "Tesla-K80")
+    assert PRODUCT in str(author.applies(pod(affinity=model("Tesla-K80"))))
 
 
 @pods

@@ -97,14 +97,16 @@ def in_file(obj: Raw, settings: Settings, inventory: Inventory | None) -> Said:
     failed = {each.code for each in result.located if "the rule failed" in each.message}
     codes = {each.code for each in result.located if each.object} - failed
     mentioned = {each.code for each in result.located if not each.object}
-    return Said(json.loads(result.new_text or text), codes, failed, mentioned)
+    return Said(
+        without_old(json.loads(result.new_text or text), settings), codes, failed, mentioned
+    )
 
 
 def in_review(obj: Raw, settings: Settings, inventory: Inventory | None) -> Said:
     made = copy.deepcopy(obj)
     (verdict,) = (each.verdict for each in _review(made, settings, inventory))
     codes = {each.code for each in verdict.findings} - {leak_guard.CODE}
-    return Said(made, codes, {code for code, _ in verdict.failed})
+    return Said(without_old(made, settings), codes, {code for code, _ in verdict.failed})
 
 
 def in_admission(
@@ -117,7 +119,8 @@ def in_admission(
     if obj["kind"] != "Pod":
         told = admitted(obj, replace(of_all, workloads=settings.workloads), inventory, rules)
         assert told.object == obj
-    return Said(without_record(made.object), told.codes - told.failed, told.failed)
+    seen = without_old(without_record(made.object), settings)
+    return Said(seen, told.codes - told.failed, told.failed)
 
 
 def without_record(obj: Raw) -> Raw:
@@ -126,6 +129,29 @@ def without_record(obj: Raw) -> Raw:
     if annotations.pop(record.ANNOTATION, None) is not None and not annotations:
         del obj["metadata"]["annotations"]
     return obj
+
+
+def without_old(obj: Raw, settings: Settings) -> Raw:
+    """The object without what it excludes under the old model label beside today's.
+
+    Admission always writes both; a file is for nodes of today (docs/rules/GPU105.md).
+    """
+    old, today = settings.models.legacy_label, settings.models.key
+    waiting: list[Any] = [obj]
+    while waiting:
+        here = waiting.pop()
+        below = list(here.values() if isinstance(here, dict) else here)
+        waiting += [each for each in below if isinstance(each, dict | list)]
+        if isinstance(here, list):
+            asked = [each for each in here if isinstance(each, dict)]
+            ways = [each.get("operator") for each in asked if each.get("key") == today]
+            here[:] = [each for each in here if not _is_excluded_twice(each, old, ways)]
+    return obj
+
+
+def _is_excluded_twice(requirement: Any, label: str, today: list[Any]) -> bool:
+    is_old = isinstance(requirement, dict) and requirement.get("key") == label
+    return is_old and requirement.get("operator") in {"NotIn", "DoesNotExist"} & {*map(str, today)}
 
 
 @pytest.mark.parametrize("case", ON_PODS, ids=map(str, ON_PODS))

@@ -626,7 +626,7 @@ ABSENT = f"no node carries such a model under {PRODUCT}; name the model as the n
 WAITS = reported(AT, f"'GTX' stands for no GPU here, so no node fits: {ABSENT}")
 DROPPED = reported(AT, f"'GTX' stands for no GPU here and is dropped: {ABSENT}")
 EXCLUDED = reported(AT, f"'GTX' stands for no GPU here and is excluded by this name: {ABSENT}")
-NO_GTX = term(PRODUCT, "GTX", operator="NotIn")
+NO_GTX = both(term(PRODUCT, "GTX", operator="NotIn"), models("GTX", operator="NotIn"))
 
 
 @pytest.mark.parametrize(

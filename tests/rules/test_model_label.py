@@ -9,7 +9,7 @@ import pytest
 
 from tests.rules.pods import LABEL, PRODUCT, SPEC, found, gpu_nodes, legacy_pod, modern_pod
 from webhook.capacity.nodes import Inventory, NodeClass
-from webhook.core.edits import Remove, Rename, Set
+from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context
 from webhook.core.settings import Models, Settings, Workloads
@@ -75,6 +75,8 @@ def named(values: str, key: str = PRODUCT) -> str:
     )
 
 
+BOTH = f"nodes of these models may lack the label {LABEL}; write {PRODUCT} as well"
+NOT_OLD_GTX = {"key": LABEL, "operator": "NotIn", "values": ["GTX"]}
 ABSENT = f"no node carries such a model under {PRODUCT}"
 GONE = (
     f"no node carries the label {LABEL} any more, and nothing here stands for its value: "
@@ -297,10 +299,11 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
             [
                 repaired(
                     TERMS / 0,
-                    named("GTX"),
+                    f"{BOTH}: GTX",
                     (
                         Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),
                         Set(TERMS / 0 / "matchExpressions" / 0 / "values", ["GTX"]),
+                        Append(TERMS / 0 / "matchExpressions", NOT_OLD_GTX),
                     ),
                 ),
                 reported(TERMS / 0, excluded("GTX")),
@@ -327,13 +330,14 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
             [
                 repaired(
                     TERMS / 0,
-                    named("Tesla-K80, Tesla-K80-SHARED, GTX"),
+                    f"{BOTH}: Tesla-K80, Tesla-K80-SHARED, GTX",
                     (
                         Set(TERMS / 0 / "matchExpressions" / 0 / "key", PRODUCT),
                         Set(
                             TERMS / 0 / "matchExpressions" / 0 / "values",
                             ["Tesla-K80", "Tesla-K80-SHARED", "GTX"],
                         ),
+                        Append(TERMS / 0 / "matchExpressions", NOT_OLD_GTX),
                     ),
                 ),
                 reported(TERMS / 0, excluded("GTX")),
@@ -397,7 +401,7 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
             [
                 repaired(
                     NODE / PREFERRED / 0 / "preference",
-                    named("GTX"),
+                    f"{BOTH}: GTX",
                     (
                         Set(
                             NODE / PREFERRED / 0 / "preference" / "matchExpressions" / 0 / "key",
@@ -406,6 +410,9 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
                         Set(
                             NODE / PREFERRED / 0 / "preference" / "matchExpressions" / 0 / "values",
                             ["GTX"],
+                        ),
+                        Append(
+                            NODE / PREFERRED / 0 / "preference" / "matchExpressions", NOT_OLD_GTX
                         ),
                     ),
                 ),
@@ -428,7 +435,11 @@ PIN = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no
                             TERMS,
                             [
                                 both(ZONE, term(PRODUCT, *P100S)),
-                                both(term(PRODUCT, "GTX", operator="NotIn"), term(PRODUCT, *P100S)),
+                                both(
+                                    term(PRODUCT, "GTX", operator="NotIn"),
+                                    models("GTX", operator="NotIn"),
+                                    term(PRODUCT, *P100S),
+                                ),
                             ],
                         ),
                     ),
@@ -698,7 +709,6 @@ WITHOUT_P100 = {"key": PRODUCT, "operator": "NotIn", "values": list(P100S)}
 SHARED_M40S = tuple(f"Tesla-M40{each}" for each in ("", "-24GB", "-24GB-SHARED", "-SHARED"))
 NO_K80S = ("Tesla-K80", "Tesla-K80-SHARED")
 SHARED_P100S = tuple(sorted((*P100S, *(f"{each}-SHARED" for each in P100S))))
-BOTH = f"nodes of these models may lack the label {LABEL}; write {PRODUCT} as well"
 
 
 @pytest.mark.parametrize(
@@ -721,7 +731,7 @@ BOTH = f"nodes of these models may lack the label {LABEL}; write {PRODUCT} as we
                 "affinity": required(
                     both(
                         term(PRODUCT, *SHARED_P100S, *SHARED_M40S, operator="NotIn"),
-                        models("Tesla-M40", operator="NotIn"),
+                        models("Tesla-P100", "Tesla-M40", operator="NotIn"),
                     )
                 )
             },

@@ -188,12 +188,13 @@ def change(
     unmapped = tuple(v for v, match in matches.items() if not (match.values or match.carried))
     why = matches[unmapped[0]].why if unmapped else ""
     carried = [value for value, match in matches.items() if match.carried]
-    if excluded and _is_nothing_known(cx):
+    if excluded and _is_under_both(cx):
         carried = [value for value in matches if labels.is_value(value)]
     already_excluded = apart.values if apart is not None else frozenset()
     named = (v for v, match in matches.items() if not match.values and (lasts or not match.carried))
-    today = _today(matches, carried, already_excluded, tuple(named) if excluded else ())
-    if carried and (not today or key == legacy):
+    beside, by_name = (matches, tuple(named)) if excluded else (carried, ())
+    today = _today(matches, beside, already_excluded, by_name)
+    if (carried or excluded) and (not today or key == legacy):
         return _stays(values, today, matches)
     old = {"key": legacy, "operator": operator, "values": carried} if carried else None
     if today:
@@ -209,27 +210,31 @@ def change(
     return Change(Fate.CHANGE, key, waiting, unmapped, why, waits=True)
 
 
-def _is_nothing_known(cx: Context) -> bool:
-    """Whether an unknown node with the old label may exist for a pod that is about to run."""
-    return cx.inventory is None and not cx.in_manifest
+def _is_under_both(cx: Context) -> bool:
+    """Whether what a pod excludes is excluded under both labels, whatever the nodes carry now.
+
+    A template stays as it is while its nodes get and lose either label, and an exclusion of what no
+    node carries excludes nothing. A manifest is for nodes of today.
+    """
+    return not cx.in_manifest and (cx.may_constrain or cx.inventory is None)
 
 
 def _today(
     matches: Mapping[str, models.Match],
-    carried: Collection[str],
+    beside: Collection[str],
     apart: frozenset[str],
     by_name: Collection[str],
 ) -> tuple[str, ...]:
     """The current values, without those that the term itself excludes next to the old label.
 
-    A name without a known model is excluded `by_name`.
+    So it is for these `beside`. A name without a known model is excluded `by_name`.
     """
     names = {v: (v if labels.is_value(v) else labels.sanitised(v),) for v in by_name}
     values = (
         real
         for value, match in matches.items()
         for real in (match.values or names.get(value, ()))
-        if not (value in carried and real in apart)
+        if not (value in beside and real in apart)
     )
     return tuple(dict.fromkeys(values))
 
@@ -283,20 +288,20 @@ def _of_another_label(key: object, values: list[str], cx: Context) -> Change:
 def _presence(operator: object, cx: Context, apart: Apart | None, *, preferred: bool) -> Change:
     """Exists or DoesNotExist: any model, or none."""
     wanted, inventory = cx.settings.models, cx.inventory
+    none, excluded = apart is not None and apart.any_value, operator == "DoesNotExist"
+    if excluded and (none or wanted.key == wanted.legacy_label):
+        return _KEEP
+    old = {"key": wanted.legacy_label, "operator": operator}
+    if excluded and _is_under_both(cx):
+        return Change(Fate.CHANGE, wanted.key, old=old)
     carrying = models.carry(wanted, inventory) if inventory is not None else 0
     if inventory is not None and carrying:
         index = inventory.index
         others = index.label(wanted.key).present & index.with_gpus & ~carrying
-        none = apart is not None and apart.any_value
-        lasts = operator == "DoesNotExist" and cx.may_constrain
+        lasts = excluded and cx.may_constrain
         if not (others or lasts) or operator not in ("Exists", "DoesNotExist") or none:
             return _KEEP
-        old = {"key": wanted.legacy_label, "operator": operator}
         return Change(Fate.CHANGE, wanted.key, old=old)
-    if operator == "DoesNotExist" and _is_nothing_known(cx):
-        old = {"key": wanted.legacy_label, "operator": operator}
-        is_said = wanted.key == wanted.legacy_label or (apart is not None and apart.any_value)
-        return _KEEP if is_said else Change(Fate.CHANGE, wanted.key, old=old)
     why = models.missing_label(wanted, inventory)
     waits = operator == "Exists" and not preferred and bool(why)
     return Change(Fate.CHANGE, wanted.key, None, ("any model",) if waits else (), why, waits=waits)

@@ -21,7 +21,8 @@ from webhook.core.repaired import is_noted
 from webhook.core.rule import Trait
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.pod_fields import PodFields, changes
-from webhook.evaluation.stored import agrees, as_it_was, is_still_right
+from webhook.evaluation.still_right import is_still_right
+from webhook.evaluation.stored import agrees, as_it_was
 from webhook.evaluation.update_fields import (
     TOLERATIONS,
     VOLUMES,

@@ -103,61 +103,6 @@ def _said(key: Key, values: Mapping[Key, Any], settings: Settings) -> Any:
     return None if of_gpus and quantity.parse(value) == 0 else value
 
 
-def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
-    """Whether a template that was repaired from the same words may stay as it is.
-
-    Not if the settings now have other resources or another label; not if none of the selected
-    models is in the cluster while other models for these words are; not if an excluded model is in
-    the cluster and the term does not exclude it; and not if it has the legacy label, which is
-    translated now.
-    """
-    legacy = cx.settings.models.legacy_label
-    if stored.names_legacy_label(legacy) and not made.names_legacy_label(legacy):
-        return False
-    names = [
-        {name for c in pod.containers for name in c.gpus(cx.settings)} for pod in (made, stored)
-    ]
-    if names[0] != names[1]:
-        return False
-    key = cx.settings.models.key
-    wanted, held = (set(_values(pod, key, "In")) for pod in (made, stored))
-    there = cx.inventory.values(key) if cx.inventory is not None else frozenset()
-    if not (bool(held & there) or not wanted & there if held else not wanted):
-        return False
-    return all(
-        _excludes_enough(now, then, there, cx.settings)
-        for terms in (_required, _preferred)
-        for (_, now), (_, then) in zip(terms(made), terms(stored), strict=False)
-    )
-
-
-def _excludes_enough(
-    made: frozenset[Requirement],
-    stored: frozenset[Requirement],
-    there: frozenset[str],
-    settings: Settings,
-) -> bool:
-    """Whether the stored term excludes each present model that the other term excludes.
-
-    The terms for nodes with the legacy label leave out what the current label selects, so that no
-    node matches twice: these exclude nothing for the author.
-    """
-    key, legacy = settings.models.key, settings.models.legacy_label
-    of_legacy = {operator for label, operator, _ in stored if label == legacy}
-    if not of_legacy.isdisjoint(("In", "Exists")):
-        return True
-    wanted, held = (
-        {
-            value
-            for label, operator, values in term
-            if (label, operator) == (key, "NotIn")
-            for value in values
-        }
-        for term in (made, stored)
-    )
-    return wanted & there <= held and bool(held or of_legacy or not wanted)
-
-
 def model_labels(settings: Settings) -> frozenset[str]:
     """The node labels that have ever named models, for any profile."""
     return frozenset({settings.models.key, *(each.label for each in MODEL_PROFILES.values())})

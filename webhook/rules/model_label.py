@@ -18,13 +18,14 @@ says so.
 
 An unknown model in a required `In` or in nodeSelector stays, so that the pod waits and does not run
 on another model. Beside other models and in a preferred `In` it is dropped. In `NotIn` it is
-excluded by its own name. If nothing is known of the nodes, `NotIn` and `DoesNotExist` also stay
-under the old label, which a node may still have. If GPU nodes still have the old label with a value
+excluded by its own name. In pods and templates that the webhook repairs, `NotIn` and `DoesNotExist`
+also stay under the old label, whatever labels the nodes carry now: a template stays as it is while
+its nodes get and lose either label. In a file they stay under the old label only if GPU nodes have
+it: then they are written under both labels. If GPU nodes still have the old label with a value
 that the pod names, the pod keeps requiring that value, and requires the other models under the
 current label. If some nodes of this model lack the old label, the current label is used for it as
 well: an `In` becomes two alternative terms, a `NotIn` two requirements in one term. If all nodes of
-the models have the old label, an `In` does not change. `NotIn` and `DoesNotExist` are written
-under both all the same: a template stays as it is, and its nodes may get the current label later.
+the models have the old label, an `In` does not change.
 
 A pod that already requests `nvidia.com/gpu` is only warned. The exception is a label whose
 translation the pod already has: the admission plugins PodNodeSelector (the annotation
