@@ -17,11 +17,11 @@ from webhook.evaluation import record
 
 OVER = f"it has more than {MOST_ENTRIES} fields and list items; make it smaller"
 LATE = "too many large objects came at the same time; send it again"
-DENIED = "gpu-webhook: GPU304 is in force here and could not judge this pod: "
+DENIED = "gpu-webhook: GPU304 is in force here and could not check this pod: "
 UNSAFE = DENIED.replace("GPU304", "GPU303")
 PATHS = {"refuse": "/guard/refuse"}
-UNJUDGED = "gpu-webhook: this was let through unjudged: "
-UNREPAIRED = "gpu-webhook: this was let through unrepaired: "
+UNJUDGED = "gpu-webhook: this object was admitted without checks: "
+UNREPAIRED = "gpu-webhook: this object was admitted without repair: "
 
 
 def bomb() -> dict[str, Any]:

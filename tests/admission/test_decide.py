@@ -150,7 +150,7 @@ def test_a_patch_that_is_no_json_is_not_sent() -> None:
     journal = Journal(unsayable)
     response = journal.mutate()
     assert "patch" not in response
-    assert "unrepaired" in response["warnings"][0]
+    assert "without repair" in response["warnings"][0]
     (line,) = journal.lines()
     assert (line["level"], line["outcome"]) == ("error", "refused")
 
@@ -161,7 +161,9 @@ def test_a_patch_that_fails_its_test_is_not_sent(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("webhook.admission.outcome.dump", lambda _: wrong)
     response = journal.mutate()
     assert "patch" not in response
-    assert response["warnings"][0].startswith("gpu-webhook: this was let through unrepaired")
+    assert response["warnings"][0].startswith(
+        "gpu-webhook: this object was admitted without repair"
+    )
     (line,) = journal.lines()
     assert (line["level"], line["outcome"]) == ("error", "refused")
     assert "ValueError in verify.py" in line["error"]

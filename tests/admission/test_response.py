@@ -18,7 +18,7 @@ REVIEW = parse(dump(review(gpu_pod())))
 EDIT = (Remove(ROOT / "a"),)
 
 
-MORE = "gpu-webhook: `gpu-webhook explain CODE` says what each code means"
+MORE = "gpu-webhook: `gpu-webhook explain CODE` explains each code"
 
 
 def finding(code: str = "GPU101", message: str = "m", **more: Any) -> Finding:

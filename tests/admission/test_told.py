@@ -45,9 +45,9 @@ capacity:
 messages:
   help: "{HELP}"
 """
-HINT = f"gpu-webhook: `gpu-webhook explain CODE` says what each code means; {HELP}"
+HINT = f"gpu-webhook: `gpu-webhook explain CODE` explains each code; {HELP}"
 
-LET_IN = "To be let in all the same, annotate the pod (of a workload: its template):"
+LET_IN = "To run it anyway, annotate the pod (of a workload: its template):"
 
 
 class Counted(Metrics):

@@ -125,7 +125,7 @@ def test_a_patch_that_makes_the_pod_that_was_meant_has_no_flaw() -> None:
 
 def test_a_patch_that_makes_another_pod_is_an_error() -> None:
     patch = dump([op("add", "/metadata/labels", {"a": "c"})])
-    with pytest.raises(ValueError, match="that was meant"):
+    with pytest.raises(ValueError, match="intended pod"):
         verify.flaw(REVIEW, patch, edited(labels={"a": "b"}))
 
 

@@ -103,10 +103,10 @@ CASES: dict[str, Case] = {
         ),
         K80,
     ),
-    "an annotation that is no JSON": Case(
+    "an annotation that is not JSON": Case(
         pod(alpha(1), annotations=_annotated("{nodeAffinity:")), ANY_GPU
     ),
-    "a tolerations annotation that is no JSON": Case(
+    "a tolerations annotation that is not JSON": Case(
         pod(alpha(1), annotations={TOLERATIONS: "x"}), ANY_GPU, without="invalid character"
     ),
     "a seccomp annotation": Case(

@@ -151,7 +151,7 @@ def envs(what: Json) -> list[list[Json]]:
     return [env_of(each) for each in [*spec.get("initContainers", []), *spec["containers"]]]
 
 
-EXPLAIN = "gpu-webhook: `gpu-webhook explain CODE` says what each code means"
+EXPLAIN = "gpu-webhook: `gpu-webhook explain CODE` explains each code"
 
 
 def warnings_of(answer: Answer) -> list[str]:
@@ -277,7 +277,7 @@ def test_a_pod_that_is_too_large_to_be_judged_is_refused(
     refused = cluster.client.try_create(large, enforced)
 
     assert refused.status == 403
-    assert "GPU303 is in force here and could not judge this pod" in refused.message
+    assert "GPU303 is in force here and could not check this pod" in refused.message
     assert len(guard.calls(enforced, "sly")) == 1
     cluster.client.create(large, counted)
 

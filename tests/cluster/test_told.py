@@ -70,7 +70,7 @@ def test_pods_that_will_be_repaired_are(cluster: ControlPlane, team: Team, apply
     namespace = team("usual")
     done = apply(namespace, made_by("Deployment", pod(alpha()), 1))
     assert "[its pods will be repaired]" in done.stderr
-    assert f"`gpu-webhook explain CODE` says what each code means; {HELP}" in done.stderr
+    assert f"`gpu-webhook explain CODE` explains each code; {HELP}" in done.stderr
     [made] = pods_of(cluster.client, namespace, 1)
     assert limits_of(made) == [{NVIDIA: "1"}]
 

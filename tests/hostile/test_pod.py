@@ -321,7 +321,7 @@ def test_big_pods(server: Server, pod: dict[str, Any], is_patched: bool) -> None
         assert limits(repaired(pod, reply)) == {MODERN: "2"}
     else:
         assert "patch" not in reply.response
-        assert "unrepaired" in reply.response["warnings"][0]
+        assert "without repair" in reply.response["warnings"][0]
 
 
 def test_p16_annotations_do_not_grow(server: Server) -> None:

@@ -86,7 +86,7 @@ def chunked(body: bytes, path: str) -> bytes:
 
 def assert_refused(reply: Reply, path: str, why: str) -> None:
     code = REFUSING[path]
-    text = f"gpu-webhook: {code} is in force here and could not judge this pod: {why}"
+    text = f"gpu-webhook: {code} is in force here and could not check this pod: {why}"
     assert reply.response["allowed"] is False
     assert reply.response["status"]["message"] == text
 
@@ -106,7 +106,7 @@ def test_a_repair_never_refuses(strict: Server, case: str) -> None:
     body, why = UNREADABLE[case]
     response = strict.post(body, "/mutate?timeout=10s").response
     assert response["allowed"] is True
-    assert response["warnings"] == [f"gpu-webhook: this was let through unrepaired: {why}"]
+    assert response["warnings"] == [f"gpu-webhook: this object was admitted without repair: {why}"]
 
 
 def test_a_workload_is_let_in_with_a_warning(strict: Server) -> None:
@@ -117,7 +117,9 @@ def test_a_workload_is_let_in_with_a_warning(strict: Server) -> None:
     body = compact(**kinds) + b" " * 11 * MIB
     response = strict.post(body, "/validate?timeout=10s").response
     assert response["allowed"] is True
-    assert response["warnings"] == [f"gpu-webhook: this was let through unjudged: {LARGE}"]
+    assert response["warnings"] == [
+        f"gpu-webhook: this object was admitted without checks: {LARGE}"
+    ]
 
 
 def test_one_that_can_be_read_is_judged(strict: Server) -> None:

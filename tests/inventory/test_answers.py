@@ -34,7 +34,7 @@ def test_a_pod_that_is_nested_deeply_hides_no_other(levels: int) -> None:
     ],
 )
 def test_what_is_no_json_is_a_fault(text: str) -> None:
-    with pytest.raises(Fault, match="the answer is no JSON"):
+    with pytest.raises(Fault, match="the answer is not JSON"):
         answers.read(text.encode())
 
 

@@ -90,7 +90,7 @@ def test_what_was_applied_on_the_server_is_in_its_managed_fields() -> None:
 @pytest.mark.parametrize(
     ("annotation", "why"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("[]", "no map"),
         ('{"kind": "Service", "metadata": {}}', "of another object, copied with its annotations"),
     ],

@@ -104,7 +104,7 @@ def test_a_version_that_is_always_forgotten_is_said(server: Server) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        pytest.param(b"{", "no JSON", id="half there"),
+        pytest.param(b"{", "not JSON", id="half there"),
         pytest.param({"items": "x"}, "not a list", id="items of another type"),
         pytest.param([], "not a list", id="no object"),
     ],

@@ -100,7 +100,7 @@ def test_no_line_of_a_watch_is_larger_than_any_object(
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        pytest.param(b"{", "no JSON", id="half there"),
+        pytest.param(b"{", "not JSON", id="half there"),
         pytest.param(b'{"items": "x"}', "not a list", id="items of another type"),
         pytest.param(b"[]", "not a list", id="no object"),
     ],

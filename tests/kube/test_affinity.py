@@ -45,28 +45,26 @@ def test_no_affinity_at_all(nothing: str) -> None:
 
 
 UNREADABLE = [
-    pytest.param(None, "it is no text", id="null"),
-    pytest.param({"nodeAffinity": {}}, "it is no text", id="a map"),
-    pytest.param("[]", "it is no JSON object", id="a list"),
-    pytest.param('"x"', "it is no JSON object", id="a text within the text"),
-    pytest.param("0", "it is no JSON object", id="a number"),
-    pytest.param("false", "it is no JSON object", id="a boolean"),
+    pytest.param(None, "it is not a string", id="null"),
+    pytest.param({"nodeAffinity": {}}, "it is not a string", id="a map"),
+    pytest.param("[]", "it is not a JSON object", id="a list"),
+    pytest.param('"x"', "it is not a JSON object", id="a text within the text"),
+    pytest.param("0", "it is not a JSON object", id="a number"),
+    pytest.param("false", "it is not a JSON object", id="a boolean"),
     pytest.param("{", "it is not JSON (Expecting", id="half a map"),
     pytest.param("{}{}", "it is not JSON (Extra data", id="two maps"),
     pytest.param("{'a': 1}", "it is not JSON", id="single quotes"),
-    pytest.param('{"a": NaN}', "it is not JSON (NaN is no JSON)", id="NaN"),
-    pytest.param('{"a": -Infinity}', "it is not JSON (-Infinity is no JSON)", id="infinity"),
+    pytest.param('{"a": NaN}', "it is not JSON (NaN is not JSON)", id="NaN"),
+    pytest.param('{"a": -Infinity}', "it is not JSON (-Infinity is not JSON)", id="infinity"),
     pytest.param("  ", "it is not JSON", id="blanks"),
     pytest.param("[" * 100_000, "it is not JSON (too deeply nested)", id="very deep"),
     pytest.param('{"a": ' + "9" * 5000 + "}", "it is not JSON", id="a number of 5000 digits"),
     pytest.param(
         '{"nodeAffinity": {}, "NodeAffinity": {}}',
-        "nodeAffinity is there twice",
+        "nodeAffinity occurs twice",
         id="a section twice in different case",
     ),
-    pytest.param(
-        '{"a": 1, "a": 1}', "it is not JSON (a member is there twice)", id="a member twice"
-    ),
+    pytest.param('{"a": 1, "a": 1}', "it is not JSON (a member occurs twice)", id="a member twice"),
 ]
 
 
@@ -207,13 +205,13 @@ WRONG = [
     pytest.param(
         POD,
         {REQUIRED: [{"topologyKey": "a", "TopologyKey": "b"}]},
-        f"podAffinity.{REQUIRED}.topologyKey is there twice",
+        f"podAffinity.{REQUIRED}.topologyKey occurs twice",
         id="a member twice in different case",
     ),
     pytest.param(
         POD,
         {REQUIRED: [{"topologyKey": None, "TopologyKey": "b"}]},
-        f"podAffinity.{REQUIRED}.topologyKey is there twice",
+        f"podAffinity.{REQUIRED}.topologyKey occurs twice",
         id="twice, once null",
     ),
 ]
@@ -422,25 +420,25 @@ NODE_CASES = [
     ),
     pytest.param(required(term(requirement("Lt", "1"))), [], id="Lt of one"),
     pytest.param(
-        required(term(requirement("in", "a"))), ["'in' is no operator"], id="another case"
+        required(term(requirement("in", "a"))), ["'in' is not an operator"], id="another case"
     ),
     pytest.param(
-        required(term({"key": "k", "values": ["a"]})), ["'' is no operator"], id="no operator"
+        required(term({"key": "k", "values": ["a"]})), ["'' is not an operator"], id="no operator"
     ),
     pytest.param(
-        required(term(requirement("x" * 50))), [f"{'x' * 40!r} is no operator"], id="a long one"
+        required(term(requirement("x" * 50))), [f"{'x' * 40!r} is not an operator"], id="a long one"
     ),
     pytest.param(
-        required(term({"operator": "Exists"})), ["'' is no label key"], id="a missing key"
+        required(term({"operator": "Exists"})), ["'' is not a label key"], id="a missing key"
     ),
     pytest.param(
         required(term(requirement("Exists", key="a b" + "x" * 90))),
-        [f"{'a b' + 'x' * 77!r} is no label key"],
+        [f"{'a b' + 'x' * 77!r} is not a label key"],
         id="no key",
     ),
     pytest.param(
         required(term(requirement("In", "Tesla K80", "a", "()" + "x" * 90))),
-        ["'Tesla K80' is no label value", f"{'()' + 'x' * 78!r} is no label value"],
+        ["'Tesla K80' is not a label value", f"{'()' + 'x' * 78!r} is not a label value"],
         id="values that are none",
     ),
     pytest.param(preferred(1, preference=term(A)), [], id="a preference of the least weight"),
@@ -457,7 +455,7 @@ NODE_CASES = [
     pytest.param(preferred(1), ["a term has no matchExpressions"], id="a preference of nothing"),
     pytest.param(
         preferred(1, preference=term(requirement("In", "a b"))),
-        ["'a b' is no label value"],
+        ["'a b' is not a label value"],
         id="a preferred value that would fail the scheduler",
     ),
 ]
@@ -477,41 +475,41 @@ def selector(**members: Any) -> dict[str, Any]:
 POD_CASES = [
     pytest.param({}, [], id="nothing is no mistake"),
     pytest.param({REQUIRED: [POD_TERM]}, [], id="one term"),
-    pytest.param({REQUIRED: [{}]}, ["'' is no topologyKey"], id="no topologyKey"),
+    pytest.param({REQUIRED: [{}]}, ["'' is not a topologyKey"], id="no topologyKey"),
     pytest.param(
         {REQUIRED: [{"topologyKey": "a b" + "x" * 90}]},
-        [f"{'a b' + 'x' * 77!r} is no topologyKey"],
-        id="a topologyKey that is no label",
+        [f"{'a b' + 'x' * 77!r} is not a topologyKey"],
+        id="a topologyKey that is not a label",
     ),
     pytest.param({REQUIRED: [{**POD_TERM, "namespaces": ["a", "b"]}]}, [], id="namespaces"),
     pytest.param(
         {REQUIRED: [{**POD_TERM, "namespaces": ["a", "B.c" + "x" * 90]}]},
-        [f"{'B.c' + 'x' * 77!r} is no namespace"],
+        [f"{'B.c' + 'x' * 77!r} is not a namespace"],
         id="a namespace that is none",
     ),
     pytest.param(selector(matchLabels={"a/b": "c", "d": ""}), [], id="labels"),
     pytest.param(
-        selector(matchLabels={"a b": "c"}), ["'a b': 'c' is no label"], id="a key that is none"
+        selector(matchLabels={"a b": "c"}), ["'a b': 'c' is not a label"], id="a key that is none"
     ),
     pytest.param(
         selector(matchLabels={"x" * 90: "c d" + "y" * 90}),
-        [f"{'x' * 80!r}: {'c d' + 'y' * 77!r} is no label"],
+        [f"{'x' * 80!r}: {'c d' + 'y' * 77!r} is not a label"],
         id="a value that is none",
     ),
     pytest.param(selector(matchExpressions=[A]), [], id="an expression"),
     pytest.param(
-        selector(matchExpressions=[requirement("Gt", "1")]), ["'Gt' is no operator"], id="Gt"
+        selector(matchExpressions=[requirement("Gt", "1")]), ["'Gt' is not an operator"], id="Gt"
     ),
     pytest.param(
         selector(matchExpressions=[requirement("In", "a b")]),
-        ["'a b' is no label value"],
+        ["'a b' is not a label value"],
         id="a value with a blank",
     ),
     pytest.param(selector(), [], id="an empty selector"),
     pytest.param(preferred(1, podAffinityTerm=POD_TERM), [], id="a preference"),
     pytest.param(
         preferred(0, podAffinityTerm={}),
-        ["a weight is not between 1 and 100", "'' is no topologyKey"],
+        ["a weight is not between 1 and 100", "'' is not a topologyKey"],
         id="a preference with two mistakes",
     ),
     pytest.param(

@@ -41,10 +41,10 @@ def test_what_fits(text: str, shape: Any, expected: Any) -> None:
     [
         pytest.param("[", [str], "it is not JSON (", id="no JSON"),
         pytest.param("[" * 100_000, [str], "it is not JSON (too deeply nested)", id="too deep"),
-        pytest.param("NaN", int, "it is not JSON (NaN is no JSON)", id="NaN"),
-        pytest.param('{"a":1,"a":1}', {}, "it is not JSON (a member is there twice)", id="twice"),
+        pytest.param("NaN", int, "it is not JSON (NaN is not JSON)", id="NaN"),
+        pytest.param('{"a":1,"a":1}', {}, "it is not JSON (a member occurs twice)", id="twice"),
         pytest.param(
-            '{"a": 1, "A": 1}', {"a": int}, "it.a is there twice", id="twice, in another case"
+            '{"a": 1, "A": 1}', {"a": int}, "it.a occurs twice", id="twice, in another case"
         ),
         pytest.param("1", str, "it must be a text", id="a number for a text"),
         pytest.param("1.0", int, "it must be a whole number", id="a float for an integer"),

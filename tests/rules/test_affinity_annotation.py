@@ -180,8 +180,10 @@ def test_scope_all_legacy_takes_over_what_is_dead_on_a_pod_that_runs() -> None:
             "line 1 column 19 (char 18))",
             id="a template (pattern 9)",
         ),
-        pytest.param("[]", "it is no JSON object", id="a list"),
-        pytest.param('{"nodeAffinity": NaN}', "it is not JSON (NaN is no JSON)", id="not a number"),
+        pytest.param("[]", "it is not a JSON object", id="a list"),
+        pytest.param(
+            '{"nodeAffinity": NaN}', "it is not JSON (NaN is not JSON)", id="not a number"
+        ),
         pytest.param(
             "[" * 100_000, "it is not JSON (too deeply nested)", id="a hundred thousand deep"
         ),
@@ -193,7 +195,7 @@ def test_what_is_no_json_stays(annotation: str, why: str) -> None:
 
 def test_a_map_is_no_text() -> None:
     obj = legacy_pod({KEY: {"nodeAffinity": {}}})
-    assert found(rule, obj) == [unread("it is no text")]
+    assert found(rule, obj) == [unread("it is not a string")]
 
 
 @pytest.mark.parametrize(
@@ -247,25 +249,25 @@ def test_a_map_is_no_text() -> None:
         pytest.param(
             "nodeAffinity",
             {REQUIRED: terms(term("zone", "a", operator="Is"))},
-            "'Is' is no operator",
+            "'Is' is not an operator",
             id="an operator that there never was",
         ),
         pytest.param(
             "nodeAffinity",
             {REQUIRED: terms(term("a b", "c"))},
-            "'a b' is no label key",
+            "'a b' is not a label key",
             id="a bad key",
         ),
         pytest.param(
             "nodeAffinity",
             {REQUIRED: terms(term("zone", "a b"))},
-            "'a b' is no label value",
+            "'a b' is not a label value",
             id="a bad value in a required term, which 1.33 refuses",
         ),
         pytest.param(
             "nodeAffinity",
             {PREFERRED: [weighted(term("zone", "a b"))]},
-            "'a b' is no label value",
+            "'a b' is not a label value",
             id="a bad value in a preferred term, on which the scheduler fails the pod",
         ),
         pytest.param(
@@ -293,7 +295,7 @@ def test_a_map_is_no_text() -> None:
         pytest.param(
             "podAffinity",
             {REQUIRED: [{"labelSelector": {}}]},
-            "'' is no topologyKey",
+            "'' is not a topologyKey",
             id="no topologyKey in a required term",
         ),
         pytest.param(
@@ -303,19 +305,19 @@ def test_a_map_is_no_text() -> None:
                     {"weight": 1, "podAffinityTerm": {"labelSelector": {}, "topologyKey": ""}}
                 ]
             },
-            "'' is no topologyKey",
+            "'' is not a topologyKey",
             id="an empty topologyKey in preferred affinity (not anti-affinity)",
         ),
         pytest.param(
             "podAffinity",
             {REQUIRED: [{**NEAR, "namespaces": ["A"]}]},
-            "'A' is no namespace",
+            "'A' is not a namespace",
             id="a bad namespace",
         ),
         pytest.param(
             "podAffinity",
             {REQUIRED: [{"labelSelector": {"matchLabels": {"a": "b c"}}, "topologyKey": HOST}]},
-            "'a': 'b c' is no label",
+            "'a': 'b c' is not a label",
             id="a bad label of a selector",
         ),
     ],
@@ -328,7 +330,7 @@ def test_what_the_api_server_would_refuse_stays(section: str, value: Any, why: s
 def test_only_the_bad_section_stays() -> None:
     obj = said({"podAffinity": {REQUIRED: [{}]}, **node(ZONE)})
     assert found(rule, obj) == [
-        left("podAffinity", "'' is no topologyKey"),
+        left("podAffinity", "'' is not a topologyKey"),
         moved(Set(NODE, node(ZONE)["nodeAffinity"]), stays=True),
     ]
     assert KEY in obj["metadata"]["annotations"]
@@ -354,7 +356,7 @@ def test_a_preferred_term_about_no_pod_stays_behind_or_goes_with_what_is_unsafe(
     """Pattern 14: weight and selector on one level. The scheduler saw an empty term there."""
     flat, term = {"weight": 100, **NEAR}, {"weight": 1, "podAffinityTerm": NEAR}
     notes = [f"podAntiAffinity.{PREFERRED} has no {member!r}" for member in NEAR] + [
-        "a preferred term has no podAffinityTerm, so it was about no pod"
+        "a preferred term has no podAffinityTerm, so it selected no pod"
     ]
     assert found(rule, said({"podAntiAffinity": {PREFERRED: [flat]}})) == [
         reported(AT, noted(note).message) for note in notes

@@ -160,16 +160,16 @@ def test_a_field_that_says_something_else_is_left_to_its_author(text: str, expec
     [
         pytest.param("[{", "it is not JSON", id="bad JSON"),
         pytest.param("", "it is not JSON", id="an empty text"),
-        pytest.param([FETCH], "it is no text", id="YAML instead of text"),
+        pytest.param([FETCH], "it is not a string", id="YAML instead of text"),
         pytest.param("{}", "it must be a list", id="an object"),
         pytest.param(saying({"image": "i"}), "container 1 has no name, or no image", id="no name"),
         pytest.param(
             saying(FETCH, {"name": "a"}), "container 2 has no name, or no image", id="no image"
         ),
-        pytest.param(saying(FETCH, FETCH), "the name 'fetch' is there twice", id="one name, twice"),
+        pytest.param(saying(FETCH, FETCH), "the name 'fetch' occurs twice", id="one name, twice"),
         pytest.param(
             saying({**FETCH, "name": "cuda"}),
-            "the name 'cuda' is there twice",
+            "the name 'cuda' occurs twice",
             id="the name of a container",
         ),
         pytest.param(

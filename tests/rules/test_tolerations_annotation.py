@@ -106,7 +106,7 @@ KEYLESS = reported(
         ),
         pytest.param({"key": "a"}, [], [malformed("it is no JSON list")], id="no list"),
         pytest.param('["a"]', [], [malformed("an entry is no object")], id="an entry is no object"),
-        pytest.param("[NaN]", [], [malformed("NaN is no JSON")], id="not a number"),
+        pytest.param("[NaN]", [], [malformed("NaN is not JSON")], id="not a number"),
         pytest.param("[" * 100_000, [], [malformed("it is too deeply nested")], id="far too deep"),
         pytest.param(
             [{"key": 1}], [], [malformed("key has a value of the wrong type")], id="a number"
@@ -121,7 +121,7 @@ KEYLESS = reported(
         pytest.param(
             [{"key": "a", "operator": "Is"}],
             [],
-            [malformed("'Is' is no operator")],
+            [malformed("'Is' is not an operator")],
             id="a bad operator",
         ),
         pytest.param(
@@ -178,4 +178,4 @@ def test_pods_that_are_left_alone(obj: Any) -> None:
 
 
 def test_a_yaml_list_is_no_text() -> None:
-    assert found(rule, legacy_pod({KEY: [CRITICAL]})) == [malformed("it is no text")]
+    assert found(rule, legacy_pod({KEY: [CRITICAL]})) == [malformed("it is not a string")]

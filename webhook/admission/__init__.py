@@ -1,4 +1,4 @@
-"""Shell: road 1, from the bytes of an AdmissionReview to the bytes of the answer.
+"""From the bytes of an AdmissionReview to the bytes of the answer.
 
 Other rooms use: app, decide, endpoint, outcome, request_pods, review, workloads.
 """

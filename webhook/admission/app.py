@@ -1,7 +1,7 @@
-"""The Flask application: routes for any WSGI server, and answers to requests that are no reviews.
+"""The Flask application: routes for any WSGI server, and answers to requests that are not reviews.
 
-Under `gpu-webhook serve` the two admission paths are answered before Flask's router, which costs
-as much as all rules together (serving/asgi.py); a test holds both ways to the same bytes.
+Under `gpu-webhook serve` the admission paths are answered before Flask's router, which takes as
+long as all rules together (serving/asgi.py); a test checks that both ways return the same bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def create_app(endpoint: Endpoint) -> Flask:
 
     @app.before_request
     def take_paths_as_written() -> None:
-        """Refuse //mutate, which Werkzeug takes for /mutate."""
+        """Reject //mutate, which Werkzeug treats as /mutate."""
         if request.environ["PATH_INFO"] != request.path:
             raise NotFound
 
@@ -54,7 +54,7 @@ def create_app(endpoint: Endpoint) -> Flask:
 
     @app.errorhandler(HTTPException)
     def refuse(error: HTTPException) -> AnyResponse:
-        """Say it in a line of text, and keep headers such as Allow."""
+        """The error as one line of text, with headers such as Allow."""
         answer = error.get_response()
         text = refusal(error.code or 400, f"{request.method} {error.name.lower()}. {_PATHS}")
         answer.set_data(text.body)

@@ -1,7 +1,8 @@
-"""From an AdmissionReview to the answer: finds the object and what the request asks of it.
+"""From an AdmissionReview to the answer: finds the object and what the request asks for.
 
-`mutate` never refuses a pod, `validate` and `refuse` never change one. `guard` refuses only a pod
-that it could not judge. What a request asks for is said here; evaluation/evaluate.py judges.
+`mutate` never denies a pod; `validate` and `refuse` never change one. `guard` denies only a pod
+that it could not evaluate. This module maps requests to questions; evaluation/evaluate.py answers
+them.
 """
 
 from __future__ import annotations
@@ -37,29 +38,30 @@ if TYPE_CHECKING:
     from webhook.telemetry.metrics import Metrics
 
     Raw = dict[str, Any]
-    Known = tuple[tuple[str, Any], ...]  # names of what a Context holds, with the values
+    Known = tuple[tuple[str, Any], ...]  # names of fields of a Context, with the values
 
 MUTATE, VALIDATE, GUARD, REFUSE = "/mutate", "/validate", "/guard", "/guard/refuse"
 PATHS = (MUTATE, VALIDATE, GUARD, REFUSE)
 _CHANGING = (MUTATE, GUARD)
 _MOST_CONTEXTS = 4096  # that are remembered
-_POD = (ROOT,)  # where the pod is in a Pod
+_POD = (ROOT,)  # the place of the pod in a Pod
 
 
 class Question(NamedTuple):
-    """What one request asks, and of which object."""
+    """What one request asks, and about which object."""
 
     obj: Raw
-    ask: Callable[..., Evaluation]  # in a context
-    known: Known = ()  # beside the namespace
+    ask: Callable[..., Evaluation]  # called with a context
+    known: Known = ()  # besides the namespace
     templates: int = 1
-    looks_at_stored: bool = False  # so what is stored must not be too large, either
-    may_be_large: Callable[[], bool] = bool  # whether nothing is said of one that is too large
+    looks_at_stored: bool = False  # so the stored object must not be too large, either
+    # Whether an object that is too large is silently ignored.
+    may_be_large: Callable[[], bool] = bool
 
 
 @dataclass(slots=True)
 class Decider:
-    """All that a decision depends on. A new one takes over when settings or inventory change."""
+    """Everything on which a decision depends; replaced when settings or inventory change."""
 
     rules: Sequence[Rule]
     settings: Settings
@@ -68,7 +70,7 @@ class Decider:
     policy: Sequence[Rule] = ()
     guards: Sequence[Rule] = ()
     metrics: Metrics = NONE
-    fresh: bool = True  # the inventory is not behind the cluster
+    fresh: bool = True  # the inventory is up to date with the cluster
     _recorder: Recorder = field(init=False)
     _asks: Mapping[str, Callable[[Raw], Question | None]] = field(init=False)
     _repairing: Stages = field(init=False)
@@ -77,7 +79,7 @@ class Decider:
     _contexts: dict[tuple[str, Known], Context] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make what is the same for all reviews."""
+        """Compute what is the same for all reviews."""
         self._recorder = Recorder(self.settings, self.log, self.metrics)
         self._asks = {
             MUTATE: self._to_mutate,
@@ -90,7 +92,7 @@ class Decider:
         self._guarding = Stages(guards=self.guards)
 
     def answer(self, path: str, review: Review) -> bytes:
-        """Answer in the way that all paths share: the question, the evaluation, what came of it."""
+        """The answer for all paths: the question, its evaluation, and the outcome."""
         began = perf_counter()
         asked = self._asks[path](review.request)
         if asked is None:
@@ -106,19 +108,19 @@ class Decider:
             came = outcome.repaired(review, made, cx, of_any_size=path == GUARD)
         else:
             came = outcome.judged(made.findings, cx)
-        if path == GUARD and (fault := came.fault):  # to let it in would be a way round the guard
+        if path == GUARD and (fault := came.fault):  # admitting it would bypass the guard
             return self._unfinished(path, review, began, fault["error"], level=fault["level"])
         return self._recorder.answer(path, review, obj, began, came)
 
     def late(self, path: str, why: str, review: Review) -> bytes:
-        """Answer what cannot be read, or not in time; the review may lack its objects."""
+        """The answer to a review that cannot be read, or not in time; it may lack its objects."""
         return self._unfinished(path, review, perf_counter(), why)
 
     def _to_mutate(self, request: Raw) -> Question | None:
-        """Repair the pod if it is one of ours; anything else passes untouched.
+        """Repair the pod if the webhook is responsible for it; anything else passes unchanged.
 
-        Of an update only legacy words are translated (evaluation/again.py). Templates of workloads
-        are repaired only if the settings say so.
+        In an update only legacy words are translated (evaluation/again.py). Templates of workloads
+        are repaired only if the settings allow it.
         """
         if (update := request_pods.updated_pod_of(request)) is not None:
             ask = _of_pod(update[0], Stages(repairs=self.rules), again=partial(again.pod, *update))
@@ -135,13 +137,13 @@ class Decider:
         return Question(found.obj, ask, self._now(), len(found.templates), looks_at_stored=True)
 
     def _to_validate(self, request: Raw) -> Question | None:
-        """Refuse a pod that the rules in force deny; tell of whatever else was found.
+        """Deny a pod that the rules in force deny; warn about all other findings.
 
-        Of a workload all is told to the person who applies it, and nothing is refused.
+        For a workload all findings are warnings to the user who applies it, and nothing is denied.
         """
         if (pod := request_pods.made_pod_of(request)) is not None:
             ask, known = _of_pod(pod, self._judging), self._now(final=True)
-            # One without GPUs comes as it has more names than its matchConditions may look at.
+            # A pod without GPUs gets here if it has more names than its matchConditions may check.
             return Question(
                 pod, ask, known, may_be_large=partial(_is_without_gpus, pod, self.settings)
             )
@@ -151,21 +153,21 @@ class Decider:
         return Question(found.obj, ask, self._now(), len(found.templates))
 
     def _to_guard(self, request: Raw) -> Question | None:
-        """Keep GPUs out of the sight of containers that asked for none."""
+        """Hide GPUs from containers that requested none."""
         if (update := request_pods.updated_pod_of(request)) is None:
             return self._of_containers(request, final=False)
         ask = _of_pod(update[0], self._guarding, again=partial(updates.sent_again, *update))
         return Question(update[0], ask, self._now(), may_be_large=lambda: True)
 
     def _to_refuse(self, request: Raw) -> Question | None:
-        """Refuse a pod that the guard, or what changed the pod after it, left unsafe."""
+        """Deny a pod that the guard, or a change after it, left unsafe."""
         if (update := request_pods.updated_pod_of(request)) is None:
             return self._of_containers(request, final=True)
         ask = _of_pod(update[0], self._guarding, again=partial(updates.opened, *update))
         return Question(update[0], ask, self._now(final=True), looks_at_stored=True)
 
     def _of_containers(self, request: Raw, *, final: bool) -> Question | None:
-        """Of all containers of a pod that is made, or of those that `kubectl debug` adds to one."""
+        """All containers of a new pod, or those that `kubectl debug` adds to a pod."""
         pod, stages = request_pods.pod_of(request), self._guarding
         if pod is not None:
             return Question(pod, _of_pod(pod, stages), self._now(final=final))
@@ -181,9 +183,10 @@ class Decider:
     def _unfinished(
         self, path: str, review: Review, began: float, why: str, *, level: str = "info"
     ) -> bytes:
-        """Say that the object was not judged; refuse a pod that a rule in force might have denied.
+        """Report that the object was not evaluated.
 
-        Else whoever may make a pod could switch the rules off by making it large.
+        Deny a pod that a rule in force might have denied. Otherwise every author of a pod could
+        switch the rules off by making it large.
         """
         cx = self._context(request_pods.text(review.request.get("namespace")))
         rules = {MUTATE: self.rules, VALIDATE: self.policy}.get(path, self.guards)
@@ -196,17 +199,20 @@ class Decider:
         is_pod = guarded or (path == VALIDATE and request_pods.makes_a_pod(review.request))
         if is_pod and Mode.ENFORCE in modes:
             code = modes[Mode.ENFORCE]
-            denial = f"{response.US}: {code} is in force here and could not judge this pod: {why}"
+            denial = f"{response.US}: {code} is in force here and could not check this pod: {why}"
         elif path != REFUSE and modes.keys() & {Mode.WARN, Mode.ENFORCE}:
-            what = "unjudged" if path == VALIDATE else "unrepaired"
-            warnings = [response.warning(response.US, f"this was let through {what}: {why}")]
+            what = "without checks" if path == VALIDATE else "without repair"
+            warnings = [response.warning(response.US, f"this object was admitted {what}: {why}")]
         obj = as_map(review.request.get("object"))
         fault = {"level": level, "error": why}
         came = Outcome("unfinished", warnings=warnings, denial=denial, fault=fault)
         return self._recorder.answer(path, review, obj, began, came)
 
     def _context(self, namespace: str, known: Known = ()) -> Context:
-        """What holds in this namespace. One that the inventory does not know has no labels."""
+        """The context for this namespace.
+
+        A namespace that the inventory does not know has no labels.
+        """
         cx = self._contexts.get((namespace, known))
         if cx is None:
             cx = self._made_context(namespace, known)
@@ -238,7 +244,7 @@ def _is_without_gpus(pod: Raw, settings: Settings) -> bool:
 
 
 def _excess(review: Review, asked: Question) -> str:
-    """Why the object, or the one that is stored, is too large to be judged, if it is."""
+    """Why the object, or the stored one, is too large to be evaluated; empty if it is not."""
     if asked.templates <= MOST_TEMPLATES and not is_heavy(review.body):
         return ""
     over, where = excess(asked.obj, asked.templates), ""

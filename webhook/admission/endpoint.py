@@ -1,6 +1,6 @@
 """From the bytes of a request to the bytes of the answer, for Flask and ASGI.
 
-Both ways in, the direct one and Flask's, ask this; so both give the same bytes.
+The direct way and Flask both call this, so both return the same bytes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
-# Of a review that is read: object and oldObject of 3 MiB each, or one of the 1.5 MiB that etcd
-# takes whose every byte Go writes in six, as it does with `<`, `>` and `&`.
+# The largest body of a review: object and oldObject of 3 MiB each, or one of the 1.5 MiB that etcd
+# stores, in which Go writes each byte as six, as it does with `<`, `>` and `&`.
 LARGEST_BODY = 10 * 1024 * 1024
 _UNREADABLE = (
     "it has too many fields and list items to be read, or is nested too deeply; make it smaller"
@@ -28,7 +28,7 @@ _UNREADABLE = (
 
 
 class Answer(NamedTuple):
-    """Status, body, and how the body is to be read."""
+    """Status, body, and content type."""
 
     status: int
     body: bytes
@@ -44,16 +44,16 @@ class Endpoint:
         not_ready: Callable[[], str],
         notes: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """`not_ready` says why no traffic should come here; nothing if it may.
+        """`not_ready` returns why no traffic should come here; empty if it may.
 
-        `notes` says what does not work as it should, though traffic may come.
+        `notes` returns faults although traffic may come.
         """
         self._not_ready = not_ready
         self._notes = notes
         self.use(decider)
 
     def use(self, decider: Decider) -> None:
-        """Let this one decide from now on: settings or inventory have changed."""
+        """Use this decider from now on: settings or inventory have changed."""
         self._decider = decider
 
     def post(self, path: str, content_type: str, content_encoding: str, body: bytes) -> Answer:
@@ -69,10 +69,10 @@ class Endpoint:
         return self._answer(found, partial(self._decider.answer, path))
 
     def late(self, path: str, head: bytes, why: str) -> Answer | None:
-        """Answer a review that cannot be judged, of which this is the beginning.
+        """Answer a review that cannot be evaluated; `head` is its beginning.
 
-        None if it is no API server's. Any other answer than a review is a failed call to an API
-        server, which then lets the object in where failurePolicy is Ignore.
+        None if no API server sent it. For an API server any other answer than a review is a failed
+        call, and with failurePolicy Ignore it then admits the object.
         """
         found = review.glance(head)
         if found is None:
@@ -82,11 +82,11 @@ class Endpoint:
     def _answer(self, found: Review, judge: Callable[[Review], bytes]) -> Answer:
         try:
             return Answer(200, judge(found), JSON)
-        except Exception as error:  # noqa: BLE001  # a pod must not wait for our bugs to be mended
+        except Exception as error:  # noqa: BLE001  # a bug of the webhook must not block a pod
             self._decider.log.write(
-                "error", "a review could not be judged", uid=found.uid, error=type(error).__name__
+                "error", "a review could not be answered", uid=found.uid, error=type(error).__name__
             )
-            text = "this object was let through unseen: the webhook failed on it; please report it"
+            text = "this object was admitted unchecked: the webhook failed on it; please report it"
             warnings = [response.warning(response.US, text)]
             return Answer(200, response.answer(found, warnings=warnings), JSON)
 
@@ -103,7 +103,7 @@ class Endpoint:
 
 
 def refusal(status: int, message: str) -> Answer:
-    """An answer that says where, what and how to mend it."""
+    """An answer with place, reason and advice."""
     return Answer(status, message.encode("utf-8", "replace"))
 
 

@@ -40,7 +40,7 @@ OUTCOMES = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All of an answer but the uid. `word` is for the log, empty if there is nothing to say."""
+    """All of an answer except the uid. `word` is for the log; empty if there is nothing to log."""
 
     word: str
     codes: list[str] = field(default_factory=list)
@@ -49,14 +49,14 @@ class Outcome:
     audit: dict[str, str] = field(default_factory=dict)
     fault: dict[str, str] = field(default_factory=dict)
     decisions: tuple[Decision, ...] = ()  # for the metrics
-    denial: str = ""  # why the object is refused, if it is
+    denial: str = ""  # why the object is denied, if it is
 
 
 _NOTHING = Outcome("")
 
 
 def judged(findings: Sequence[Finding], cx: Context) -> Outcome:
-    """The answer to these findings, without a patch."""
+    """The outcome for these findings, without a patch."""
     if not findings:
         return _NOTHING
     contact, policy = cx.settings.messages.help, cx.settings.policy
@@ -76,7 +76,7 @@ def judged(findings: Sequence[Finding], cx: Context) -> Outcome:
 
 
 def repaired(review: Review, made: Evaluation, cx: Context, *, of_any_size: bool) -> Outcome:
-    """What the rules did, with a patch that has been tried; nothing is refused where they repair.
+    """The repairs of the rules, with a tested patch; /mutate denies nothing.
 
     A denial becomes a manual finding there.
     """
@@ -88,7 +88,7 @@ def repaired(review: Review, made: Evaluation, cx: Context, *, of_any_size: bool
         review, made.patch + _note(review, made, cx), of_any_size=of_any_size
     )
     if fault:
-        text = f"this was let through unrepaired: {fault}; repair its manifest"
+        text = f"this object was admitted without repair: {fault}; repair its manifest"
         told = {"level": level, "error": fault}
         warnings = [response.warning(response.US, text)]
         return Outcome("refused", outcome.codes, warnings=warnings, fault=told)
@@ -96,7 +96,7 @@ def repaired(review: Review, made: Evaluation, cx: Context, *, of_any_size: bool
 
 
 def _as_repair(found: Finding, refused: str) -> Finding:
-    """The finding where nothing is denied yet; a pod that is repaired may be `refused` later."""
+    """The finding while nothing is denied yet; a repaired pod may be `refused` later."""
     if refused and found.action == "repaired":
         return replace(found, outlook=refused)
     is_denial = found.severity is Severity.DENY
@@ -104,7 +104,7 @@ def _as_repair(found: Finding, refused: str) -> Finding:
 
 
 def place_of(error: Exception) -> str:
-    """Kind and place of an error. Not its text, which may quote the pod."""
+    """Type and place of an error. Not its text, which may quote the pod."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -115,17 +115,17 @@ def place_of(error: Exception) -> str:
 
 
 def _word(findings: Sequence[Finding]) -> str:
-    """What became of an object that is neither refused nor changed."""
+    """The word for an object that is neither denied nor changed."""
     if all(found.exception for found in findings):
         return "excepted"
     return "audited" if all(found.mode is Mode.AUDIT for found in findings) else "reported"
 
 
 def _note(review: Review, made: Evaluation, cx: Context) -> list[dict[str, Any]]:
-    """The patch that notes the repair on the object; a subresource has no annotations of its own.
+    """The patch that records the repair on the object; a subresource has no annotations of its own.
 
-    An update that comes to what is stored keeps the note that is there: its words may have been
-    repaired in more rounds then, by other rules.
+    An update whose result is the stored spec keeps the stored annotation: its words may have been
+    repaired in several rounds, by other rules.
     """
     if not cx.settings.messages.annotation or review.request.get("subResource"):
         return []
@@ -138,7 +138,7 @@ def _note(review: Review, made: Evaluation, cx: Context) -> list[dict[str, Any]]
 def _tried(
     review: Review, operations: list[dict[str, Any]], *, of_any_size: bool
 ) -> tuple[bytes, str, str]:
-    """The patch in bytes; why it must not be sent, if so, and how bad that is.
+    """The patch in bytes; and the reason if it must not be sent, with its log level.
 
     It is for the object of the request, which the rules have edited in place.
     """

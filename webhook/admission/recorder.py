@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Of all answers under these settings."""
+    """Records all answers under these settings."""
 
     settings: Settings
     log: Log
     metrics: Metrics
 
     def passed(self, path: str, review: Review, began: float) -> bytes:
-        """Nothing here is any of our business."""
+        """An answer without log line: no rule concerns the object."""
         self.metrics.review(path, "passed", perf_counter() - began)
         return response.answer(review)
 
     def answer(
         self, path: str, review: Review, obj: dict[str, Any], began: float, outcome: Outcome
     ) -> bytes:
-        """The bytes of this answer, once it is logged and counted."""
+        """The bytes of this answer, after it is logged and counted."""
         if outcome.word:
             more: dict[str, Any] = dict(outcome.fault)
             if outcome.decisions:
@@ -68,19 +68,19 @@ class Recorder:
         began: float,
         failed: Iterable[tuple[str, Exception]],
     ) -> None:
-        """The rules that raised."""
+        """Log and count the rules that raised an exception."""
         for code, error in failed:
             self.metrics.rule_failed(code)
             more: dict[str, Any] = {"level": "error", "error": place_of(error)}
             self._write(review, obj, began, "failed", codes=[code], **more)
 
     def _kind(self, obj: dict[str, Any]) -> str:
-        """The kind of what made the object, or its own. A tenant may make up any number of them."""
+        """The kind of the owner, or of the object. A tenant may invent any number of kinds."""
         owner = request_pods.owner_of(as_map(obj.get("metadata")))
         kind = owner["kind"] if owner else request_pods.text(obj.get("kind"))
         return kind if is_known_kind(kind, self.settings) else OTHER
 
-    def _write(  # noqa: PLR0913  # one line says it all
+    def _write(  # noqa: PLR0913  # one line with all fields
         self,
         review: Review,
         obj: dict[str, Any],
@@ -108,6 +108,6 @@ class Recorder:
 
 
 def _name(review: Review, metadata: dict[str, Any]) -> str:
-    """The object's name, or what it will begin with. Of a late review only the request is there."""
+    """The object's name, or its prefix. A late review has only the name in the request."""
     names = (metadata.get("name"), metadata.get("generateName"), review.request.get("name"))
     return next(filter(None, map(request_pods.text, names)), "")

@@ -12,45 +12,45 @@ _EPHEMERALS = "ephemeralContainers"  # the field that it changes
 
 
 def pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
-    """The pod that is being made, or None if the request is none of our business."""
+    """The pod that is created; None if the webhook does not handle the request."""
     return _for_linux(made_pod_of(request))
 
 
 def makes_a_pod(request: dict[str, Any]) -> bool:
-    """Whether a pod is being made, of whatever kind."""
+    """Whether any kind of pod is created."""
     if request.get("operation") != "CREATE" or request.get("subResource"):
         return False
     return _is_about_a_pod(request)
 
 
 def made_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
-    """The pod that is being made, also if it says that it is for Windows or a mirror pod.
+    """The pod that is created, also a mirror pod or one for Windows.
 
-    The scheduler gives such a pod its GPUs, so a limit must count them. Only a kubelet makes mirror
-    pods: the annotation alone says nothing, as anybody can write it.
+    The scheduler gives such a pod its GPUs, so a limit must count them. Only a kubelet creates
+    mirror pods: the annotation alone proves nothing, because any user can write it.
     """
     pod = _pod(request) if makes_a_pod(request) else None
     return None if pod is None or (is_mirror(pod) and _asked_by_node(request)) else pod
 
 
 def changes_a_pod(request: dict[str, Any]) -> bool:
-    """Whether a pod that is stored is being changed, and not one of its subresources."""
+    """Whether a stored pod is changed, and not one of its subresources."""
     is_change = request.get("operation") == "UPDATE" and not request.get("subResource")
     return is_change and _is_about_a_pod(request)
 
 
 def updated_pod_of(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """The pod that is being changed, and the one that is stored; None if it is another request."""
+    """The pod that is changed, and the stored pod; None for another request."""
     pod = _for_linux(_pod(request)) if changes_a_pod(request) else None
     stored = request.get("oldObject")
     return (pod, stored) if pod is not None and isinstance(stored, dict) else None
 
 
 def debugged_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
-    """The pod that gets ephemeral containers, or None if it is another request.
+    """The pod that gets ephemeral containers; None for another request.
 
-    It is the one that is stored, with the ephemeral containers that are sent. The API server drops
-    all else that was sent with them (dropNonEphemeralContainerUpdates), but after it has asked.
+    It is the stored pod with the ephemeral containers that are sent. The API server ignores all
+    other changes (dropNonEphemeralContainerUpdates), but only after the webhook.
     """
     if request.get("operation") != "UPDATE" or request.get("subResource") != _DEBUGGING:
         return None
@@ -63,7 +63,7 @@ def debugged_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def added_to(request: dict[str, Any]) -> frozenset[str]:
-    """The names of the ephemeral containers that this update adds: no other may be changed."""
+    """The names of the ephemeral containers that this update adds: no others may be changed."""
     now, before = (_ephemeral(request.get(each)) for each in ("object", "oldObject"))
     return frozenset(now - before)
 
@@ -88,7 +88,7 @@ def _pod(request: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _for_linux(pod: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The pod, if a kubelet of Linux will run it as the API server stores it."""
+    """The pod, if a kubelet on Linux will run it as the API server stores it."""
     return pod if pod is not None and is_for_linux(pod) else None
 
 
@@ -98,16 +98,16 @@ def _asked_by_node(request: dict[str, Any]) -> bool:
 
 
 def owner_of(metadata: dict[str, Any]) -> dict[str, str] | None:
-    """Kind and name of the controller that made the object; None for one made by hand."""
+    """Kind and name of the controller that created the object; None for one without controller."""
     owner = controller_of(metadata)
     return {key: text(owner.get(key)) for key in ("kind", "name")} if owner else None
 
 
 def user_of(request: dict[str, Any]) -> str:
-    """Who asked, as the API server knows them."""
+    """The user of the request, as the API server knows them."""
     return text(as_map(request.get("userInfo")).get("username"))
 
 
 def text(value: object) -> str:
-    """The value if it is a text, else nothing."""
+    """The value if it is a string, otherwise empty."""
     return value if isinstance(value, str) else ""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # kube-apiserver cuts warnings at 256 characters once all of them pass 4096.
 LONGEST_WARNING = 256
 MOST_WARNINGS = 10
-MOST_CHARACTERS = 2048  # of one answer: a pod gets one of /mutate and one of /validate
-US = "gpu-webhook"  # stands for the code in warnings about ourselves
+MOST_CHARACTERS = 2048  # of one answer: a pod gets one from /mutate and one from /validate
+US = "gpu-webhook"  # stands for the code in warnings about the webhook itself
 _REASON = 200  # characters of an exception's reason
 Audit = dict[str, str]
 
@@ -35,7 +35,10 @@ def answer(
     warnings: Sequence[str] = (),
     audit: Audit | None = None,
 ) -> bytes:
-    """The object may pass, with this RFC 6902 patch; or it must not, and `kubectl` prints why."""
+    """The object is admitted, with this RFC 6902 patch.
+
+    Or it is denied, and `kubectl` prints why.
+    """
     response: dict[str, object] = {"uid": review.uid, "allowed": not denial}
     if denial:
         response["status"] = {"code": 403, "reason": "Forbidden", "message": denial}
@@ -51,16 +54,16 @@ def answer(
 
 
 def warning(code: str, message: str, mark: str = "") -> str:
-    """One line, the code first, not longer than the API server lets through.
+    """One line, the code first, not longer than the API server accepts.
 
-    A control character in it, and the API server would drop the warning without a word.
+    The API server silently drops a warning with a control character.
     """
     text, longest = printable(f"{code}: {message}"), LONGEST_WARNING - len(mark)
     return (text if len(text) <= longest else f"{text[: longest - 1]}…") + mark
 
 
 def _mark(found: Finding) -> str:
-    """What came of it, or will come of it: at the end of a message, where nothing is cut off."""
+    """The result, present or future, for the end of a message, where nothing is cut off."""
     if found.outlook is None:
         return f" [{found.mode}: {found.action}]"
     return f" [{found.outlook}]" if found.outlook else ""
@@ -73,9 +76,9 @@ def _told(found: Finding) -> bool:
 def denials_of(
     findings: Iterable[Finding], allows_exception: Callable[[str], bool], contact: str
 ) -> str:
-    """Why the object is refused: the first few of many reasons, then what its owner can do.
+    """Why the object is denied: the first few of many reasons, and what its owner can do.
 
-    Nothing if there is no reason. An exception is named only where it would be enough.
+    Empty without a reason. An exception is offered only if it would be enough.
     """
     found = [each for each in findings if each.action == "denied"]
     if not found:
@@ -87,48 +90,46 @@ def denials_of(
     codes = list(dict.fromkeys(each.code for each in found))
     if all(map(allows_exception, codes)):
         notes = ", ".join(f'{ALLOW}{code}: "reason (until DATE)"' for code in codes)
-        lines.append(
-            f"To be let in all the same, annotate the pod (of a workload: its template): {notes}."
-        )
+        lines.append(f"To run it anyway, annotate the pod (of a workload: its template): {notes}.")
     lines.append(_with(contact, f"More: `gpu-webhook explain {codes[0]}`"))
     return "\n".join(lines)
 
 
 def warnings_of(findings: Iterable[Finding], contact: str) -> list[str]:
-    """A warning a finding, each text once, the first few of many; a denial says itself.
+    """A warning for each finding, each text once, the first few of many; denials are not included.
 
-    The last one says where to learn more. It is the same for all, so the API server, which gives
-    each text once, gives it once for all its webhooks.
+    The last warning shows where to learn more. Its text is always the same, so the API server,
+    which prints each text once, prints it once for all its webhooks.
     """
     told = (found for found in findings if _told(found) and found.action != "denied")
     texts = list(dict.fromkeys(warning(f.code, f.message, _mark(f)) for f in told))
     if not texts:
         return []
-    last = _with(contact, f"{US}: `gpu-webhook explain CODE` says what each code means")
+    last = _with(contact, f"{US}: `gpu-webhook explain CODE` explains each code")
     shown = _fitting(texts, MOST_CHARACTERS - 2 * LONGEST_WARNING)
     more = len(texts) - len(shown)
     if more:
-        code = texts[len(shown)].partition(":")[0]  # a warning begins with one
+        code = texts[len(shown)].partition(":")[0]  # a warning begins with its code
         shown.append(f"{code}: and {more} more; see `gpu-webhook review` on the manifest")
     return [*shown, last]
 
 
 def _fitting(texts: list[str], most: int) -> list[str]:
-    """The first few of the texts: not too many, and not too long together."""
+    """The first few of the texts, within the limits for their number and their total length."""
     lengths = accumulate(map(len, texts))
     fitting = sum(1 for length in lengths if length <= most)
     return texts[: min(fitting, MOST_WARNINGS)]
 
 
 def _with(contact: str, text: str) -> str:
-    """The text, and where to ask."""
+    """The text, and where to ask for help."""
     return f"{text}; {contact}" if contact else text
 
 
 def audit_of(findings: Iterable[Finding]) -> Audit:
-    """What the audit log keeps: each code, its mode and what came of it; the gravest counts.
+    """For the audit log: each code, its mode and result; the most severe result counts.
 
-    A key with a slash is not taken by the API server.
+    The API server rejects keys with a slash.
     """
     audit: dict[str, tuple[int, str]] = {}
     for found in findings:

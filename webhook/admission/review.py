@@ -15,7 +15,7 @@ import orjson
 from webhook.core.errors import InputError
 
 V1 = "admission.k8s.io/v1"
-V1BETA1 = "admission.k8s.io/v1beta1"  # what API servers before 1.16 send
+V1BETA1 = "admission.k8s.io/v1beta1"  # from API servers before 1.16
 VERSIONS = (V1, V1BETA1)
 
 _ADVICE = "Send an AdmissionReview as kube-apiserver does"
@@ -24,23 +24,23 @@ _UID = re.compile(r"[A-Za-z0-9._:-]{1,128}")  # it is echoed: nothing in it may 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _DIGITS = bytes(ord("0") if chr(byte) in "0123456789" else ord(" ") for byte in range(256))
 _BEYOND_64_BITS = b"0" * 19
-_STEP = 1024 * 1024  # bytes that are looked at in one go, so that no copy of all of them is made
+_STEP = 1024 * 1024  # bytes that are searched at once, so that no copy of the body is made
 # Seven MiB of `{},` become 210 MiB of values. So the memory is bounded before a text is parsed, by
 # an upper estimate (tests/admission/test_review.py measures). Two pods of 1 MB each, half of it
-# managedFields, come to 45 MiB. What is counted in vain is taken back: an empty object is smaller,
-# and the colon in a key of managedFields ends no key.
+# managedFields, come to 45 MiB. Overestimates are subtracted: an empty object is smaller, and the
+# colon in a key of managedFields ends no key.
 MOST_PARSED = 60 * 1024 * 1024
 _BYTES_OF = {b"{": 112, b"[": 96, b",": 56, b":": 64, b'"': 32, b"{}": -48, b'"f:': -64}
-_DEAREST = 117  # bytes of memory for one of text, at most
-# A light review holds the event loop for some 50 ms at most, whatever is in it: it is short, and
-# has few commas. None of the things that rules go through, but parts of a search path, comes
-# without one; the dearest, a container for the guard, takes 50 us.
+_DEAREST = 117  # bytes of memory for one byte of text, at most
+# A light review blocks the event loop for at most 50 ms, whatever it contains: it is short and has
+# few commas. Everything that rules loop over, except parts of a search path, needs commas; the
+# slowest, a container for the guard, takes 50 us.
 NEVER_LIGHT = 64 * 1024
 MOST_COMMAS = 1200  # a pod of ten containers, with defaults and managedFields, has 1,100
-# What a review is about stands in front of the object, and all but who asks in front of userInfo,
-# which an authenticator may make long, and which may hold a field "object" of its own.
+# The facts about a review come before the object, and all but the user before userInfo, which an
+# authenticator may make long, and which may have a field "object" of its own.
 _MARKS = (b',"object":', b',"userInfo":')
-HEAD_BYTES = 64 * 1024  # in which one of them comes; a name that is allowed has at most 253
+HEAD_BYTES = 64 * 1024  # contains one of them; a name has at most 253 bytes
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Review:
     _has_long_digits: bool
 
     def fresh_object(self) -> Any:
-        """The object once more, as it came, however the first one was edited."""
+        """The object parsed again, as it came, whatever edits the first one got."""
         return _load(self.body, has_long_digits=self._has_long_digits)["request"]["object"]
 
 
@@ -62,21 +62,21 @@ def parse(body: bytes) -> Review:
     """The review in this body, or InputError."""
     if not body:
         raise InputError(f"body: empty. {_ADVICE}")
-    if not _OBJECT.match(body):  # said before megabytes of something else are parsed
-        raise InputError(f"body: no JSON object. {_ADVICE}")
+    if not _OBJECT.match(body):  # checked before megabytes of other data are parsed
+        raise InputError(f"body: not a JSON object. {_ADVICE}")
     if len(body) * _DEAREST > MOST_PARSED and memory_of(body) > MOST_PARSED:
         raise InputError("body: too many fields and list items. Send a smaller object")
     long_digits = _has_long_digits(body)
     try:
         review = _load(body, has_long_digits=long_digits)
     except ValueError as error:
-        raise InputError(f"body: no JSON ({str(error)[:120]}). {_ADVICE}") from None
+        raise InputError(f"body: not JSON ({str(error)[:120]}). {_ADVICE}") from None
     version, kind = review.get("apiVersion"), review.get("kind")
     if kind != "AdmissionReview":
         raise InputError(f"kind: {_quoted(kind)} instead of AdmissionReview. {_ADVICE}")
     if version not in VERSIONS:
         raise InputError(
-            f"apiVersion: {_quoted(version)} is not spoken here. "
+            f"apiVersion: {_quoted(version)} is not supported. "
             f"Set admissionReviewVersions of the webhook to [v1] or [v1beta1]"
         )
     request = review.get("request")
@@ -85,21 +85,21 @@ def parse(body: bytes) -> Review:
     uid = request.get("uid")
     if not isinstance(uid, str) or not _UID.fullmatch(uid):
         raise InputError(
-            f"request.uid: {_quoted(uid)} is none. Send 1 to 128 letters, digits and . _ : -"
+            f"request.uid: {_quoted(uid)} is not a UID. Send 1 to 128 letters, digits and . _ : -"
         )
     return Review(version, uid, request, body, long_digits)
 
 
 def is_heavy(body: bytes) -> bool:
-    """Whether judging this review might take longer; known before it is parsed."""
+    """Whether this review might take long to evaluate; known before it is parsed."""
     return len(body) > NEVER_LIGHT or body.count(b",") > MOST_COMMAS
 
 
 def glance(body: bytes) -> Review | None:
-    """All of a review but its objects, at little cost; None if it is not as an API server sends it.
+    """All of a review except its objects, quickly; None unless it is as an API server sends it.
 
-    Go writes the object behind all that says what the request is. Whatever stands before it, a
-    text cannot hold these bytes unescaped. The body may be cut off, or anything from there on.
+    Go writes the object after all facts about the request. A string before it cannot contain these
+    bytes unescaped. The body may be cut off, or malformed, from there on.
     """
     for mark in _MARKS:
         end = body.find(mark, 0, HEAD_BYTES)
@@ -110,10 +110,13 @@ def glance(body: bytes) -> Review | None:
 
 
 def memory_of(text: bytes) -> int:
-    """How many bytes parsing this text takes at most, whatever is in it: some ms for a MiB."""
+    """The most bytes that parsing this text takes, whatever it contains.
+
+    Takes some ms for a MiB.
+    """
     is_narrow = text.isascii() and text.count(b"\\u") == text.count(b"\\u00")  # as Go writes `<`
     size = len(text) * (2 if is_narrow else 5)  # one wide character makes all of its text wide
-    if _may_be_read_slowly(text):  # then a copy of all characters stands beside the values
+    if _may_be_read_slowly(text):  # then there is a copy of all characters besides the values
         size += len(text) * (2 if text.isascii() else 5)
     return size + sum(text.count(mark) * each for mark, each in _BYTES_OF.items())
 
@@ -121,17 +124,17 @@ def memory_of(text: bytes) -> int:
 def load(text: bytes) -> Any:
     """Parse JSON, or raise ValueError.
 
-    orjson first. Two things are left to `json`, which is ten times slower: lone surrogates, which
-    orjson refuses although such a text can be answered, and whole numbers beyond 64 bits (19 digits
-    and more), which it would turn into floats. There are never two values at a time.
+    orjson is tried first. Two cases are left to `json`, which is ten times slower: lone surrogates,
+    which orjson rejects although such a text can be answered, and integers beyond 64 bits (19
+    digits and more), which it would turn into floats. There are never two values at a time.
     """
     return _load(text, has_long_digits=_has_long_digits(text))
 
 
 def _load(text: bytes, *, has_long_digits: bool) -> Any:
-    """Garbage collection takes four times as long as parsing a million small lists, so it waits.
+    """Parsed without garbage collection, which takes four times as long as a million small lists.
 
-    Nobody else could work meanwhile.
+    All other requests would wait meanwhile.
     """
     gc.disable()
     try:
@@ -142,7 +145,7 @@ def _load(text: bytes, *, has_long_digits: bool) -> Any:
 
 def _parsed(text: bytes, *, has_long_digits: bool) -> Any:
     if has_long_digits:
-        # Nested deeper than `json` goes: what orjson finds is as good as it gets.
+        # Nested deeper than `json` supports: the result of orjson is the best available.
         with suppress(ValueError):
             return _load_slowly(text)
     try:
@@ -164,7 +167,7 @@ def _has_long_digits(text: bytes) -> bool:
 
 
 def dump(value: object) -> bytes:
-    """The value as JSON, also where orjson cannot say it (lone surrogates, long integers)."""
+    """The value as JSON, also if orjson cannot write it (lone surrogates, long integers)."""
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -181,7 +184,7 @@ def _load_slowly(text: bytes) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _finite(text: str) -> float:
@@ -204,5 +207,5 @@ def _kind(value: object) -> str:
 
 
 def _quoted(value: object) -> str:
-    """What came, short and harmless: it goes into a message."""
+    """The value, short and escaped, for a message."""
     return ascii(value)[:60] if isinstance(value, str) else _kind(value)

@@ -20,10 +20,10 @@ _OF_CONTAINER = 3  # tokens of the place of a container: spec, kind and position
 
 
 def sent_again(pod: Raw, stored: Raw, guards: Asking, cx: Context, _at: Path) -> Verdict:
-    """Send the variable that is stored, where that is what the guard makes of an update.
+    """Send the stored variable, if the guard would write it into an update.
 
-    So the same pod can be applied again, with a new image too. Of the rest the API server says
-    itself what cannot change.
+    So the same pod can be applied again, also with a new image. The API server itself rejects other
+    changes.
     """
     guarded = copied(pod)
     verdict = guards.of(guarded, cx)
@@ -42,9 +42,10 @@ def sent_again(pod: Raw, stored: Raw, guards: Asking, cx: Context, _at: Path) ->
 
 
 def opened(pod: Raw, stored: Raw, guards: Asking, cx: Context, _at: Path) -> Verdict:
-    """What the update leaves open that was not so before.
+    """What the update leaves open that was not open before.
 
-    A part of a GPU may be asked for by an annotation, which may go while the pod waits for it.
+    A share of a GPU may be requested by an annotation, which may be removed while the pod waits for
+    it.
     """
     verdict = guards.of(pod, cx)
     before = {each.at for each in guards.of(stored, cx).findings}

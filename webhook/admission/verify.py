@@ -1,10 +1,10 @@
-"""Applies our own patch to a second parse of the object, before the patch is sent.
+"""Applies the patch to a second parse of the object, before the patch is sent.
 
 A patch that the API server cannot apply rejects the pod, even with failurePolicy Ignore. So the
-patch is read back from its bytes and applied to the object as it came, by code that shares
-nothing with the code that made it. It knows the three operations that we send, as strictly as the
-API server's own library (evanphx/json-patch v4); tests hold it against jsonpatch, which would take
-a third of the whole call here.
+patch is read back from its bytes and applied to the original object, by code that shares nothing
+with the code that made it. It supports the three operations that are sent, as strictly as the API
+server's own library (evanphx/json-patch v4); tests compare it with jsonpatch, which would take a
+third of the whole call here.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 END = "-"  # of a list
 LARGEST_PATCH = 64 * 1024
-LARGEST_POD = 1_500_000  # with its patch; etcd takes no more, and says so much later
+LARGEST_POD = 1_500_000  # with its patch; etcd rejects a larger one, but much later
 
 
 def flaw(review: Review, patch: bytes, edited: dict[str, Any], *, of_any_size: bool = False) -> str:
-    """Say why the pod is too large for this patch; ValueError if the patch is wrong.
+    """Return why the pod is too large for this patch; ValueError if the patch is wrong.
 
-    The guard's may be `of_any_size`: a tenant could make it so large as to get around it. A pod
-    that etcd does not take with its patch is refused by the API server.
+    The guard's patch may be `of_any_size`: otherwise a tenant could bypass it with a large pod. The
+    API server rejects a pod that is too large for etcd with its patch.
     """
     if not of_any_size:
         if len(patch) > LARGEST_PATCH:
@@ -38,7 +38,7 @@ def flaw(review: Review, patch: bytes, edited: dict[str, Any], *, of_any_size: b
     fresh = review.fresh_object()
     apply(load(patch), fresh)
     if _compared(fresh) != _compared(edited):
-        raise ValueError("the patch does not make the pod that was meant")
+        raise ValueError("the patch does not produce the intended pod")
     return ""
 
 
@@ -54,12 +54,12 @@ def _compared(obj: dict[str, Any]) -> dict[str, Any]:
 def apply(patch: list[dict[str, Any]], obj: Any) -> None:
     """Apply `add`, `replace` and `remove` operations in place; raise ValueError if one fails."""
     before, holder = None, obj
-    leaving: list[int] = []  # positions of one list, from its end: they go in one pass
+    leaving: list[int] = []  # positions of one list, from its end: they are removed in one pass
     for operation in patch:
         head, slash, last = operation["path"].rpartition("/")
         if not slash or head[:1] not in {"", "/"}:
             raise ValueError("a path names nothing below the root")
-        if head != before:  # many operations change one map, and do not move it
+        if head != before:  # many operations change one map without changing its place
             _take_out(leaving, holder)
             before, holder = head, obj
             for token in head.split("/")[1:]:
@@ -111,13 +111,13 @@ def _change(operation: dict[str, Any], holder: Any, token: str) -> None:
         case "remove", dict() if token in holder:
             del holder[token]
         case _:
-            raise ValueError("an operation has no place or no known name")
+            raise ValueError("an operation has no path or no known name")
 
 
 def _position(token: str, last: int) -> int:
     """Read a list position: digits without a leading zero, and within the list."""
     if not (token.isascii() and token.isdigit()) or str(at := int(token)) != token:
-        raise ValueError("a list position is no number")
+        raise ValueError("a list position is not a number")
     if at > last:
         raise ValueError("a list position is behind the end")
     return at

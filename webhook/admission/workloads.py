@@ -1,7 +1,7 @@
 """Pod templates of workload objects: warnings on /validate, an optional patch on /mutate.
 
-The pods' own warnings go to controllers, which show them to nobody. So whoever applies the workload
-hears of them. Nothing is ever refused here, and dry runs are treated like any other request.
+Warnings about the pods go to controllers, which do not show them to users. So the user who applies
+the workload gets them. Nothing is denied here, and dry runs are treated like any other request.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from webhook.evaluation.evaluate import Asking, Evaluation
     from webhook.kube.pointer import Path
 
-# The API server refuses it, or the validating webhook of whoever brings the kind.
+# The API server rejects it, or the validating webhook of the custom kind.
 _FIXED = {("batch", "Job"), ("batch.volcano.sh", "Job"), ("jobset.x-k8s.io", "JobSet")}
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload object that somebody applied, and where its pod templates are.
+    """A workload object that a user applied, and the places of its pod templates.
 
-    `old` is the object that is stored; there is none where it is new.
+    `old` is the stored object; None for a new one.
     """
 
     obj: dict[str, Any]
@@ -56,10 +56,11 @@ class Workload:
 
 
 def workload_of(request: dict[str, Any], settings: Settings) -> Workload | None:
-    """The workload that is made, or whose template changes; None if it is none of our business.
+    """The workload that is created, or whose template changes; None if it is not handled.
 
-    That is so for what a controller made (it is judged where a user applied it), and for what
-    the control plane and nodes ask for (kube/accounts.py), which read no warnings.
+    Not handled are objects that a controller made (they were checked where a user applied the
+    owner), and requests of the control plane and of nodes (kube/accounts.py), which read no
+    warnings.
     """
     obj, namespace = request.get("object"), request.get("namespace")
     if not isinstance(obj, dict) or not isinstance(namespace, str) or not namespace:
@@ -86,11 +87,11 @@ def judge(
     cx: Context,
     excess: Callable[[], str] = nothing_is_over,
 ) -> Evaluation:
-    """What is to be said of all templates; nothing is to be changed, and nothing is refused.
+    """The findings on all templates; nothing is changed, and nothing is denied.
 
-    The policy sees the templates as repaired, since the pods will be, if the modes allow it. The
-    workload's object is written to on the way: it is of no further use. Several templates with
-    the same fault are one finding.
+    The policy rules see the templates as repaired, because the pods will be, if the modes allow it.
+    The workload is edited here, so it cannot be used afterwards. Several templates with the same
+    fault give one finding.
     """
     again = _Again(replace(workload, old=None), cx.settings, notes=False)
     made = _evaluated(workload, Stages(repairs=rules, policy=policy), cx, excess, again)
@@ -109,7 +110,7 @@ def repair(
 ) -> Evaluation:
     """Repair all templates, in place; the patch is for all of them.
 
-    What was changed is noted in the metadata of the workload: the next update is taken apart by it.
+    The changes are recorded in the metadata of the workload: the next update needs the record.
     """
     again = _Again(workload, cx.settings, notes=True)
     made = _evaluated(workload, Stages(repairs=rules), cx, excess, again)
@@ -132,8 +133,8 @@ def _evaluated(
 class _Again:
     """Repairs templates that may have been repaired before.
 
-    If what is changed is not to be noted, the findings are all that is worked out, unless an
-    earlier repair is noted there. Where no template is repaired nobody but a tenant wrote that.
+    If changes are not to be recorded, only the findings are computed, unless an earlier repair is
+    recorded. If no template is repaired, only a tenant can have written the record.
     """
 
     def __init__(self, workload: Workload, settings: Settings, *, notes: bool) -> None:
@@ -158,7 +159,7 @@ class _Again:
         return verdict
 
     def note(self) -> list[dict[str, Any]]:
-        """The patch that notes what was changed."""
+        """The patch that records the changes."""
         return _note(self._workload.obj, self._noted) if self._repaired else []
 
     @cached_property
@@ -173,18 +174,18 @@ class _Again:
 
     @cached_property
     def _authors(self) -> tuple[Authors, Authors]:
-        """Of the object that is sent, and of the one that is stored."""
+        """The authors of the sent object, and of the stored one."""
         workload = self._workload
         return Authors(workload.obj, workload.manager), Authors(workload.old or {})
 
 
 def _note(obj: dict[str, Any], noted: record.Record) -> list[dict[str, Any]]:
-    """The patch that notes what was changed, if an author's word was: else nothing comes back."""
+    """The patch that records the changes of an author's words; other changes need no record."""
     at = ROOT / "metadata" / "annotations" / record.ANNOTATION
     annotations = as_map(as_map(obj.get("metadata")).get("annotations"))
     text = record.written(noted, annotations)
     draft = Draft(obj)
-    with suppress(EditError):  # metadata of a wrong type, which the API server refuses
+    with suppress(EditError):  # metadata of a wrong type, which the API server rejects
         if text:
             draft.apply([Set(at, text)])
         elif record.ANNOTATION in annotations:
@@ -193,7 +194,7 @@ def _note(obj: dict[str, Any], noted: record.Record) -> list[dict[str, Any]]:
 
 
 def _is_fixed(obj: dict[str, Any]) -> bool:
-    """Whether a template of this object cannot change, but for some of it while it is suspended."""
+    """Whether a template of this object cannot change, except for parts while suspended."""
     return (group_of(obj), obj.get("kind")) in _FIXED
 
 
@@ -211,9 +212,9 @@ def _is_news(request: dict[str, Any], settings: Settings) -> bool:
 
 
 def _may_drop_words(old: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether another manifest may be applied now, though what is stored stays as it is.
+    """Whether another manifest may have been applied although the stored template stays the same.
 
-    A tool that takes a legacy word away finds nothing to take away in a template that was repaired.
+    A tool that removes a legacy word has nothing to remove in a repaired template.
     """
     if record.ANNOTATION not in as_map(old.get("annotations")):
         return False
@@ -240,7 +241,7 @@ def _is_for_windows(obj: dict[str, Any], at: Path) -> bool:
 
 
 def as_warning(found: Finding, namespace: str) -> Finding:
-    """The finding where nothing is changed and nothing refused, whatever its rule's mode."""
+    """The finding without change or denial, for any mode of its rule."""
     return replace(
         found,
         severity=Severity.MANUAL if found.severity is Severity.DENY else found.severity,
@@ -253,7 +254,7 @@ _REPAIRED = "its pods will be repaired"
 
 
 def outlook(found: Finding, namespace: str) -> str:
-    """What this action on a template will mean for its pods; nothing if it means nothing."""
+    """The meaning of this action on a template for its pods; empty if it has none."""
     refused = "may be refused" if found.may_run else "WILL BE REFUSED"
     return {
         "repaired": _REPAIRED,
@@ -264,7 +265,7 @@ def outlook(found: Finding, namespace: str) -> str:
 
 
 def refusal(findings: Iterable[Finding]) -> str:
-    """What these findings on a pod that is not stored yet will mean for it; nothing if nothing."""
+    """The meaning of these findings for a pod that is not stored yet; empty if they have none."""
     denials = [each for each in findings if each.action == "denied"]
     if not denials:
         return ""
@@ -273,9 +274,9 @@ def refusal(findings: Iterable[Finding]) -> str:
 
 
 def _of_daemons(found: Sequence[Finding], template: Path) -> Iterator[Finding]:
-    """The same of a DaemonSet, whose controller reads the choice of nodes from the template alone.
+    """The findings for a DaemonSet, whose controller reads node selection only from the template.
 
-    What becomes of pods that were repaired, or why there are none, GPU110 says.
+    GPU110 reports what happens to repaired pods, or why there are none.
     """
     code = daemonset_template.CODE
     judged = any(each.code == code for each in found)
@@ -289,7 +290,7 @@ def _of_daemons(found: Sequence[Finding], template: Path) -> Iterator[Finding]:
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
-    """Each finding once: templates often share a fault, and the words for it."""
+    """Each finding once: templates often have the same fault and message."""
     kept: dict[tuple[str, str], Finding] = {}
     for each in findings:
         kept.setdefault((each.code, each.message), each)

@@ -26,7 +26,7 @@ def read(text: bytes) -> Any:
     try:
         return orjson.loads(_outer(text))
     except orjson.JSONDecodeError as error:
-        raise Fault(f"the answer is no JSON: {error}") from error
+        raise Fault(f"the answer is not JSON: {error}") from error
 
 
 def _outer(text: bytes) -> bytes:

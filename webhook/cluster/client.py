@@ -207,7 +207,7 @@ class Client:
         media_type = response.headers.get("Content-Type", "")
         if not media_type.startswith("application/json"):
             response.close()
-            raise Fault(f"the answer is no JSON but {media_type[:_QUOTED] or 'unnamed'}")
+            raise Fault(f"the answer is not JSON but {media_type[:_QUOTED] or 'unnamed'}")
         return response
 
     def _who_we_are(self) -> dict[str, str]:

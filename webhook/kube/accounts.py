@@ -1,4 +1,4 @@
-"""Whether a user is a control-plane component, which shows warnings to no user."""
+"""Whether a user is a control-plane component or a node, which do not read warnings."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SYSTEM_GROUPS = ("system:nodes", "system:serviceaccounts:kube-system")
 
 
 def is_system(username: str, groups: Iterable[str] = ()) -> bool:
-    """Whether the request comes from the control plane or a node, which read no warnings.
+    """Whether the request comes from the control plane or a node.
 
-    Service accounts of other namespaces are not among them: they are pipelines, whose logs people
-    read. Nor is `system:admin`, nor the group `system:masters`: these are persons.
+    Service accounts of other namespaces do not count: they are pipelines, whose logs users read.
+    Nor do `system:admin` and the group `system:masters`: these are human users.
     """
     return (
         username in SYSTEM_USERS

@@ -1,9 +1,9 @@
-"""The affinity annotation of 1.2-1.7, read as its scheduler read it, judged as today's API does.
+"""The affinity annotation of 1.2-1.7, read as its scheduler did, checked as the current API does.
 
 `decode` follows Go's encoding/json (kube/go_json.py) into the types of 1.5 (pkg/api/types.go
-`Affinity`), so unknown members are passed over. `mistakes` are the rules of ValidatePodSpec,
-then and now (1.5.1 validation.go 1906-2120, 1.35 validation.go 4956-5030), so that what they pass
-is never refused.
+`Affinity`), so unknown members are ignored. `mistakes` has the rules of ValidatePodSpec, of 1.5 and
+of now (1.5.1 validation.go 1906-2120, 1.35 validation.go 4956-5030), so that the API server never
+rejects what passes them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 SECTIONS = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 
-# Commented out in every release: read by no scheduler, and still copied from example to example.
+# Commented out in every release: no scheduler reads it, but many examples still copy it.
 NEVER_SHIPPED = "requiredDuringSchedulingRequiredDuringExecution"
-# Of a cross product: beyond this nobody could read, or schedule, the result.
+# Of a cross product: more terms could be neither read nor scheduled.
 MOST_TERMS = 100
 MOST_EXPRESSIONS = 2000
 TOO_MANY = f"over {MOST_TERMS} terms or {MOST_EXPRESSIONS} expressions"
@@ -54,11 +54,11 @@ _SHAPES: dict[str, Any] = {
 
 @dataclass(slots=True)
 class Section:
-    """One of nodeAffinity, podAffinity and podAntiAffinity, in today's spelling.
+    """One of nodeAffinity, podAffinity and podAntiAffinity, in its current spelling.
 
-    `why` is not empty where the section cannot be taken over; `notes` are what was passed over;
-    `left` is True where something that cannot be said today stays behind in the annotation;
-    `left_out` says which terms are not taken over.
+    `why` is the reason if the section cannot be converted; `notes` are the ignored parts; `left` is
+    True if a part without a current form stays in the annotation; `left_out` lists the terms that
+    are not converted.
     """
 
     value: Raw = field(default_factory=dict)
@@ -69,25 +69,25 @@ class Section:
 
 
 def decode(text: object) -> dict[str, Section]:
-    """The sections of an affinity annotation; raises Mistake if the text as a whole is unreadable.
+    """The sections of an affinity annotation; raises Mistake if the whole text is unreadable.
 
-    An empty text and `null` are no affinity at all.
+    An empty text and `null` mean no affinity.
     """
     if not isinstance(text, str):
-        raise Mistake("it is no text")
+        raise Mistake("it is not a string")
     if not text:
         return {}
     value = go_json.loads(text)
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise Mistake("it is no JSON object")
+        raise Mistake("it is not a JSON object")
     sections: dict[str, Section] = {}
     names = {name.lower(): name for name in SECTIONS}
     for key, raw in value.items():
         name = names.get(key.lower())
         if name in sections:
-            raise Mistake(f"{name} is there twice")
+            raise Mistake(f"{name} occurs twice")
         if name is not None and raw is not None:
             sections[name] = _section(raw, name)
     return sections
@@ -102,7 +102,7 @@ def unknown_sections(text: str) -> list[str]:
 def _section(raw: object, name: str) -> Section:
     section = Section()
     try:
-        # What the types of 1.5 did not have is passed over.
+        # Members that the types of 1.5 did not have are ignored.
         section.value = go_json.read(raw, _SHAPES[name], name, partial(_note_unknown, section))
     except Mistake as mistake:
         section.why = str(mistake)
@@ -118,7 +118,7 @@ def _note_unknown(section: Section, where: str, key: str) -> None:
 
 
 def empty_namespaces(section: Section, meaning: str) -> None:
-    """Say today's words for `namespaces: []`: all namespaces (1.3-1.5) or the pod's own (1.6+)."""
+    """Replace `namespaces: []` by its meaning: all namespaces (1.3-1.5), or the pod's (1.6+)."""
     for term in pod_terms(section.value):
         if term.get("namespaces") == []:
             del term["namespaces"]
@@ -131,7 +131,7 @@ def empty_namespaces(section: Section, meaning: str) -> None:
 
 
 def empty_topology_key(section: Section) -> None:
-    """Give preferred anti-affinity terms without a topologyKey (any domain, then) the hostname."""
+    """Set an empty topologyKey of preferred anti-affinity terms (any domain) to hostname."""
     for preferred in section.value.get(PREFERRED, ()):
         term = preferred.get("podAffinityTerm")
         if term is not None and not term.get("topologyKey"):
@@ -140,21 +140,21 @@ def empty_topology_key(section: Section) -> None:
 
 
 def terms_of_no_pods(section: Section) -> None:
-    """Leave preferred anti-affinity without a podAffinityTerm behind.
+    """Leave out preferred anti-affinity without a podAffinityTerm.
 
-    1.5 let it pass: the empty term that it stood for selects no pod (validation.go,
-    validatePodAffinityTerm with allowEmptyTopologyKey).
+    1.5 accepted it: the empty term selects no pod (validation.go, validatePodAffinityTerm with
+    allowEmptyTopologyKey).
     """
     preferred = section.value.get(PREFERRED, [])
     kept = [each for each in preferred if "podAffinityTerm" in each]
     if len(kept) < len(preferred):
         section.value[PREFERRED] = kept
         section.left = True
-        section.notes.append("a preferred term has no podAffinityTerm, so it was about no pod")
+        section.notes.append("a preferred term has no podAffinityTerm, so it selected no pod")
 
 
 def rename_labels(section: Section, today_of: Callable[[str, Sequence[str]], str]) -> None:
-    """Write node label keys as `today_of` them and the values that are asked for says."""
+    """Replace node label keys by the result of `today_of` for the key and its requested values."""
     for term in (*node_terms(section.value), *pod_terms(section.value)):
         if "topologyKey" in term:
             term["topologyKey"] = today_of(term["topologyKey"], ())
@@ -188,12 +188,12 @@ def pod_terms(value: Raw) -> list[Raw]:
 
 
 def drop_empty(section: Section) -> None:
-    """Leave out empty lists: they said nothing."""
+    """Leave out empty lists: they have no meaning."""
     section.value = {key: item for key, item in section.value.items() if item != []}
 
 
 def mistakes(name: str, value: Raw) -> Iterator[str]:
-    """Why the API server, then or now, refuses this section."""
+    """Why the API server, of that time or now, rejects this section."""
     if name == "nodeAffinity":
         yield from _node_affinity(value)
     else:
@@ -216,7 +216,7 @@ def _node_term(term: Raw) -> Iterator[str]:
     if not term.get("matchExpressions"):
         yield "a term has no matchExpressions"
     for requirement in term.get("matchExpressions", ()):
-        # Kubernetes lets bad preferred values pass, but its scheduler then fails the whole pod.
+        # Kubernetes accepts bad preferred values, but its scheduler then fails the whole pod.
         yield from _requirement(requirement, {**_SET_OPERATORS, "Gt": _one, "Lt": _one})
 
 
@@ -251,14 +251,14 @@ def _requirement(
     key, operator = requirement.get("key", ""), requirement.get("operator", "")
     values = requirement.get("values", [])
     if not labels.is_key(key):
-        yield f"{key[:80]!r} is no label key"
+        yield f"{key[:80]!r} is not a label key"
     if operator not in operators:
-        yield f"{operator[:40]!r} is no operator"
+        yield f"{operator[:40]!r} is not an operator"
     elif not operators[operator](values):
         yield f"{operator} cannot have {len(values)} values"
     for value in values:
         if not labels.is_value(value):
-            yield f"{value[:80]!r} is no label value"
+            yield f"{value[:80]!r} is not a label value"
 
 
 def _pod_affinity(value: Raw) -> Iterator[str]:
@@ -274,14 +274,14 @@ def _pod_affinity(value: Raw) -> Iterator[str]:
 
 def _pod_term(term: Raw) -> Iterator[str]:
     if not labels.is_key(term.get("topologyKey", "")):
-        yield f"{term.get('topologyKey', '')[:80]!r} is no topologyKey"
+        yield f"{term.get('topologyKey', '')[:80]!r} is not a topologyKey"
     for namespace in term.get("namespaces", ()):
         if not labels.is_dns_label(namespace):
-            yield f"{namespace[:80]!r} is no namespace"
+            yield f"{namespace[:80]!r} is not a namespace"
     selector = term.get("labelSelector", {})
     for key, value in selector.get("matchLabels", {}).items():
         if not labels.is_key(key) or not labels.is_value(value):
-            yield f"{key[:80]!r}: {value[:80]!r} is no label"
+            yield f"{key[:80]!r}: {value[:80]!r} is not a label"
     for requirement in selector.get("matchExpressions", ()):
         yield from _requirement(requirement, _SET_OPERATORS)
 
@@ -289,10 +289,10 @@ def _pod_term(term: Raw) -> Iterator[str]:
 def and_join(terms: Sequence[Raw], others: Sequence[Raw]) -> tuple[list[Raw], bool]:
     """Node selector terms that match what a term of both sides matches: their cross product.
 
-    Terms are joined by OR, so appending would widen. Equal expressions stand once. A term that
-    matches nothing (it is empty) goes on matching nothing. No more than 100 terms of each side, and
-    of the product, are joined, and no more than 2,000 expressions, but always one term. The second
-    value says whether these are all. If not, they match less than they should, and nothing else.
+    Terms are joined by OR, so appending would allow more nodes. Equal expressions occur once. An
+    empty term still matches nothing. At most 100 terms of each side and of the product are joined,
+    and at most 2,000 expressions, but always one term. The second value is True if these are all.
+    If not, the terms match fewer nodes than they should, and no others.
     """
     left, right = _distinct(terms), _distinct(others)
     if _imply(left, right):
@@ -317,7 +317,7 @@ class _Term:
     """A node selector term, with its expressions by their canonical texts."""
 
     raw: Raw
-    rest: str  # what else it has
+    rest: str  # the rest of the term
     order: tuple[str, ...]
     expressions: dict[str, Raw]
 
@@ -343,7 +343,7 @@ def _is_empty(term: Raw) -> bool:
 def _imply(left: list[_Term], right: list[_Term]) -> bool:
     """Whether each left term that matches anything has all expressions of one right term.
 
-    Where there are too many to hold each against each, only the same expressions count.
+    If there are too many pairs to compare, only equal expressions count.
     """
     wanted = {frozenset(each.expressions) for each in right}
     few = len(left) * len(wanted) <= MOST_TERMS**2

@@ -1,7 +1,7 @@
-"""Data: API versions that are no longer served, with what took their place.
+"""Data: API versions that are no longer served, with their successors.
 
 `removed` is the first release without them: APILifecycleRemoved of k8s.io/api, and the changelogs
-for what was gone before that was written down. Alpha versions were never served unasked.
+for earlier removals. Alpha versions were never served by default.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     Release = tuple[int, int]
-    Row = tuple[Release, str, str, str, str]  # removed, old version, kinds, new version, how
+    # Removed, old version, kinds, new version, what else changes.
+    Row = tuple[Release, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """What took the place of one kind in one version."""
+    """The successor of one kind in one version."""
 
     removed: Release
-    api_version: str  # of today; empty: nothing took its place
-    kind: str  # its name today
+    api_version: str  # the current version; empty: none
+    kind: str  # its current name
     how: str = ""  # what must change besides the version; empty: nothing
 
 
 def workload_successor(obj: Mapping[str, Any], target: Release) -> Successor | None:
-    """What this workload is called at the target, if its own version is not served there."""
+    """The name of this workload at the target, if its own version is not served there."""
     return _find(WORKLOADS, obj, target)
 
 
 def other_successor(obj: Mapping[str, Any], target: Release) -> Successor | None:
-    """The same for any other object of Kubernetes."""
+    """The same for any other built-in object."""
     return _find(OTHERS, obj, target)
 
 
@@ -53,7 +54,7 @@ def _table(rows: Iterable[Row]) -> dict[tuple[str, str], Successor]:
 
 _RENAMED = {"PetSet": "StatefulSet", "ScheduledJob": "CronJob"}
 
-# No version of `apps` before v1 had all of these; a file that says so means the same.
+# No version of `apps` before v1 had all of these; a file with one of them means the same.
 _APPS = "Deployment DaemonSet ReplicaSet StatefulSet"
 
 WORKLOADS = _table(
@@ -149,7 +150,7 @@ OTHERS = _table(
             *((1, 31), "resource.k8s.io/v1alpha2"),
             *("ResourceClaim ResourceClaimTemplate ResourceSlice", "resource.k8s.io/v1", _DEVICES),
         ),
-        # nothing took their place
+        # without a successor
         ((1, 27), "resource.k8s.io/v1alpha1", "ResourceClass", "", _CLASS),
         ((1, 31), "resource.k8s.io/v1alpha2", "ResourceClass", "", _CLASS),
         (

@@ -10,10 +10,10 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 def canonical(value: object) -> str:
     """The JSON of the value, its members sorted.
 
-    A key of a set is always a text here: Python hashes texts with a secret, but numbers so that
-    whoever writes them can make them all alike.
+    Keys of sets are always texts here: Python hashes texts with a secret, but a tenant could choose
+    numbers with equal hashes.
     """
     try:
         return _ENCODER.encode(value)
-    except RecursionError:  # deeper than anything that Kubernetes has: it equals nothing else
+    except RecursionError:  # deeper than any Kubernetes object: it equals nothing else
         return f"at {id(value)}"

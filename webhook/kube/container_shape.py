@@ -1,6 +1,6 @@
 """Data: the fields of a container (core/v1 `Container` of 1.36), for kube/go_json.py.
 
-Kubernetes has only ever added to it, so this is also what the container of 1.3 could say.
+Kubernetes has only ever added fields, so these include the fields of a container of 1.3.
 """
 
 from __future__ import annotations

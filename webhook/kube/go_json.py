@@ -84,7 +84,7 @@ def _members(raw: Raw, shape: Raw, where: str, unknown: Unknown) -> Iterator[tup
     for key, item in raw.items():
         name = names.get(key.lower())
         if name in seen:
-            raise Mistake(f"{where}.{name} is there twice")
+            raise Mistake(f"{where}.{name} occurs twice")
         if name is None:
             unknown(where, key)
             continue
@@ -98,13 +98,13 @@ def _whole_text(text: str) -> str:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Raw:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise ValueError("a member is there twice")
+        raise ValueError("a member occurs twice")
     return members
 
 

@@ -1,7 +1,7 @@
 """Reads managedFields (KEP-555): a raw map in, the fields that each manager wrote out.
 
-The API server notes which fields a client sets before webhooks see the object. An admission webhook
-that adds some is never named. Whoever sends an object may send any managedFields with it.
+The API server records the fields of a client before webhooks see the object. Fields that an
+admission webhook adds are never listed. A client may send any managedFields with an object.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def entries(obj: Mapping[str, Any]) -> Iterator[Raw]:
 
 
 def fields(entry: Mapping[str, Any]) -> Raw:
-    """The fieldsV1: `f:member`, `k:{keys of an item}` and `v:item`, each with what is below it."""
+    """The fieldsV1: `f:member`, `k:{keys of an item}` and `v:item`, each with its children."""
     return as_map(entry.get("fieldsV1"))
 
 
 def has_annotation(obj: Mapping[str, Any], name: str) -> bool:
-    """Whether somebody sent this annotation: what a webhook added is never named."""
+    """Whether a client sent this annotation: annotations that a webhook added are never listed."""
     return any(
         f"f:{name}" in as_map(as_map(fields(entry).get("f:metadata")).get("f:annotations"))
         for entry in entries(obj)
@@ -36,7 +36,7 @@ def has_annotation(obj: Mapping[str, Any], name: str) -> bool:
 
 
 def merged(written: Iterable[Mapping[str, Any]], namers: dict[int, set[int]] | None = None) -> Raw:
-    """All fields that the entries name: whoever asks does so once, not of each.
+    """All fields that the entries name, in one map, so that callers need not ask each entry.
 
     `namers` gets, by the id() of each map in it, the numbers of the entries that name that field.
     """

@@ -1,9 +1,9 @@
 """Amounts of 2^63 and more, as kube-scheduler reads them: `Quantity.Value()` overflows an int64.
 
-The API server takes such amounts, and the scheduler places their pods: an amount that overflows
-counts as 0, or as its low 64 bits, which may be less than 0. Only the question whether a pod can
-run may follow that: a limit compares what the author wrote. (apimachinery v0.36.3,
-pkg/api/resource: ParseQuantity, Quantity.Add, int64Amount, scaledValue.)
+The API server accepts such amounts, and the scheduler places their pods: an amount that overflows
+counts as 0, or as its low 64 bits, which may be negative. Only the question whether a pod can run
+may use this: a limit compares what the author wrote. (apimachinery v0.36.3, pkg/api/resource:
+ParseQuantity, Quantity.Add, int64Amount, scaledValue.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AT_ONCE = (1, 2, 3, 6, 9)  # powers of ten by which positiveScaleInt64 multipli
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A Quantity: what it stands for, and the int64Amount that it is kept in while one can.
+    """A Quantity: its value, and the int64Amount in which it is stored while that is possible.
 
     An int64Amount is a number that fits an int64, and a power of ten.
     """
@@ -46,8 +46,8 @@ class Amount:
         if whole in _INT64:
             return whole
         if self.small is not None and self.small[1] not in _AT_ONCE:
-            return 0  # positiveScaleInt64 multiplies by ten again and again, and gives up
-        low = whole & _LOW  # what big.Int.Int64 gives, and a product of two int64
+            return 0  # positiveScaleInt64 multiplies by ten repeatedly, and gives up
+        low = whole & _LOW  # the result of big.Int.Int64, and of a product of two int64
         return low if low in _INT64 else low - _LOW - 1
 
 
@@ -57,7 +57,7 @@ ZERO = Amount(Fraction(0), (0, 0))
 def read(text: object) -> Amount | None:
     """The amount as ParseQuantity reads it.
 
-    None if Kubernetes would refuse it, or if it has more digits than are told apart here.
+    None if Kubernetes would reject it, or if it has more digits than are distinguished here.
     """
     exact = quantity.parse(text)
     if exact is None or abs(exact) >= quantity.BEYOND:
@@ -70,7 +70,7 @@ def read(text: object) -> Amount | None:
 
 
 def _sum(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
-    """int64Amount.Add; None where it gives up, and the sum is kept as a big number."""
+    """int64Amount.Add; None if it gives up, and the sum is stored as a big number."""
     if a is None or b is None:
         return None
     if not (a[0] and b[0]):

@@ -1,7 +1,7 @@
 """Typed access to a raw pod or pod template: makes no copies, and accepts any input.
 
-The raw object may come from anybody, so a member of the wrong type is read as if it were not
-there; the API server refuses it in its own words.
+The raw object may be malformed: a field of the wrong type counts as missing, and the API server
+rejects it with its own message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 About = TypeVarTuple("About")
 Answer = TypeVar("Answer")
 
-# Ephemeral containers may not ask for resources, but they mount volumes and have variables.
+# Ephemeral containers cannot request resources, but they mount volumes and have variables.
 KINDS = ("initContainers", "containers", "ephemeralContainers")
 SECTIONS = ("limits", "requests")
 
@@ -38,17 +38,17 @@ def as_map(value: object) -> Raw:
 
 
 def as_items(value: object) -> list[tuple[int, Raw]]:
-    """The maps in a list, with their positions; nothing if it is no list."""
+    """The maps in a list, with their positions; empty if it is not a list."""
     if not isinstance(value, list):
         return []
     return [(position, item) for position, item in enumerate(value) if isinstance(item, dict)]
 
 
 def controller_of(metadata: Mapping[str, Any]) -> Raw:
-    """The reference to the controller that made an object; an empty one if none did.
+    """The reference to the controller that created an object; empty if none did.
 
-    Whoever may make an object may name any owner, and the API server only looks that the fields
-    are not empty (ValidateOwnerReferences). What is no legal name belongs to no object.
+    A user may name any owner, and the API server only checks that the fields are not empty
+    (ValidateOwnerReferences). An illegal name belongs to no object.
     """
     owners = as_items(metadata.get("ownerReferences"))
     found = (owner for _, owner in owners if owner.get("controller") is True)
@@ -63,7 +63,7 @@ def _is_legal(reference: Raw) -> bool:
 
 
 def is_finished(raw: Mapping[str, Any]) -> bool:
-    """Whether the pod has run to its end, and holds nothing any more."""
+    """Whether the pod has finished, and holds no resources any more."""
     return as_map(raw.get("status")).get("phase") in ("Succeeded", "Failed")
 
 
@@ -76,12 +76,12 @@ def is_for_windows(spec: Mapping[str, Any]) -> bool:
 
 
 def is_mirror(pod: Mapping[str, Any]) -> bool:
-    """True for the API server's image of a static pod: the kubelet runs it as it is on disk."""
+    """True for a mirror pod: the kubelet runs it as it is in its file."""
     return _MIRROR in as_map(as_map(pod.get("metadata")).get("annotations"))
 
 
 def is_for_linux(pod: Mapping[str, Any]) -> bool:
-    """Whether a kubelet of Linux will run the pod as the API server stores it."""
+    """Whether a kubelet on Linux will run the pod as the API server stores it."""
     return not is_mirror(pod) and not is_for_windows(as_map(pod.get("spec")))
 
 
@@ -94,7 +94,7 @@ class Container:
         self.kind = kind
         self.at = at
         self.raw = raw
-        # The API server refuses a longer one, and each message quotes it.
+        # The API server rejects a longer name, and each message quotes it.
         self.name = str(raw.get("name", at[-1]))[:LONGEST_VALUE]
         resources = as_map(raw.get("resources"))
         self.limits = as_map(resources.get("limits"))
@@ -116,10 +116,10 @@ class Container:
         return as_items(self.raw.get("env"))
 
     def gpus(self, settings: Settings) -> dict[str, int]:
-        """GPU resource names this container asks for, with whole amounts above zero.
+        """The GPU resource names that this container requests, with whole amounts above zero.
 
-        The request counts, as in the scheduler; where it is missing the API server will copy the
-        limit (SetDefaults_Pod), so the limit counts.
+        The request counts, as in the scheduler; if it is missing, the API server copies the limit
+        (SetDefaults_Pod), so the limit counts.
         """
         asked: dict[str, int] = {}
         for name, amount in {**self.limits, **self.requests}.items():
@@ -130,12 +130,12 @@ class Container:
         return asked
 
     def names_gpus(self, settings: Settings) -> bool:
-        """Whether an amount of GPUs of today is written, whatever it is."""
+        """Whether any amount of GPUs is written under a current name."""
         return any(map(settings.is_gpu, (*self.limits, *self.requests)))
 
 
 class Pod:
-    """The pod, or pod template, at `at` in a raw object. Made anew after each edit."""
+    """The pod, or pod template, at `at` in a raw object. Made again after each edit."""
 
     __slots__ = ("_answers", "_named", "at", "containers", "metadata", "raw", "spec")
 
@@ -157,12 +157,12 @@ class Pod:
 
     def container(self, name: str) -> Container | None:
         """The first container of this name."""
-        if self._named is None:  # asked once for each of many annotations
+        if self._named is None:  # looked up for each of many annotations
             self._named = {each.name: each for each in reversed(self.containers)}
         return self._named.get(name)
 
     def once(self, question: Callable[[Pod, *About], Answer], *about: *About) -> Answer:
-        """The answer to a question that several rules ask, of this pod and of these objects."""
+        """The cached answer to a question of several rules about this pod and these objects."""
         known = self._answers.get(question)
         if known is None or not all(map(is_, known[0], about)):
             known = self._answers[question] = about, question(self, *about)
@@ -170,7 +170,7 @@ class Pod:
         return answer
 
     def having(self, **fields: Any) -> Pod:
-        """A pod like this one, with these members of its spec."""
+        """A copy of this pod with these members in its spec."""
         return Pod({**self.raw, "spec": {**self.spec, **fields}})
 
     @property
@@ -199,7 +199,7 @@ class Pod:
         return [item for _, item in as_items(self.spec.get("tolerations"))]
 
     def controller(self) -> tuple[str, str]:
-        """Kind and name of the object that made this pod; two empty texts for a pod by hand."""
+        """Kind and name of the owner of this pod; two empty texts if it has none."""
         owner = controller_of(self.metadata)
         return str(owner.get("kind", "")), str(owner.get("name", ""))
 
@@ -208,10 +208,10 @@ class Pod:
         return self.once(_gpus, settings)
 
     def is_in_scope(self, settings: Settings) -> bool:
-        """Whether this pod is any of our business.
+        """Whether the webhook handles this pod.
 
-        It is if it names a legacy GPU resource or the legacy label, or asks for a GPU. With the
-        scope `all-legacy` every pod is.
+        It does if the pod names a legacy GPU resource or the legacy label, or requests a GPU. With
+        the scope `all-legacy` it handles every pod.
         """
         return (
             settings.scope == "all-legacy"
@@ -242,7 +242,7 @@ class Pod:
         )
 
     def asks_under_legacy_name(self, settings: Settings) -> bool:
-        """True if a container wants GPUs under a name that no node offers: it can never run."""
+        """True if a container requests GPUs under a name that no node offers: it can never run."""
         return any(
             name in settings.legacy_resources and quantity.parse(amount) != 0
             for container in self.containers

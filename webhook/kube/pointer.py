@@ -1,4 +1,4 @@
-"""Where something is in an object: a JSON Pointer (RFC 6901) as a tuple."""
+"""The place of a value in an object: a JSON Pointer (RFC 6901) as a tuple."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Path(tuple[str | int, ...]):
 
 
 def value_at(obj: Any, at: Path) -> Any:
-    """What stands at this place, which is there."""
+    """The existing value at this place."""
     for token in at:
         obj = obj[token]
     return obj

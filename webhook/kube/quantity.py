@@ -41,27 +41,27 @@ _GRAMMAR = re.compile(
     r"(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[numkMGTPE]|[KMGTPE]i)?)"
 )
 
-# Without digits a number is 0 where the parser goes its short way, and a mistake where it does not.
+# Without digits a number is 0 in the parser's fast path, and an error otherwise.
 _LONG_WAY = ("Pi", "Ei")
 _NANO_EXPONENT = -9
 
-# What Go's unicode.IsSpace takes and JSON does not escape.
+# White space of Go's unicode.IsSpace that JSON does not escape.
 _BLANKS = (
     " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
 
-LONGEST = 300  # characters of a text that is remembered, and digits of what is told apart
-# Stands for all larger amounts. The API server takes a thousand digits, and the scheduler and the
-# kubelet read the last 64 bits of them, so such an amount must count as what it is: very large.
+LONGEST = 300  # characters of a text that is cached, and digits that are distinguished
+# Stands for all larger amounts. The API server accepts a thousand digits, and the scheduler and the
+# kubelet read their last 64 bits, so such an amount must count as very large.
 BEYOND = Fraction(10**LONGEST)
-_FINEST = 2 * LONGEST + 9  # digits that are read of a number: the rest is below a nano of it
+_FINEST = 2 * LONGEST + 9  # digits that are read of a number: further digits are below a nano
 
 
 def parse(amount: object) -> Fraction | None:
-    """The amount as a number, or None if Kubernetes would refuse it.
+    """The amount as a number, or None if Kubernetes would reject it.
 
-    Takes what YAML or JSON give: a text, an integer, a float or null. A boolean is no amount.
+    Takes values of YAML or JSON: a text, an integer, a float or null. A boolean is not an amount.
     """
     if isinstance(amount, str):
         return _parse(amount) if len(amount) <= LONGEST else _read(amount)
@@ -91,7 +91,7 @@ def _read(text: str) -> Fraction | None:
 
 
 def _exponent(text: str) -> int:
-    """The exponent; beyond a million it does not matter any more which."""
+    """The exponent; beyond a million its value does not matter."""
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text.lstrip("+"))
     digits = digits.lstrip("0") or "0"
     return int(f"{sign}{digits}") if len(digits) <= _MILLION else int(f"{sign}1{'0' * _MILLION}")
@@ -101,7 +101,7 @@ _MILLION = 6  # digits
 
 
 def _scaled(whole: str, part: str, exponent: int) -> Fraction:
-    """`whole.part` times ten to the exponent, rounded up where it is finer than any nano."""
+    """`whole.part` times ten to the exponent, rounded up to a whole nano."""
     digits = (whole + part).lstrip("0")
     places = len(digits) - len(part) + exponent  # digits before the point
     if not digits:
@@ -114,13 +114,13 @@ def _scaled(whole: str, part: str, exponent: int) -> Fraction:
     return read * Fraction(10) ** (places - min(len(digits), _FINEST))
 
 
-_parse = lru_cache(maxsize=1024)(_read)  # pods name the same few amounts over and over
+_parse = lru_cache(maxsize=1024)(_read)  # pods use the same few amounts
 
 
 def decimal(amount: object) -> tuple[int, int]:
-    """The digits of an amount that `parse` can read, and the power of ten that they are counted in.
+    """The digits of an amount that `parse` can read, and their power of ten.
 
-    A binary SI amount, and one that is no text, is counted in ones.
+    A binary SI amount, and an amount that is not a text, is counted in ones.
     """
     match = _GRAMMAR.fullmatch(amount.strip(_BLANKS)) if isinstance(amount, str) else None
     if match is None or match["suffix"] in _BINARY:
@@ -133,13 +133,13 @@ def decimal(amount: object) -> tuple[int, int]:
 
 
 def nanos(amount: object) -> int | None:
-    """The same, counted in nanos: nothing finer is read, and whole numbers are quick to add up."""
+    """The same in nanos: no amount is finer, and integers are added quickly."""
     value = parse(amount)
     return None if value is None else value.numerator * (_NANO // value.denominator)
 
 
 def whole_of(nanos: int) -> int:
-    """So many nanos as whole devices, rounded up."""
+    """This number of nanos as whole devices, rounded up."""
     return -(-nanos // _NANO)
 
 
@@ -149,5 +149,5 @@ def whole(value: Fraction) -> int:
 
 
 def is_whole(value: Fraction) -> bool:
-    """True where the API server takes the amount for a device: a whole number."""
+    """True if the API server accepts the amount for a device: a whole number."""
     return value.denominator == 1

@@ -1,9 +1,9 @@
 """Which taints a pod tolerates, and which tolerations a namespace allows.
 
-The plugin PodTolerationRestriction runs again after a pod was changed, and refuses one with a
+The plugin PodTolerationRestriction runs again after a pod was changed, and rejects a pod with a
 toleration that the annotation `scheduler.alpha.kubernetes.io/tolerationsWhitelist` of its namespace
-does not cover. Without the annotation it goes by the API server's own configuration, which nobody
-can read from here.
+does not cover. Without the annotation it uses the configuration of the API server, which cannot be
+read from the cluster.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SHAPE = [{"key": str, "operator": str, "value": str, "effect": str, "toleration
 
 
 class Tolerations:
-    """The tolerations of a pod: one look at each of them, whatever number of taints is asked for.
+    """The tolerations of a pod: each is read once, for any number of taints.
 
-    Only Exists is asked for by its operator; any other compares values, as Equal does.
+    Only Exists is checked by its operator; any other operator compares values, as Equal does.
     """
 
     def __init__(self, tolerations: Iterable[Mapping[str, Any]]) -> None:
@@ -47,11 +47,11 @@ class Tolerations:
             self._equal.add((key, effect, _text(toleration.get("value"))))
 
     def has(self, toleration: Mapping[str, Any]) -> bool:
-        """Whether this very one is there, as Toleration.MatchToleration has it."""
+        """Whether exactly this toleration is there, as in Toleration.MatchToleration."""
         return _fields(toleration) in self._same
 
     def tolerate(self, taint: Taint) -> bool:
-        """Toleration.ToleratesTaint of today: an empty key with Exists matches every taint."""
+        """The current Toleration.ToleratesTaint: an empty key with Exists matches every taint."""
         key, effect, value = taint.key, taint.effect, taint.value
         return not self._any.isdisjoint(
             ((key, ""), (key, effect), ("", ""), ("", effect))
@@ -68,9 +68,9 @@ def _text(value: object) -> str:
 
 
 def allows(whitelist: str, toleration: Mapping[str, str]) -> bool:
-    """Whether a pod may have this toleration, as VerifyAgainstWhitelist says (1.36)."""
+    """Whether a pod may have this toleration, as in VerifyAgainstWhitelist (1.36)."""
     allowed = _read(whitelist)
-    if allowed is None:  # the plugin refuses each pod that has tolerations
+    if allowed is None:  # the plugin rejects each pod that has tolerations
         return False
     return not allowed or any(_covers(each, toleration) for each in allowed)
 
@@ -86,7 +86,7 @@ def _read(text: str) -> tuple[Raw, ...] | None:
 
 
 def _passed_over(where: str, member: str) -> None:
-    """Go passes over what its type does not have."""
+    """Go ignores members that its type does not have."""
 
 
 def _covers(allowed: Raw, toleration: Mapping[str, str]) -> bool:
@@ -98,7 +98,7 @@ def _covers(allowed: Raw, toleration: Mapping[str, str]) -> bool:
     if effect not in ("", toleration["effect"]):
         return False
     if effect == "NoExecute" and "tolerationSeconds" in allowed:
-        return False  # it lets a pod stay for a while, not for good
+        return False  # it lets a pod stay for a while, not permanently
     if operator == "Exists":
         return True
     equal = operator in ("", "Equal") and toleration["operator"] == "Equal"

@@ -1,7 +1,7 @@
-"""Whether a pod has the types that an API server sends, in all that rules read and write.
+"""Whether a pod has the types that an API server sends, in all fields that rules read and write.
 
-API servers send typed pods alone. Anything else comes from whoever reaches the port, or from a
-manifest that an API server would refuse; a rule that stumbles on it has no bug to be told of.
+API servers send only typed pods. Any other pod comes from a client that reaches the port, or from a
+manifest that an API server would reject; an exception of a rule on it is not a bug.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def is_typed(pod: dict[str, Any]) -> bool:
 
 
 def _fits(value: Any, shape: Any) -> bool:
-    """Null is as good as nothing, and members that nobody reads may be anything."""
+    """Null counts as missing, and fields that nothing reads may have any value."""
     if value is None:
         return True
     if isinstance(shape, list):

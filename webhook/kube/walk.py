@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def walk(
     value: Any, at: Path = ROOT, *, without: Collection[Path] = ()
 ) -> Iterator[tuple[Path, Any]]:
-    """Each map, list and value with its place, the holder first; `without` what is below these."""
+    """Each map, list and value with its place, parents first; skips what is below `without`."""
     waiting = [(at, value)]
     while waiting:
         place, here = waiting.pop()

@@ -112,7 +112,7 @@ def _taken_over(pod: Pod, keys: list[str], cx: Context) -> Finding:
 
 def _decoded(value: object) -> list[Raw]:
     if not isinstance(value, str):
-        raise go_json.Mistake("it is no text")
+        raise go_json.Mistake("it is not a string")
     raw = go_json.loads(value)
     containers: list[Raw] = go_json.read([] if raw is None else raw, [CONTAINER], "it", _refuse)
     return containers
@@ -130,7 +130,7 @@ def _judge(containers: list[Raw], pod: Pod) -> None:
         if not name or not container.get("image"):
             raise go_json.Mistake(f"container {number} has no name, or no image")
         if name in names:
-            raise go_json.Mistake(f"the name {name[:63]!r} is there twice")
+            raise go_json.Mistake(f"the name {name[:63]!r} occurs twice")
         names.append(name)
         barred = [each for each in _NOT_BEFORE_START if each in container]
         if barred and container.get("restartPolicy") != "Always":

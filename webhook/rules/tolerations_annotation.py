@@ -100,7 +100,7 @@ def _decode(text: object) -> list[Raw]:
     if text is None or text == "":
         return []
     if not isinstance(text, str):
-        raise ValueError("it is no text")  # noqa: TRY004  # one kind of error for all its faults
+        raise ValueError("it is not a string")  # noqa: TRY004  # one kind of error for all its faults
     try:
         listed = json.loads(text, parse_constant=_no_constant)
     except RecursionError:
@@ -113,7 +113,7 @@ def _decode(text: object) -> list[Raw]:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _toleration(raw: object) -> Raw:
@@ -137,7 +137,7 @@ def _validate(toleration: Raw) -> None:
     if key is not None and not labels.is_key(key):
         raise ValueError(f"{key[:40]!r} is no taint key")
     if operator not in ("Equal", "Exists"):
-        raise ValueError(f"{operator[:40]!r} is no operator")
+        raise ValueError(f"{operator[:40]!r} is not an operator")
     if key is None and operator != "Exists":
         raise ValueError("an entry without a key must have the operator Exists")
     if operator == "Exists" and "value" in toleration:
