@@ -166,13 +166,14 @@ if TYPE_CHECKING:
         ),
         pytest.param(
             "capacity: {equivalentSchedulers: [mine], startupTaints: [a.io/starting, 'b.io/*'], "
-            "joiningMinutes: 30, rememberedHours: 48}",
+            "joiningMinutes: 30, rememberedHours: 48, autoscalerStatus: autoscaler/status}",
             Settings(
                 capacity=Capacity(
                     ("mine",),
                     ("a.io/starting", "b.io/*"),
                     joining_minutes=30,
                     remembered_hours=48,
+                    autoscaler_status="autoscaler/status",
                 )
             ),
             id="equivalent schedulers and start-up taints",
@@ -528,6 +529,22 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
         pytest.param("resources: {gpus: ['*']}", "1:20: must be a resource name", id="all is GPU"),
         pytest.param(
             "capacity: {startupTaints: ['*']}", "1:28: must be the key of a taint", id="any taint"
+        ),
+        *(
+            pytest.param(
+                f"capacity: {{autoscalerStatus: {text}}}",
+                "1:30: must be the namespace and the name of an object, with a / between, as "
+                "kube-system/nvidia",
+                id=what,
+            )
+            for what, text in {
+                "a name without a namespace": "cluster-autoscaler-status",
+                "all namespaces": '"*/cluster-autoscaler-status"',
+                "a namespace with a dot": "a.b/status",
+                "a way out of its path": "../nodes/status",
+                "a namespace that is too long": f"{'a' * 64}/status",
+                "three parts": "v1/a/b",
+            }.items()
         ),
         pytest.param(
             "guard: {exempt: [{}]}",

@@ -21,6 +21,7 @@ from tests.cluster.client import until
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.watcher import WatcherProcess, kubeconfig_of
 from tests.cluster.webhook import ROOT
+from webhook.inventory.publish import Snapshot
 
 if TYPE_CHECKING:
     import subprocess
@@ -411,6 +412,9 @@ def test_the_rights_it_is_given_are_enough_and_none_is_spare(
             "deviceclasses are unknown: RBAC forbids listing them",
             "configmaps are unknown: RBAC forbids listing them",
         }
+        inventory = Snapshot(limited.snapshot).refresh()
+        assert inventory is not None
+        assert inventory.refused == ["deviceclasses", "configmaps"]
 
 
 NODE_POOLS = {
@@ -468,6 +472,38 @@ def test_hints_of_autoscalers_are_read_with_the_shipped_role(
     finally:
         cluster.kubectl("delete", "crd", "nodepools.karpenter.sh")
         cluster.kubectl("delete", "configmap", "-n", "kube-system", status["name"])
+        cluster.client.delete("Node", "any")
+
+
+@pytest.mark.parametrize("name", ["cluster-autoscaler-status", "my-status"])
+def test_the_status_of_cluster_autoscaler_may_be_in_another_namespace(
+    cluster: OwnPlane, tmp_path: Path, name: str
+) -> None:
+    """Its Helm chart runs it in the namespace of the release."""
+    kubeconfig = cluster._write_kubeconfig(
+        "just-the-watcher", cluster.authority.client("just-the-watcher")
+    )
+    grant(cluster)
+    cluster.kubectl("create", "namespace", "scaling")
+    role = ("--verb=list,watch", "--resource=configmaps", f"--resource-name={name}")
+    config = tmp_path / "settings.yaml"
+    config.write_text(f"capacity: {{autoscalerStatus: scaling/{name}}}\n")
+    status = "nodeGroups:\n- name: large\n  health:\n    maxSize: 3\n"
+    nodes.add(cluster.client, [nodes.gpu_node("any", 1)])
+    try:
+        cluster.kubectl(
+            "create", "configmap", name, "-n", "scaling", f"--from-literal=status={status}"
+        )
+        if name == "my-status":
+            cluster.kubectl("create", "role", "status", "-n", "scaling", *role)
+            bound = ("--role=status", "--user=just-the-watcher")
+            cluster.kubectl("create", "rolebinding", "status", "-n", "scaling", *bound)
+        with WatcherProcess(tmp_path, kubeconfig, [f"--config={config}"]) as running:
+            inventory = until(running.reader.refresh, "a snapshot")
+            hints = [words for words, _ in inventory.index.hints]
+            assert (hints, inventory.refused) == (["node group large (cluster-autoscaler)"], [])
+    finally:
+        cluster.kubectl("delete", "namespace", "scaling")
         cluster.client.delete("Node", "any")
 
 

@@ -106,6 +106,24 @@ def test_a_status_without_groups_says_nothing_about_what_may_be_added(text: str 
     assert UNKNOWN in found.message
 
 
+def test_only_the_status_that_the_settings_name_is_read() -> None:
+    """Not one of this name in any other namespace: whoever writes it would allow every pod."""
+    settings = Settings(capacity=Capacity(autoscaler_status=f"scaling/{STATUS}"))
+    elsewhere = {"name": STATUS, "namespace": "scaling"}
+
+    def denied(of: Settings, metadata: Raw) -> bool:
+        store = Store(of.capacity)
+        for kind, raw in (("Node", NODE), ("ConfigMap", {**GROUPS, "metadata": metadata})):
+            add(kinds(store, of), kind, raw, 0, NOW)
+        return denies(store)
+
+    assert not denied(settings, elsewhere)
+    assert denied(settings, GROUPS["metadata"])
+    assert denied(Settings(), elsewhere)
+    (found,) = [each for each in kinds(Store(), settings) if each.only]
+    assert found.paths == ("/api/v1/namespaces/scaling/configmaps",)
+
+
 def test_without_an_autoscaler_what_fits_nowhere_is_denied() -> None:
     assert denies(store_of())
 

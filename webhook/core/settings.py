@@ -256,6 +256,7 @@ class Capacity:
     joining_minutes: int = 15
     # A driver upgrade takes hours at worst; a spot market offers a model again by the next day.
     remembered_hours: int = 24
+    autoscaler_status: str = "kube-system/cluster-autoscaler-status"  # namespace/name
     limits: tuple[Limit, ...] = ()
 
     def passes_by(self, key: str) -> bool:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-STATUS = "kube-system/cluster-autoscaler-status"  # the name of the ConfigMap
 GKE_POOL = "cloud.google.com/gke-nodepool"
 _ZONE = "topology.kubernetes.io/zone"
 _EKS_GROUP = "eks.amazonaws.com/nodegroup"

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
     from webhook.inventory.store import Kept, Store
 
-_NAMESPACE, _, _STATUS = cluster_autoscaler.STATUS.partition("/")
-
 
 @dataclass(frozen=True)
 class Kind:
@@ -27,6 +25,7 @@ class Kind:
     project: Callable[[dict[str, Any]], Any]
     query: Mapping[str, str] = field(default_factory=dict)  # which objects
     group: str = ""  # set if versions newer than this program count, too
+    only: str = ""  # namespace/name of the only object that counts
 
 
 def kinds(store: Store, settings: Settings, audit: project.Audit | None = None) -> tuple[Kind, ...]:
@@ -42,13 +41,16 @@ def kinds(store: Store, settings: Settings, audit: project.Audit | None = None) 
     def namespace(raw: dict[str, Any]) -> Any:
         return project.namespace(raw, keys)
 
-    one = {"fieldSelector": f"metadata.name={_STATUS}"}
-    maps = f"/api/v1/namespaces/{_NAMESPACE}/configmaps"
+    status = settings.capacity.autoscaler_status
+    autoscaler, _, name = status.partition("/")
+    maps = f"/api/v1/namespaces/{autoscaler}/configmaps"
+    one = {"fieldSelector": f"metadata.name={name}"}
     classes = "/apis/node.k8s.io/v1/runtimeclasses"
     dra = tuple(f"/apis/resource.k8s.io/{v}/deviceclasses" for v in ("v1", "v1beta2", "v1beta1"))
     group = "karpenter.sh"
     pools = tuple(f"/apis/{group}/{v}/nodepools" for v in ("v1", "v1beta1"))
     of_class, of_device, of_pool = project.runtime_class, project.device_class, karpenter.node_pool
+    of_map = cluster_autoscaler.groups
     return (
         Kind("nodes", "Node", ("/api/v1/nodes",), store.nodes, node),
         Kind("pods", "Pod", ("/api/v1/pods",), store.pods, pod),
@@ -56,7 +58,7 @@ def kinds(store: Store, settings: Settings, audit: project.Audit | None = None) 
         Kind("runtimeclasses", "RuntimeClass", (classes,), store.runtime_classes, of_class),
         Kind("deviceclasses", "DeviceClass", dra, store.device_classes, of_device),
         Kind("nodepools", "NodePool", pools, store.node_pools, of_pool, group=group),
-        Kind("configmaps", "ConfigMap", (maps,), store.node_groups, cluster_autoscaler.groups, one),
+        Kind("configmaps", "ConfigMap", (maps,), store.node_groups, of_map, one, only=status),
     )
 
 
@@ -67,5 +69,5 @@ def add(known: Iterable[Kind], kind: str, raw: dict[str, Any], position: int, no
     """
     key = project.key_of(raw) or str(position)
     for each in known:
-        if each.kind == kind and (kind != "ConfigMap" or key == cluster_autoscaler.STATUS):
+        if each.kind == kind and each.only in ("", key):
             each.kept.put(key, each.project(raw), now)

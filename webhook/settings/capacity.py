@@ -66,6 +66,10 @@ class Capacity(Section, json_schema_extra=_ABOUT):
     or instance type is known to have no GPUs."""
     remembered_hours: Annotated[int, Field(ge=0, le=720)] = DEFAULT.capacity.remembered_hours
     """So long GPUs and labels that a node has lost still count, and nodes that went away."""
+    autoscaler_status: v.NamespacedName = DEFAULT.capacity.autoscaler_status
+    """The ConfigMap in which cluster-autoscaler writes its status. Its Helm chart writes it in the
+    namespace of the release. The role of the watcher must allow the name. Users who may write in
+    that namespace can turn denials of GPU301 into warnings."""
     limits: tuple[Limit, ...] = ()
     """GPUs that one pod may ask for, by namespace. Of the entries that fit the last one counts."""
 
@@ -76,5 +80,6 @@ class Capacity(Section, json_schema_extra=_ABOUT):
             pools=tuple(each.to_core() for each in self.pools),
             joining_minutes=self.joining_minutes,
             remembered_hours=self.remembered_hours,
+            autoscaler_status=self.autoscaler_status,
             limits=tuple(each.to_core() for each in self.limits),
         )

@@ -109,6 +109,14 @@ ExtendedResource = Annotated[
     ),
 ]
 ObjectName = Annotated[str, Text("the name of an object", _SUBDOMAIN, "nvidia")]
+NamespacedName = Annotated[
+    str,
+    Text(
+        "the namespace and the name of an object, with a / between",
+        rf"(?![-a-z0-9]{{64}}){_DNS}/{_SUBDOMAIN}",
+        "kube-system/nvidia",
+    ),
+]
 Scheduler = Annotated[str, Text("the name of a scheduler", r"[!-~]+", "my-scheduler")]
 # GPU108 takes only such a name from the annotation.
 AnnotationScheduler = Annotated[
