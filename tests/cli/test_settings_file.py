@@ -586,7 +586,38 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
         pytest.param(
             "policy: &a {overrides: [*a]}", "1:13: there is no setting over", id="a circle"
         ),
-        pytest.param("a: b\n---\nc: d", "2:1: is not YAML: expected a single", id="two documents"),
+        *(
+            pytest.param(
+                f"{before}scope: gpu\n---\nmodels: {{}}\n",
+                f"{3 + before.count(chr(10))}:1: a second YAML document starts here, and settings "
+                "are one: join the two, or delete one",
+                id=f"two documents{' after an empty one' if before else ''}",
+            )
+            for before in ("", "---\n")
+        ),
+        *(
+            pytest.param(
+                text,
+                f"{place}: the tag {tag} has no meaning here: delete it",
+                id=f"a tag: {text!r}",
+            )
+            for text, place, tag in (
+                ("policy: !enforce\n  rules: {}", "1:9", "!enforce"),
+                ("policy: {rules: !x {GPU301: enforce}}", "1:17", "!x"),
+                ("policy: {mode: !enforce warn}", "1:16", "!enforce"),
+                ("policy: {mode: &a !x warn}", "1:16", "!x"),
+                ("policy: {!x mode: warn}", "1:10", "!x"),
+                ("unsafe: !x []", "1:9", "!x"),
+                ("policy: !!set {}", "1:9", "!!set"),
+                ("unsafe: !!map []", "1:9", "!!map"),
+                ("policy: !!str {mode: warn}", "1:9", "!!str"),
+                ("capacity: {joiningMinutes: !x 5}", "1:28", "!x"),
+                ("models: {label: !!binary YQ}", "1:17", "!!binary"),
+                ("scope: !<tag:example.com,2002:a> gpu", "1:8", "tag:example.com,2002:a"),
+                ("scope: !%1b%5b1m gpu", "1:8", "'!\\x1b[1m'"),
+                ("--- !x\nscope: gpu", "1:5", "!x"),
+            )
+        ),
         pytest.param("a:\n\tb: c", "2:1: is not YAML: while scanning", id="a tab"),
         pytest.param("a: é\n b\x07", "2:3: is not YAML: a control character, '\\x07'", id="a bell"),
         pytest.param(
@@ -614,6 +645,65 @@ def test_a_mistake_is_named_with_line_column_and_cure(text: str, said: str) -> N
 
     assert str(raised.value).startswith(f"f.yaml:{said}" if said[0].isdigit() else "f.yaml:")
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "policy: !enforce {mode: !x warn, rules: !y {!z GPU301: !a enforce}}",
+        "capacity: {joiningMinutes: !x 5}",
+        "models: {mig: !x true, label: !x 'a'}",
+        "policy: &a !x {mode: warn}\nmodels: {}",
+    ],
+)
+def test_a_tag_is_the_only_mistake(text: str) -> None:
+    with pytest.raises(settings_file.MistakesError) as raised:
+        settings_file.parse(text)
+
+    said = [each.what for each in raised.value.mistakes]
+    assert len(said) == text.count("!")
+    assert all("has no meaning here" in each for each in said)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "scope: all-legacy\n---\n",
+        "scope: all-legacy\n---\n# nothing\n",
+        "scope: all-legacy\n---\n---\n...\n",
+        "---\nscope: all-legacy\n...\n",
+        "---\n---\nscope: all-legacy\n--- ~\n",
+        "scope: !!str all-legacy",
+        "!!map {!!str scope: ! all-legacy}",
+    ],
+)
+def test_empty_documents_and_plain_tags_say_nothing(text: str) -> None:
+    assert settings_file.parse(text) == Settings(scope="all-legacy")
+
+
+LONG = ", ".join(f"scheduler-{number}" for number in range(20_000))
+POOLS = ",\n".join(f"{{name: p{number}, gpus: {{nvidia.com/gpu: 8}}}}" for number in range(5_000))
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        pytest.param(f"annotationSchedulers: [{LONG}]", 20_000, id="one long line"),
+        pytest.param(f"capacity: {{pools: [{POOLS}]}}", 5_000, id="many maps in braces"),
+        pytest.param(f"capacity: {{pools: [{POOLS}}}}}", 0, id="many maps, and a bracket missing"),
+    ],
+)
+def test_only_libyaml_reads_a_large_file(
+    text: str, made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parser in Python takes ten times as long, and a worker answers nothing meanwhile."""
+    monkeypatch.setattr(nodes_of_yaml, "Slow", None)
+    if made:
+        settings = settings_file.parse(text)
+        assert len(settings.annotation_schedulers) + len(settings.capacity.pools) == made
+    else:
+        with pytest.raises(SettingsError, match=r"5000:41: is not YAML: while parsing a flow"):
+            settings_file.parse(text)
 
 
 def test_all_mistakes_are_named_at_once() -> None:

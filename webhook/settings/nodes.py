@@ -14,9 +14,15 @@ Place = tuple[int | str, ...]  # ("capacity", "pools", 0, "gpus"), as pydantic n
 
 AT_THE_NAME = "[key]"  # what pydantic ends a place with if the name itself is meant
 
-# libyaml goes down one C frame a level and does not ask how many are left: a text that may be
-# deeper than this goes to the parser in Python, which does.
+# libyaml goes down one C frame a level and does not ask how many are left.
 _DEEPEST = 1_000
+_LARGEST_FOR_WORDS = 100_000  # characters: the parser in Python takes about a second for them
+_STANDARD = "tag:yaml.org,2002:"
+_TAGS: dict[type[yaml.Node], tuple[str, ...]] = {
+    yaml.ScalarNode: ("str", "int", "float", "bool", "null"),
+    yaml.SequenceNode: ("seq",),
+    yaml.MappingNode: ("map",),
+}
 # No setting is so deep. What is, lies in something that has the wrong type already, and an alias
 # within itself has no end.
 _DEEPEST_SETTING = 12
@@ -55,13 +61,11 @@ for _tag, _pattern, _first in (
         list("-+.0123456789"),
     ),
 ):
-    _Yaml12.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), _first
-    )
+    _Yaml12.add_implicit_resolver(f"{_STANDARD}{_tag}", re.compile(rf"(?:{_pattern})\Z"), _first)
 
 
 class Slow(_Yaml12, yaml.SafeLoader):
-    """The parser in Python, with better words for what is wrong."""
+    """The parser in Python: ten times as slow, with better words for what is wrong."""
 
 
 if yaml.__with_libyaml__:
@@ -70,6 +74,9 @@ if yaml.__with_libyaml__:
         """libyaml: a file is read again in every worker."""
 else:
     Quick = Slow  # type: ignore[misc,assignment]
+
+
+_RESOLVER = _Yaml12()
 
 
 def lines(text: str) -> list[str]:
@@ -81,17 +88,23 @@ class Document:
     """A text as data without duplicates, with the nodes of its names and values by place."""
 
     def __init__(self, text: str) -> None:
-        """`mistakes` are those of the YAML; a text that is none has no data."""
+        """`mistakes` are those of the YAML; a text that is not YAML has no data."""
         self.names: dict[Place, yaml.Node] = {}  # of an item of a list: the item
         self.values: dict[Place, yaml.Node] = {}
         self.mistakes: list[Mistake] = []
         self.data: Any = {}
         try:
-            node = _composed(text)
+            roots = _composed(text)
         except (yaml.YAMLError, RecursionError) as error:
             self.mistakes.append(_not_yaml(error, text))
             return
-        if node is not None:
+        for another in roots[1:2]:
+            what = (
+                "a second YAML document starts here, and settings are one: join the two, or "
+                "delete one"
+            )
+            self.mistakes.append(Mistake(*position(another), what))
+        for node in roots[:1]:
             try:
                 self.data = self._read(node, ())
             except _TooManyError:
@@ -107,6 +120,7 @@ class Document:
         self.values[place] = node
         if len(self.values) > _MOST_VALUES:
             raise _TooManyError
+        self._forget_tag(node)
         if len(place) > _DEEPEST_SETTING:
             return NOTHING
         if isinstance(node, yaml.ScalarNode):
@@ -119,6 +133,7 @@ class Document:
 
     def _members(self, node: yaml.MappingNode, place: Place) -> Iterator[tuple[str, Any]]:
         for key, value in node.value:
+            self._forget_tag(key)
             text = key.value if is_a(key, "str") else f"\0{bare(key)}"  # a name that fits nowhere
             name = text.encode("utf-8", "backslashreplace").decode()
             here = (*place, name)
@@ -129,6 +144,16 @@ class Document:
                 self.names[here] = key
                 yield name, self._read(value, here)
 
+    def _forget_tag(self, node: yaml.Node) -> None:
+        """Name a tag that no setting has, and go on as if it were not there."""
+        kinds = _TAGS[type(node)]
+        if node.tag.removeprefix(_STANDARD) not in kinds:
+            tag = _printable(node.tag.replace(_STANDARD, "!!")[:LONGEST])
+            what = f"the tag {tag} has no meaning here: delete it"
+            self.mistakes.append(Mistake(*position(node), what))
+            is_plain = isinstance(node, yaml.ScalarNode) and not node.style
+            node.tag = _RESOLVER.resolve(type(node), node.value, (is_plain, not is_plain))  # type: ignore[no-untyped-call]
+
 
 class _TooManyError(Exception):
     """More values than a file may have."""
@@ -136,7 +161,7 @@ class _TooManyError(Exception):
 
 def is_a(node: yaml.Node, kind: str) -> bool:
     """Whether YAML 1.2 takes the node for a str, int, float, bool or null."""
-    return isinstance(node, yaml.ScalarNode) and node.tag == f"tag:yaml.org,2002:{kind}"
+    return isinstance(node, yaml.ScalarNode) and node.tag == f"{_STANDARD}{kind}"
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
@@ -168,7 +193,10 @@ def bare(node: yaml.Node) -> str:
     """The same without quotes, where it may stand so."""
     if not isinstance(node, yaml.ScalarNode):
         return "a list" if isinstance(node, yaml.SequenceNode) else "a map"
-    text = str(node.value)[:LONGEST]
+    return _printable(str(node.value)[:LONGEST])
+
+
+def _printable(text: str) -> str:
     return text if text.isprintable() and text else repr(text)
 
 
@@ -177,15 +205,33 @@ def position(node: yaml.Node) -> tuple[int, int]:
     return node.start_mark.line + 1, node.start_mark.column + 1
 
 
-def _composed(text: str) -> yaml.Node | None:
-    """The YAML document of the text; None if it is empty."""
-    levels = max(map(len, lines(text))) + text.count("[") + text.count("{")
-    if levels < _DEEPEST:
-        try:
-            return yaml.compose(text, Loader=Quick)
-        except yaml.YAMLError:
-            pass  # and once more, for the words
-    return yaml.compose(text, Loader=Slow)
+def _composed(text: str) -> list[yaml.Node]:
+    """The YAML documents of the text, without those that are empty."""
+    try:
+        _refuse_depth(text)
+        return _documents(text, Quick)
+    except yaml.reader.ReaderError:
+        pass  # libyaml counts bytes; the other one finds it before it starts to parse
+    except yaml.YAMLError:
+        if len(text) > _LARGEST_FOR_WORDS:
+            raise
+    return _documents(text, Slow)
+
+
+def _documents(text: str, loader: type[Quick | Slow]) -> list[yaml.Node]:
+    return [node for node in yaml.compose_all(text, Loader=loader) if not is_a(node, "null")]
+
+
+def _refuse_depth(text: str) -> None:
+    """RecursionError if the text is deeper than libyaml may go down."""
+    if max(map(len, lines(text))) + text.count("[") + text.count("{") < _DEEPEST:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=Quick):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise RecursionError
 
 
 def _not_yaml(error: Exception, text: str) -> Mistake:
