@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from webhook.capacity import fit, node_selection
 from webhook.core.draft import copied
-from webhook.core.edits import Append
+from webhook.core.edits import place_of
 from webhook.kube.pod import Pod, as_items
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def outcome(template: Pod, pods: Pod, cx: Context) -> Outcome:
 
 def chooses_nodes(edit: Edit, template: Path) -> bool:
     """Whether this edit of a template changes a field that the controller uses."""
-    at = edit.to if isinstance(edit, Append) else edit.at
-    _, name, *below = (*at[len(template) :], "", "")
+    _, name, *below = (*place_of(edit)[len(template) :], "", "")
     return name in PLACEMENT and (name != "affinity" or below[0] == "nodeAffinity")
 
 

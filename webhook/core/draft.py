@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.edits import Append, Remove, Rename, Set
+from webhook.core.edits import Append, Remove, Rename, Set, place_of
 from webhook.core.errors import EditError
 from webhook.core.touched import Saved, Touched, restore
 from webhook.kube.pointer import Path, value_at
@@ -249,7 +249,7 @@ def _depth_and_position(at: Path) -> tuple[int, int]:
 
 def _check(obj: dict[str, Any], edit: Edit) -> None:
     """Raise EditError unless the edit fits the object."""
-    path = edit.to if isinstance(edit, Append) else edit.at
+    path = place_of(edit)
     if not path:
         raise EditError(f"an edit needs a place below the root ({edit})")
     must_be_there = isinstance(edit, Remove | Rename)

@@ -34,7 +34,7 @@ from webhook.rules import (
 from webhook.templates import unseen_mounts
 from webhook.templates.actions import Kind
 from webhook.templates.made_annotations import made_annotations
-from webhook.templates.placeholders import Masks, TooManyError
+from webhook.templates.placeholders import Masks, TooManyError, stands_for_part
 from webhook.yamlpatch.places import Replacement
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class _Part:
             touched = self.ways.template.actions_in(node.start, node.end)
             if any(each.kind is Kind.WRITES for each in touched):
                 return True
-        return open_.may_hold_more(at) or legacy_pods.has_made_names(value_at(document.data, at))
+        return open_.may_hold_more(at) or stands_for_part(value_at(document.data, at))
 
     def _may_be_mounted(self, document: Document, open_: OpenPlaces, at: Path) -> bool:
         """Whether a part that no view shows may also mount this volume."""

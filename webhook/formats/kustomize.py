@@ -20,7 +20,7 @@ from webhook.core.modes import is_opted_out
 from webhook.core.rule import Trait
 from webhook.core.text_patterns import find
 from webhook.evaluation.evaluate import Stages, evaluate, name_of
-from webhook.evaluation.workloads import TEMPLATES, tokens
+from webhook.evaluation.workloads import template_at, tokens
 from webhook.files.results import FileResult, Located, OptedOut, Skipped, Status, not_done
 from webhook.formats import kustomization
 from webhook.formats.file_objects import LEFT_ALONE, context, is_left_alone, shapes
@@ -149,13 +149,10 @@ def _is_patch(data: Any) -> bool:
     if isinstance(data, list):
         return bool(data) and all("op" in as_map(each) and "path" in as_map(each) for each in data)
     obj = as_map(data)
-    at = TEMPLATES.get(str(obj.get("kind", "")))
+    at = template_at(obj)
     if not at:  # guides show pods without an image
         return False
-    template: Any = obj
-    for token in at:
-        template = as_map(template).get(str(token))
-    spec = as_map(as_map(template).get("spec"))
+    spec = as_map(value_at(obj, at).get("spec"))
     kinds = ("initContainers", "containers")
     listed = [each for kind in kinds for _, each in as_items(spec.get(kind))]
     return bool(listed) and not any("image" in each for each in listed)

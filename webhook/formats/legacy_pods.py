@@ -148,13 +148,6 @@ def is_of_object(data: object, at: Path) -> bool:
     return any("kind" in as_map(value_at(data, Path(at[:depth]))) for depth in range(len(at)))
 
 
-def has_made_names(value: object) -> bool:
-    """Whether actions produce the value, or a name in it."""
-    return stands_for_action(value) or (
-        isinstance(value, dict) and any(map(stands_for_action, value))
-    )
-
-
 def of_same_pod(code: str, line: int) -> str:
     """The reason for held amounts: this finding on the same pod."""
     return f"{code} of the same pod needs manual work (line {line}); {_UNTIL}"

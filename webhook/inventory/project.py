@@ -204,12 +204,7 @@ def namespace(raw: Raw, keys: frozenset[str]) -> NamespaceFacts:
         for key, value in labels_of(as_map(raw.get("metadata")))
         if key in keys or key == _POD_SECURITY or key.startswith(_OURS)
     }
-    return NamespaceFacts(found, whitelist_of(raw), node_selector_of(raw))
-
-
-def whitelist_of(raw: Raw) -> str:
-    """The whitelist of tolerations of the namespace, as text; empty if it has none."""
-    return _annotation(raw, _WHITELIST)
+    return NamespaceFacts(found, _annotation(raw, _WHITELIST), node_selector_of(raw))
 
 
 def node_selector_of(raw: Raw) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from webhook.kube.pod import as_map
 from webhook.templates.actions import Kind, blank
 from webhook.yamlpatch import style
 from webhook.yamlpatch.style import FIRST_SIGN, LAST_SIGN
@@ -32,6 +33,11 @@ _AFTER = re.compile(r"[ \t]*(?:#|,|\}|\r?$)", re.MULTILINE)
 def stands_for_action(value: object) -> bool:
     """Whether the value, or a part of it, is the sign of an action."""
     return isinstance(value, str) and _RUN.search(value) is not None
+
+
+def stands_for_part(value: object) -> bool:
+    """Whether an action stands for the value, or for the name of a member of it."""
+    return stands_for_action(value) or any(map(stands_for_action, as_map(value)))
 
 
 def may_say(value: object, text: str) -> bool:

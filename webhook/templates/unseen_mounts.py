@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.kube.pod import KINDS, as_items, as_map
 from webhook.kube.pointer import Path, value_at
-from webhook.templates.placeholders import may_say, stands_for_action
+from webhook.templates.placeholders import may_say, stands_for_action, stands_for_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ def may_be_mounted(document: Document, open_: OpenPlaces, volume: Path) -> bool:
     if stands_for_action(name):
         return True
     return any(
-        _is_made(value)
+        stands_for_part(value)
         or open_.may_hold_more(at)
         or ("mountPath" in as_map(value) and may_say(value.get("name"), str(name)))
         for at, value in _holders(document.data, Path(volume[:-2]))
@@ -61,8 +61,3 @@ def _listed(holder: Any, at: Path, name: str) -> Iterator[tuple[Path, Any]]:
         yield at / name, listed
         for position, item in enumerate(listed if isinstance(listed, list) else ()):
             yield at / name / position, item
-
-
-def _is_made(value: Any) -> bool:
-    """Whether an action stands for it, or for the name of a member."""
-    return stands_for_action(value) or any(map(stands_for_action, as_map(value)))

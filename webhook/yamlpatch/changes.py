@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.edits import Append, Remove, Rename, Set
+from webhook.core.edits import Append, Remove, Rename, Set, place_of
 from webhook.kube.pointer import ROOT, Path
 from webhook.yamlpatch.documents import is_merge, sources_of
 from webhook.yamlpatch.nodes import Alias, List, Map, entry_at, real
@@ -156,7 +156,7 @@ def _data_at(document: Document, at: Path) -> Any:
 
 
 def _refuse_duplicates(document: Document, edit: Edit) -> None:
-    at = edit.to if isinstance(edit, Append) else edit.at
+    at = place_of(edit)
     for each in document.duplicates:
         if at[: len(each.at)] == each.at:
             raise RefusedError(f"{each.at[-1]} stands twice in one map: delete one", each.key)

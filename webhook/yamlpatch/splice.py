@@ -159,11 +159,16 @@ def _whole(document: Document, node: Collection, value: Any) -> Replacement:
     if document.json or node.flow or not is_nested(value):
         said = flow.value_text(document, node, value)
     else:
-        indent = column(document.text, node.start)
-        block_ = Writer(habits_of(document, node)).block(value)
-        lines = [indented(line, indent) for line in block_]
-        said = newline(document.text, node.start).join(lines)[indent:]
+        lines = Writer(habits_of(document, node)).block(value)
+        return _in_place(document, node, lines, newline(document.text, node.start))
     return Replacement(node.start, node.end, said)
+
+
+def _in_place(document: Document, node: Node, lines: list[str], ends: str) -> Replacement:
+    """The lines of a map or a list that begins where the node does."""
+    indent = column(document.text, node.start)
+    said = ends.join(indented(line, indent) for line in lines)
+    return Replacement(node.start, node.end, said[indent:])
 
 
 def _revalued_in_flow(document: Document, node: Node, value: Any) -> Replacement:
@@ -243,9 +248,7 @@ def _instead_of_block(
         yield Replacement(line_end(text, head), node.end, "")
         return
     if isinstance(node, Map) is isinstance(value, dict):
-        indent = column(text, node.start)
-        lines = [indented(line, indent) for line in writer.block(value)]
-        yield Replacement(node.start, node.end, ends.join(lines)[indent:])
+        yield _in_place(document, node, writer.block(value), ends)
         return
     start = line_end(text, head) if line_start(text, node.start) > head else head
     lines = _lines_below(document, entry, writer, value)
@@ -262,9 +265,7 @@ def _block_instead_of(
     writer = Writer(habits_of(document, node))
     behind = text[node.end : end]
     if isinstance(entry, Item) and not behind.strip() and node.start > head and not node.anchor:
-        indent = column(text, node.start)
-        lines = [indented(line, indent) for line in writer.block(value)]
-        yield Replacement(node.start, node.end, ends.join(lines)[indent:])
+        yield _in_place(document, node, writer.block(value), ends)
         return
     said = "".join(f"{ends}{line}" for line in _lines_below(document, entry, writer, value))
     if not behind.strip():
