@@ -338,6 +338,12 @@ def test_ways_to_fulfil_a_term_are_no_more_than_four() -> None:
     assert note.startswith("node affinity would have over 100 terms")
 
 
+def test_requirements_that_are_equal_are_said_once() -> None:
+    term = {"matchExpressions": [on("In", "Tesla-K80", "no-such-gpu")] * 2}
+    (note,) = notes(term_change(term, SOME, preferred=False))
+    assert "'no-such-gpu'" in note
+
+
 def test_further_terms_are_no_more_than_there_is_room_for() -> None:
     made = term_change({"matchExpressions": [on("In", "Tesla-K80")]}, SOME, preferred=False)
     few = list(within([made] * 60, 60))

@@ -54,8 +54,8 @@ def listed(values: Sequence[str]) -> str:
 
 def notes(made: TermChange, *, stays: bool = False) -> Iterator[str]:
     """What is to be said of a term, what makes the pod wait first; `stays`: nothing is changed."""
-    for each in sorted(made.requirements.values(), key=lambda change: not change.waits):
-        yield from describe(each, stays=stays)
+    changes = sorted(made.requirements.values(), key=lambda change: not change.waits)
+    yield from dict.fromkeys(note for each in changes for note in describe(each, stays=stays))
     if made.cut:
         yield (
             f"node affinity would have {TOO_MANY}: it does not allow all nodes that carry the old "
