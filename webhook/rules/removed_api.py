@@ -57,7 +57,6 @@ FACTS = Facts(
 )
 
 _SPEC = ROOT / "spec"
-_RBAC = "rbac.authorization.k8s.io"
 _EVERYBODY = "system:authenticated"  # what the user * of v1alpha1 stood for
 
 
