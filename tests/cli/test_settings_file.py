@@ -461,8 +461,59 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
         ),
         pytest.param(
             "policy: {overrides: [{mode: off, namespaces: []}]}",
-            "1:46: must name at least one, or be left out",
+            "1:46: must name at least one, or be left out: delete namespaces",
             id="an empty list, which would mean all namespaces",
+        ),
+        pytest.param(
+            "policy: {overrides: [{namespaces: [a], rules: {}}]}",
+            "1:47: must name at least one, as rules: {GPU301: enforce}, or delete the override",
+            id="an override of no rules",
+        ),
+        pytest.param(
+            "policy: {overrides: [{mode: warn, rules: {}}]}",
+            "1:42: must name at least one, or be left out: delete rules",
+            id="an override of no rules, but with a mode",
+        ),
+        pytest.param(
+            "policy: {exceptions: [{rules: []}]}",
+            "1:31: must name at least one, as rules: [GPU301, GPU304], or delete the entry of "
+            "exceptions",
+            id="exceptions to no rules",
+        ),
+        pytest.param(
+            "capacity: {limits: [{namespaces: [a], gpus: {}}]}",
+            "1:45: must name at least one, as gpus: {nvidia.com/gpu: 1}, or delete the limit",
+            id="a limit of nothing",
+        ),
+        pytest.param(
+            "guard: {exempt: [{namespaces: []}]}",
+            "1:31: must name at least one, or delete the exemption",
+            id="an exemption of no namespace",
+        ),
+        pytest.param(
+            "guard: {exempt: [{namespaces: [], labels: {a: b}}]}",
+            "1:31: must name at least one, or be left out: delete namespaces",
+            id="an exemption of no namespace, but with labels",
+        ),
+        pytest.param(
+            "workloads: {kinds: [{kind: Foo, templates: []}]}",
+            "1:44: must name at least one, or delete the custom kind",
+            id="an unknown kind of no templates",
+        ),
+        pytest.param(
+            "workloads: {kinds: [{kind: TFJob, templates: []}]}",
+            "1:46: must name at least one, or be left out: delete templates",
+            id="a known kind of no templates",
+        ),
+        pytest.param(
+            "workloads: {kinds: [{kind: TFJob, group: a.io, templates: []}]}",
+            "1:59: must name at least one, or delete the custom kind",
+            id="a known kind of another group, of no templates",
+        ),
+        pytest.param(
+            "models: {values: {K80: []}}",
+            "1:24: must name at least one, or be left out: delete K80",
+            id="a model that is called nothing",
         ),
         pytest.param(
             "policy: {overrides: [{mode: off, namespaces: [Team]}]}",

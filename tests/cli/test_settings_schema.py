@@ -194,6 +194,49 @@ def test_they_agree_on_every_kind_of_value_within_an_item(name: str, member: str
         assert_agreed(nested(name, [ITEMS[name] | {member: value}]))
 
 
+NOT_EMPTY: dict[tuple[str, str], Any] = {
+    (name, member): [] if "minItems" in part else {}
+    for name in ITEMS
+    for member, part in as_map(at((*name.split("."), 0)))["properties"].items()
+    if {"minItems", "minProperties"} & part.keys()
+}
+
+
+def test_an_entry_has_no_list_or_map_that_is_empty_for_nothing() -> None:
+    """Of the others, nothing in it says what leaving it out says."""
+    assert {f"{name}[].{member}" for name, member in NOT_EMPTY} == {
+        *(f"policy.overrides[].{member}" for member in ("namespaces", "labels", "rules")),
+        *(f"policy.exceptions[].{member}" for member in ("namespaces", "labels", "rules")),
+        *(f"capacity.limits[].{member}" for member in ("namespaces", "labels", "gpus")),
+        *(f"guard.exempt[].{member}" for member in ("namespaces", "labels")),
+        "capacity.pools[].gpus",
+        "workloads.kinds[].templates",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "member"), [pytest.param(*each, id="[].".join(each)) for each in NOT_EMPTY]
+)
+@pytest.mark.parametrize("least", [False, True], ids=["with others", "with what is needed"])
+def test_what_to_do_about_an_empty_list_or_map_is_true(
+    name: str, member: str, *, least: bool
+) -> None:
+    """Done as it is said, there is no next mistake."""
+    needed = as_map(at((*name.split("."), 0))).get("required", ())
+    rest = {
+        each: value
+        for each, value in ITEMS[name].items()
+        if each != member and (each in needed or not least)
+    }
+    (said,) = refused(nested(name, [{**rest, member: NOT_EMPTY[name, member]}]))
+    if said == f"must name at least one, or be left out: delete {member}":
+        assert refused(nested(name, [rest])) == []
+    else:
+        assert said.startswith("must name at least one")
+        assert ", or delete the " in said
+        assert refused(nested(name, [rest])) != []
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -5,7 +5,7 @@ The words follow from the JSON Schema of the place.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -15,7 +15,7 @@ from webhook.settings.nodes import AT_THE_NAME, LONGEST, Mistake, bare, is_a, po
 from webhook.settings.schema import as_map, at, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pydantic import ValidationError
 
@@ -40,7 +40,7 @@ def mistakes(error: ValidationError, document: Document) -> Iterator[Mistake]:
                 node = document.at(place)
                 if node.value:  # pydantic counts what is right in it
                     continue
-                what = "must name at least one, or be left out: delete the line"
+                what = _empty(place, document)
             case "missing":
                 node, what = document.at(place[:-1]), _missing(place)
             case "extra_forbidden":
@@ -54,8 +54,34 @@ def mistakes(error: ValidationError, document: Document) -> Iterator[Mistake]:
 
 def _missing(place: Place) -> str:
     item, name = as_map(at(place[:-1])), place[-1]
-    example = in_one_line({name: item["properties"][name]["examples"][0]})[1:-1]
-    return f"{item['title']} needs {name}: add it, as {example}"
+    return f"{item['title']} needs {name}: add it{_example(item, name)}"
+
+
+def _example(item: Schema, name: str | int) -> str:
+    examples = item["properties"][name].get("examples")
+    return f", as {in_one_line({name: examples[0]})[1:-1]}" if examples else ""
+
+
+def _empty(place: Place, document: Document) -> str:
+    """What to do about a list or map with nothing in it: there must be no next mistake."""
+    item, name = as_map(at(place[:-1])), place[-1]
+    others = {key.value: value.value for key, value in document.at(place[:-1]).value}
+    del others[name]
+    ways = item.get("anyOf", [{}])
+    if name not in item.get("required", ()) and any(_fits(way, others) for way in ways):
+        what = bare(document.at((*place, AT_THE_NAME)))
+        return f"must name at least one, or be left out: delete {what}"
+    noun = item["title"].partition(" ")[2]
+    return f"must name at least one{_example(item, name)}, or delete the {noun}"
+
+
+def _fits(way: Schema, written: Mapping[str, Any]) -> bool:
+    """Whether what is written is of this kind, as far as `anyOf` of an item goes."""
+    return all(name in written for name in way.get("required", ())) and all(
+        written[name] in part.get("enum", [part.get("const")])
+        for name, part in way.get("properties", {}).items()
+        if name in written
+    )
 
 
 def _instead(place: Place, name: str) -> str:

@@ -17,6 +17,11 @@ def _either(*names: str) -> dict[str, list[v.Schema]]:
     return {"anyOf": [{"required": [name]} for name in names]}
 
 
+def _of_a_map(part: v.Schema) -> None:
+    """By its name alone, pydantic takes the modes for a text."""
+    part["minProperties"] = part.pop("minLength")
+
+
 class Where(Map):
     """Namespaces; all that is given must hold."""
 
@@ -40,7 +45,9 @@ class Override(Where, title="an override", json_schema_extra=_either("mode", "ru
 
     mode: v.AnyMode | None = None
     """Of all rules in these namespaces."""
-    rules: v.Modes = {}
+    rules: Annotated[v.Modes, v.NOT_EMPTY] | None = Field(
+        None, examples=[{"GPU301": "enforce"}], json_schema_extra=_of_a_map
+    )
     """Of some rules in these namespaces; they win over `mode`."""
 
     @model_validator(mode="after")
@@ -51,7 +58,7 @@ class Override(Where, title="an override", json_schema_extra=_either("mode", "ru
         return self
 
     def to_core(self) -> core.Override:
-        return core.Override(self.where, self.mode, v.by_code(self.rules))
+        return core.Override(self.where, self.mode, v.by_code(self.rules or {}))
 
 
 class Allowance(Where, title="an entry of exceptions"):
