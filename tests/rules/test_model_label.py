@@ -15,6 +15,7 @@ from webhook.core.rule import Context
 from webhook.core.settings import Models, Settings, Workloads
 from webhook.evaluation.engine import run
 from webhook.kube.pod import Pod
+from webhook.kube.pointer import Path
 from webhook.rules import RULES, never_fits
 from webhook.rules import model_label as rule
 
@@ -1333,3 +1334,38 @@ def test_a_pod_without_a_model_is_told_that_it_may_get_parts(
     )
     assert "affinity" not in obj["spec"]
     assert run(RULES, modern_pod(**spec), Context(inventory=gpu_nodes(*labels))).findings == ()
+
+
+OLD_LABELS = gpu_nodes({LABEL: "Tesla-K80"}, {PRODUCT: "Tesla-P100-PCIE-16GB"})
+KEY = Path((*TERMS, 0, "matchExpressions", 0, "key"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "places"),
+    [
+        pytest.param({"nodeSelector": {LABEL: "Tesla-K80"}}, [SELECTOR / LABEL], id="selected"),
+        pytest.param({"nodeSelector": {LABEL: "Tesla-P100"}}, [], id="another model"),
+        pytest.param({"nodeSelector": {LABEL: None}}, [], id="null"),
+        pytest.param({"affinity": required(models("M60", "Tesla-K80"))}, [KEY], id="required"),
+        pytest.param(
+            {"affinity": required(models("Tesla-K80", operator="NotIn"))}, [KEY], id="excluded"
+        ),
+        pytest.param({"affinity": required(models(operator="Exists"))}, [KEY], id="any model"),
+        pytest.param({"affinity": required(models("Tesla-P100"))}, [], id="requires another"),
+        pytest.param({"affinity": required(term(PRODUCT, "Tesla-K80"))}, [], id="current label"),
+        pytest.param(
+            {"affinity": required({"matchExpressions": [{"key": LABEL, "values": "x"}]})},
+            [KEY],
+            id="values of another type",
+        ),
+        pytest.param(
+            {"affinity": preferred(models("Tesla-K80"))},
+            [Path((*NODE, PREFERRED, 0, "preference", "matchExpressions", 0, "key"))],
+            id="preferred",
+        ),
+    ],
+)
+def test_the_places_where_the_old_label_is_right(spec: Any, places: list[Path]) -> None:
+    pod = Pod(legacy_pod(**spec))
+    assert list(rule.carried(pod, Models(), OLD_LABELS)) == places
+    assert list(rule.carried(pod, Models(), NODES)) == []

@@ -71,7 +71,10 @@ QUOTA_TEXT = Pattern(
     "write requests.{gpu}",
 )
 LABEL_TEXT = Pattern(
-    "model-label", rf"(?:{{label}}){END}", "no node of today has this label", "write {product}"
+    "model-label",
+    rf"(?:{{label}}){END}",
+    "current kubelets do not set this label",
+    "write {product}",
 )
 RESOURCE_TEXT = Pattern(
     "resource-name",
@@ -115,12 +118,23 @@ def find(
         )
         for found in compiled.finditer(text)
         if unless is None or not unless.search(text)
+        if not _is_current(found.group(), given)
     ]
     end = 0
     for start, _, found, pattern in sorted(everything, key=lambda each: each[:2]):
         if start >= end:
             end = found.end()
             yield Match(pattern, start, end, found.group(), pattern.advice.format(**today))
+
+
+def _is_current(found: str, settings: Settings) -> bool:
+    """Whether the settings name it: as the label of models, or as a path of the driver profile."""
+    name = found.replace("\\", "").replace("~1", "/")
+    mounts = settings.drivers.active.mounts
+    paths = [path for each in mounts for path in (each.host_path, each.mount_path)]
+    return name == settings.models.key or any(
+        name == path or name.startswith(f"{path}/") for path in paths
+    )
 
 
 @lru_cache(maxsize=32)

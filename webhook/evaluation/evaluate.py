@@ -80,8 +80,9 @@ class Evaluation:
     """The results of the rules on one object.
 
     `at` is the place of the object in its document; all places refer to the original document.
-    `left_alone` are the pods that opted out, `failed` the rules that raised an exception. An object
-    that is `over` the budget was not evaluated.
+    `judged` are the pods and templates that the rules on pods ran on, `left_alone` those that opted
+    out, `failed` the rules that raised an exception. An object that is `over` the budget was not
+    evaluated.
     """
 
     object: Raw
@@ -91,6 +92,7 @@ class Evaluation:
     skip: int = 0
     findings: list[Finding] = field(default_factory=list)
     failed: list[tuple[str, Exception]] = field(default_factory=list)
+    judged: list[Path] = field(default_factory=list)
     left_alone: list[Path] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)  # the edits of all rules
     patch: list[dict[str, Any]] = field(default_factory=list)  # the same, as RFC 6902
@@ -187,6 +189,8 @@ def evaluate(  # noqa: PLR0913  # the rules, the object, and limits
         rest = [place for place in places if place not in left]
     if rest or stages.guards or stages.policy:
         made.over = excess()
+    if hear is not None and stages.repairs:
+        made.judged += [made.placed(made.draft.origin(at)) for at in rest if not made.over]
     if not made.over:
         _of_pods(made, stages, cx, (places, rest), hear, again, later)
     if held is not None:

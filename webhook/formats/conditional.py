@@ -20,6 +20,7 @@ from webhook.formats.file_objects import (
     OF_OBJECTS,
     evaluations,
     failures,
+    right_labels,
 )
 from webhook.formats.holding import Holding, Made, all_replacements, cause_in, without
 from webhook.formats.spans import written
@@ -65,6 +66,7 @@ class Outcome:
     why: str = ""
     hidden: bool = False  # the template produces annotations
     left_alone: list[Place] = field(default_factory=list)  # pods with the opt-out label
+    right: list[tuple[int, int]] = field(default_factory=list)  # model labels that nodes have
 
 
 def migrate_part(
@@ -114,7 +116,13 @@ class _Part:
         alone = [self.source.place(*each) for each in sorted(left)]
         located = [*self._located(made), *self._located_in_doubled(made)]
         located = [each for each in located if not any(map(each.is_in, alone))]
-        return Outcome(self._replacements(made), located, "", hidden, alone)
+        right = [
+            span
+            for each in made
+            for evaluation in each.evaluations
+            for span in right_labels(each.document, evaluation, self.plan)
+        ]
+        return Outcome(self._replacements(made), located, "", hidden, alone, right)
 
     # -- one document in one view
 

@@ -24,7 +24,7 @@ from webhook.evaluation.evaluate import (
 )
 from webhook.evaluation.workloads import objects, templates_of
 from webhook.files.results import Located, Status
-from webhook.kube.pod import SECTIONS, as_items, as_map
+from webhook.kube.pod import SECTIONS, Pod, as_items, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.rules import (
     ALL,
@@ -34,6 +34,7 @@ from webhook.rules import (
     codes,
     legacy_name_elsewhere,
     missing_toleration,
+    model_label,
 )
 from webhook.templates.placeholders import stands_for_action
 from webhook.yamlpatch import documents
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from webhook.core.findings import Finding
     from webhook.evaluation.evaluate import Evaluation, Held
     from webhook.files.results import Plan
+    from webhook.yamlpatch.documents import Document
     from webhook.yamlpatch.places import Place
 
     Raw = dict[str, Any]
@@ -123,6 +125,17 @@ def failures(made: Evaluation, whole: Place) -> Iterator[Located]:
     for code, error in made.failed:
         message = f"the rule failed and changed nothing: {error!r}; please report it"
         yield Located(code, message, Status.MANUAL, whole, object=made.name)
+
+
+def right_labels(document: Document, made: Evaluation, plan: Plan) -> Iterator[tuple[int, int]]:
+    """The spans of legacy model labels that are right in a pod, because nodes still have them."""
+    has_failed = any(code == model_label.CODE for code, _ in made.failed)
+    if plan.inventory is None or has_failed or not plan.asks(model_label.CODE):
+        return
+    for at in made.judged:
+        pod = Pod(document.data, at)
+        for place in model_label.carried(pod, plan.settings.models, plan.inventory):
+            yield document.place(place)
 
 
 def with_namespaces(plan: Plan, text: str) -> Plan:

@@ -9,7 +9,14 @@ from webhook.core.edits import place_of
 from webhook.core.findings import Severity
 from webhook.files.results import FileResult, Located, Skipped, Status, not_done
 from webhook.formats import legacy_pods
-from webhook.formats.file_objects import AMOUNTS, LEFT_ALONE, evaluations, failures, with_namespaces
+from webhook.formats.file_objects import (
+    AMOUNTS,
+    LEFT_ALONE,
+    evaluations,
+    failures,
+    right_labels,
+    with_namespaces,
+)
 from webhook.formats.mentions import mentions
 from webhook.rules import dead_api_version, missing_selector
 from webhook.yamlpatch import documents, verify
@@ -73,7 +80,13 @@ def migrate(source: Source, plan: Plan) -> FileResult:
         for at in each.left_alone
     ]
     spoken_of = [*located, *_spoken_of(source, works, plan)]
-    located += mentions(source, plan, spoken_of, left_alone=left_alone)
+    right = (
+        span
+        for work in works
+        for each in work.evaluations
+        for span in right_labels(work.document, each, plan)
+    )
+    located += mentions(source, plan, spoken_of, left_alone=left_alone, right=right)
     return FileResult.of(source, new_text, located, _skipped(source, stream, works))
 
 

@@ -17,7 +17,7 @@ from webhook.evaluation.record import ANNOTATION
 from webhook.files.results import Located, Status
 from webhook.files.source import OBJECT
 from webhook.formats.file_objects import context
-from webhook.rules import PATTERNS, codes, legacy_resource
+from webhook.rules import PATTERNS, codes, legacy_resource, model_label
 from webhook.templates import actions
 from webhook.yamlpatch.style import line_start
 
@@ -70,19 +70,20 @@ _OF_TEXTS = codes(Trait.TEXT)
 _VERSIONS = codes(Trait.VERSION)
 
 
-def mentions(
+def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothing is reported
     source: Source,
     plan: Plan,
     known: Iterable[Located],
     *,
     prose: bool = False,
     left_alone: Iterable[Place] = (),
+    right: Iterable[tuple[int, int]] = (),
 ) -> Iterator[Located]:
     """The matches of the patterns on lines without findings, unless the rule is off.
 
     In `prose` and in comments they are notices; elsewhere manual. Opted-out pods have none, and
-    neither have descriptions of an API, which list all versions. In JSON, where a whole file may be
-    one line, each line has a match only once.
+    neither have descriptions of an API, which list all versions, and model labels in spans that are
+    `right`. In JSON, where a whole file may be one line, each line has a match only once.
     """
     if _describes_api(source):
         return
@@ -90,10 +91,11 @@ def mentions(
     said = set(_lines_said(source, known))
     alone = {line for each in left_alone for line in range(each.line, each.end_line + 1)}
     template = "" if source.kind == OBJECT else source.text
-    comments = _Spans(template, _TEMPLATE_COMMENT, _HTML_COMMENT)
+    comments = _spans(template, _TEMPLATE_COMMENT, _HTML_COMMENT)
     lines = Comments(source.text, _sign_of(source))
     actions_at = _Actions(template)
-    records = _Spans(source.text, _RECORD)
+    records = _spans(source.text, _RECORD)
+    labels = _Spans(right)
     modes = context({}, plan).modes  # of an object without a namespace
     for match in find(source.text, PATTERNS, plan.settings):
         place = source.place(match.start, match.end)
@@ -104,6 +106,8 @@ def mentions(
         if (place.line, "") in said or (place.line, match.code) in said:
             continue
         if records.hold(match.start):
+            continue
+        if match.code == model_label.CODE and labels.hold(match.start):
             continue
         commented = comments.hold(match.start)
         commented = commented or lines.hold(match.start)
@@ -135,17 +139,21 @@ def _describes_api(source: Source) -> bool:
 
 
 class _Spans:
-    """The places of the patterns in a text; computed once for many lookups."""
+    """Parts of a text, sorted once for many lookups."""
 
-    def __init__(self, text: str, *patterns: re.Pattern[str]) -> None:
-        spans = sorted(found.span() for each in patterns for found in each.finditer(text))
-        self._starts = [start for start, _ in spans]
-        self._ends = list(accumulate((end for _, end in spans), max))
+    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        ordered = sorted(spans)
+        self._starts = [start for start, _ in ordered]
+        self._ends = list(accumulate((end for _, end in ordered), max))
 
     def hold(self, at: int) -> bool:
         """Whether this place is in one of them."""
         before = bisect_right(self._starts, at)
         return before > 0 and at < self._ends[before - 1]
+
+
+def _spans(text: str, *patterns: re.Pattern[str]) -> _Spans:
+    return _Spans(found.span() for each in patterns for found in each.finditer(text))
 
 
 class _Actions:

@@ -70,6 +70,7 @@ class Done:
     located: list[Located] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     left_alone: list[Place] = field(default_factory=list)  # no findings are reported in them
+    right: list[tuple[int, int]] = field(default_factory=list)  # model labels that nodes have
     hidden: bool = False
     prose: bool = False  # most of it is not a manifest, and that is no mistake
 
@@ -106,6 +107,7 @@ class Done:
             settings = self.plan.settings
             outcome.located += lines.not_indented(self.source, template, region, settings)
         self.hidden = self.hidden or outcome.hidden
+        self.right += outcome.right
         if _meet(outcome.replacements, self.replacements):  # for a manifest inside another
             return
         self.replacements += outcome.replacements
@@ -113,8 +115,15 @@ class Done:
 
     def mentions(self, *, prose: bool = False) -> list[Located]:
         """Legacy names where no rule could run."""
-        left = self.left_alone
-        return list(mentions(self.source, self.plan, self.located, prose=prose, left_alone=left))
+        found = mentions(
+            self.source,
+            self.plan,
+            self.located,
+            prose=prose,
+            left_alone=self.left_alone,
+            right=self.right,
+        )
+        return list(found)
 
     def result(self, more: Iterable[Located] | None = None) -> FileResult:
         """The file with all findings and edits; `more` replaces the mentions."""
