@@ -529,6 +529,71 @@ def test_an_update_of_a_workload_keeps_the_codes_of_before() -> None:
     assert note(made) == "GPU101,GPU106,GPU201"
 
 
+RECORD = "gpu-webhook.dev/template-repair"
+
+
+def stored_and_sent(by_rollout: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Give a stored workload that was repaired, and the same as it was before, with its request.
+
+    `kubectl rollout undo` sends the annotations of the revision, so that they are the client's.
+    """
+    obj, request = repairing()
+    old = Desk(REPAIR_TEMPLATES).mutated(obj, **request)
+    old["metadata"]["annotations"][REPAIRED] = "GPU101,GPU109,GPU201"
+    sent = copy.deepcopy(old)
+    sent["metadata"]["annotations"][REPAIRED] = by_rollout
+    sent["metadata"]["managedFields"] = wrote(REPAIRED, RECORD)
+    return old, sent, request
+
+
+def test_a_rollout_undo_takes_no_codes_away() -> None:
+    """Else the next apply would add them again, and that is a change."""
+    old, sent, request = stored_and_sent("GPU101,GPU201")
+    container = sent["spec"]["template"]["spec"]["containers"][0]
+    container["resources"]["limits"] = {LEGACY: "2"}
+    desk = Desk(REPAIR_TEMPLATES)
+    undone = desk.mutated(sent, operation="UPDATE", oldObject=old, **request)
+    assert note(undone) == "GPU101,GPU109,GPU201"
+    again = copy.deepcopy(undone)
+    again["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] = {LEGACY: "2"}
+    made = desk.mutated(again, operation="UPDATE", oldObject=undone, **request)
+    assert note(made) == "GPU101,GPU109,GPU201"
+    assert made == undone
+
+
+@pytest.mark.parametrize(
+    ("limits", "namespace", "expected"),
+    [
+        pytest.param({GPU: "1"}, USUAL, None, id="no legacy word is left"),
+        pytest.param({LEGACY: "2"}, "careful", None, id="the rules only warn now"),
+        pytest.param({LEGACY: "2"}, USUAL, "GPU101,GPU201", id="there are others"),
+    ],
+)
+def test_the_codes_go_with_the_repair(limits: Any, namespace: str, expected: str | None) -> None:
+    def manifest(limits: Any) -> dict[str, Any]:
+        obj, _ = repairing()
+        obj["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": limits}
+        return obj
+
+    def applied(limits: Any, live: dict[str, Any]) -> dict[str, Any]:
+        made = copy.deepcopy(live)
+        container = made["spec"]["template"]["spec"]["containers"][0]
+        container["resources"]["limits"] = limits
+        text = json.dumps(manifest(limits))
+        annotations = made["metadata"].setdefault("annotations", {})
+        annotations["kubectl.kubernetes.io/last-applied-configuration"] = text
+        return made
+
+    _, request = repairing()
+    desk = Desk(REPAIR_TEMPLATES)
+    first = desk.mutated(applied({LEGACY: "1"}, manifest({LEGACY: "1"})), **request)
+    assert note(first) == "GPU101,GPU201"
+    update = {"operation": "UPDATE", "oldObject": first, **request}
+    made = desk.mutated(applied(limits, first), namespace, **update)
+    assert note(made) == expected
+    assert (RECORD in made["metadata"]["annotations"]) is bool(expected)
+
+
 def test_what_the_guard_hides_is_noted_too() -> None:
     plain = asking(0, "cpu")
     before = copy.deepcopy(plain)

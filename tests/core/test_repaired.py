@@ -11,7 +11,7 @@ import pytest
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
 from webhook.core.modes import Mode
-from webhook.core.repaired import REPAIRED, annotate, codes_in, is_noted
+from webhook.core.repaired import REPAIRED, annotate, codes_in, codes_of, is_noted, withdraw
 from webhook.kube.pointer import ROOT
 
 EDIT = (Set(ROOT / "spec" / "a", 1),)
@@ -127,3 +127,17 @@ def test_codes_are_read_and_nothing_else(text: object, codes: tuple[str, ...]) -
 )
 def test_a_note_is_ours_where_nobody_sent_it(obj: dict[str, Any], *, expected: bool) -> None:
     assert is_noted(obj) is expected
+
+
+def test_codes_of_the_stored_object_stay_whoever_sends_it() -> None:
+    obj, stored = having("GPU106", REPAIRED), having("GPU109,x", REPAIRED)
+    annotate(obj, DONE, codes_of(stored))
+    assert obj["metadata"]["annotations"][REPAIRED] == "GPU101,GPU107,GPU109"
+
+
+def test_a_note_of_ours_is_withdrawn_and_no_other() -> None:
+    ours, sent = having("GPU106"), having("GPU106", REPAIRED)
+    assert withdraw(ours)
+    assert not is_noted(ours)
+    assert withdraw(sent) == []
+    assert sent == having("GPU106", REPAIRED)

@@ -13,7 +13,8 @@ from webhook.admission.review import dump
 from webhook.admission.verify import flaw
 from webhook.core.findings import Severity
 from webhook.core.modes import Mode
-from webhook.core.repaired import annotate, is_noted
+from webhook.core.repaired import annotate, codes_of, is_noted, withdraw
+from webhook.evaluation import record
 from webhook.kube.pod import as_map
 from webhook.telemetry.metrics import decisions_of
 
@@ -125,14 +126,18 @@ def _note(review: Review, made: Evaluation, cx: Context) -> list[dict[str, Any]]
     """The patch that records the repair on the object; a subresource has no annotations of its own.
 
     An update whose result is the stored spec keeps the stored annotation: its words may have been
-    repaired in several rounds, by other rules.
+    repaired in several rounds, by other rules. On a workload the annotation exists as long as the
+    record of the repair, and keeps the stored codes: `kubectl rollout undo` sends older ones.
     """
     if not cx.settings.messages.annotation or review.request.get("subResource"):
         return []
     obj, stored = made.object, as_map(review.request.get("oldObject"))
+    was_recorded = record.is_on(stored)
+    if was_recorded and not record.is_on(obj):
+        return withdraw(obj) + annotate(obj, made.findings)
     if is_noted(obj) and obj.get("spec") == stored.get("spec"):
         return []
-    return annotate(obj, made.findings)
+    return annotate(obj, made.findings, codes_of(stored) if was_recorded else ())
 
 
 def _tried(

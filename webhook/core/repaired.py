@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
 from webhook.core.draft import Draft
-from webhook.core.edits import Set
+from webhook.core.edits import Remove, Set
 from webhook.core.errors import EditError
 from webhook.kube.managed_fields import has_annotation
 from webhook.kube.pod import as_map
@@ -37,17 +37,19 @@ def codes_in(text: object) -> tuple[str, ...]:
     return tuple(sorted({each for each in text[:_LONGEST].split(",") if _CODE.fullmatch(each)}))
 
 
-def annotate(obj: dict[str, Any], findings: Iterable[Finding]) -> list[Operation]:
+def annotate(
+    obj: dict[str, Any], findings: Iterable[Finding], stored: Iterable[str] = ()
+) -> list[Operation]:
     """Write the codes of the repairs onto the object; return the patch for it.
 
     Earlier codes stay: those of an earlier round of the same request (reinvocationPolicy), and
-    those of a workload that was stored repaired. An object without a place for annotations gets
+    those of a workload that is `stored` repaired. An object without a place for annotations gets
     none.
     """
     codes = {found.code for found in findings if found.action == "repaired"}
     if not codes:
         return []
-    text = ",".join(sorted(codes | set(earlier(obj))))
+    text = ",".join(sorted({*codes, *earlier(obj), *stored}))
     draft = Draft(obj)
     if annotation_bytes({**_annotations(obj), REPAIRED: text}) > MOST_ANNOTATION_BYTES:
         return []
@@ -56,6 +58,19 @@ def annotate(obj: dict[str, Any], findings: Iterable[Finding]) -> list[Operation
     except EditError:  # the API server rejects such metadata with its own message
         return []
     return draft.patch()
+
+
+def withdraw(obj: dict[str, Any]) -> list[Operation]:
+    """Remove the codes that the webhook wrote before; return the patch for it."""
+    draft = Draft(obj)
+    if is_noted(obj):
+        draft.apply([Remove(_AT)])
+    return draft.patch()
+
+
+def codes_of(obj: Mapping[str, Any]) -> tuple[str, ...]:
+    """The codes on the object, whoever wrote them."""
+    return codes_in(_annotations(obj).get(REPAIRED))
 
 
 def is_noted(obj: Mapping[str, Any]) -> bool:
@@ -68,7 +83,7 @@ def earlier(obj: Mapping[str, Any]) -> tuple[str, ...]:
 
     managedFields list what clients sent, and never what a webhook added.
     """
-    codes = codes_in(_annotations(obj).get(REPAIRED))
+    codes = codes_of(obj)
     return () if codes and was_sent(obj) else codes
 
 

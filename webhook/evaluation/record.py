@@ -61,6 +61,11 @@ def read(metadata: Mapping[str, Any]) -> Record:
     }
 
 
+def is_on(obj: Mapping[str, Any]) -> bool:
+    """Whether the object has a record, of whatever."""
+    return ANNOTATION in as_map(as_map(obj.get("metadata")).get("annotations"))
+
+
 def has_words(metadata: Mapping[str, Any]) -> bool:
     """Whether the record in these metadata has a translated word of the author."""
     noted = (change for each in read(metadata).values() for change in each.values())
