@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -89,6 +90,11 @@ CASES = {
         pod(container(requests={ALPHA: "2"})),
         {NVIDIA: "2"},
     ),
+    "slices beside a legacy max that is below them": (
+        [{"max": {ALPHA: "1"}}],
+        pod(container(limits={SLICE: "7"})),
+        {SLICE: "7", ALPHA: "0"},
+    ),
 }
 
 
@@ -106,7 +112,14 @@ def test_the_author_gets_what_was_asked_for(
     assert answer.ok, answer.message
     assert limits_of(answer.body) == [expected]
     assert answer.body["spec"]["containers"][0]["resources"]["requests"] == expected
-    assert node_of(cluster.client, namespace, "asks")
+    if SLICE not in expected or expected[SLICE] == "0":  # no node of this cluster has slices
+        assert node_of(cluster.client, namespace, "asks")
+    labelled = named(what, "asks")
+    labelled["metadata"]["labels"] = {"a": "b"}
+    for each in (named(what, "asks"), labelled):
+        cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(each))
+    stored = cluster.client.get("Pod", "asks", namespace)
+    assert (limits_of(stored), stored["metadata"]["labels"]["a"]) == ([expected], "b")
 
 
 REFUSED: dict[str, tuple[list[Json], Json, str]] = {
@@ -123,7 +136,12 @@ REFUSED: dict[str, tuple[list[Json], Json, str]] = {
     "more than a max of the legacy name": (
         [{"max": {ALPHA: "1"}}],
         pod(modern(2)),
-        "the API server will refuse the pod if that is the LimitRange's max",
+        "it is removed, and the API server refuses the pod if the LimitRange has any max of it",
+    ),
+    "more than a legacy default below a max: nobody can tell that it is not the max": (
+        [{"default": {ALPHA: "1"}, "max": {ALPHA: "4"}}],
+        pod(modern(2)),
+        "it is removed, and the API server refuses the pod if the LimitRange has any max of it",
     ),
     "a min of the legacy name": (
         [{"default": {ALPHA: "2"}, "min": {ALPHA: "1"}}],

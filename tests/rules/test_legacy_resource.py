@@ -446,8 +446,8 @@ def amounts_of(obj: Any) -> dict[str, Any]:
         ),
         pytest.param(
             asking({SLICE: "2", LEGACY: "1"}, OF_LEGACY),
-            {SLICE: "2"},
-            id="the author's slices beside a legacy default",
+            {SLICE: "2", LEGACY: "0"},
+            id="the author's slices beside a legacy default, whose max counts GPUs",
         ),
         pytest.param(
             asking({LEGACY: "1"}, OF_LEGACY), {GPU: "1"}, id="nothing but a legacy default: a GPU"
@@ -657,7 +657,7 @@ def test_managed_fields_that_say_nothing() -> None:
         pytest.param(
             {GPU: "2", LEGACY: "1"},
             OF_LEGACY,
-            "will refuse the pod if that is the LimitRange's max",
+            "it is removed, and the API server refuses the pod if the LimitRange has any max",
             id="a legacy default below",
         ),
         pytest.param(

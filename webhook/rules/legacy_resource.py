@@ -22,10 +22,13 @@ does not repair there (its mode is off, audit or warn, or it is not selected), t
 changed, and a warning gives the reason.
 
 Names that do not count are removed. LimitRanger would add its name again, so that name stays with
-an amount of 0, which a max allows. If the LimitRange may refuse the repaired pod, a warning says
-so. The rule can know this only for a LimitRange that sets amounts. If it sets none for the current
-name (type Pod, or only a `min` or a `maxLimitRequestRatio`), the API server refuses the pod with
-its own message.
+an amount of 0, which a max allows. Only where a container requests more GPUs than LimitRanger added
+under a legacy name, that name is removed, because the amount may be the max of the LimitRange: with
+any max of it, the API server then refuses the pod. Write the current name in the LimitRange.
+
+If the LimitRange may refuse the repaired pod, a warning says so. The rule can know this only for a
+LimitRange that sets amounts. If it sets none for the current name (type Pod, or only a `min` or a
+`maxLimitRequestRatio`), the API server refuses the pod with its own message.
 
 Safety: safe. An amount that is no quantity, or is negative, is manual.
 """
@@ -101,7 +104,7 @@ def _of_container(container: Container, asked: Asked, cx: Context, by: str) -> I
     for name in asked.legacy:
         if name != counts.name:
             if by == _LIMIT_RANGE and _is_default(name, asked):
-                yield from _added(container, name, counts, today)
+                yield from _added(container, name, counts, today, asked)
             else:
                 yield _beside(container, name, counts, today, asked)
 
@@ -292,19 +295,25 @@ def _beside(container: Container, name: str, counts: Amount, today: str, asked: 
     return Finding(CODE, at, message, tuple(edits))
 
 
-def _added(container: Container, name: str, counts: Amount, today: str) -> Iterator[Finding]:
-    """A legacy name that LimitRanger added. Without it a max would refuse the pod; so may a min."""
+def _added(
+    container: Container, name: str, counts: Amount, today: str, asked: Asked
+) -> Iterator[Finding]:
+    """A legacy name that LimitRanger added. Without it a max would refuse the pod; so may a min.
+
+    What was added may be a default far below the max, or the max itself. A max of GPUs counts no
+    slices.
+    """
     where = _sections(container, name)
     values = [quantity.parse(container.section(section)[name]) or 0 for section in where]
     if not any(values):
         return
-    within = counts.value <= max(values)
+    within = counts.value <= max(values) or counts.name not in (today, *asked.legacy)
     places = [container.section_at(section) / name for section in where]
     edits = tuple(Set(at, "0") if within else Remove(at) for at in places)
     outcome = (
         f"it is 0 now, {_IF_MIN}"
         if within
-        else "the API server will refuse the pod if that is the LimitRange's max"
+        else "it is removed, and the API server refuses the pod if the LimitRange has any max of it"
     )
     message = (
         f"a LimitRange adds {_amounts(container, name)} {name} to container {container.name}, "
