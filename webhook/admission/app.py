@@ -12,12 +12,10 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, NotFound
 
 from webhook.admission.decide import PATHS
-from webhook.admission.endpoint import LARGEST_BODY, TEXT, refusal
+from webhook.admission.endpoint import LARGEST_BODY, TEXT, Answer, Endpoint, refusal
 
 if TYPE_CHECKING:
     from werkzeug.sansio.response import Response as AnyResponse
-
-    from webhook.admission.endpoint import Answer, Endpoint
 
 
 def create_app(endpoint: Endpoint) -> Flask:

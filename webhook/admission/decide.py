@@ -16,26 +16,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from webhook.admission import outcome, request_pods, response, updates, workloads
 from webhook.admission.outcome import Outcome
 from webhook.admission.recorder import Recorder
-from webhook.admission.review import is_heavy
+from webhook.admission.review import Review, is_heavy
 from webhook.core.budget import MOST_TEMPLATES, excess
 from webhook.core.modes import Mode, modes_for
-from webhook.core.rule import Context
+from webhook.core.rule import Context, Rule
 from webhook.evaluation import again
-from webhook.evaluation.evaluate import Stages, evaluate, in_force
+from webhook.evaluation.evaluate import Evaluation, Stages, evaluate, in_force
 from webhook.kube.pod import Pod, as_map
 from webhook.kube.pointer import ROOT
-from webhook.telemetry.metrics import NONE
+from webhook.telemetry.metrics import NONE, Metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.admission.review import Review
     from webhook.capacity.nodes import Inventory
-    from webhook.core.rule import Rule
     from webhook.core.settings import Settings
-    from webhook.evaluation.evaluate import Evaluation
     from webhook.telemetry.logs import Log
-    from webhook.telemetry.metrics import Metrics
 
     Raw = dict[str, Any]
     Known = tuple[tuple[str, Any], ...]  # names of fields of a Context, with the values

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission import response, workloads
-from webhook.admission.review import dump
+from webhook.admission.review import Review, dump
 from webhook.admission.verify import flaw
-from webhook.core.findings import Severity
+from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode
 from webhook.core.repaired import annotate, codes_of, is_noted, withdraw
 from webhook.evaluation import record
@@ -21,8 +21,6 @@ from webhook.telemetry.metrics import decisions_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.admission.review import Review
-    from webhook.core.findings import Finding
     from webhook.core.rule import Context
     from webhook.evaluation.evaluate import Evaluation
     from webhook.telemetry.metrics import Decision

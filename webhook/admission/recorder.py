@@ -7,20 +7,18 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission import request_pods, response
-from webhook.admission.outcome import place_of
+from webhook.admission.outcome import Outcome, place_of
 from webhook.evaluation.workloads import is_known_kind
 from webhook.kube.pod import as_map
 from webhook.rules import is_legacy
-from webhook.telemetry.metrics import OTHER
+from webhook.telemetry.metrics import OTHER, Metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from webhook.admission.outcome import Outcome
     from webhook.admission.review import Review
     from webhook.core.settings import Settings
     from webhook.telemetry.logs import Log
-    from webhook.telemetry.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,9 @@ third of the whole call here.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from webhook.admission.review import dump, load
-
-if TYPE_CHECKING:
-    from webhook.admission.review import Review
+from webhook.admission.review import Review, dump, load
 
 END = "-"  # of a list
 LARGEST_PATCH = 64 * 1024

@@ -16,26 +16,23 @@ from webhook.capacity import daemons
 from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
 from webhook.core.errors import EditError
-from webhook.core.findings import Severity
+from webhook.core.findings import Finding, Severity, Verdict
 from webhook.core.modes import Mode
 from webhook.evaluation import again, record
 from webhook.evaluation.authors import Authors
-from webhook.evaluation.evaluate import Stages, evaluate, nothing_is_over
+from webhook.evaluation.evaluate import Asking, Evaluation, Stages, evaluate, nothing_is_over
 from webhook.evaluation.update_fields import Update
 from webhook.evaluation.workloads import group_of, has_controller, template_changed, templates_of
 from webhook.kube.accounts import is_system
 from webhook.kube.pod import as_map, is_for_windows
-from webhook.kube.pointer import ROOT, value_at
+from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.rules import daemonset_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from webhook.core.findings import Finding, Verdict
     from webhook.core.rule import Context, Rule
     from webhook.core.settings import Settings
-    from webhook.evaluation.evaluate import Asking, Evaluation
-    from webhook.kube.pointer import Path
 
 # The API server rejects it, or the validating webhook of the custom kind.
 _FIXED = {("batch", "Job"), ("batch.volcano.sh", "Job"), ("jobset.x-k8s.io", "JobSet")}

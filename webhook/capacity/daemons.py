@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from webhook.capacity import fit, node_selection
 from webhook.core.draft import copied
-from webhook.core.edits import place_of
+from webhook.core.edits import Edit, place_of
 from webhook.kube.pod import Pod, as_items
 
 if TYPE_CHECKING:
     from webhook.capacity.node_index import NodeIndex
     from webhook.capacity.nodesets import NodeSet
-    from webhook.core.edits import Edit
     from webhook.core.rule import Context
     from webhook.kube.pointer import Path
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from webhook.capacity import node_selection
 from webhook.capacity.requests import as_scheduled, gpu_requests
 from webhook.kube import quantity
-from webhook.kube.pod import is_for_windows
+from webhook.kube.pod import Pod, is_for_windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from webhook.capacity.nodesets import NodeSet
     from webhook.core.rule import Context
     from webhook.core.settings import Capacity
-    from webhook.kube.pod import Pod
 
 _LARGEST = 2**63 - 1
 _DEFAULT_SCHEDULER = "default-scheduler"

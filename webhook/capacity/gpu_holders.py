@@ -11,16 +11,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core.selection import matches
-from webhook.core.settings import DEVICE_CLASS
+from webhook.core.settings import DEVICE_CLASS, Settings
 from webhook.kube import quantity
-from webhook.kube.pod import as_map
+from webhook.kube.pod import Container, Pod, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.core.rule import Context
-    from webhook.core.settings import Settings
-    from webhook.kube.pod import Container, Pod
 
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 FRACTIONS = ("gpu-fraction", "gpu-memory")  # annotations of KAI-Scheduler (pkg/common/constants)

@@ -7,19 +7,13 @@ the repair, and is translated with the rest. Pods of a repaired template are cur
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from webhook.capacity import node_labels, node_selection
 from webhook.capacity.model_terms import Fate, chosen, rewritten, term_change
 from webhook.core.modes import Mode
 from webhook.core.repaired import earlier
-from webhook.core.rule import RENAMES_AMOUNTS, TRANSLATES_LABELS
+from webhook.core.rule import RENAMES_AMOUNTS, TRANSLATES_LABELS, Context
 from webhook.kube import affinity
-from webhook.kube.pod import REQUIRED, as_map
-
-if TYPE_CHECKING:
-    from webhook.core.rule import Context
-    from webhook.kube.pod import Pod
+from webhook.kube.pod import REQUIRED, Pod, as_map
 
 
 def is_translated(pod: Pod, cx: Context) -> bool:

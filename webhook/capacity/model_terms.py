@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.capacity import models, node_labels, node_selection, whole_gpus
 from webhook.kube import labels
 from webhook.kube.affinity import MOST_EXPRESSIONS, MOST_TERMS
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import Pod, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from webhook.capacity.nodesets import NodeSet
     from webhook.capacity.whole_gpus import Part
     from webhook.core.rule import Context
-    from webhook.kube.pod import Pod
 
     Raw = dict[str, Any]
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.capacity.model_terms import Fate
+from webhook.capacity.model_terms import Change, Fate, TermChange
 from webhook.kube.affinity import TOO_MANY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.capacity.model_terms import Change, TermChange
     from webhook.core.rule import Context
 
 GONE = "no node carries the label {} any more; write {}"

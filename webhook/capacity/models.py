@@ -19,7 +19,7 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
-from webhook.core.settings import MODEL_PROFILES
+from webhook.core.settings import MODEL_PROFILES, Models
 from webhook.kube import labels
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from webhook.capacity.nodes import Inventory
     from webhook.capacity.nodesets import NodeSet
-    from webhook.core.settings import Models
 
 _BRANDS = ("tesla", "geforce", "quadro")
 _DETAIL = re.compile(

@@ -13,16 +13,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from webhook.capacity import nodesets
-from webhook.capacity.nodesets import NOTHING, Table
-from webhook.capacity.tainted import by_key_and_effect
+from webhook.capacity.nodesets import NOTHING, NodeSet, Table
+from webhook.capacity.tainted import Tainted, by_key_and_effect
 from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from webhook.capacity.nodes import NodeClass
-    from webhook.capacity.nodesets import NodeSet
-    from webhook.capacity.tainted import Tainted
 
     Steps = list[tuple[int, str]]  # amount -> nodes with at least so much, ascending
 

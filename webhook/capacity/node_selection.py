@@ -11,18 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from webhook.capacity.nodesets import as_int64
+from webhook.capacity.nodesets import NodeSet, as_int64
 from webhook.capacity.whole_gpus import excluded_by
 from webhook.kube.labels import is_key, is_value
-from webhook.kube.pod import REQUIRED, as_items, as_map
+from webhook.kube.pod import REQUIRED, Pod, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.capacity.node_index import NodeIndex
-    from webhook.capacity.nodesets import NodeSet
     from webhook.core.settings import Capacity
-    from webhook.kube.pod import Pod
 
     Raw = dict[str, Any]
 

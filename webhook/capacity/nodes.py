@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from webhook.capacity.node_index import OWN_NAMES, NodeIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from webhook.core.settings import Taint
 
 Former = Mapping[str, tuple[str, ...]]

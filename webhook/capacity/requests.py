@@ -12,13 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from webhook.kube import overflow, quantity
-from webhook.kube.pod import as_map
+from webhook.kube.pod import Container, Pod, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.core.settings import Settings
-    from webhook.kube.pod import Container, Pod
 
 
 class _Number(Protocol):

@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from webhook.capacity.nodesets import as_int64
+from webhook.capacity.nodesets import NodeSet, as_int64
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from webhook.capacity.nodes import Inventory
-    from webhook.capacity.nodesets import NodeSet
     from webhook.core.settings import Settings
 
     Raw = dict[str, Any]

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from webhook.capacity import fit, node_selection
-from webhook.core.settings import Taint
+from webhook.core.settings import Settings, Taint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from webhook.capacity.node_index import NodeIndex
     from webhook.capacity.node_selection import Constraint
     from webhook.capacity.nodesets import NodeSet
-    from webhook.core.settings import Settings
     from webhook.kube.pod import Pod
 
 LONGEST = 230  # characters: an API server cuts a warning at 256

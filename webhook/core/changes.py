@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core.edits import Append, place_of
+from webhook.core.edits import Append, Edit, place_of
 from webhook.kube.canonical import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from webhook.core.edits import Edit
 
     Place = tuple[str | int, ...]
 

@@ -15,16 +15,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from webhook.core.limit_ranger import Origins
+from webhook.core.limit_ranger import Origins, Place
 from webhook.kube import quantity
-from webhook.kube.pod import SECTIONS
+from webhook.kube.pod import SECTIONS, Container, Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.core.limit_ranger import Place
     from webhook.core.settings import Settings
-    from webhook.kube.pod import Container, Pod
 
 
 @dataclass(frozen=True, slots=True)

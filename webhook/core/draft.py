@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.edits import Append, Remove, Rename, Set, place_of
+from webhook.core.edits import Append, Edit, Remove, Rename, Set, place_of
 from webhook.core.errors import EditError
 from webhook.core.touched import Saved, Touched, restore
 from webhook.kube.pointer import Path, value_at
@@ -23,7 +23,6 @@ from webhook.kube.pointer import Path, value_at
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.core.edits import Edit
     from webhook.core.touched import Operation, Token
 
 

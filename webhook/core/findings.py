@@ -7,12 +7,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.modes import Mode
-from webhook.kube.pointer import ROOT
+from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from webhook.core.draft import Draft
     from webhook.core.edits import Edit
-    from webhook.kube.pointer import Path
 
 
 class Severity(StrEnum):

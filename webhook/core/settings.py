@@ -13,13 +13,12 @@ from webhook.core.built_in import (
     STARTUP_TAINTS,
     UNTOLERABLE,
 )
-from webhook.core.selection import EVERYWHERE, matches
+from webhook.core.selection import EVERYWHERE, Selection, matches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.core.modes import Mode
-    from webhook.core.selection import Selection
 
 _NVIDIA = "nvidia.com/"
 DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"  # a claim written as a resource (KEP-5004)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from webhook.core.edits import Append, Remove, Rename, Set
-from webhook.kube.pointer import escape
+from webhook.core.edits import Append, Edit, Remove, Rename, Set
+from webhook.kube.pointer import Path, escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    from webhook.core.edits import Edit
-    from webhook.kube.pointer import Path
 
     Comparison = Callable[[Any, Any], bool]
     Operation = dict[str, Any]

@@ -13,19 +13,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core.draft import Draft, copied
-from webhook.core.edits import place_of
+from webhook.core.edits import Edit, place_of
 from webhook.core.errors import EditError
 from webhook.core.findings import Verdict
 from webhook.core.limit_ranger import Origins
 from webhook.core.repaired import is_noted
-from webhook.core.rule import Trait
+from webhook.core.rule import Context, Trait
 from webhook.evaluation.authors import Authors
-from webhook.evaluation.pod_fields import PodFields, changes
+from webhook.evaluation.pod_fields import Change, Key, PodFields, changes
 from webhook.evaluation.still_right import is_still_right
 from webhook.evaluation.stored import agrees, as_it_was
 from webhook.evaluation.update_fields import (
     TOLERATIONS,
     VOLUMES,
+    Update,
     has_words,
     is_said,
     made_anew,
@@ -36,18 +37,13 @@ from webhook.evaluation.update_fields import (
     without_mounted,
 )
 from webhook.kube.pod import Pod
-from webhook.kube.pointer import ROOT, value_at
+from webhook.kube.pointer import ROOT, Path, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.core.edits import Edit
-    from webhook.core.rule import Context
     from webhook.core.settings import Settings
     from webhook.evaluation.evaluate import Asking
-    from webhook.evaluation.pod_fields import Change, Key
-    from webhook.evaluation.update_fields import Update
-    from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
 

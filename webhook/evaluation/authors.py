@@ -12,13 +12,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import excess
-from webhook.evaluation.pod_fields import PodFields
+from webhook.evaluation.pod_fields import Key, PodFields
 from webhook.evaluation.record import ANNOTATION as RECORD
 from webhook.kube.managed_fields import entries, fields, merged
 from webhook.kube.pod import KINDS, REQUIRED, as_map
 
 if TYPE_CHECKING:
-    from webhook.evaluation.pod_fields import Key
     from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]

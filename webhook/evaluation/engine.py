@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Any
 from webhook.capacity.daemons import placement_of
 from webhook.core.counting import counted
 from webhook.core.draft import Draft
-from webhook.core.exceptions import claim
-from webhook.core.findings import Safety, Severity, Verdict
+from webhook.core.exceptions import Claim, claim
+from webhook.core.findings import Finding, Safety, Severity, Verdict
 from webhook.core.modes import Mode
 from webhook.kube.pod import Pod
-from webhook.kube.pointer import ROOT
+from webhook.kube.pointer import ROOT, Path
 from webhook.kube.typed import is_typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from webhook.core.exceptions import Claim
-    from webhook.core.findings import Finding
     from webhook.core.rule import Context, ObjectRule, Rule
-    from webhook.kube.pointer import Path
 
     # Returns the finding as it is to be used; None to drop it.
     Hear = Callable[[Finding], Finding | None]

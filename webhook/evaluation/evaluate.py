@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core.changes import Changes
 from webhook.core.draft import Draft
-from webhook.core.edits import Rename, at_place, place_of
-from webhook.core.findings import Severity
+from webhook.core.edits import Edit, Rename, at_place, place_of
+from webhook.core.findings import Finding, Severity, Verdict
 from webhook.core.modes import Mode, is_opted_out
-from webhook.core.rule import Context
+from webhook.core.rule import Context, ObjectRule, Rule
 from webhook.evaluation.engine import run, run_on_object
 from webhook.evaluation.workloads import around, templates_of
 from webhook.kube.pod import Pod, as_map
@@ -23,9 +23,6 @@ from webhook.kube.pointer import ROOT, Path, value_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from webhook.core.edits import Edit
-    from webhook.core.findings import Finding, Verdict
-    from webhook.core.rule import ObjectRule, Rule
     from webhook.evaluation.engine import Hear
 
     Raw = dict[str, Any]

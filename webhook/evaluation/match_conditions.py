@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import MOST_ANNOTATION_BYTES
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
-from webhook.core.settings import Settings
+from webhook.core.settings import CustomKind, Settings
 from webhook.evaluation.record import ANNOTATION
 from webhook.evaluation.workloads import BUILT_IN, custom_kinds, tokens
 from webhook.kube.accounts import SYSTEM_GROUPS, SYSTEM_PREFIXES, SYSTEM_USERS
@@ -22,7 +22,6 @@ from webhook.kube.pod import SECTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from webhook.core.settings import CustomKind
 
 _CONTAINERS = (
     "({pod}.spec.containers + (has({pod}.spec.initContainers) ? {pod}.spec.initContainers : []))"

@@ -10,14 +10,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.draft import copied
-from webhook.core.edits import Append, Remove, Set
+from webhook.core.edits import Append, Edit, Remove, Set
 from webhook.kube.pod import KINDS, as_items, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from webhook.core.edits import Edit
 
     Raw = dict[str, Any]
 

@@ -12,15 +12,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
-from webhook.evaluation.pod_fields import is_of_settings
+from webhook.evaluation.pod_fields import Change, Key, is_of_settings
 from webhook.kube.managed_fields import has_annotation
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from webhook.evaluation.pod_fields import Change, Key
 
     Record = dict[str, dict[Key, Change]]  # by the JSON Pointer of the template
 

@@ -16,7 +16,7 @@ from webhook.core.legacy_names import (
     BETA_NODE_LABELS,
     TOLERATIONS_ANNOTATION,
 )
-from webhook.core.settings import Placement
+from webhook.core.settings import Placement, Settings
 from webhook.evaluation.stored import is_of_gpus, model_labels
 from webhook.kube.canonical import canonical
 from webhook.kube.pod import KINDS, PREFERRED, REQUIRED, SECTIONS, as_items, as_map
@@ -24,7 +24,6 @@ from webhook.kube.pod import KINDS, PREFERRED, REQUIRED, SECTIONS, as_items, as_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.core.settings import Settings
     from webhook.evaluation.pod_fields import Key
 
     Raw = dict[str, Any]

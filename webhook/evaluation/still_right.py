@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.capacity import node_selection
 from webhook.capacity.whole_gpus import is_exclusion
-from webhook.kube.pod import PREFERRED, as_items, as_map
+from webhook.kube.pod import PREFERRED, Pod, as_items, as_map
 
 if TYPE_CHECKING:
     from webhook.capacity.node_index import NodeIndex
     from webhook.capacity.nodesets import NodeSet
     from webhook.core.rule import Context
     from webhook.core.settings import Models, Settings
-    from webhook.kube.pod import Pod
 
     Raw = dict[str, Any]
 

@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Any
 from webhook.capacity import models
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.capacity.whole_gpus import is_exclusion
-from webhook.core.settings import MODEL_PROFILES
+from webhook.core.settings import MODEL_PROFILES, Settings
 from webhook.kube import quantity
 from webhook.kube.canonical import canonical
-from webhook.kube.pod import PREFERRED, REQUIRED, as_items, as_map
+from webhook.kube.pod import PREFERRED, REQUIRED, Pod, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.core.rule import Context
-    from webhook.core.settings import Settings
     from webhook.evaluation.pod_fields import Key, PodFields
-    from webhook.kube.pod import Pod
 
     Raw = dict[str, Any]
     Requirement = tuple[str, str, frozenset[str]]  # key, operator, values

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
-from webhook.evaluation.pod_fields import PodFields, changes, is_of_settings
+from webhook.evaluation.pod_fields import Change, Key, PodFields, changes, is_of_settings
 from webhook.evaluation.repair_fields import RepairFields
 from webhook.evaluation.stored import PLACEMENT, model_labels
 from webhook.kube import quantity
 from webhook.kube.canonical import canonical
-from webhook.kube.pod import KINDS, as_items, as_map
+from webhook.kube.pod import KINDS, Pod, as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from webhook.core.edits import Edit
     from webhook.core.settings import Settings
     from webhook.evaluation.authors import Authors
-    from webhook.evaluation.pod_fields import Change, Key
-    from webhook.kube.pod import Pod
     from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]

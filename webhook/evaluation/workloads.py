@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from webhook.capacity.requests import gpu_requests
-from webhook.core.settings import CustomKind
+from webhook.core.settings import CustomKind, Settings
 from webhook.kube.canonical import canonical
 from webhook.kube.pod import Pod, as_items, as_map, controller_of
 from webhook.kube.pointer import ROOT, Path
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.core.rule import Context
-    from webhook.core.settings import Settings
 
     Raw = dict[str, Any]
 

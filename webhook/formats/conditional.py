@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from webhook.core.findings import Severity
+from webhook.core.findings import Finding, Severity
 from webhook.core.text_patterns import find
-from webhook.files.results import Located, Status, not_done
+from webhook.files.results import Located, Plan, Status, not_done
 from webhook.formats import legacy_pods
 from webhook.formats.file_objects import (
     AMOUNTS,
@@ -24,8 +24,8 @@ from webhook.formats.file_objects import (
 )
 from webhook.formats.holding import Holding, Made, all_replacements, cause_in, without
 from webhook.formats.spans import written
-from webhook.formats.ways import Ways
-from webhook.kube.pointer import value_at
+from webhook.formats.ways import View, Ways
+from webhook.kube.pointer import Path, value_at
 from webhook.rules import (
     PATTERNS,
     dead_annotations,
@@ -33,25 +33,19 @@ from webhook.rules import (
     missing_selector,
 )
 from webhook.templates import unseen_mounts
-from webhook.templates.actions import Kind
+from webhook.templates.actions import Kind, Template
 from webhook.templates.made_annotations import made_annotations
 from webhook.templates.placeholders import Masks, TooManyError, stands_for_part
-from webhook.yamlpatch.places import Replacement
+from webhook.yamlpatch.places import Place, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.findings import Finding
-    from webhook.files.results import Plan
     from webhook.files.source import Source
-    from webhook.formats.ways import View
-    from webhook.kube.pointer import Path
-    from webhook.templates.actions import Template
     from webhook.templates.labels_in_sight import LabelsInSight
     from webhook.templates.open_places import OpenPlaces
     from webhook.templates.regions import Region
     from webhook.yamlpatch.documents import Document
-    from webhook.yamlpatch.places import Place
 
 _MOST_ROUNDS = 20
 _LOOK_FIRST = "check this file manually first"

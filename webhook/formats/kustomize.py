@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.draft import Draft
-from webhook.core.edits import Rename, Set, at_place, place_of
+from webhook.core.edits import Edit, Rename, Set, at_place, place_of
 from webhook.core.findings import Finding
 from webhook.core.modes import is_opted_out
 from webhook.core.rule import Trait
 from webhook.core.text_patterns import find
 from webhook.evaluation.evaluate import Stages, evaluate, name_of
 from webhook.evaluation.workloads import template_at, tokens
-from webhook.files.results import FileResult, Located, OptedOut, Skipped, Status, not_done
+from webhook.files.results import FileResult, Located, OptedOut, Plan, Skipped, Status, not_done
 from webhook.formats import kustomization
 from webhook.formats.file_objects import LEFT_ALONE, context, is_left_alone, shapes
 from webhook.formats.mentions import mentions
@@ -40,9 +40,7 @@ from webhook.yamlpatch.yaml_words import is_same
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from webhook.core.edits import Edit
     from webhook.core.settings import Settings
-    from webhook.files.results import Plan
     from webhook.files.source import Source
     from webhook.yamlpatch.documents import Document
     from webhook.yamlpatch.places import Place, Replacement

@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.core.edits import Remove
-from webhook.core.findings import Safety, Severity
+from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.host_paths import is_device
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
 from webhook.core.rule import Trait
 from webhook.core.text_patterns import find
-from webhook.files.results import Status
+from webhook.files.results import FileResult, Located, Plan, Status
 from webhook.files.source import Source
 from webhook.formats.file_objects import AMOUNTS
 from webhook.formats.mentions import Comments
@@ -37,9 +37,7 @@ from webhook.templates.placeholders import stands_for_action
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from webhook.core.findings import Finding
     from webhook.evaluation.evaluate import Evaluation
-    from webhook.files.results import FileResult, Located, Plan
     from webhook.templates.regions import Region
 
 _ANNOTATIONS = codes(Trait.ANNOTATION)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from webhook.files.results import Located, Status
 from webhook.rules import legacy_resource
-from webhook.templates.regions import lines_of
+from webhook.templates.regions import Line, Region, lines_of
 from webhook.yamlpatch.places import Replacement
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from webhook.core.settings import Settings
     from webhook.files.source import Source
     from webhook.templates.actions import Template
-    from webhook.templates.regions import Line, Region
 
 CODE = legacy_resource.CODE
 _BESIDE = "it is not indented below limits or requests"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.edits import place_of
-from webhook.core.findings import Severity
-from webhook.files.results import FileResult, Located, Skipped, Status, not_done
+from webhook.core.edits import Edit, place_of
+from webhook.core.findings import Finding, Severity
+from webhook.files.results import FileResult, Located, Plan, Skipped, Status, not_done
 from webhook.formats import legacy_pods
 from webhook.formats.file_objects import (
     AMOUNTS,
@@ -27,10 +27,7 @@ from webhook.yamlpatch.style import line_end
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.edits import Edit
-    from webhook.core.findings import Finding
     from webhook.evaluation.evaluate import Evaluation
-    from webhook.files.results import Plan
     from webhook.files.source import Source
     from webhook.kube.pointer import Path
     from webhook.yamlpatch.documents import Document, Stream

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.core.text_patterns import find
-from webhook.files.results import Located, Status
+from webhook.files.results import FileResult, Located, Plan, Status
 from webhook.files.source import Source
 from webhook.formats.fences import fences, odd_backticks
 from webhook.formats.file_objects import AMOUNTS, with_namespaces
-from webhook.formats.prefixes import TABS, of_block, strip
+from webhook.formats.prefixes import TABS, Stripped, of_block, strip
 from webhook.formats.templated import Done, stable
 from webhook.rules import PATTERNS
 from webhook.templates import actions
@@ -24,8 +24,6 @@ from webhook.templates.regions import Region, here_documents, manifests, split
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from webhook.files.results import FileResult, Plan
-    from webhook.formats.prefixes import Stripped
     from webhook.templates.actions import Template
     from webhook.yamlpatch.places import Replacement
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from webhook.core.modes import Mode
 from webhook.core.rule import Trait
-from webhook.core.text_patterns import RESOURCE_TEXT, find
+from webhook.core.text_patterns import RESOURCE_TEXT, Match, find
 from webhook.evaluation.authors import LAST_APPLIED
 from webhook.evaluation.record import ANNOTATION
-from webhook.files.results import Located, Status
-from webhook.files.source import OBJECT
+from webhook.files.results import Located, Plan, Status
+from webhook.files.source import OBJECT, Source
 from webhook.formats.file_objects import context
 from webhook.rules import PATTERNS, codes, legacy_resource, model_label
 from webhook.templates import actions
@@ -24,9 +24,6 @@ from webhook.yamlpatch.style import line_start
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from webhook.core.text_patterns import Match
-    from webhook.files.results import Plan
-    from webhook.files.source import Source
     from webhook.templates.actions import Arm, Template
     from webhook.yamlpatch.places import Place
 

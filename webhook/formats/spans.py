@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from webhook.core.edits import Append, Remove, place_of
+from webhook.core.edits import Append, Edit, Remove, place_of
 from webhook.formats.file_objects import cause_of
 from webhook.yamlpatch import style
 from webhook.yamlpatch.nodes import List, Map, entries
@@ -16,7 +16,6 @@ from webhook.yamlpatch.splice import RefusedError, splice
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from webhook.core.edits import Edit
     from webhook.core.findings import Finding
     from webhook.evaluation.evaluate import Evaluation
     from webhook.kube.pointer import Path

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
 from webhook.core.rule import Trait
-from webhook.files.results import NOT_DONE, FileResult, Skipped, Status
+from webhook.files.results import NOT_DONE, FileResult, Located, Plan, Skipped, Status
 from webhook.files.source import Source
 from webhook.formats import legacy_pods, lines
 from webhook.formats.conditional import migrate_part
@@ -27,7 +27,6 @@ from webhook.yamlpatch.splice import apply
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from webhook.files.results import Located, Plan
     from webhook.templates.actions import Template
     from webhook.yamlpatch.places import Place, Replacement
 

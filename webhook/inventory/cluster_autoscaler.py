@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.capacity.node_index import ANY
-from webhook.capacity.nodes import NodeClass
+from webhook.capacity.nodes import Node, NodeClass
 from webhook.core.settings import Taint
 from webhook.inventory import node_examples
 from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT
@@ -19,8 +19,6 @@ from webhook.kube.pod import as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from webhook.capacity.nodes import Node
 
     Raw = dict[str, Any]
 

@@ -20,7 +20,7 @@ from hashlib import blake2b
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.cluster.client import Fault, Refused, address
+from webhook.cluster.client import Client, Fault, Refused, address
 from webhook.core.repaired import REPAIRED, codes_in, was_sent
 from webhook.evaluation.workloads import makes_pods
 from webhook.inventory.log_limits import LimitedLog, Outages
@@ -29,7 +29,6 @@ from webhook.kube.pod import as_map, controller_of
 from webhook.rules import leak_guard
 
 if TYPE_CHECKING:
-    from webhook.cluster.client import Client
     from webhook.core.settings import Settings
     from webhook.telemetry.logs import Log
 

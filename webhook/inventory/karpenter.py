@@ -10,19 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from webhook.capacity.nodes import NodeClass
+from webhook.capacity.nodes import Node, NodeClass
 from webhook.core.settings import Taint
 from webhook.inventory import node_examples
-from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT, WITHOUT
+from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT, WITHOUT, Type
 from webhook.inventory.project import taints_of
 from webhook.kube import quantity
 from webhook.kube.pod import as_items, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-    from webhook.capacity.nodes import Node
-    from webhook.inventory.instance_types import Type
 
     Raw = dict[str, Any]
 

@@ -14,13 +14,12 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.capacity.node_index import ANY, OWN_NAMES
-from webhook.capacity.nodes import NodeClass
+from webhook.capacity.nodes import Node, NodeClass
 from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
-    from webhook.capacity.nodes import Node
 
 MOST_SHAPES = 256  # of removed nodes
 _MOST_VALUES = 8  # values that one label of one node had

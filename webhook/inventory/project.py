@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from webhook.capacity.nodes import Node
 from webhook.capacity.requests import gpu_requests
 from webhook.core.selection import Selection
-from webhook.core.settings import DEVICE_CLASS, Taint
+from webhook.core.settings import DEVICE_CLASS, Settings, Taint
 from webhook.inventory import node_examples
 from webhook.kube import quantity
 from webhook.kube.pod import Pod, as_items, as_map, is_finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from webhook.core.settings import Settings
 
     Raw = dict[str, Any]
     # The causes by which a pod sees GPUs that it did not request.

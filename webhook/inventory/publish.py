@@ -10,7 +10,7 @@ it shows that the watcher runs, and since when the inventory may be behind the c
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -27,8 +27,6 @@ from webhook.capacity.nodes import Inventory, Node, NodeClass
 from webhook.files import capped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from webhook.core.settings import Settings
     from webhook.inventory.store import Store
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from webhook.capacity.nodes import Inventory, Node, NodeClass, group
 from webhook.core.settings import Capacity
 from webhook.inventory import autoscalers, cluster_autoscaler, karpenter
-from webhook.inventory.cluster_autoscaler import Shown, shown
+from webhook.inventory.cluster_autoscaler import Group, Shown, shown
 from webhook.inventory.instance_types import known_types
 from webhook.inventory.joining import joining, sliced_anew
 from webhook.inventory.memory import Memory
@@ -23,7 +23,6 @@ from webhook.inventory.memory import Memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from webhook.inventory.cluster_autoscaler import Group
     from webhook.inventory.karpenter import NodePool
     from webhook.inventory.project import Amounts, ClassFacts, NamespaceFacts, PodFacts
 

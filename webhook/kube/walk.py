@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.kube.pointer import ROOT
+from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-
-    from webhook.kube.pointer import Path
 
 
 def walk(

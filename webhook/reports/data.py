@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from webhook import __version__
 from webhook.files import diff
-from webhook.files.results import Status
+from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports import printing
 from webhook.reports.excerpt import Lines
 from webhook.reports.visible import storable
 from webhook.rules import is_legacy
 
 if TYPE_CHECKING:
-    from webhook.files.results import FileResult, Located, Report
     from webhook.yamlpatch.places import Place, Replacement
 
 VERSION = 1  # of the shape: it grows when a member changes its meaning or goes; new ones may come

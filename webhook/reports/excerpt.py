@@ -8,12 +8,11 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from webhook.files.diff import changes, split, without_end
-from webhook.yamlpatch.places import Place
+from webhook.yamlpatch.places import Place, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.yamlpatch.places import Replacement
 
 _BEFORE, _AFTER = 60, 100  # characters of a long line, around what is meant
 

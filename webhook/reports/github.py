@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from webhook.files.results import Status
+from webhook.files.results import Report, Status
 from webhook.reports.rules import manuals
 from webhook.reports.text import summary
 from webhook.reports.visible import sentence, visible
@@ -13,7 +13,6 @@ from webhook.reports.visible import sentence, visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.files.results import Report
     from webhook.yamlpatch.places import Place
 
 _MOST = 10  # of each level in a step: GitHub shows no more

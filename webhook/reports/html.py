@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from webhook import __version__
 from webhook.files import diff
-from webhook.files.results import Status
-from webhook.reports.excerpt import Lines, shortened
-from webhook.reports.rules import manuals
+from webhook.files.results import FileResult, Located, Report, Skipped, Status
+from webhook.reports.excerpt import ChangedLines, Excerpt, Lines, shortened
+from webhook.reports.rules import Manual, manuals
 from webhook.reports.text import WORDS, shown, summary, words
 from webhook.reports.visible import sentence, visible
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from webhook.files.diff import Line
-    from webhook.files.results import FileResult, Located, Report, Skipped
-    from webhook.reports.excerpt import ChangedLines, Excerpt
-    from webhook.reports.rules import Manual
 
 _FEW = 25  # files whose changes are unfolded from the start
 _CONTEXT = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from webhook.files.results import Status
+from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports.excerpt import Lines
 from webhook.reports.text import WORDS, Style, marked, summary
 from webhook.reports.visible import sentence, visible
@@ -13,7 +13,6 @@ from webhook.reports.visible import sentence, visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.files.results import FileResult, Located, Report
 
 _FAILED = (Status.FIXABLE, Status.MANUAL)
 

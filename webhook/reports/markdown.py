@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from webhook.files import diff
-from webhook.files.results import Status
+from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports.rules import manuals
 from webhook.reports.text import WORDS, shown, summary
 from webhook.reports.visible import relative_uri, sentence, visible
@@ -14,7 +14,6 @@ from webhook.reports.visible import relative_uri, sentence, visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.files.results import FileResult, Located, Report
 
 _MOST = 65_000  # characters: GitHub takes 65,536
 _ROOM = 200  # for the last line

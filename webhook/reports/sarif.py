@@ -11,16 +11,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from webhook import __version__
-from webhook.files.results import Status
+from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports.excerpt import Lines
-from webhook.reports.rules import PAGES, manuals
+from webhook.reports.rules import PAGES, Manual, manuals
 from webhook.reports.visible import relative_uri, sentence, storable, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.files.results import FileResult, Located, Report
-    from webhook.reports.rules import Manual
     from webhook.yamlpatch.places import Place, Replacement
 
 _SCHEMA = (

@@ -8,15 +8,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from webhook.files import diff
-from webhook.files.results import Status
-from webhook.reports.excerpt import Lines
+from webhook.files.results import FileResult, Located, Report, Skipped, Status
+from webhook.reports.excerpt import ChangedLines, Excerpt, Lines
 from webhook.reports.visible import sentence, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.files.results import FileResult, Located, Report, Skipped
-    from webhook.reports.excerpt import ChangedLines, Excerpt
 
 _TAB = "    "
 

@@ -8,9 +8,9 @@ missing_toleration, model_label, never_fits, tolerations_annotation.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from webhook.core.rule import Stage
+from webhook.core.rule import ObjectRule, Rule, Stage, Trait
 from webhook.rules import (
     above_limit,
     affinity_annotation,
@@ -50,9 +50,6 @@ from webhook.rules import (
 )
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from webhook.core.rule import ObjectRule, Rule, Trait
     from webhook.core.text_patterns import Pattern
 
 ALL: tuple[ObjectRule | Rule, ...] = (

@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.kube.api_versions import WORKLOADS, workload_successor
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from webhook.core.rule import Context
 
     Raw = dict[str, Any]
 

@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Remove
 from webhook.core.findings import Finding
-from webhook.core.rule import Facts, Stage
+from webhook.core.rule import Context, Facts, Stage
 from webhook.evaluation.workloads import is_built_in
 from webhook.kube.pod import as_map
-from webhook.kube.pointer import ROOT
+from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.core.rule import Context
-    from webhook.kube.pointer import Path
 
 NAME = "controller-annotation"
 CODE = "GPU126"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding
-from webhook.core.rule import Facts, Stage
+from webhook.core.rule import Context, Facts, Stage
 from webhook.core.text_patterns import END, NO_EFFECT, Pattern
 from webhook.evaluation.workloads import templates_of
 from webhook.kube.pod import Pod, as_map
@@ -27,7 +27,6 @@ from webhook.kube.pod import Pod, as_map
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
 
 NAME = "critical-pod"
 CODE = "GPU127"

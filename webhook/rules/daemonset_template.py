@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING
 
 from webhook.capacity import daemons
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage
+from webhook.core.rule import Context, Facts, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
     from webhook.kube.pod import Pod
 
 NAME = "daemonset-template"

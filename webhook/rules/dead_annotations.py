@@ -20,19 +20,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.edits import Remove, Set
+from webhook.core.edits import Edit, Remove, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.text_patterns import END, NO_EFFECT, Pattern
 from webhook.kube import labels
-from webhook.kube.pod import as_map
+from webhook.kube.pod import Pod, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from webhook.core.edits import Edit
-    from webhook.core.rule import Context
-    from webhook.kube.pod import Pod
     from webhook.kube.pointer import Path
 
     _Reader = Callable[[Pod, Context, str, str], "_Reading"]

@@ -19,21 +19,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.edits import Remove, Set
+from webhook.core.edits import Edit, Remove, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.text_patterns import Pattern
-from webhook.kube.api_versions import WORKLOADS, workload_successor
+from webhook.kube.api_versions import WORKLOADS, Successor, workload_successor
 from webhook.kube.pod import as_map
-from webhook.kube.pointer import ROOT
+from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.edits import Edit
-    from webhook.core.rule import Context
-    from webhook.kube.api_versions import Successor
-    from webhook.kube.pointer import Path
 
 NAME = "dead-api-version"
 CODE = "GPU120"

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage
+from webhook.core.rule import Context, Facts, Stage
 from webhook.core.text_patterns import GET_PLUGIN, Pattern, find
 from webhook.kube.pointer import ROOT
 from webhook.kube.walk import walk
@@ -23,7 +23,6 @@ from webhook.kube.walk import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
 
 NAME = "dead-kubelet-flag"
 CODE = "GPU131"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.findings import Finding, Severity
 from webhook.core.legacy_images import installer
-from webhook.core.rule import Facts, Stage
+from webhook.core.rule import Context, Facts, Stage
 from webhook.core.text_patterns import GET_PLUGIN, Pattern
 from webhook.evaluation.workloads import templates_of
 from webhook.kube.pod import Pod
@@ -25,7 +25,6 @@ from webhook.kube.pod import Pod
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
 
 NAME = "device-plugin-manifest"
 CODE = "GPU130"

@@ -26,7 +26,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from webhook.core.edits import Remove, Set
+from webhook.core.edits import Edit, Remove, Set
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.host_paths import (
     clean,
@@ -36,19 +36,16 @@ from webhook.core.host_paths import (
     may_be_driver,
 )
 from webhook.core.legacy_images import manages_driver
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.selection import translated
 from webhook.core.text_patterns import Pattern
-from webhook.kube.pod import as_map
+from webhook.kube.pod import Container, Pod, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Set as AbstractSet
 
-    from webhook.core.edits import Edit
-    from webhook.core.rule import Context
     from webhook.core.settings import Drivers
-    from webhook.kube.pod import Container, Pod
 
 NAME = "driver-paths"
 CODE = "GPU109"

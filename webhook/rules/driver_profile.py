@@ -34,20 +34,17 @@ from webhook.capacity import fit
 from webhook.capacity.nodes import Inventory
 from webhook.capacity.runtime_class import in_class, in_namespace, node_selector
 from webhook.capacity.why_not import short
-from webhook.core.edits import Append, Set
+from webhook.core.edits import Append, Edit, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.host_paths import clean
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.evaluation.repair_fields import VOLUME_PREFIX
-from webhook.kube.pod import as_map, controller_of
+from webhook.kube.pod import Container, Pod, as_map, controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.core.edits import Edit
-    from webhook.core.rule import Context
     from webhook.core.settings import DriverMount, DriverProfile
-    from webhook.kube.pod import Container, Pod
     from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]

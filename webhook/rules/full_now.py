@@ -23,14 +23,13 @@ from webhook.capacity import fit
 from webhook.capacity.runtime_class import as_admitted, in_namespace
 from webhook.capacity.why_not import in_words, or_adds
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage
+from webhook.core.rule import Context, Facts, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.capacity.node_index import NodeIndex
     from webhook.capacity.nodesets import NodeSet
-    from webhook.core.rule import Context
     from webhook.kube.pod import Pod
 
 NAME = "full-now"

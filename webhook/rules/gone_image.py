@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.legacy_images import in_new_registry, installer, is_old_cuda
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.evaluation.workloads import templates_of
-from webhook.kube.pod import Pod
+from webhook.kube.pod import Container, Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
-    from webhook.kube.pod import Container
 
 NAME = "gone-image"
 CODE = "GPU134"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Safety, Severity
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.text_patterns import INIT_CONTAINERS_TEXT
 from webhook.evaluation.workloads import templates_of
 from webhook.kube import go_json
@@ -31,8 +31,6 @@ from webhook.kube.pod import Pod, as_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from webhook.core.rule import Context
 
     Raw = dict[str, Any]
 

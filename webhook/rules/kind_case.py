@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.kube.api_versions import OTHERS, WORKLOADS
 from webhook.kube.pointer import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
 
 NAME = "kind-case"
 CODE = "GPU125"

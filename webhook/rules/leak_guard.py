@@ -42,21 +42,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.capacity.gpu_holders import SHARED, VARIABLE, By, entries_of, holders
-from webhook.core.edits import Append, Remove, Set
+from webhook.capacity.gpu_holders import SHARED, VARIABLE, By, Holder, entries_of, holders
+from webhook.core.edits import Append, Edit, Remove, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.host_paths import clean, lists_devices, shows_devices, shows_driver
 from webhook.core.modes import Mode
 from webhook.core.rule import Context, Facts, Stage
-from webhook.kube.pod import as_items, as_map, is_for_linux
+from webhook.kube.pod import Container, Pod, as_items, as_map, is_for_linux
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from webhook.capacity.gpu_holders import Holder
-    from webhook.core.edits import Edit
     from webhook.core.settings import Settings
-    from webhook.kube.pod import Container, Pod
     from webhook.kube.pointer import Path
 
 NAME = "leak-guard"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Rename
 from webhook.core.findings import Finding, Safety, Severity
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.text_patterns import (
     AFFINITY_TEXT,
     INIT_CONTAINERS_TEXT,
@@ -31,14 +31,11 @@ from webhook.core.text_patterns import (
 )
 from webhook.evaluation.workloads import templates_of
 from webhook.kube.pod import SECTIONS, Pod
-from webhook.kube.pointer import ROOT, value_at
+from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.kube.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from webhook.core.rule import Context
-    from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
 

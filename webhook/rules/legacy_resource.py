@@ -37,22 +37,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core.counting import asking, is_amount
-from webhook.core.edits import Remove, Rename, Set
+from webhook.core.counting import Amount, Asked, asking, is_amount
+from webhook.core.edits import Edit, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
 from webhook.core.limit_ranger import ANNOTATION
-from webhook.core.rule import RENAMES_AMOUNTS, Facts, Stage, Trait
+from webhook.core.rule import RENAMES_AMOUNTS, Context, Facts, Stage, Trait
 from webhook.core.text_patterns import RESOURCE_TEXT, Pattern
 from webhook.kube import quantity
-from webhook.kube.pod import SECTIONS, as_map
+from webhook.kube.pod import SECTIONS, Container, Pod, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.core.counting import Amount, Asked
-    from webhook.core.edits import Edit
-    from webhook.core.rule import Context
-    from webhook.kube.pod import Container, Pod
 
 NAME = "legacy-resource"
 CODE = RENAMES_AMOUNTS

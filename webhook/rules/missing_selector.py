@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Safety, Severity
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.kube.api_versions import workload_successor
 from webhook.kube.pod import as_items, as_map
 from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from webhook.core.rule import Context
 
     Raw = dict[str, Any]
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.capacity.runtime_class import as_admitted
 from webhook.core.edits import Append
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.settings import Taint
 from webhook.kube.tolerations import Tolerations, allows
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from webhook.capacity.nodes import Inventory
-    from webhook.core.rule import Context
     from webhook.kube.pod import Pod
 
     Raw = dict[str, Any]

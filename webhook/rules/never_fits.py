@@ -31,15 +31,13 @@ from webhook.capacity import fit, node_selection
 from webhook.capacity.runtime_class import as_admitted, in_namespace, node_selector
 from webhook.capacity.why_not import why_bound, why_never, why_unknown, why_unsure
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage
+from webhook.core.rule import Context, Facts, Stage
 from webhook.evaluation import record
-from webhook.kube.pod import REQUIRED, as_map
+from webhook.kube.pod import REQUIRED, Pod, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
-    from webhook.kube.pod import Pod
 
 NAME = "never-fits"
 CODE = "GPU301"

@@ -15,16 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage
+from webhook.core.rule import Context, Facts, Stage
 from webhook.core.text_patterns import END, NO_EFFECT, Pattern
 from webhook.kube.pod import as_map
-from webhook.kube.pointer import ROOT
+from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
-    from webhook.kube.pointer import Path
 
 NAME = "node-objects"
 CODE = "GPU129"

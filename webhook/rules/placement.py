@@ -24,12 +24,11 @@ from webhook.capacity.runtime_class import as_admitted, node_selector
 from webhook.capacity.why_not import short
 from webhook.core.edits import Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
     from webhook.kube.pod import Pod
 
 NAME = "placement"

@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Remove
 from webhook.core.findings import Finding, Safety, Severity
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.evaluation.workloads import templates_of
 from webhook.kube import quantity
-from webhook.kube.pod import SECTIONS, Pod, as_map
+from webhook.kube.pod import SECTIONS, Container, Pod, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
-    from webhook.kube.pod import Container
 
 NAME = "privileged-container"
 CODE = "GPU133"

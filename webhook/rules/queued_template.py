@@ -20,17 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode
-from webhook.core.rule import RENAMES_AMOUNTS, Facts, Stage
+from webhook.core.rule import RENAMES_AMOUNTS, Context, Facts, Stage
 from webhook.evaluation.workloads import group_of, is_built_in
 from webhook.kube import quantity
-from webhook.kube.pod import SECTIONS, as_map
+from webhook.kube.pod import SECTIONS, Pod, as_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.core.rule import Context
     from webhook.core.settings import Settings
-    from webhook.kube.pod import Pod
 
 NAME = "queued-template"
 CODE = "GPU111"

@@ -16,18 +16,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.edits import Remove, Rename, Set
+from webhook.core.edits import Edit, Remove, Rename, Set
 from webhook.core.findings import Finding, Safety
-from webhook.core.rule import Facts, Stage
+from webhook.core.rule import Context, Facts, Stage
 from webhook.core.text_patterns import QUOTA_TEXT
 from webhook.kube.pod import as_items, as_map
 from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from webhook.core.edits import Edit
-    from webhook.core.rule import Context
 
     Raw = dict[str, Any]
 

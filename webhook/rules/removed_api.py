@@ -18,21 +18,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.edits import Remove, Rename, Set
+from webhook.core.edits import Edit, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.text_patterns import Pattern
-from webhook.kube.api_versions import OTHERS, other_successor
+from webhook.kube.api_versions import OTHERS, Successor, other_successor
 from webhook.kube.pod import as_items, as_map
-from webhook.kube.pointer import ROOT
+from webhook.kube.pointer import ROOT, Path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from webhook.core.edits import Edit
-    from webhook.core.rule import Context
-    from webhook.kube.api_versions import Successor
-    from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
 

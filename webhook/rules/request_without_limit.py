@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
     from webhook.kube.pod import Pod
 
 NAME = "request-without-limit"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.edits import Append, Remove
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.text_patterns import TOLERATIONS_TEXT
 from webhook.kube import labels
 from webhook.kube.canonical import canonical
@@ -27,7 +27,6 @@ from webhook.kube.canonical import canonical
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
     from webhook.kube.pod import Pod
 
     Raw = dict[str, Any]

@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING
 from webhook.core.counting import counted
 from webhook.core.edits import Set
 from webhook.core.findings import Finding
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.kube import quantity
-from webhook.kube.pod import SECTIONS
+from webhook.kube.pod import SECTIONS, Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
-    from webhook.kube.pod import Pod
 
 NAME = "unequal-amounts"
 CODE = "GPU104"

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage, Trait
+from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.evaluation.workloads import is_built_in, templates_of
 from webhook.kube.pod import Pod, as_map
 from webhook.kube.pointer import ROOT
@@ -22,7 +22,6 @@ from webhook.kube.pointer import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
 
 NAME = "unfinished-object"
 CODE = "GPU135"

@@ -19,12 +19,11 @@ from webhook.capacity import fit
 from webhook.capacity.runtime_class import as_admitted
 from webhook.capacity.why_not import counted, short
 from webhook.core.findings import Finding, Severity
-from webhook.core.rule import Facts, Stage
+from webhook.core.rule import Context, Facts, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.rule import Context
     from webhook.kube.pod import Pod
 
 NAME = "workload-too-large"

@@ -12,7 +12,7 @@ from webhook.core.errors import SettingsError
 from webhook.core.settings import Settings
 from webhook.files import capped
 from webhook.settings.mistakes import mistakes
-from webhook.settings.nodes import Document, lines, position
+from webhook.settings.nodes import Document, Mistake, Place, lines, position
 from webhook.settings.schema import at
 from webhook.settings.values import CODES
 from webhook.settings.whole import File
@@ -20,7 +20,6 @@ from webhook.settings.whole import File
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.settings.nodes import Mistake, Place
 
 _MOST = 100  # mistakes that are named at once
 _LARGEST = 4 * capped.MIB  # a ConfigMap holds 1

@@ -11,7 +11,17 @@ import yaml
 
 from webhook.core.guess import did_you_mean
 from webhook.reports.printing import in_one_line
-from webhook.settings.nodes import AT_THE_NAME, LONGEST, Mistake, bare, is_a, position, shown
+from webhook.settings.nodes import (
+    AT_THE_NAME,
+    LONGEST,
+    Document,
+    Mistake,
+    Place,
+    bare,
+    is_a,
+    position,
+    shown,
+)
 from webhook.settings.schema import as_map, at, words
 
 if TYPE_CHECKING:
@@ -19,7 +29,6 @@ if TYPE_CHECKING:
 
     from pydantic import ValidationError
 
-    from webhook.settings.nodes import Document, Place
     from webhook.settings.values import Schema
 
 _RENAMED: dict[Place, str] = {

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_serializer, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, GetJsonSchemaHandler, model_serializer, model_validator
+from pydantic_core import PydanticCustomError, core_schema
 
 from webhook.core import settings as core
 from webhook.core.built_in import AUTOSCALER_TAINTS, UNTOLERABLE
 from webhook.settings import values as v
 from webhook.settings.maps import DEFAULT, Map, Section
-
-if TYPE_CHECKING:
-    from pydantic import GetJsonSchemaHandler
-    from pydantic_core import core_schema
 
 _TAINT = rf"({v.KEY})(?:=({v.VALUE}))?:(NoSchedule|PreferNoSchedule|NoExecute)"
 _OFF_LIMITS = "|".join((*UNTOLERABLE, *AUTOSCALER_TAINTS)).replace(".", r"\.")

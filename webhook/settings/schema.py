@@ -6,13 +6,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from webhook.settings.maps import Generator
-from webhook.settings.nodes import AT_THE_NAME
+from webhook.settings.nodes import AT_THE_NAME, Place
 from webhook.settings.whole import File
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.settings.nodes import Place
     from webhook.settings.values import Schema
 
 ID = "https://gpu-webhook.dev/schema/settings.json"

@@ -11,12 +11,21 @@ from enum import Enum
 from itertools import product
 from typing import TYPE_CHECKING
 
-from webhook.templates.actions import LOOPS, Kind, blank, every_block
+from webhook.templates.actions import (
+    LOOPS,
+    Action,
+    Arm,
+    Block,
+    Kind,
+    Needs,
+    Template,
+    blank,
+    every_block,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from webhook.templates.actions import Action, Arm, Block, Needs, Template
 
 _MOST_COMBINED = 5  # conditions: all 32 ways; with more, each alone against all others
 _MOST_VIEWS = 64

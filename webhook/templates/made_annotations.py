@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.text_patterns import find
-from webhook.kube.pointer import ROOT
+from webhook.kube.pointer import ROOT, Path
 from webhook.rules import PATTERNS, dead_annotations
 from webhook.templates import actions
 from webhook.templates.open_places import said_indent
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.files.source import Source
-    from webhook.kube.pointer import Path
     from webhook.templates.actions import Action, Template
     from webhook.yamlpatch.documents import Document
 

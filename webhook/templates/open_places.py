@@ -6,21 +6,18 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from webhook.core.edits import Append, Remove, Set, place_of
+from webhook.core.edits import Append, Edit, Remove, Set, place_of
 from webhook.kube.pointer import Path
-from webhook.templates.actions import Kind
+from webhook.templates.actions import Action, Kind, Template
 from webhook.yamlpatch import style
-from webhook.yamlpatch.nodes import List, Map, Scalar, entries, real
+from webhook.yamlpatch.nodes import Item, List, Map, Member, Node, Scalar, entries, real
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.edits import Edit
-    from webhook.templates.actions import Action, Template
     from webhook.templates.placeholders import Masks
     from webhook.templates.regions import Region
     from webhook.yamlpatch.documents import Document
-    from webhook.yamlpatch.nodes import Item, Member, Node
 
 _INDENTED = re.compile(r"\bn?indent[ (]+(?P<by>[0-9]{1,4})")
 

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from webhook.kube.pod import as_map
-from webhook.templates.actions import Kind, blank
+from webhook.templates.actions import Action, Kind, Template, blank
 from webhook.yamlpatch import style
 from webhook.yamlpatch.style import FIRST_SIGN, LAST_SIGN
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.core.settings import Settings
-    from webhook.templates.actions import Action, Template
     from webhook.templates.regions import Region
 
 _RUN = re.compile(f"([{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}])\\1*")

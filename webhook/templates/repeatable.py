@@ -9,12 +9,8 @@ of a helper, only those that are named after a name, as `x.fullname` of `helm cr
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from webhook.templates.actions import Kind
-
-if TYPE_CHECKING:
-    from webhook.templates.actions import Action, Template
+from webhook.templates.actions import Action, Kind, Template
 
 _INSIDE = re.compile(r"\{\{-?(.*?)-?\}\}|\{%-?(.*?)-?%\}", re.DOTALL)
 _TOKEN = re.compile(

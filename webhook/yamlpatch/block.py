@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from webhook.yamlpatch.changes import RefusedError
-from webhook.yamlpatch.nodes import List, Map, Member, Scalar, entries
+from webhook.yamlpatch.nodes import Collection, Entry, List, Map, Member, Scalar, entries
 from webhook.yamlpatch.places import Replacement
 from webhook.yamlpatch.style import column, habits_of, line_end, line_start, newline, next_line
 from webhook.yamlpatch.writing import Writer, indented
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from webhook.yamlpatch.documents import Document
-    from webhook.yamlpatch.nodes import Collection, Entry
 
 _SPACES = re.compile(r" *\Z")
 _COMPACT = re.compile(r" *(?:-[ \t]+)+\Z")

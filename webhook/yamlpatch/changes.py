@@ -9,19 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.edits import Append, Remove, Rename, Set, place_of
+from webhook.core.edits import Append, Edit, Remove, Rename, Set, place_of
 from webhook.kube.pointer import ROOT, Path
-from webhook.yamlpatch.documents import is_merge, sources_of
-from webhook.yamlpatch.nodes import Alias, List, Map, entry_at, real
+from webhook.yamlpatch.documents import Document, is_merge, sources_of
+from webhook.yamlpatch.nodes import Alias, Collection, Entry, List, Map, Node, entry_at, real
 from webhook.yamlpatch.refine import refined
 from webhook.yamlpatch.yaml_words import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Container, Hashable, Iterable, Iterator
-
-    from webhook.core.edits import Edit
-    from webhook.yamlpatch.documents import Document
-    from webhook.yamlpatch.nodes import Collection, Entry, Node
 
 
 class RefusedError(Exception):

@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.kube.pointer import Path
 from webhook.yamlpatch import json_tree, yaml_tree, yaml_words
-from webhook.yamlpatch.nodes import Alias, List, Map, Scalar, UnreadableError, entry_at, real
+from webhook.yamlpatch.nodes import (
+    Alias,
+    List,
+    Map,
+    Member,
+    Node,
+    Scalar,
+    UnreadableError,
+    entry_at,
+    real,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from webhook.yamlpatch.nodes import Member, Node
 
 T = TypeVar("T")
 

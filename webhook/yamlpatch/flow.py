@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.yamlpatch.changes import RefusedError
-from webhook.yamlpatch.nodes import List, Map, entries
+from webhook.yamlpatch.nodes import Collection, List, Map, Node, entries
 from webhook.yamlpatch.places import Replacement
 from webhook.yamlpatch.style import habits_of, line_end, line_start, newline, next_line
 from webhook.yamlpatch.writing import JsonStyle, Writer
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.yamlpatch.documents import Document
-    from webhook.yamlpatch.nodes import Collection, Node
 
 _DEFAULT_UNIT = "  "
 

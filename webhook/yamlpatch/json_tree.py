@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
-from webhook.yamlpatch.nodes import Item, List, Map, Member, Scalar, UnreadableError
-
-if TYPE_CHECKING:
-    from webhook.yamlpatch.nodes import Collection, Node
+from webhook.yamlpatch.nodes import (
+    Collection,
+    Item,
+    List,
+    Map,
+    Member,
+    Node,
+    Scalar,
+    UnreadableError,
+)
 
 DEEPEST = 100  # of no API object; deeper texts are made to break parsers
 _TOKEN = re.compile(

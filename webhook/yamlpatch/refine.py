@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.edits import Append, Remove, Set
+from webhook.core.edits import Append, Edit, Remove, Set
 from webhook.yamlpatch.yaml_words import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.edits import Edit
     from webhook.kube.pointer import Path
 
 _LONGEST = 500  # items; a longer list is not compared item by item

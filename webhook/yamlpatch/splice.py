@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.yamlpatch import block, flow, yaml_words
 from webhook.yamlpatch.changes import RefusedError, wishes_of
-from webhook.yamlpatch.nodes import Alias, Item, List, Map, Member, Scalar, entries
+from webhook.yamlpatch.nodes import (
+    Alias,
+    Collection,
+    Entry,
+    Item,
+    List,
+    Map,
+    Member,
+    Node,
+    Scalar,
+    entries,
+)
 from webhook.yamlpatch.places import Replacement
 from webhook.yamlpatch.style import column, habits_of, line_end, line_start, newline
 from webhook.yamlpatch.writing import Writer, indented, is_nested
@@ -23,7 +34,6 @@ if TYPE_CHECKING:
 
     from webhook.core.edits import Edit
     from webhook.yamlpatch.documents import Document
-    from webhook.yamlpatch.nodes import Collection, Entry, Node
 
 __all__ = ["RefusedError", "apply", "splice"]
 

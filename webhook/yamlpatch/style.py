@@ -10,14 +10,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from webhook.yamlpatch import yaml_words
-from webhook.yamlpatch.documents import is_merge
-from webhook.yamlpatch.nodes import List, Map, Scalar
+from webhook.yamlpatch.documents import Document, is_merge
+from webhook.yamlpatch.nodes import List, Map, Node, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.yamlpatch.documents import Document
-    from webhook.yamlpatch.nodes import Node
 
 # Signs that stand for template actions (templates/placeholders.py) are Yi syllables: letters that
 # YAML may have in a plain word, and that no manifest has.

@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from webhook.yamlpatch.json_tree import DEEPEST
-from webhook.yamlpatch.nodes import Alias, Item, List, Map, Member, Scalar, UnreadableError
+from webhook.yamlpatch.nodes import (
+    Alias,
+    Collection,
+    Item,
+    List,
+    Map,
+    Member,
+    Node,
+    Scalar,
+    UnreadableError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.yamlpatch.nodes import Collection, Node
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MOST_EVENTS = 2_000_000
