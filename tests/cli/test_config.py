@@ -397,7 +397,7 @@ def test_the_place_that_show_names_says_that_mode(policy: dict[str, Any]) -> Non
         pytest.param(["--labels", "a=b"], "name it with --namespace", id="labels of nothing"),
         pytest.param(
             ["--namespace", "x", "--labels", "a"],
-            "--labels 'a': write key=value, as tier=prod,team=a",
+            "--labels 'a': write key=value, such as tier=prod,team=a",
             id="a label without value",
         ),
         pytest.param(

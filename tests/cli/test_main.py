@@ -110,7 +110,7 @@ def test_an_output_that_is_closed_is_no_fault_of_ours(tmp_path: Path) -> None:
     done = subprocess.run(
         ["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path
     )
-    said = "gpu-webhook: the output cannot be written: it is closed\n"
+    said = "gpu-webhook: the output is closed and cannot be written\n"
     assert (done.returncode, done.stderr) == (1, said)
 
 
@@ -144,7 +144,7 @@ def test_an_empty_name_is_not_the_folder_that_one_is_in(
     (tmp_path / "pod.yaml").write_text(LEGACY)
     done = gpu_webhook(*words)
     assert (done.code, done.out) == (1, "")
-    assert "The name is empty; is a variable of your shell not set?" in done.err
+    assert "The name is empty. Is a shell variable not set?" in done.err
     assert (tmp_path / "pod.yaml").read_text() == LEGACY
 
 

@@ -95,7 +95,7 @@ def test_new_settings_are_taken(bench: Bench) -> None:
 
 
 MISSED = (
-    "amd.com/gpu is in the settings, but the matchConditions as shipped do not let it through: the "
+    "amd.com/gpu is in the settings, but not in the shipped matchConditions: the "
     "API server sends no pod for this name alone, until the webhook configuration has what "
     "`gpu-webhook config match-conditions` prints"
 )
@@ -174,7 +174,7 @@ def test_bad_settings_change_nothing_and_are_said_once(
     assert live.notes() == []
     bad, good = bench.said()
     assert said in bad["reason"]
-    assert good["message"] == "the settings are good again"
+    assert good["message"] == "the settings file is good again"
 
 
 def test_settings_that_cannot_be_read_for_a_while_are_tried_again(
@@ -272,7 +272,7 @@ def test_a_watcher_that_fell_silent(bench: Bench) -> None:
     live.refresh()
     assert live.dead() == ""
     away, back = bench.said()
-    assert (away["level"], away["message"]) == ("error", "not ready any more")
+    assert (away["level"], away["message"]) == ("error", "no longer ready")
     assert away["reason"].startswith("the watcher has written nothing")
     assert (back["level"], back["message"]) == (
         "info",

@@ -108,7 +108,7 @@ def test_where_nothing_was_looked_at_it_says_so(
     put(tmp_path, below__b=LEGACY)
     done = gpu_webhook(command, ".")
     assert done.code == 0
-    assert "no file was looked at; with -R, those in folders below are, too\n" in done.err
+    assert "no file was checked; add -R to search subfolders, too\n" in done.err
     assert "looked at;" not in gpu_webhook(command, "-R", ".").err
 
 
@@ -212,13 +212,13 @@ def test_paths_for_programs_are_those_of_the_repository(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "nothing to look at: name files or folders"),
+        ([], "no files are named: write files or folders"),
         (["-o", "xml", "x"], "'xml' is not one of 'text', 'wide'"),
         (["--output-file=pdf=x", "x"], "'pdf=x': write FORMAT=FILE"),
         (["--output-file=json=no/x", "x"], "there is no folder no"),
         (["--rule=GPU1O1", "x"], "there is no rule 'GPU1O1'; did you mean GPU1"),
         (["--ignore-rule=legacy-resorce", "x"], "did you mean legacy-resource?"),
-        (["--target-version=2.0", "x"], "'2.0' is no version of Kubernetes: write 1.36"),
+        (["--target-version=2.0", "x"], "'2.0' is not a Kubernetes version: write 1.36"),
         (["--fail-on=all", "x"], "'all' is not one of 'fixable', 'manual'"),
         (["--diff", "-o", "sarif", "x"], "--diff is for people"),
         (["-n", "x", "x"], "--namespace is of clusters: add --cluster"),

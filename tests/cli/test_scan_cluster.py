@@ -226,7 +226,7 @@ def test_what_is_made_is_looked_at_where_its_maker_may_not_be(
     cluster.have("ReplicaSet", "made", owner("there", "Deployment", "apps/v1", made_by))
     assert main(["scan", "--cluster", "-A", config]) == 1
     out = capsys.readouterr().out
-    assert "Deployments are not looked at: the API server said 403" in out
+    assert "Deployments are not checked: the API server answered 403" in out
     assert "team/ReplicaSet/made\n  to be changed: Deployment/there\n" in out
 
 
@@ -238,7 +238,7 @@ def test_a_group_that_does_not_answer_leaves_the_others(
     cluster.have("Pod", "b")
     assert main(["scan", "--cluster", "-A", config]) == 1
     out = capsys.readouterr().out
-    assert "Jobs are not looked at: the API server said 503: away" in out
+    assert "Jobs are not checked: the API server answered 503: away" in out
     assert "team/Deployment/a\n" in out
     assert "team/Pod/b\n" in out
 
@@ -270,7 +270,7 @@ def test_a_namespace_that_is_none_is_never_asked_for(
     cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["scan", "--cluster", config, "-n", "../../secrets"]) == 1
-    assert "no name of a namespace" in capsys.readouterr().err
+    assert "not the name of a namespace" in capsys.readouterr().err
     assert not [path for _, path, _ in cluster.asked if "secrets" in path]
 
 
@@ -378,8 +378,8 @@ def test_an_object_that_is_nested_too_deeply_is_one_line(
     assert main(["scan", "--cluster", "-A", config]) == 1
     out = capsys.readouterr().out
     assert "team/Deployment/deep\n" in out
-    assert "error: it is nested too deeply: it is not looked at" in out
-    assert "1 of 2 objects are legacy; 1 could not be looked at (see the errors)" in out
+    assert "error: it is nested too deeply, so it is not checked" in out
+    assert "1 of 2 objects are legacy; 1 could not be checked (see the errors)" in out
     assert "report it" not in out
     assert "team/Deployment/small\n" in out
 

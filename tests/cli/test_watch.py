@@ -93,7 +93,7 @@ def test_publishes_reads_new_settings_and_keeps_the_old_for_bad_ones(watch: Watc
 
     watch.settings("{}\n")
     until(lambda: "settings_fault" not in watch.told(), "no fault any more")
-    until(lambda: "the settings are good again" in watch.messages(), "the line")
+    until(lambda: "the settings file is good again" in watch.messages(), "the line")
 
     watch.settings("resources: {gpus: [example.com/gpu]}\n")
     second = until(watch.reader.refresh, "another snapshot", 30)

@@ -138,7 +138,7 @@ def test_who_may_not_list_pods_sees_the_nodes(
     assert err == ""
     assert MODEL in out
     assert "USED" not in out
-    assert "you may not list the pods of all namespaces" in out
+    assert "RBAC forbids listing the pods of all namespaces" in out
     assert main(["inventory", f"--kubeconfig={alice}", "-o", "json"]) == 0
     out, err = capsys.readouterr()
     assert "you may not list the pods" in err

@@ -309,7 +309,7 @@ def test_what_may_not_be_listed_is_an_error_and_the_rest_is_done(
     assert main(["scan", "--cluster", f"--kubeconfig={bob}", *words]) == 1
     out = capsys.readouterr().out
     assert f"{namespace}/Pod/p\n" in out
-    assert "Deployments are not looked at: the API server said 403" in out
+    assert "Deployments are not checked: the API server answered 403" in out
 
 
 def test_no_answer_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Shell: keys and certificates; the only room that knows X.509.
+"""Keys and certificates; only this room uses X.509.
 
 Other rooms use: clients, context, development, failures.
 """

@@ -1,7 +1,7 @@
 """Client certificates: which clients may send reviews, if `serve --client-ca` is set.
 
-A certificate is asked for and not demanded: kubelets, which probe the same port, have none. So the
-handshake checks only what is shown, and the admission paths ask `why_not()`.
+A certificate is requested but not required: kubelets, which probe the same port, have none. So the
+handshake verifies only a certificate that is sent, and the admission paths call `why_not()`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    Certificate = Mapping[str, Any]  # as ssl.SSLSocket.getpeercert() gives it
+    Certificate = Mapping[str, Any]  # from ssl.SSLSocket.getpeercert()
 
 
 class Clients:
-    """The CA file and the names. Without a CA file anybody may ask."""
+    """The CA file and the names. Without a CA file all clients may send reviews."""
 
     def __init__(self, ca_file: Path | None = None, names: Sequence[str] = ()) -> None:
         """`names`: common names, DNS names, addresses or URIs; none: any certificate of the CA."""
@@ -30,7 +30,7 @@ class Clients:
         self._names = frozenset(names)
 
     def read(self) -> bytes:
-        """What is in the CA file now, or InputError; nothing if there is none."""
+        """The present content of the CA file, or InputError; empty without a CA file."""
         if self.ca_file is None:
             return b""
         try:
@@ -39,7 +39,7 @@ class Clients:
             raise self._bad((error.strerror or str(error)).lower()) from error
 
     def trust(self, context: ssl.SSLContext, text: bytes) -> None:
-        """Have the context check what clients show by what `read` gave; or raise InputError."""
+        """Make the context verify client certificates with this CA; or raise InputError."""
         if self.ca_file is None:
             return
         try:
@@ -53,7 +53,7 @@ class Clients:
         return InputError(f"--client-ca {self.ca_file}: {why}. {advice}")
 
     def why_not(self, certificate: Certificate | None) -> str:
-        """Why a client that shows this, or nothing, may not ask for decisions; nothing if it may.
+        """Why a client with this certificate, or none, may not send reviews; empty if it may.
 
         One of the reasons in certs/failures.py.
         """

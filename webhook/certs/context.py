@@ -1,14 +1,14 @@
 """The TLS context of the endpoint; a new one replaces it when the certificate files change.
 
-One context for all connections (making one costs more than a handshake), and never a new pair or CA
-in a context that is in use: OpenSSL keeps a pair for each type of key, prefers some types to
-others, resumes sessions of the pair before, and forgets no CA. A connection keeps the context that
-it began with. A new pair that cannot be used is reported once, and the last good one stays in
-service. So does one that is valid today where the new one has expired or is not valid yet; that is
-looked at again, since time passes.
+One context serves all connections (making one takes longer than a handshake), and a context in use
+never gets a new pair or CA: OpenSSL keeps a pair for each type of key, prefers some types, resumes
+sessions of the earlier pair, and keeps all CAs. A connection keeps its first context. A new pair
+that cannot be used is reported once, and the last good one stays in service. So does a valid pair
+if the new one has expired or is not valid yet; that is checked again as time passes.
 
-The API server lets every object pass unseen once the pair has expired (`failurePolicy: Ignore`), so
-its last days are told: in the log once a day, on /readyz, and as a metric.
+After the pair has expired, the API server admits every object without the webhook (`failurePolicy:
+Ignore`). So the last days of a pair are reported: in the log once a day, on /readyz, and as a
+metric.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ EVERYBODY = Clients()
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """From when to when a certificate is valid: seconds of the epoch."""
+    """The begin and end of validity of a certificate, in seconds of the epoch."""
 
     start: float
     end: float
@@ -60,19 +60,19 @@ class Validity:
         return self.end - now < SOON
 
     def why_not(self, now: float) -> str:
-        """Why it is not valid now; nothing if it is."""
+        """Why it is not valid now; empty if it is."""
         if now >= self.end:
             return f"expired on {_date(self.end)}"
         return f"is not valid before {_date(self.start)}" if now < self.start else ""
 
 
-ALWAYS = Validity(0.0, float("inf"))  # of a certificate whose dates nobody could read
+ALWAYS = Validity(0.0, float("inf"))  # for a certificate whose dates could not be read
 
 
 class ServingContext:
-    """`context` serves what was in the files when `refresh()` last found a good pair there."""
+    """`context` serves the last good pair that `refresh()` found in the files."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  # what it is given, each by name
+    def __init__(  # noqa: PLR0913, PLR0917  # all arguments are named
         self,
         cert_file: Path,
         key_file: Path,
@@ -81,9 +81,9 @@ class ServingContext:
         clients: Clients = EVERYBODY,
         failed: Failed = lambda _reason, _detail: None,
     ) -> None:
-        """Load the pair, or raise InputError. One that has expired is better than none.
+        """Load the pair, or raise InputError. An expired pair is better than none.
 
-        `failed` is told why a handshake failed.
+        `failed` is called with the reason of each failed handshake.
         """
         self._clients = clients
         self._cert_file = cert_file
@@ -92,7 +92,7 @@ class ServingContext:
         self._clock = clock
         self._pair_files = _Followed(cert_file, key_file)
         self._client_files = _Followed(*filter(None, [clients.ca_file]))
-        self._told = 0.0  # when the end was last told
+        self._told = 0.0  # when the end of validity was last reported
         self._pair = read_pair(cert_file, key_file)
         self._authorities = clients.read()
         self.context = _Switch(ssl.PROTOCOL_TLS_SERVER)
@@ -102,11 +102,11 @@ class ServingContext:
 
     @property
     def is_good(self) -> bool:
-        """Whether what is in the files is what is served."""
+        """Whether the present files are what is served."""
         return not self._pair_files.fault
 
     def refresh(self) -> None:
-        """Take over the files if they changed. A stat() call each if they did not."""
+        """Use the files if they changed. Costs a stat() call for each if they did not."""
         if fault := self._pair_files.refresh(self._take_pair):
             until = f"until it expires on {_date(self.validity.end)}"
             self._report("error", f"{fault}. the last good certificate stays in service, {until}")
@@ -115,7 +115,7 @@ class ServingContext:
         self._tell_end()
 
     def notes(self) -> list[str]:
-        """What a person should know of it, though traffic may come."""
+        """Faults of the certificate although traffic may come."""
         now, notes = self._clock(), []
         if fault := self._pair_files.fault:
             notes.append(f"certificate: the new files are not used: {fault}")
@@ -128,7 +128,7 @@ class ServingContext:
         return notes
 
     def _take_pair(self) -> str:
-        """Serve the pair that is in the files now; or say why it must wait for its time."""
+        """Serve the pair in the files now; or return why it must wait for its time."""
         pair = read_pair(self._cert_file, self._key_file)
         context = self._whole(pair, self._authorities)
         validity, now = validity_of(pair.text), self._clock()
@@ -141,7 +141,7 @@ class ServingContext:
         return ""
 
     def _take_authorities(self) -> str:
-        """Take the CAs that are in the file now, and no others."""
+        """Trust the CAs in the present file, and no others."""
         authorities = self._clients.read()
         self.context.current = self._whole(self._pair, authorities)
         self._authorities = authorities
@@ -149,7 +149,7 @@ class ServingContext:
         return ""
 
     def _whole(self, pair: Pair, authorities: bytes) -> ssl.SSLContext:
-        """A new context with this pair and these CAs of clients; or raise InputError."""
+        """A new context with this pair and these client CAs; or raise InputError."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
@@ -159,7 +159,7 @@ class ServingContext:
         return context
 
     def _tell_end(self) -> None:
-        """Once a day as long as it matters."""
+        """Once a day near the end of validity."""
         now = self._clock()
         why = self.validity.why_not(now)
         if now - self._told < DAY or not (why or self.validity.ends_soon(now)):
@@ -179,16 +179,16 @@ class ServingContext:
 
 
 class _Followed:
-    """Files that may change, and why what is in them now is not used."""
+    """Files that may change, and why their present content is not used."""
 
     def __init__(self, *files: Path) -> None:
         self._files = files
         self._stamp = capped.identity(*files)
-        self._waits = False  # though the files stay as they are, as for time to pass
+        self._waits = False  # it may be used later although the files stay the same
         self.fault = ""
 
     def refresh(self, take: Callable[[], str]) -> str:
-        """Try to take what changed, or waits. Each change that is no good is told once: here."""
+        """Try changed or waiting content. Each fault is reported once."""
         stamp, before = capped.identity(*self._files), self.fault
         is_new = stamp != self._stamp
         if not (is_new or self._waits):
@@ -203,7 +203,7 @@ class _Followed:
 
 
 class _Switch(ssl.SSLContext):
-    """Takes each new connection with the context that is current."""
+    """Uses the current context for each new connection."""
 
     current: ssl.SSLContext
     failed: Failed
@@ -211,7 +211,7 @@ class _Switch(ssl.SSLContext):
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **kwargs: Any
     ) -> ssl.SSLObject:
-        """As the base class."""
+        """As in the base class."""
         made = self.current.wrap_bio(incoming, outgoing, *args, **kwargs)
         if isinstance(made, Handshake):
             made.failed, made.outgoing = self.failed, outgoing
@@ -219,12 +219,12 @@ class _Switch(ssl.SSLContext):
 
 
 def _may_pass(error: InputError) -> bool:
-    """Whether it may pass though the files stay as they are, as without file descriptors."""
+    """Whether it may pass although the files stay the same, such as a lack of file descriptors."""
     return isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, ssl.SSLError)
 
 
 class Pair(NamedTuple):
-    """What two files held."""
+    """The content of two files."""
 
     cert_file: Path
     cert: bytes
@@ -233,12 +233,12 @@ class Pair(NamedTuple):
 
     @property
     def text(self) -> bytes:
-        """Both in one, as OpenSSL takes them."""
+        """Both in one text, as OpenSSL reads them."""
         return self.cert + b"\n" + self.key
 
 
 def read_pair(cert_file: Path, key_file: Path) -> Pair:
-    """Both files, each read once: they may change between two looks. InputError if they cannot."""
+    """Both files, each read once, because they may change in between. InputError if unreadable."""
     return Pair(cert_file, _read(cert_file), key_file, _read(key_file))
 
 
@@ -247,16 +247,17 @@ def validity_of(pair: bytes) -> Validity:
     try:
         leaf = x509.load_pem_x509_certificate(pair)
         start, end = leaf.not_valid_before_utc, leaf.not_valid_after_utc
-    except (ValueError, x509.InvalidVersion):  # OpenSSL has the last word on it
+    except (ValueError, x509.InvalidVersion):  # OpenSSL decides whether it can be used
         return ALWAYS
     return Validity(start.timestamp(), end.timestamp())
 
 
 def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
-    """Give a new context this pair; or raise InputError, and the context is of no use."""
+    """Load this pair into a new context; after an InputError the context is unusable."""
     try:
         with _as_file(pair.text) as path:
-            context.load_cert_chain(path, password="")  # or OpenSSL asks for one at the terminal
+            # Otherwise OpenSSL asks for one at the terminal.
+            context.load_cert_chain(path, password="")
     except ssl.SSLError as error:
         reason = (error.reason or str(error)).lower().replace("_", " ")
         fault = (
@@ -293,7 +294,7 @@ def _read(file: Path) -> bytes:
 
 @contextmanager
 def _as_file(pair: bytes) -> Iterator[str]:
-    """The bytes under a path, which is all that OpenSSL reads from; in memory where it can be."""
+    """A path with these bytes, because OpenSSL reads only from paths; in memory if possible."""
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("pair"), "wb") as file:
             file.write(pair)

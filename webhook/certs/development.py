@@ -1,7 +1,7 @@
-"""Development certificates: a CA and one leaf, created when they are needed.
+"""Development certificates: a CA and one certificate of it, created when they are needed.
 
-The CA's key is thrown away at once, so nothing that trusts `ca.crt` can be fooled by a leaked
-file; a new leaf means a new CA.
+The key of the CA is deleted at once, so a leaked file cannot fool clients that trust `ca.crt`; a
+new certificate means a new CA.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-VALID = timedelta(days=90)  # from 30 days on the server tells that it ends
+VALID = timedelta(days=90)  # the server warns from 30 days before the end
 BACKDATED = timedelta(hours=1)  # clocks differ
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where the certificates are."""
+    """The paths of the certificates."""
 
     ca: Path
     cert: Path
@@ -38,7 +38,7 @@ class Files:
 
 
 def ensure(folder: Path, hosts: Iterable[str] = ()) -> Files:
-    """The files in this folder, made anew if they are missing, expired, or for other hosts."""
+    """The files in this folder, created if they are missing, expired, or for other hosts."""
     files = Files(folder / "ca.crt", folder / "tls.crt", folder / "tls.key")
     names = list(dict.fromkeys([*LOCAL, *hosts]))
     if not _are_good(files, names):
@@ -61,7 +61,7 @@ def _are_good(files: Files, names: list[str]) -> bool:
         key = serialization.load_pem_private_key(files.key.read_bytes(), password=None)
         leaf.verify_directly_issued_by(ca)
         covered = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except Exception:  # noqa: BLE001  # whatever is wrong with them, new ones are the cure
+    except Exception:  # noqa: BLE001  # whatever is wrong with them, new ones replace them
         return False
     now = datetime.now(UTC)
     return (
@@ -146,7 +146,7 @@ def _general_name(name: str) -> x509.GeneralName:
 
 
 def _write(file: Path, content: bytes, mode: int) -> None:
-    """Replace the file in one step; it never has a wider mode than this, not even for a moment."""
+    """Replace the file atomically; it never has wider permissions than these."""
     scratch = file.with_name(f".{file.name}.{os.getpid()}")
     scratch.unlink(missing_ok=True)
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

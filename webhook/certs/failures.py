@@ -1,8 +1,8 @@
 """Failed TLS handshakes and calls without the right client certificate, counted by reason.
 
-An API server that gets no answer lets every object in (`failurePolicy: Ignore`), and says little of
-it. So each is counted, and the log has a line for each reason, once a minute at most: whoever scans
-ports fills neither.
+An API server that gets no answer admits every object (`failurePolicy: Ignore`), and logs little of
+it. So each failure is counted, and the log has a line for each reason at most once a minute: port
+scans do not fill it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Failed = Callable[[str, str], None]  # reason, detail
 
-WAIT = 60.0  # seconds between two lines about the same reason
+WAIT = 60.0  # seconds between two lines with the same reason
 
 NO_CERTIFICATE = "no client certificate"
 NAME = "client name"
@@ -31,7 +31,7 @@ NO_TLS = "not TLS"
 OTHER = "other"
 
 _HANDSHAKES = "TLS handshakes failed: "
-# What is said of each after its number, and what to do.
+# The message after the number, and the advice.
 REASONS = {
     NO_CERTIFICATE: (
         "calls without a client certificate were refused (--client-ca)",
@@ -73,9 +73,9 @@ REASONS = {
     OTHER: (f"{_HANDSHAKES}only OpenSSL says why", "Look at what connects"),
 }
 
-_UNSIGNED = {2, 7, 18, 19, 20, 21, 27}  # X509_V_ERR_...: no issuer known, or not by this key
+_UNSIGNED = {2, 7, 18, 19, 20, 21, 27}  # X509_V_ERR_...: unknown issuer, or another key
 _TIMES = {9: EARLY, 10: EXPIRED}
-# Words of OpenSSL's reasons. An alert is what the client sent.
+# Words in OpenSSL's reasons. An alert was sent by the client.
 _WORDS = (
     (OURS, ("ALERT_BAD_CERT", "ALERT_UNKNOWN_CA", "ALERT_CERTIFICATE", "ALERT_UNSUPPORTED_CERT")),
     (VERSION, ("UNSUPPORTED_PROTOCOL", "PROTOCOL_VERSION", "VERSION_TOO_LOW", "UNKNOWN_PROTOCOL")),
@@ -101,9 +101,9 @@ def _detail_of(error: ssl.SSLError) -> str:
 
 
 class Handshake(ssl.SSLObject):
-    """A TLS connection whose failed handshake is counted, and which says why to the client.
+    """A TLS connection whose failed handshake is counted, and reported to the client.
 
-    asyncio and uvloop close it without a word, and an API server then says `EOF` and no more.
+    asyncio and uvloop close it without an alert, and an API server then only logs `EOF`.
     """
 
     failed: Failed
@@ -111,7 +111,7 @@ class Handshake(ssl.SSLObject):
     _is_over = False
 
     def do_handshake(self) -> None:
-        """As the base class."""
+        """As in the base class."""
         if self._is_over:
             raise ssl.SSLError("the handshake failed, and the client has been told")
         try:
@@ -123,13 +123,14 @@ class Handshake(ssl.SSLObject):
             self.failed(reason, _detail_of(error))
             if reason in {NO_TLS, OTHER} or not self.outgoing.pending:
                 raise
-            self._is_over = True  # with the next that comes, or after the time of a handshake
+            # Closed with the next data, or after the time limit of a handshake.
+            self._is_over = True
         if self._is_over:
-            raise ssl.SSLWantReadError  # whoever asked sends the alert, then waits
+            raise ssl.SSLWantReadError  # the caller sends the alert, then waits
 
 
 class Failures:
-    """What failed in this process."""
+    """The failures in this process."""
 
     def __init__(
         self,
@@ -137,15 +138,15 @@ class Failures:
         count: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`write` is that of the log; `count` gets each reason as often as it comes."""
+        """`write` is that of the log; `count` is called for each failure."""
         self._write = write
         self._count = count
         self._clock = clock
-        self._untold: dict[str, tuple[int, str]] = {}  # how many, and the detail of the last
-        self._told: dict[str, float] = {}  # when
+        self._untold: dict[str, tuple[int, str]] = {}  # the number, and the last detail
+        self._told: dict[str, float] = {}  # the time of the last line
 
     def add(self, reason: str, detail: str = "") -> None:
-        """Count one."""
+        """Count one failure."""
         self._count(reason)
         number, _ = self._untold.get(reason, (0, ""))
         self._untold[reason] = (number + 1, detail)

@@ -1,7 +1,7 @@
 """Explains why OpenSSL rejects a certificate and its key; OpenSSL itself mostly reports `PEM lib`.
 
-Asked only when OpenSSL has refused them: it has the last word. What it takes and no API server does
-is refused here, by `of_api_servers`.
+Used only after OpenSSL has rejected them. Certificates that OpenSSL accepts but no API server does
+are rejected here, by `of_api_servers`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 if TYPE_CHECKING:
     from pathlib import Path
 _BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----")
-_DER = b"\x30"  # a SEQUENCE, as which certificates and keys begin
+_DER = b"\x30"  # a SEQUENCE, the first byte of certificates and keys
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _MOST_BITS = 8192  # of an RSA key
 _FOR_SERVERS = {ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}
@@ -33,8 +33,8 @@ _DAMAGED = "is damaged or cut short; write it anew from where it came"
 
 
 def of_pair(cert_file: Path, cert: bytes, key_file: Path, key: bytes) -> str:
-    """What is wrong with these two, and what to do; nothing if we see no fault."""
-    with contextlib.suppress(Exception):  # odd as they are: OpenSSL's own word is left
+    """What is wrong with the two, and what to do; empty if no fault is found."""
+    with contextlib.suppress(Exception):  # malformed: OpenSSL's message is used
         if fault := of_certificates(cert) or _of_chain(cert):
             return f"{cert_file}: {fault}"
         if fault := _of_key(key):
@@ -45,15 +45,15 @@ def of_pair(cert_file: Path, cert: bytes, key_file: Path, key: bytes) -> str:
 
 
 def of_api_servers(cert: bytes) -> str:
-    """Why each API server refuses a certificate that OpenSSL serves, and what to do; or nothing.
+    """Why API servers reject a certificate that OpenSSL serves, and what to do.
 
-    They speak Go's crypto/tls: it knows fewer types of keys, and since Go 1.15 (Kubernetes 1.19) no
-    names but those of subjectAltName.
+    Empty if they accept it. They use Go's crypto/tls: it supports fewer types of keys, and since Go
+    1.15 (Kubernetes 1.19) only names in subjectAltName.
     """
     try:
         leaf = x509.load_pem_x509_certificate(cert)
         extensions = leaf.extensions
-    except Exception:  # noqa: BLE001  # odd as it is: Go may read it
+    except Exception:  # noqa: BLE001  # malformed: Go may still read it
         return ""
     if not _is_known_to_go(leaf):
         kinds = "RSA up to 8192 bits, ECDSA with P-256, P-384 or P-521, or Ed25519"
@@ -85,7 +85,7 @@ def _is_known_to_go(leaf: x509.Certificate) -> bool:
 
 
 def of_certificates(text: bytes) -> str:
-    """What is wrong with a file of certificates; nothing if there is one in it."""
+    """What is wrong with a file of certificates; empty if it has one."""
     if fault := _of_text(text, "CERTIFICATE", "openssl x509 -inform der"):
         return fault
     held = _blocks(text)

@@ -1,4 +1,4 @@
-"""The command: one file a subcommand, imported only when it runs.
+"""The command line: one module for each command, imported only when the command runs.
 
 Other rooms use: main.
 """

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 @add_completion_class
 class _Bash(BashComplete):
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Without the `=` of `--flag=value`, which is a word of its own in bash."""
+        """Without the `=` of `--flag=value`, which is a separate word in bash."""
         words, start = super().get_completion_args()
         return [each for each in words if each != "="], start
 
 
 def run(args: SimpleNamespace) -> int:
-    """Print the script of one shell."""
+    """Print the completion script of one shell."""
     shell = get_completion_class(args.shell)
     assert shell is not None  # noqa: S101
     sys.stdout.write(shell(commands, {}, PROGRAM, COMPLETE).source())
@@ -35,5 +35,5 @@ def run(args: SimpleNamespace) -> int:
 
 
 def answer(asked: str) -> int:
-    """Print the words that could stand there: a script of a shell asks for them."""
+    """Print the words that may follow: the completion script of a shell runs this."""
     return shell_complete(commands, {}, PROGRAM, COMPLETE, asked)

@@ -19,7 +19,7 @@ def schema(_args: SimpleNamespace) -> int:
 
 
 def match_conditions(args: SimpleNamespace) -> int:
-    """Print what follows from the settings in each entry of the webhook configurations."""
+    """Print the matchConditions for each entry of the webhook configurations, from the settings."""
     from webhook.cli import inputs
     from webhook.evaluation import match_conditions as made
     from webhook.reports.printing import as_yaml

@@ -47,7 +47,7 @@ def _check(file: str) -> int:
 
 
 def _shown(file: str, mistake: Mistake, lines: list[str]) -> Text:
-    """What is wrong, the line of the file, and a caret under the place."""
+    """The message, the line of the file, and a caret under the place."""
     said = Text(f"{file}:{mistake.line}:{mistake.column}: ", style="bold")
     said.append(mistake.what, style="not bold")
     if mistake.line > len(lines):
@@ -61,9 +61,9 @@ def _shown(file: str, mistake: Mistake, lines: list[str]) -> Text:
 
 
 def _window(line: str, column: int) -> tuple[str, int]:
-    """The part of the line around the column, and where the column is in it.
+    """The part of the line around the column, and the position of the column in it.
 
-    Each character takes the place of one, and none of them is one that a terminal obeys.
+    Each character is replaced by one that has no effect on a terminal.
     """
     start = max(0, column - _WIDEST // 2) if len(line) > _WIDEST else 0
     part = line[start : start + _WIDEST]

@@ -1,4 +1,4 @@
-"""`gpu-webhook config show`: every setting and flag, its value, and where that came from."""
+"""`gpu-webhook config show`: every setting and flag, its value, and the source of the value."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Row(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Where it came from, in a word or two."""
+        """The source of the value, in a word or two."""
         return self.at or str(self.origin)
 
 
 def run(args: SimpleNamespace) -> int:
-    """Print what the command line would get; without words, that of `serve`."""
+    """Print the values for a command line; without words, that of `serve`."""
     command = _command_line(args)
     file = command.params["config"] or ""
     read = settings_file.read(file, pipes=True) if file else settings_file.SettingsFile()
@@ -62,7 +62,7 @@ def run(args: SimpleNamespace) -> int:
         written = "".join(f", {key}={value}" for key, value in labels.items())
         titles["modes"] = f"Modes in the namespace {args.namespace}{written}"
     elif args.labels:
-        raise InputError("--labels are those of a namespace: name it with --namespace")
+        raise InputError("--labels are labels of a namespace: name it with --namespace")
     if args.output == "text":
         for part, rows in shown.items():
             _print(titles[part], rows)
@@ -72,11 +72,14 @@ def run(args: SimpleNamespace) -> int:
 
 
 def _command_line(args: SimpleNamespace) -> click.Context:
-    """The command whose flags are shown, with these and its variables read, but not run."""
+    """The command whose flags are shown.
+
+    Its words and variables are parsed, but it does not run.
+    """
     top = click.get_current_context().find_root()
     named = ["--config", args.config] if args.config else []
     name, command, words = commands.resolve_command(top, [*(args.words or ["serve"]), *named])
-    assert command is not None  # noqa: S101  # click says it if there is none
+    assert command is not None  # noqa: S101  # click reports a missing command
     if CONFIG not in command.params:
         raise InputError(f"`{name}` reads no settings; name serve, watch or review")
     return command.make_context(name, words, parent=top)
@@ -102,12 +105,12 @@ def flags(command: click.Context) -> list[Row]:
 
 
 def modes(read: SettingsFile, file: str, namespace: str, labels: Mapping[str, str]) -> list[Row]:
-    """The mode of each rule in a namespace, and which place of the policy decides it."""
+    """The mode of each rule in a namespace, and the place of the policy that decides it."""
     policy, rows = read.settings.policy, []
     for rule in sorted(ALL, key=lambda each: each.CODE):
         mode = modes_for(policy, namespace, labels).of(rule)
         other = Mode.OFF if mode is not Mode.OFF else Mode.ENFORCE
-        # What decides is what, if it said otherwise, would change the answer.
+        # The deciding place is the one whose change would change the result.
         place = next(
             (
                 place
@@ -121,7 +124,7 @@ def modes(read: SettingsFile, file: str, namespace: str, labels: Mapping[str, st
 
 
 def _variants(policy: Policy, code: str, mode: Mode) -> Iterator[tuple[Place, Policy]]:
-    """Every place that may decide a rule's mode, and the policy with this mode at that place."""
+    """Every place that may decide a rule's mode, with the policy if it had this mode there."""
     for place, part in _changed(policy, code, mode):
         yield ("policy", *place), part
     for position, override in enumerate(policy.overrides):
@@ -146,12 +149,13 @@ def _row(name: str, value: Any, read: SettingsFile, file: str, place: Place | No
 
 
 def read_labels(text: str | None) -> dict[str, str]:
-    """Labels as kubectl takes them: `tier=prod,team=a`."""
+    """Labels in the form of kubectl: `tier=prod,team=a`."""
     read: dict[str, str] = {}
     for part in (text or "").split(",") if text else ():
         key, equals, value = part.strip().partition("=")
         if not equals or not legal.is_key(key) or not legal.is_value(value):
-            raise InputError(f"--labels {part.strip()!r}: write key=value, as tier=prod,team=a")
+            text = f"--labels {part.strip()!r}: write key=value, such as tier=prod,team=a"
+            raise InputError(text)
         read[key] = value
     return read
 

@@ -27,7 +27,7 @@ def run(args: SimpleNamespace) -> int:
 
 
 def find(word: str) -> Named:
-    """The rule with this code or name; raises InputError with the codes there are."""
+    """The rule with this code or name; raises InputError with the known codes."""
     code = RETIRED.get(word.upper(), word.upper())
     for rule in ALL:
         if code == rule.CODE or word.lower() == rule.NAME:

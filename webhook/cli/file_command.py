@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from webhook.files.source import Source
 
 _FOR_PEOPLE = ("text", "wide")
-_OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")  # read where only the root is known
+# Read where only the root of the repository is known.
+_OF_REPOSITORIES = ("sarif", "github", "junit", "markdown")
 
 
 def plan(args: SimpleNamespace) -> Plan:
-    """What is asked of each file. InputError names what there is not."""
+    """The options for each file. InputError for names that do not exist."""
     settings = replace(inputs.settings(args), scope="all-legacy")
     opted_out = OptedOut()
-    if len(args.kustomize) == 1:  # its files are looked at for its sake
+    if len(args.kustomize) == 1:  # other files may be excluded, but its own files are checked
         from webhook.formats import kustomization
 
         opted_out = kustomization.opted_out_by(args.kustomize[0])
@@ -46,14 +47,14 @@ def plan(args: SimpleNamespace) -> Plan:
 
 
 def codes(words: Iterable[str]) -> tuple[str, ...]:
-    """The codes of these rules; commas may stand between several."""
+    """The codes of these rules; several may be separated by commas."""
     from webhook.cli.explain import find
 
     return tuple(find(each.strip()).CODE for word in words for each in word.split(",") if each)
 
 
 def arguments(args: SimpleNamespace) -> tuple[list[str], list[FileResult]]:
-    """The files, folders and globs that are named, and what a kustomization names in vain."""
+    """The named files, folders and globs, and the names in a kustomization that do not exist."""
     named, vain = [*args.paths, *args.filename], []
     if args.kustomize:
         from webhook.formats import kustomization
@@ -64,7 +65,7 @@ def arguments(args: SimpleNamespace) -> tuple[list[str], list[FileResult]]:
             vain += [FileResult(file, skipped=(Skipped(why),)) for file, why in parts.missing]
     if not named:
         raise InputError(
-            "nothing to look at: name files or folders, as -f deploy/ (-R: and all below), "
+            "no files are named: write files or folders, such as -f deploy/ (-R: and subfolders), "
             "or - for stdin"
         )
     return named, vain
@@ -72,15 +73,15 @@ def arguments(args: SimpleNamespace) -> tuple[list[str], list[FileResult]]:
 
 @dataclass(slots=True)
 class Seen:
-    """What is known of all files together."""
+    """Facts about all files of a run."""
 
-    files: int = 0  # that were looked at
-    stdin: int = 0  # so was this
-    marked: set[str] = field(default_factory=set)  # those of a result that have a byte order mark
+    files: int = 0  # files that were checked
+    stdin: int = 0  # how many of them were stdin
+    marked: set[str] = field(default_factory=set)  # files with a result and a byte order mark
 
 
 def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -> Iterator[Judged]:
-    """What there is to say of each file, as it is found; files with nothing to say are dropped."""
+    """The result of each file, as soon as it is known; files without findings are dropped."""
     from webhook.files import candidates, search_words
 
     named, vain = arguments(args)
@@ -113,8 +114,8 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
 
 
 def _held(result: FileResult, target: str) -> FileResult:
-    """The result of a link that leads out of what is given: it is read, and nothing is edited."""
-    why = f"the link leads out of what was given, to {target}; name that file"
+    """The result for a link to a file outside of the arguments: it is read but not edited."""
+    why = f"the link leads to {target}, which is not among the arguments; name that file"
     located = (
         each.undone(why) if each.status is Status.FIXABLE else each for each in result.located
     )
@@ -122,12 +123,12 @@ def _held(result: FileResult, target: str) -> FileResult:
 
 
 def new_bytes(result: FileResult, source: Source) -> bytes:
-    """The bytes of the file as they are to be: the same if nothing is to change."""
+    """The new bytes of the file; the same bytes if nothing changes."""
     return source.raw if result.new_text is None else source.bytes_of(result.new_text)
 
 
 def done(result: FileResult) -> FileResult:
-    """The result once its new text is written, or printed."""
+    """The result after its new text was written or printed."""
     located = tuple(
         replace(each, status=Status.FIXED) if each.status is Status.FIXABLE else each
         for each in result.located
@@ -136,37 +137,37 @@ def done(result: FileResult) -> FileResult:
 
 
 def report(found: Iterable[FileResult], seen: Seen) -> Report:
-    """All that is to say, in the order of paths."""
+    """All results, in the order of paths."""
     return Report(tuple(sorted(found, key=lambda each: each.path)), files=seen.files + seen.stdin)
 
 
 def warn_of_the_rest(args: SimpleNamespace, found: Report) -> None:
-    """Say on stderr what was not looked at: folders below, or that there was no file."""
+    """Warn on stderr about subfolders that were not searched, or that no file was found."""
     from webhook.files import walk
 
     below = [] if args.recursive else list(walk.left_out(arguments(args)[0]))
     if not found.files and not found.results:
-        words = "no file was looked at; with -R, those in folders below are, too"
+        words = "no file was checked; add -R to search subfolders, too"
         print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
     if below:
         more = f" and {len(below) - 1:,} more" if len(below) > 1 else ""
-        words = f"not looked into: the folder {below[0]}{more}; add -R to look into all below"
+        words = f"not searched: the folder {below[0]}{more}; add -R to search all subfolders"
         print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
 
 
 def exit_code(args: SimpleNamespace, found: Report) -> int:
-    """The same in every format."""
+    """The exit code, the same for every output format."""
     return found.exit_code(Status(args.fail_on), exit_zero=args.exit_zero)
 
 
 def check_outputs(args: SimpleNamespace) -> None:
-    """InputError if a report would have no place to go to; said before the work, not after it."""
+    """Check that each report can be written; done before the work, not after it."""
     if args.diff and args.output not in (None, *_FOR_PEOPLE):
-        raise InputError(f"--diff is for people: leave it out, or -o {args.output}")
+        raise InputError(f"--diff prints text: leave it out, or leave out -o {args.output}")
     for text in args.output_file:
         folder = Path(text.partition("=")[2]).parent
         if not folder.is_dir():
-            raise InputError(f"--output-file {text}: there is no folder {folder}; make it first")
+            raise InputError(f"--output-file {text}: there is no folder {folder}; create it first")
 
 
 def write_outputs(args: SimpleNamespace, found: Report) -> None:
@@ -181,7 +182,7 @@ def write_outputs(args: SimpleNamespace, found: Report) -> None:
 
 
 def print_report(form: str, found: Report, diffs_of: Seen | None = None) -> None:
-    """Print the report on stdout; the diffs before it, if asked for."""
+    """Print the report on stdout; the diffs before it, if they are wanted."""
     if form not in _FOR_PEOPLE:
         sys.stdout.write(_as(form, found))
         return
@@ -193,7 +194,7 @@ def print_report(form: str, found: Report, diffs_of: Seen | None = None) -> None
 
 
 def print_diffs(found: Sequence[FileResult], seen: Seen) -> None:
-    """Print patches: in colour for people, as `git apply` takes them for programs."""
+    """Print patches: in colour on a terminal, otherwise as `git apply` needs them."""
     from webhook.cli import report_console
     from webhook.files import diff
 
@@ -217,7 +218,7 @@ def _without_links(path: str) -> str:
 
 
 def write_text(text: str) -> None:
-    """Write to stdout as it is: line ends, and characters that the locale may not know."""
+    """Write to stdout without changing line ends, also characters that the locale does not have."""
     write_bytes(text.encode("utf-8", "surrogateescape"))
 
 
@@ -235,7 +236,7 @@ def _as(form: str, found: Report) -> str:
 
 
 def of_repository(found: Report) -> Report:
-    """The same with paths from the root of the repository in which the command runs."""
+    """The same results with paths from the root of the repository."""
     here = Path.cwd()
     root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
     return replace(found, results=tuple(_rooted(each, root) for each in found.results))

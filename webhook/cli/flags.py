@@ -1,4 +1,4 @@
-"""A flag of the command line: its environment variable, its value, and where that came from."""
+"""A flag of the command line: its environment variable, its value, and the source of the value."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _VERSION = re.compile(r"v?1\.(\d{1,3})(\.\d{1,5})?")
 
 
 class _Path(click.Path):
-    """A file or a folder that is named: an empty name would be the folder that one is in."""
+    """The path of a file or a folder. An empty one is rejected: it would be the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
-            self.fail("The name is empty; is a variable of your shell not set?", param, ctx)
+            self.fail("The name is empty. Is a shell variable not set?", param, ctx)
         return super().convert(value, param, ctx)
 
 
-FILE = _Path(readable=False)  # whether it can be read is seen when it is read
+FILE = _Path(readable=False)  # whether it is readable shows when it is read
 _TYPES = {"FILE": FILE, "PATH": FILE, "DIR": _Path(file_okay=False, readable=False)}
 
 
 class Origin(StrEnum):
-    """Where a value came from."""
+    """The source of a value."""
 
     DEFAULT = "default"
     FILE = "file"
@@ -39,19 +39,19 @@ class Origin(StrEnum):
 
 
 class _Switch(click.types.BoolParamType):
-    # What an error names: it need not name all that counts.
+    # The text for errors: it need not list all sources.
     bool_states: dict[str, bool] = {"true": True, "false": False}  # noqa: RUF012
 
 
 class Flag(click.Option):
-    """Has a variable of its command: `serve --bind` has GPU_WEBHOOK_SERVE_BIND.
+    """A flag with a variable for its command: `serve --bind` has GPU_WEBHOOK_SERVE_BIND.
 
-    `rival` is the name of a flag that cannot stand beside this one: given on the command line, it
-    also takes the place of this one's variable.
+    `rival` is a flag that cannot be used with this one: on the command line, this flag also
+    overrides the variable of the rival.
     """
 
     def __init__(self, *names: str, rival: str = "", **options: Any) -> None:
-        """Take what click.Option takes."""
+        """Takes the arguments of click.Option."""
         usual = _Switch() if options.get("is_flag") else _TYPES.get(options.get("metavar", ""))
         options.setdefault("type", usual)
         super().__init__(names, show_envvar=True, **options)
@@ -62,20 +62,20 @@ class Flag(click.Option):
         return f"{ctx.auto_envvar_prefix}_{self.name.upper()}"
 
     def origin(self, ctx: click.Context) -> Origin:
-        """Where its value came from."""
+        """The source of its value."""
         source = ctx.get_parameter_source(self.name)
         if source is ParameterSource.COMMANDLINE:
             return Origin.FLAG
         return Origin.ENVIRONMENT if source is ParameterSource.ENVIRONMENT else Origin.DEFAULT
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
-        """What an error names: the variable, if its text is what is wrong."""
+        """The name for errors: the variable, if the value comes from it."""
         if ctx is not None and self.origin(ctx) is Origin.ENVIRONMENT:
             return self.variable(ctx)
         return super().get_error_hint(ctx)
 
     def value_from_envvar(self, ctx: click.Context) -> Any:
-        """What the variable says; several values have commas between them."""
+        """The value of the variable; several values are separated by commas."""
         if ctx.get_parameter_source(self.rival) is ParameterSource.COMMANDLINE:
             return None
         if not self.multiple:
@@ -85,7 +85,7 @@ class Flag(click.Option):
 
 
 def rules(_ctx: click.Context, _param: click.Parameter, start: str) -> list[CompletionItem]:
-    """Codes and names of rules, for a shell to complete."""
+    """Codes and names of rules, for shell completion."""
     from click.shell_completion import CompletionItem
 
     from webhook.cli.explain import headline
@@ -103,22 +103,23 @@ def version_of(text: str) -> str:
     """The minor version of Kubernetes, as 1.36."""
     found = _VERSION.fullmatch(text)
     if found is None:
-        raise click.BadParameter(f"{text!r} is no version of Kubernetes: write 1.36")
+        raise click.BadParameter(f"{text!r} is not a Kubernetes version: write 1.36")
     return f"1.{int(found[1])}"
 
 
 def output_file(text: str) -> str:
-    """FORMAT=FILE, if it is that."""
+    """The value of --output-file: FORMAT=FILE."""
     form, equals, path = text.partition("=")
     if form not in FORMATS or not equals or not path:
         raise click.BadParameter(
-            f"{text!r}: write FORMAT=FILE, as sarif=gpu.sarif; the formats are {', '.join(FORMATS)}"
+            f"{text!r}: write FORMAT=FILE, such as sarif=x.sarif; the formats are "
+            f"{', '.join(FORMATS)}"
         )
     return text
 
 
 class _Help(click.HelpFormatter):
-    """Headings and names in colour; `click.echo` takes that away where it does not belong."""
+    """Headings and names in colour; `click.echo` removes colour where it is not supported."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         super().write_usage(prog, args, prefix or f"{click.style('Usage:', bold=True)} ")

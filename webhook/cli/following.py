@@ -1,6 +1,7 @@
 """Follows the settings file of a running program: checks it for changes once a second.
 
-What cannot be used changes nothing: it is said once, and once that it is good again.
+A file that cannot be used changes nothing; one log line reports it, and one reports when the file
+is good again.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ T = TypeVar("T")
 
 
 class Following(Generic[T]):
-    """`read` gives what the file says."""
+    """The settings file of a running program; `read` returns its content."""
 
     def __init__(self, file: str, read: Callable[[], T], say: Say) -> None:
-        """The file was read a moment ago, and was good."""
+        """The file was just read, and was good."""
         self._file = file
         self._read = read
         self._say = say
         self._files = [file] if file else []
         self._seen = capped.identity(*self._files)
-        self._is_unread = False  # as without file descriptors: it is tried again
-        self.fault = ""  # why the file that is there now is not used
+        self._is_unread = False  # for example without file descriptors: it is tried again
+        self.fault = ""  # why the present file is not used
 
     def look(self) -> T | None:
-        """What the file says, if that is another one and can be used."""
+        """The content of the file, if it is new and can be used."""
         seen = capped.identity(*self._files)
         if seen == self._seen and not self._is_unread:
             return None
@@ -43,7 +44,8 @@ class Following(Generic[T]):
             self._is_unread = isinstance(error.__cause__, OSError)
             self._complain(str(error))
             return None
-        text = "the settings are good again" if self.fault else "the settings were read again"
+        what = "is good again" if self.fault else "was read again"
+        text = f"the settings file {what}"
         self._is_unread, self.fault = False, ""
         self._say("info", text, self._file)
         return found
@@ -53,4 +55,4 @@ class Following(Generic[T]):
             return
         self.fault = fault
         what = "cannot be read" if self._is_unread else "have mistakes"
-        self._say("error", f"the new settings {what}; the ones before stay", fault)
+        self._say("error", f"the new settings {what}; the old settings stay", fault)

@@ -1,4 +1,4 @@
-"""`gpu-webhook inventory`: the cluster's GPUs, of a file or of the cluster itself."""
+"""`gpu-webhook inventory`: shows the GPUs of a cluster, from a file or from the API server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FORBIDDEN = 403
 
 
 def run(args: SimpleNamespace) -> int:
-    """Print the inventory. InputError says what is missing."""
+    """Print the inventory. InputError if it cannot be read."""
     from webhook.cli.watch import audit_of
 
     settings = inputs.settings(args)
@@ -38,7 +38,7 @@ def run(args: SimpleNamespace) -> int:
         if not args.inventory:
             unknown = _from_cluster(args, summary, progress)
         elif args.kubeconfig or args.context:
-            raise InputError("--inventory reads a file, no cluster: leave it or the others out")
+            raise InputError("--inventory reads a file, not a cluster: leave out one of the two")
         else:
             unknown = _from_file(args.inventory, summary, progress)
     if args.output in ("json", "yaml"):
@@ -49,7 +49,7 @@ def run(args: SimpleNamespace) -> int:
 
 
 def _from_file(file: str, summary: Summary, progress: Progress) -> str:
-    """Tell what the file lists; say why pods are unknown, if they are."""
+    """Add the objects of the file; returns why pods are unknown, or an empty text."""
     from webhook.inventory import static
 
     reading = f"reading {file}"
@@ -63,13 +63,13 @@ def _from_file(file: str, summary: Summary, progress: Progress) -> str:
         summary.add(kind, obj, position)
         summary.pods_known |= kind == "Pod"
         progress("objects", position + 1, len(objects))
-    return (
-        "" if summary.pods_known else f"{file} lists no pods. Add what `kubectl get pods -A` gives"
-    )
+    if summary.pods_known:
+        return ""
+    return f"{file} has no pods. Add the output of `kubectl get pods -A -o yaml`"
 
 
 def _from_cluster(args: SimpleNamespace, summary: Summary, progress: Progress) -> str:
-    """Tell what the cluster has; say why pods are unknown, if they are."""
+    """Add the objects of the cluster; returns why pods are unknown, or an empty text."""
     from webhook.cluster import client as clients
 
     try:
@@ -79,12 +79,13 @@ def _from_cluster(args: SimpleNamespace, summary: Summary, progress: Progress) -
     try:
         _add_all(summary, "Node", client, progress)
         for kind in ("DeviceClass", "NodePool", "ConfigMap"):
-            with contextlib.suppress(clients.Refused):  # older clusters serve none, or not to us
+            # Older clusters do not serve them, or RBAC forbids it.
+            with contextlib.suppress(clients.Refused):
                 _add_all(summary, kind, client, progress)
     except clients.Refused as refused:
         raise InputError(
-            f"nodes: the API server said {refused}. Ask for the right to list nodes, or show what "
-            "somebody else may read: --inventory FILE"
+            f"nodes: the API server answered {refused}. Ask for the right to list nodes, or use a "
+            "file from somebody who has it: --inventory FILE"
         ) from refused
     except clients.Fault as fault:
         raise clients.no_answer(fault) from fault
@@ -92,7 +93,7 @@ def _from_cluster(args: SimpleNamespace, summary: Summary, progress: Progress) -
         _add_all(summary, "Pod", client, progress)
     except clients.Fault as fault:
         if isinstance(fault, clients.Refused) and fault.status == _FORBIDDEN:
-            return f"you may not list the pods of all namespaces ({fault})"
+            return f"RBAC forbids listing the pods of all namespaces ({fault})"
         return f"the list of pods failed ({fault})"
     summary.pods_known = True
     return ""

@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from webhook.core.settings import Taint
     from webhook.inventory.summary import Amount, Row, Summary
 
-_NARROW = 110  # columns; below, taints stand under the model
+_NARROW = 110  # columns; with fewer, taints are below the model
 _BAR, _SHORT_BAR = 12, 6  # columns
-_NAMES = 12  # nodes of a class that are named; JSON names all
+_NAMES = 12  # node names of a class; JSON has all of them
 _MANY_USED = 0.7
 _GAP = 2  # between columns
-_LIFE_CYCLE = "node.kubernetes.io/"  # taints by the node controller and `kubectl cordon`
+_LIFE_CYCLE = "node.kubernetes.io/"  # taints of the node controller and of `kubectl cordon`
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What the table has room for, and needs."""
+    """The columns of the table, from the rows and the width of the terminal."""
 
     narrow: bool
     ascii: bool
-    pods: bool  # what they hold is known
-    unhealthy: bool  # some nodes have more GPUs than they offer, and there is room for a column
-    domain: str  # that all resource names share, if it must be said only once
-    room: int  # columns of the model, under which taints stand if it is narrow
+    pods: bool  # whether the GPUs that they hold are known
+    unhealthy: bool  # some nodes have more GPUs than they offer, and there is room for the column
+    domain: str  # the domain of all resource names, if it is printed only once
+    room: int  # columns of the model, with taints below it if it is narrow
 
     @classmethod
     def of(cls, rows: list[Row], console: Console, *, pods: bool) -> _Layout:
@@ -55,7 +55,7 @@ class _Layout:
 
 
 def show(summary: Summary, unknown: str, console: Console, *, wide: bool) -> None:
-    """Print it; `unknown` says why pods are not known, if they are not."""
+    """Print the table; `unknown` is the reason if pods are not known."""
     rows = summary.rows()
     there = [row for row in rows if not row.pool]
     shown = [row for row in rows if row.has_gpus] if wide else merged(rows)
@@ -113,7 +113,7 @@ def _lines(
     lines = [_row(row, summary, layout) for row in rows]
     there = [row for row in rows if not row.pool]
     sums = [f"{sum(row.count for row in there)}", "all", *_amounts(totals(there), layout)]
-    sums[3:4] = [""]  # no node stands for all
+    sums[3:4] = [""]  # the sums have no node
     numbers = [f"{number}" for number in range(1, len(rows) + 1)]
     if not numbered:
         return [*lines, sums]
@@ -121,7 +121,7 @@ def _lines(
 
 
 def _room(titles: list[str], lines: list[list[str | Text]], width: int) -> int:
-    """What the other columns leave for the model's."""
+    """The width that the other columns leave for the model."""
     for position, title in enumerate(titles):
         if title != "MODEL":
             cells = [title, *(str(line[position]) for line in lines if position < len(line))]
@@ -151,12 +151,12 @@ def _row(row: Row, summary: Summary, layout: _Layout) -> list[str | Text]:
 
 
 def _unhealthy(row: Row) -> int:
-    """GPUs that the nodes have and do not offer."""
+    """GPUs that the nodes have but do not offer."""
     return sum(amount.total - amount.allocatable for amount in row.gpus.values())
 
 
 def _taints(row: Row, summary: Summary, layout: _Layout) -> Text:
-    """The taints; those that only say `not now` are dim, in parentheses, and in words."""
+    """The taints; temporary ones are dim, in parentheses, and in words."""
     words = {
         _in_words(taint, layout): "dim" if summary.settings.capacity.passes_by(taint.key) else ""
         for taint in row.taints
@@ -176,7 +176,7 @@ def _in_words(taint: Taint, layout: _Layout) -> str:
 
 
 def _amounts(gpus: Mapping[str, Amount], layout: _Layout) -> list[str | Text]:
-    """The cells that have a line for each resource."""
+    """The cells with a line for each resource."""
     lines = [_line(name, amount, layout) for name, amount in gpus.items()]
     return [Text("\n").join(cells) for cells in zip(*lines, strict=True)]
 
@@ -198,7 +198,7 @@ def _line(name: str, amount: Amount, layout: _Layout) -> list[Text]:
 
 
 def _bar(amount: Amount, layout: _Layout) -> Text:
-    """How much is used, free, and neither (unhealthy)."""
+    """A bar of used, free and unhealthy GPUs."""
     width = _SHORT_BAR if layout.narrow else _BAR
     used_cell, free_cell, lost_cell = "#.x" if layout.ascii else "█░╳"  # noqa: RUF001  # a picture
     if amount.used is None or not amount.total:
@@ -215,14 +215,14 @@ def _bar(amount: Amount, layout: _Layout) -> Text:
 
 
 def _cells(part: int, whole: int, width: int) -> int:
-    """So much of the width; at least one for something, and not all of it for less than all."""
+    """The width of a part of the bar: at least one cell, and less than all for a part."""
     if part <= 0:
         return 0
     return width if part >= whole else min(max(round(part / whole * width), 1), width - 1)
 
 
 def _print_classes(rows: list[Row], console: Console) -> None:
-    """Names and labels: first the labels that all these nodes have, then what each class adds."""
+    """Names and labels: first the labels of all GPU nodes, then the others of each class."""
     there = [row.labels for row in rows if not row.pool]
     common = set.intersection(*(set(labels.items()) for labels in there)) if there[1:] else set()
     if common:
@@ -257,16 +257,16 @@ def _notes(summary: Summary, unknown: str, shown: list[Row]) -> Iterator[Text]:
     if any(summary.settings.capacity.passes_by(taint.key) for row in shown for taint in row.taints):
         yield Text("Taints in parentheses are temporary and do not keep a pod from a node.")
     if any(row.pool for row in shown):
-        yield Text("Declared pools count as if their nodes were there; they are not in the sums.")
+        yield Text("Declared pools count as if their nodes existed; they are not in the sums.")
     if summary.joining:
         nodes = _count(summary.joining, "node")
-        why = f"GPUs and labels may still come ({never_fits.CODE})"
-        yield Text(f"{nodes} joined a short while ago: {why}.")
+        why = f"GPUs and labels may still be added ({never_fits.CODE})"
+        yield Text(f"{nodes} have just joined:  {why}.")
     for words in summary.may_add():
         yield Text(words)
     served = sorted(resources & summary.served_by_dra)
     if served:
-        yield Text(f"DRA serves {', '.join(served)} too: no pod that asks for it is denied.")
+        yield Text(f"DRA serves {', '.join(served)} too: no pod that requests it is denied.")
     if unknown:
         yield Text(f"Used and free are unknown: {unknown}.", style="yellow")
     else:
@@ -274,13 +274,13 @@ def _notes(summary: Summary, unknown: str, shown: list[Row]) -> Iterator[Text]:
 
 
 def _guard(summary: Summary) -> Text:
-    """What the leak guard's audit says of the pods."""
+    """The result of the leak guard's audit of all pods."""
     title = f"Leak guard ({leak_guard.CODE})"
     if not summary.exposed_pods:
-        return Text(f"{title}: no pod is seen to reach GPUs that it did not ask for.")
+        return Text(f"{title}: no pod was found that sees GPUs without requesting them.")
     by = ", ".join(f"{way} {number}" for way, number in sorted(summary.exposures.items()))
     pods = _count(summary.exposed_pods, "pod")
-    return Text(f"{title}: {pods} may see GPUs unasked ({by}).", style="yellow")
+    return Text(f"{title}: {pods} may see GPUs without requesting them ({by}).", style="yellow")
 
 
 def _count(number: int, what: str) -> str:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 ERROR = 1
 _INTERRUPTED = 130
-_BROKEN_PIPE = 141  # 128 and SIGPIPE, as of any program: 0 would say that nothing was found
+_BROKEN_PIPE = 141  # 128 and SIGPIPE, as in other programs: 0 would mean that nothing was found
 _OUR_BUG = 70
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _SHORT = re.compile(r"-[A-Za-z]=")
-EXTRAS = {  # which extra of pyproject.toml installs a package
+EXTRAS = {  # the extra of pyproject.toml that installs a package
     "cryptography": "server",
     "flask": "server",
     "gunicorn": "server",
@@ -42,35 +42,35 @@ def kubectl_plugin() -> int:
 
 
 def main(words: Sequence[str] | None = None, program: str = PROGRAM) -> int:
-    """Run the command; the exit code is the epilog's."""
+    """Run the command and return the exit code (see the epilog of --help)."""
     given = list(sys.argv[1:] if words is None else words)
-    if sys.stderr is None:  # closed by the shell: print() would write to stdout then
+    if sys.stderr is None:  # closed by the shell: print() would then write to stdout
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stdout is None:  # closed by the shell, as in `scan >&-`
-        print("gpu-webhook: the output cannot be written: it is closed", file=sys.stderr)  # noqa: T201
+        print("gpu-webhook: the output is closed and cannot be written", file=sys.stderr)  # noqa: T201
         return ERROR
     try:
         code = _run(given, program)
         sys.stdout.flush()
     except click.ClickException as error:
-        error.show()  # not with its exit code: 2 means `repaired` here
+        error.show()  # not with click's exit code: 2 means `repaired` here
         return ERROR
     except WebhookError as error:
         print(f"gpu-webhook: {error}", file=sys.stderr)  # noqa: T201
         return ERROR
-    except BrokenPipeError:  # the reader, as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _print_no_more()
         return _BROKEN_PIPE
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except Exception as error:  # noqa: BLE001  # whatever it is, nobody can make use of a traceback
+    except Exception as error:  # noqa: BLE001  # a traceback does not help users
         return _failed(" ".join(given[:1]), error)
     else:
         return code
 
 
 def _run(words: list[str], program: str) -> int:
-    """Parse the words and run the command, or answer a shell that completes words."""
+    """Parse the words and run the command, or answer the completion script of a shell."""
     asked = os.environ.get(COMPLETE)
     if asked:
         from webhook.cli import completion
@@ -81,18 +81,18 @@ def _run(words: list[str], program: str) -> int:
     try:
         with commands.make_context(program, words, color=False if is_plain else None) as ctx:
             code: int = commands.invoke(ctx)
-    except click.exceptions.Exit as done:  # of --help and --version
+    except click.exceptions.Exit as done:  # from --help and --version
         return done.exit_code
     return code
 
 
 def _parts(word: str) -> tuple[str, ...]:
-    """`-o=json` in two words, as kubectl takes it and click does not."""
+    """`-o=json` as two words: kubectl accepts it, but click does not."""
     return (word[:2], word[3:]) if _SHORT.match(word) else (word,)
 
 
 def _failed(command: str, error: Exception) -> int:
-    """Say what failed; the exit code says whether it is our own fault."""
+    """Print the reason; the exit code shows whether it is a bug of this program."""
     if isinstance(error, OSError) and error.errno in _FULL:
         _print_no_more()
         print(f"gpu-webhook: the output cannot be written: {error.strerror}", file=sys.stderr)  # noqa: T201
@@ -105,7 +105,7 @@ def _failed(command: str, error: Exception) -> int:
 
 
 def _our_bug(command: str, error: Exception) -> int:
-    """Say in one line what failed and where; what to do about it is to report it."""
+    """Print one line with the error and its place, and ask the user to report it."""
     import traceback
 
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
@@ -119,5 +119,5 @@ def _our_bug(command: str, error: Exception) -> int:
 
 
 def _print_no_more() -> None:
-    """What is still in the buffer would fail once more when Python ends."""
+    """Text that is still in the buffer would fail again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

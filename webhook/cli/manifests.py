@@ -1,4 +1,4 @@
-"""Kubernetes objects from a file or from stdin, as YAML or JSON, as kubectl reads them."""
+"""Reads Kubernetes objects from a file or from stdin, as YAML or JSON, as kubectl does."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from webhook.core.errors import InputError
 from webhook.files.source import Source
 from webhook.yamlpatch import documents
 
-_ADVICE = "give a manifest as YAML or JSON"
+_ADVICE = "pass a manifest as YAML or JSON"
 
 
 def read(file: str) -> list[dict[str, Any]]:
-    """The objects of a file, `-` for stdin; raises InputError with line and cure."""
+    """The objects of a file, `-` for stdin; raises InputError with line and advice."""
     name = "stdin" if file == "-" else file
     try:
         raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
@@ -28,7 +28,7 @@ def read(file: str) -> list[dict[str, Any]]:
     found = [each.data for each in stream.documents if each.data is not None]
     for position, document in enumerate(found, 1):
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-            raise InputError(f"{name}: document {position} names no kind; {_ADVICE}")
+            raise InputError(f"{name}: document {position} has no kind; {_ADVICE}")
     if not found:
-        raise InputError(f"{name}: holds no object; {_ADVICE}")
+        raise InputError(f"{name}: contains no object; {_ADVICE}")
     return found

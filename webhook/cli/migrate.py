@@ -1,7 +1,7 @@
 """`gpu-webhook migrate`: prints what it would change in files; with --write, changes it.
 
-Data go to stdout, words to stderr: `migrate -f x.yaml | git apply` works, and so does
-`migrate -f - < x.yaml | kubectl apply -f -`.
+Data go to stdout, messages to stderr: `migrate -f x.yaml | git apply` works, and so does `migrate
+-f - < x.yaml | kubectl apply -f -`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def run(args: SimpleNamespace) -> int:
-    """Print, or write, what is to change; the exit code says what is left to do."""
+    """Print or write the changes; the exit code shows what remains to be done."""
     if args.write and args.check:
         raise InputError("--write and --check: leave one out; --check changes nothing")
     file_command.check_outputs(args)
@@ -51,7 +51,7 @@ def run(args: SimpleNamespace) -> int:
 def _migrated(
     args: SimpleNamespace, asked: Plan, show_progress: Progress, seen: file_command.Seen
 ) -> Iterator[FileResult]:
-    """Each result; with --write, once its file is written."""
+    """Each result; with --write, after its file is written."""
     for result, source in file_command.judged(args, asked, show_progress, seen):
         if args.write and source is not None and result.new_text is not None:
             yield _written(result, source)
@@ -73,14 +73,14 @@ def _written(result: FileResult, source: Source) -> FileResult:
 
 
 def _say_written(found: Report) -> None:
-    """On stderr, what was done although no report of it could be written."""
+    """Print on stderr which files are written although no report could be written."""
     for each in found.results:
         if each.new_text is not None and not each.error:
             print(f"gpu-webhook: {each.path} is written", file=sys.stderr)  # noqa: T201
 
 
 def _print_result(args: SimpleNamespace, found: Report, seen: file_command.Seen) -> None:
-    """Data on stdout as asked for, and words on stderr."""
+    """Data on stdout, messages on stderr."""
     changed = [each for each in found.results if each.new_text is not None]
     if args.output or args.write:
         file_command.print_report(args.output or "text", found, seen if args.diff else None)
@@ -95,18 +95,18 @@ def _print_result(args: SimpleNamespace, found: Report, seen: file_command.Seen)
 
 
 def _say(found: Report) -> None:
-    """On stderr, what the diff does not show, and how much there is."""
+    """Print on stderr the findings that the diff does not show, and the summary."""
     from webhook.cli import report_console
 
     report_console.remarks(found, sys.stderr)
 
 
 def _filter(args: SimpleNamespace, asked: Plan) -> int:
-    """Stdin to stdout: the new text; or a report, the diff, or nothing if it is only checked."""
+    """Stdin to stdout: the new text; or a report, the diff, or nothing with --check."""
     if file_command.arguments(args)[0] != [STDIN] or args.kustomize:
-        raise InputError("- stands alone: its new text goes to stdout")
+        raise InputError("- must be the only file: its new text goes to stdout")
     if args.write:
-        raise InputError("- has no file to write: leave --write out, the new text goes to stdout")
+        raise InputError("- cannot be written: leave out --write; the new text goes to stdout")
     result, source = judge(STDIN, asked)
     as_text = not (args.check or args.diff or args.output) and source is not None
     found = Report((file_command.done(result) if as_text else result,), files=1)

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Progress = Callable[[str, int, int | None], None]  # what, how many, of how many if known
+    # What, how many, and of how many if that is known.
+    Progress = Callable[[str, int, int | None], None]
 
-LONG = 500  # of what is counted: below, a bar would only flicker
+LONG = 500  # items; for less work, a bar would only flicker
 
 
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
-    """What is told here is shown if there is much of it, or if nobody knows how much (None)."""
+    """Returns the function that shows progress: for much work, or for an unknown amount (None)."""
     if not sys.stderr.isatty():
         yield lambda *_: None
         return

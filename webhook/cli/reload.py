@@ -1,7 +1,7 @@
 """Settings and inventory of a running server, checked for changes once a second in each worker.
 
-A new file with mistakes changes nothing: the settings before stay, and it is said once. What is
-learned makes a new Decider, which takes over between two requests.
+A new file with mistakes changes nothing: the old settings stay, and one log line reports it. New
+settings or inventory make a new Decider, which is used from the next request on.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ if TYPE_CHECKING:
     from webhook.telemetry.logs import Log
     from webhook.telemetry.metrics import Metrics
 
-SILENT_SECONDS = 30.0  # a watcher that says nothing for so long is dead
+SILENT_SECONDS = 30.0  # a watcher that writes nothing for so long counts as dead
 _THEN = (
-    "Meanwhile no reviews come to a replica that is not ready; while none is, pods pass unrepaired "
-    "and unjudged (failurePolicy: Ignore)"
+    "A replica that is not ready gets no reviews; if none is ready, pods are admitted without "
+    "repair and without checks (failurePolicy: Ignore)"
 )
 
 
 class Speaker:
-    """Lets one of the workers speak for all, so that a thing is said once.
+    """Lets only one of the workers write a log line, so that it is written once.
 
-    The lock belongs to a process and goes with it; the next to ask has it then.
+    The lock belongs to a process and is released when the process ends; the next worker that tries
+    gets it.
     """
 
     def __init__(self) -> None:
         self._fd = os.memfd_create("gpu-webhook-speaker")
 
     def is_me(self) -> bool:
-        """Whether this process may speak."""
+        """Whether this process may write the line."""
         try:
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -58,21 +59,21 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where settings and inventory come from; at most one of `nodes` and `snapshot` is given."""
+    """The files of settings and inventory; at most one of `nodes` and `snapshot` is given."""
 
     settings: str = ""  # a file
-    nodes: str = ""  # a file, as `kubectl get nodes` prints it
+    nodes: str = ""  # a file with the output of `kubectl get nodes`
     snapshot: Snapshot | None = None
 
     def read(self) -> tuple[Settings, Inventory | None]:
-        """Both files; raises InputError or SettingsError."""
+        """Read both files; raises InputError or SettingsError."""
         settings = inputs.read(self.settings)
         return settings, static.load(self.nodes, settings) if self.nodes else None
 
 
 @dataclass
 class Live:
-    """The knowledge of one worker."""
+    """Settings and inventory of one worker."""
 
     sources: Sources
     settings: Settings
@@ -83,7 +84,7 @@ class Live:
     clock: Callable[[], float] = time.time
     fresh: bool = True
     _status: Status = field(default_factory=Status)
-    _since: float = 0.0  # when there was a sign of life, or it was not expected yet
+    _since: float = 0.0  # time of the last sign of life, or of the start
     _is_dead: bool = False
     _said: str = ""
 
@@ -97,7 +98,7 @@ class Live:
         self._say_missed(())
 
     def decider(self) -> Decider:
-        """Who decides by what is known now."""
+        """The Decider for the present settings and inventory."""
         return Decider(
             RULES,
             self.settings,
@@ -110,7 +111,7 @@ class Live:
         )
 
     def refresh(self) -> bool:
-        """Look again; True if another Decider must take over."""
+        """Read changed files; True if another Decider must be used."""
         changed = self._read_settings()
         return self._read_snapshot() or changed
 
@@ -132,14 +133,14 @@ class Live:
         return True
 
     def _say_missed(self, before: Collection[str]) -> None:
-        """Names that the settings have now, and that no pod comes for."""
+        """Warn about names in the settings for which the API server sends no pods."""
         for name in missed_names(self.settings):
             if name not in before:
                 self.log.write(
                     "warning",
-                    f"{name} is in the settings, but the matchConditions as shipped do not let it "
-                    "through: the API server sends no pod for this name alone, until the webhook "
-                    "configuration has what `gpu-webhook config match-conditions` prints",
+                    f"{name} is in the settings, but not in the shipped matchConditions: the "
+                    "API server sends no pod for this name alone, until the webhook "
+                    "configuration has the output of `gpu-webhook config match-conditions`",
                 )
 
     def _read_snapshot(self) -> bool:
@@ -151,7 +152,7 @@ class Live:
             self.inventory = new
             self.metrics.inventory_loaded()
         self._status = snapshot.status(self.clock())
-        self._since = max(self._since, self._status.beat)  # which the next one may not say
+        self._since = max(self._since, self._status.beat)  # the next status may be unreadable
         fresh = self.inventory is not None and self._age() <= STALE_SECONDS
         changed = fresh is not self.fresh
         self.fresh = fresh
@@ -165,10 +166,10 @@ class Live:
         return self.clock() - self._status.as_of
 
     def dead(self) -> str:
-        """Why the watcher is taken for dead; nothing if it lives, or is not wanted."""
+        """Why the watcher counts as dead; empty if it is alive, or not used."""
         if self.sources.snapshot is None:
             return ""
-        self._since = min(self._since, self.clock() + AHEAD_SECONDS)  # it may be set back
+        self._since = min(self._since, self.clock() + AHEAD_SECONDS)  # the clock may be set back
         silent = self.clock() - self._since
         if silent <= SILENT_SECONDS:
             return ""
@@ -181,18 +182,18 @@ class Live:
         )
 
     def _say_whether_ready(self) -> None:
-        """Once when the watcher is taken for dead, and once when it is back."""
+        """Log once when the watcher counts as dead, and once when it is back."""
         reason = self.dead()
         if bool(reason) is self._is_dead:
             return
         self._is_dead = bool(reason)
         if reason:
-            self._say("error", "not ready any more", reason)
+            self._say("error", "no longer ready", reason)
         else:
             self._say("info", "ready again: the watcher writes its status", "")
 
     def notes(self) -> list[str]:
-        """What does not work as it should, though traffic may come."""
+        """Faults although traffic may come."""
         notes = []
         if self._following.fault:
             first = self._following.fault.partition("\n")[0]
@@ -227,7 +228,7 @@ class Live:
             if not self.speaker.is_me():
                 return
             if text:
-                self.lines.write("warning", "the inventory is of limited use", reason=text)
+                self.lines.write("warning", "the inventory is incomplete or old", reason=text)
             else:
                 self.lines.write("info", "the inventory is fresh")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from webhook.files.results import FileResult, Report
 
-_FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")  # which rich obeys
+_FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")  # variables that rich reads
 _COLOURS = {
     Style.PLAIN: "",
     Style.PLACE: "bold",
@@ -34,9 +34,9 @@ _COLOURS = {
 
 
 def console(stream: TextIO) -> Console | None:
-    """A console that writes lines as they are; None where there is nothing to colour.
+    """A console that writes lines unchanged; None if there is nothing to colour.
 
-    rich takes as long to load as a file takes to scan.
+    Loading rich takes as long as scanning a file.
     """
     if not (stream.isatty() or any(map(os.environ.get, _FORCING))):
         return None
@@ -47,12 +47,12 @@ def console(stream: TextIO) -> Console | None:
 
 
 def report(found: Report, stream: TextIO, *, wide: bool = False) -> None:
-    """Print the report, line by line: it may be long."""
+    """Print the report line by line, because it may be long."""
     _print(segments(found, wide=wide), stream)
 
 
 def remarks(found: Report, stream: TextIO) -> None:
-    """Print what a diff does not show, and the summary of all."""
+    """Print the findings that a diff does not show, and the summary."""
     shown = (Status.FIXABLE, Status.FIXED)
     rest = [
         replace(each, located=tuple(f for f in each.located if f.status not in shown))
@@ -63,7 +63,7 @@ def remarks(found: Report, stream: TextIO) -> None:
 
 
 def diff(result: FileResult, stream: TextIO) -> None:
-    """Print what changes in the file."""
+    """Print the changes of the file."""
     _print(diff_segments(result), stream)
 
 

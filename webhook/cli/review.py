@@ -37,7 +37,7 @@ _WORDS = {_NOTHING_FOUND: "clean", _REPAIRED: "repaired", _MANUAL: "needs manual
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """One object of the file and what came of its pod."""
+    """One object of the file, and the result for it."""
 
     name: str
     verdict: Verdict
@@ -46,14 +46,14 @@ class Reviewed:
 
     @property
     def word(self) -> str:
-        """What came of it, for people."""
+        """The result in words."""
         if self.opted_out and not self.verdict.findings:
             return f"left alone ({IGNORE})"
         return _WORDS[self.code]
 
     @property
     def code(self) -> int:
-        """The exit code: what is only counted, excepted or worth knowing asks nobody for anything.
+        """The exit code: counted, excepted and informational findings do not count.
 
         A repair that the modes prevent needs manual changes.
         """
@@ -93,7 +93,7 @@ def run(args: SimpleNamespace) -> int:
 def _review(
     document: dict[str, Any], settings: Settings, inventory: Inventory | None
 ) -> list[Reviewed]:
-    """Repair every pod and pod template in the document, in place, and hold it to the policy."""
+    """Repair all pods and pod templates in the document, in place, and check the policy."""
     reviewed = []
     for _, obj in objects(document):
         namespace = str(as_map(obj.get("metadata")).get("namespace") or "default")
@@ -103,7 +103,7 @@ def _review(
 
 
 def context(settings: Settings, inventory: Inventory | None, namespace: str) -> Context:
-    """What holds in this namespace, as far as the inventory knows its labels."""
+    """The context for this namespace, with its labels if the inventory has them."""
     labels = inventory.namespaces.get(namespace, {}) if inventory is not None else {}
     return Context(
         settings,
@@ -116,7 +116,7 @@ def context(settings: Settings, inventory: Inventory | None, namespace: str) -> 
 
 
 def _judged(obj: dict[str, Any], cx: Context) -> Reviewed:
-    """What admission makes of the object: repairs first, then what is left to say."""
+    """The result of admission for the object: repairs first, then the other findings."""
     guarded = cx.modes.of(leak_guard) not in (Mode.OFF, Mode.AUDIT)
     stages = Stages(repairs=RULES, guards=GUARD if guarded else (), policy=POLICY)
     made = evaluate(obj, stages, cx)
@@ -127,14 +127,14 @@ def _judged(obj: dict[str, Any], cx: Context) -> Reviewed:
 
 
 def _of_pod(found: Finding) -> Finding:
-    """The finding with what will become of the pod, where that is not certain."""
+    """The finding with the outlook for the pod, if that is not certain."""
     if not (found.may_run and found.action == "denied"):
         return found
     return replace(found, outlook=workloads.refusal([found]))
 
 
 def _of_workload(found: Finding, namespace: str) -> Finding:
-    """The finding with what will become of the pods: no workload is ever refused itself."""
+    """The finding with the outlook for the pods: a workload itself is never denied."""
     if found.action not in {"denied", "would deny"}:
         return found
     return workloads.as_warning(found, namespace)
@@ -221,9 +221,10 @@ def _answer(
     settings: Settings,
     inventory: Inventory | None,
 ) -> int:
-    """An AdmissionReview in: the review response out, as the endpoints would send it.
+    """An AdmissionReview in, the response out, as the endpoints would send it.
 
-    That of /validate if it denies, of the object as /mutate would leave it; else that of /mutate.
+    The response of /validate if it denies the object as /mutate would leave it; else that of
+    /mutate.
     """
     from webhook.admission import review as reviews
     from webhook.admission.decide import MUTATE, VALIDATE, Decider
@@ -247,7 +248,7 @@ def _answer(
 
 
 def _joined(mutated: dict[str, Any], validated: dict[str, Any]) -> dict[str, Any]:
-    """What a user would see of both answers."""
+    """Both answers, as a user would see them."""
     if not validated["response"]["allowed"]:
         return validated
     for member in ("warnings", "auditAnnotations"):

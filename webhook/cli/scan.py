@@ -15,7 +15,7 @@ _OF_CLUSTERS = ("all_namespaces", "namespace", "selector", "kubeconfig", "contex
 
 
 def run(args: SimpleNamespace) -> int:
-    """Print what is found; the exit code says how bad it is."""
+    """Print the findings; the exit code is that of the worst."""
     file_command.check_outputs(args)
     if args.cluster:
         from webhook.cli import scan_cluster
@@ -24,7 +24,7 @@ def run(args: SimpleNamespace) -> int:
     for dest in _OF_CLUSTERS:
         if getattr(args, dest):
             flag = f"--{dest.replace('_', '-')}"
-            raise InputError(f"{flag} is of clusters: add --cluster, or leave it out")
+            raise InputError(f"{flag} is only for clusters: add --cluster, or leave out {flag}")
     asked, seen = file_command.plan(args), file_command.Seen()
     with progress() as show_progress:
         judged = file_command.judged(args, asked, show_progress, seen)

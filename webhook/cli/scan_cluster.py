@@ -1,8 +1,8 @@
-"""`gpu-webhook scan --cluster`: runs the rules on live workloads and names who must change what.
+"""`gpu-webhook scan --cluster`: runs the rules on live workloads and names what must be changed.
 
-What a controller made is left out where its maker was looked at as well: that one is to be changed.
-Each object is judged as it was applied, if the API server still knows that; what is only in the
-live object is found, too.
+Objects of a controller are skipped if their owner is checked as well: the owner must be changed.
+Each object is checked as it was applied, if the API server still has that; findings that are only
+in the live object are reported, too.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _AS_IT_IS = "in the live object only, not in what was applied"
 
 
 def run(args: SimpleNamespace) -> int:
-    """Print what is found; the exit code is that of files."""
+    """Print the findings; the exit code is as for files."""
     if args.paths or args.filename or args.kustomize:
-        raise InputError("--cluster looks at a cluster: leave the files out")
+        raise InputError("--cluster checks a cluster: leave out the files")
     if args.all_namespaces and args.namespace:
-        raise InputError("--all-namespaces and --namespace: leave one out")
+        raise InputError("--all-namespaces and --namespace exclude each other: leave one out")
     scan = Scan(args, file_command.plan(args))
     with progress() as show_progress:
         told = list(scan.told(show_progress))
@@ -62,18 +62,18 @@ def run(args: SimpleNamespace) -> int:
 
 @dataclass(slots=True)
 class Told:
-    """What is said of one object, and of others that are alike."""
+    """The findings on one object, and on similar ones."""
 
     result: FileResult
-    owner: str = ""  # who must change what
-    others: int = 0  # objects of the same owner of which the same is to be said
+    owner: str = ""  # what must be changed
+    others: int = 0  # more objects of the same owner with the same findings
 
     def with_owner(self) -> FileResult:
-        """The result for programs: each message says where to change it."""
+        """The result for programs: each message names the owner."""
         if not self.owner:
             return self.result
         located = tuple(
-            replace(each, message=f"{each.message}; to be changed: {self.owner}")
+            replace(each, message=f"{each.message}; change it in: {self.owner}")
             for each in self.result.located
         )
         return replace(self.result, located=located)
@@ -81,18 +81,18 @@ class Told:
 
 @dataclass(slots=True)
 class Scan:
-    """One look at a cluster; memory for what is found only."""
+    """One scan of a cluster; only findings are kept in memory."""
 
     args: SimpleNamespace
     plan: Plan
     seen: int = 0
-    made: int = 0  # by controllers that are looked at themselves
-    repaired: int = 0  # objects that are modern now; whatever made them sends legacy ones
+    made: int = 0  # objects whose owner is checked itself
+    repaired: int = 0  # repaired objects; their owner still sends legacy ones
     _alike: dict[object, Told] = field(default_factory=dict)
-    _makers: set[Reference] = field(default_factory=set)  # that were looked at, or left out
+    _makers: set[Reference] = field(default_factory=set)  # owners that were checked or skipped
 
     def told(self, show_progress: Progress) -> Iterator[Told]:
-        """What there is to say, kind by kind."""
+        """All findings, kind by kind."""
         args = self.args
         try:
             api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
@@ -127,17 +127,17 @@ class Scan:
             self.args.kubeconfig, self.args.context
         )
         if not is_dns_label(named):
-            raise InputError(f"{named!r} is no name of a namespace")
+            raise InputError(f"{named!r} is not the name of a namespace")
         return named
 
     def _object_or_why_not(self, obj: Raw, owners: objects.Owners) -> Iterator[Told]:
-        """What is to be said of one object. Whatever it is, the others are looked at, too."""
+        """The findings on one object. A failure on it does not stop the others."""
         try:
             yield from self._object(obj, owners)
-        except Exception as error:  # noqa: BLE001  # tenants write these objects, and read our code
-            why = f"it could not be looked at: {error!r:.200}; please report it"
+        except Exception as error:  # noqa: BLE001  # tenants write these objects
+            why = f"it could not be checked: {error!r:.200}; please report it"
             if isinstance(error, RecursionError) and _is_deep(obj):
-                why = "it is nested too deeply: it is not looked at"
+                why = "it is nested too deeply, so it is not checked"
             yield Told(FileResult(_path(obj), error=why))
 
     def _object(self, obj: Raw, owners: objects.Owners) -> Iterator[Told]:
@@ -169,9 +169,9 @@ class Scan:
 
 
 def _came_legacy(obj: Raw) -> bool:
-    """Whether a legacy word was repaired in it: so the note of a pod says, and of others a record.
+    """Whether a repair is recorded on the object: by the annotation of a pod, or a record.
 
-    The codes of a workload stay when its manifest is modern at last; the record goes.
+    The codes on a workload stay when its manifest becomes modern; the record is removed.
     """
     metadata = as_map(obj.get("metadata"))
     if obj["kind"] != "Pod":
@@ -180,7 +180,7 @@ def _came_legacy(obj: Raw) -> bool:
 
 
 def _is_deep(obj: Raw) -> bool:
-    """Whether it is nested deeper than any kind of Kubernetes: in a custom one it may be."""
+    """Whether it is nested deeper than any built-in kind; a custom object may be."""
     inside: list[Any] = [obj]
     for _ in range(_DEEP):
         values = [each.values() if isinstance(each, dict) else each for each in inside]
@@ -189,13 +189,13 @@ def _is_deep(obj: Raw) -> bool:
 
 
 def judged(obj: Raw, plan: Plan) -> FileResult:
-    """What the rules say of the object as it was applied, else of the object as it is.
+    """The findings on the object as it was applied, otherwise on the live object.
 
-    It is no template, whatever signs of one its author wrote into a command.
+    It is not a template, even if a command in it looks like one.
     """
     over = _excess(obj, plan) or _excess(sent := applied.as_applied(obj), plan)
     if over:
-        reason = f"{over}: it is not looked at, as the webhook does not look at its like"
+        reason = f"{over}: it is not checked; the webhook does not check such objects either"
         return FileResult(_path(obj), error=reason)
     live = applied.as_written(obj)
     result = _judged(sent, plan)
@@ -209,7 +209,7 @@ def judged(obj: Raw, plan: Plan) -> FileResult:
 
 
 def _excess(obj: Raw, plan: Plan) -> str:
-    """Why the object is over the budget that holds for the webhook: tenants make them so large."""
+    """Why the object is over the budget of the webhook: tenants can make large objects."""
     return budget.excess(obj, len(templates_of(obj, plan.settings)))
 
 
@@ -226,7 +226,7 @@ def _path(obj: Raw) -> str:
 
 
 def owner_of(top: Raw, obj: Raw) -> str:
-    """What a user must change: where it is kept, or by whom it was written last."""
+    """What a user must change: the file or tool of the object, or its last writer."""
     named: Reference = objects.reference(top)
     if named.kind == "Node":
         return f"the file of this static pod on the node {named.name}"
@@ -240,8 +240,8 @@ def owner_of(top: Raw, obj: Raw) -> str:
 
 def _why(kind: str, fault: client.Fault) -> str:
     if isinstance(fault, client.Refused):
-        return f"{kind}s are not looked at: the API server said {fault}"
-    return f"the list of {kind}s broke off: {fault}"
+        return f"{kind}s are not checked: the API server answered {fault}"
+    return f"the list of {kind}s failed:  {fault}"
 
 
 _WORDS = {
@@ -253,7 +253,7 @@ _WORDS = {
 
 
 def _lines(told: list[Told], scan: Scan) -> Iterator[str]:
-    """For people: object by object, who must change it and what is to be changed."""
+    """Text output: object by object, its owner and the findings."""
     from webhook.reports.visible import sentence, visible
 
     for each in told:
@@ -261,7 +261,7 @@ def _lines(told: list[Told], scan: Scan) -> Iterator[str]:
         others = f" and {each.others} more alike" if each.others else ""
         yield f"{visible(result.path)}{others}"
         if each.owner:
-            yield f"  to be changed: {visible(each.owner)}"
+            yield f"  change it in: {visible(each.owner)}"
         if result.error:
             yield f"  error: {sentence(result.error)}"
         for located in result.located:
@@ -275,7 +275,7 @@ def _lines(told: list[Told], scan: Scan) -> Iterator[str]:
 
 
 def _summary(told: list[Told], scan: Scan) -> str:
-    """How many objects are legacy, apart from those that only something else was found of."""
+    """The number of legacy objects, and of objects with other findings only."""
     found = [each for each in told if each.result.located]
     legacy = [each for each in found if any(is_legacy(one.code) for one in each.result.located)]
     of_objects, others = (sum(1 + each.others for each in which) for which in (legacy, found))
@@ -284,7 +284,7 @@ def _summary(told: list[Told], scan: Scan) -> str:
     if others:
         words += f"; {others:,} more have other findings"
     if unread := sum(1 + each.others for each in told if each.result.error):
-        words += f"; {unread:,} could not be looked at (see the errors)"
+        words += f"; {unread:,} could not be checked (see the errors)"
     if scan.repaired:
         words += f"; {scan.repaired:,} more came legacy and were repaired ({REPAIRED})"
     if scan.made:

@@ -28,31 +28,31 @@ if TYPE_CHECKING:
     from webhook.telemetry.page import Page
 
 PORT = 8443
-BACKLOG = 4096  # API servers may dial all their connections at once; the kernel has its own limit
+BACKLOG = 4096  # API servers may open all their connections at once; the kernel has its own limit
 HIGHEST_PORT = 65535
 
 
 class Address(NamedTuple):
-    """Where to listen; no host stands for all addresses."""
+    """The address to listen on; without a host, all addresses."""
 
     host: str
     port: int
 
     def __str__(self) -> str:
-        """As it is written in a URL."""
+        """As in a URL."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host or '*'}:{self.port}"
 
 
 def run(args: SimpleNamespace) -> int:
-    """Serve until told to stop. InputError says what is missing."""
+    """Serve until a signal arrives. InputError for faulty flags or files."""
     from webhook.certs.clients import Clients
     from webhook.cli.reload import Live, Sources, Speaker
     from webhook.inventory.publish import Snapshot
     from webhook.telemetry.logs import Log
 
     if args.workers < 1:
-        raise InputError(f"--workers {args.workers}: at least 1 process must answer; say 1 or more")
+        raise InputError(f"--workers {args.workers}: write 1 or more")
     if args.snapshot and args.inventory:
         raise InputError(
             "--inventory and --snapshot (or their variables GPU_WEBHOOK_SERVE_INVENTORY and "
@@ -60,7 +60,7 @@ def run(args: SimpleNamespace) -> int:
         )
     if args.client_name and not args.client_ca:
         raise InputError(
-            "--client-name: there is no --client-ca that says whose certificates count; give both"
+            "--client-name: it needs --client-ca, the CA of these certificates; add it"
         )
     snapshot = Snapshot(args.snapshot) if args.snapshot else None
     sources = Sources(args.config or "", args.inventory or "", snapshot)
@@ -82,10 +82,10 @@ def run(args: SimpleNamespace) -> int:
     _raise_file_limit()
     listener.detach()  # gunicorn closes it
     gc.collect()
-    gc.freeze()  # pages that no collection touches stay shared by all processes
+    gc.freeze()  # the processes keep sharing memory pages that no collection touches
     try:
         server.run()
-    except SystemExit as done:  # how gunicorn ends
+    except SystemExit as done:  # gunicorn ends so
         return done.code if isinstance(done.code, int) else 1
     finally:
         if page is not None:
@@ -94,7 +94,7 @@ def run(args: SimpleNamespace) -> int:
 
 
 def _metrics(args: SimpleNamespace, log: Log) -> tuple[Page | None, Metrics]:
-    """The page that is asked for, and who counts for it."""
+    """The metrics page, and the metrics that are counted for it."""
     from webhook.telemetry.metrics import NONE, counting
 
     if not args.metrics_bind:
@@ -108,7 +108,7 @@ def _metrics(args: SimpleNamespace, log: Log) -> tuple[Page | None, Metrics]:
     flag = "--metrics-bind"
     listener = listen(read_address(args.metrics_bind, dev=args.dev, flag=flag), flag)
     scratch = Scratch()
-    # First of all: prometheus_client learns its folder here, before anyone else imports it.
+    # First of all: prometheus_client gets its folder here, before any other import of it.
     expected = itertools.chain(
         (("rule_failures", rule.CODE) for rule in ALL),
         itertools.product(["reviews"], PATHS, OUTCOMES),
@@ -183,7 +183,7 @@ def _server(
 
 
 def read_address(text: str | None, *, dev: bool, flag: str = "--bind") -> Address:
-    """ADDRESS:PORT, [IPV6]:PORT or :PORT."""
+    """Parse ADDRESS:PORT, [IPV6]:PORT or :PORT."""
     if text is None:
         return Address("127.0.0.1" if dev else "", PORT)
     host, colon, port = text.rpartition(":")
@@ -191,14 +191,14 @@ def read_address(text: str | None, *, dev: bool, flag: str = "--bind") -> Addres
     fine = colon and port.isascii() and port.isdigit() and int(port) <= HIGHEST_PORT
     if not fine or (":" in host and not bracketed):
         raise InputError(
-            f"{flag} {text}: no address and port. Write 127.0.0.1:{PORT}, [::1]:{PORT}, or :{PORT} "
+            f"{flag} {text}: not ADDRESS:PORT. Write 127.0.0.1:{PORT}, [::1]:{PORT}, or :{PORT} "
             "for all addresses"
         )
     return Address(host[1:-1] if bracketed else host, int(port))
 
 
 def listen(address: Address, flag: str = "--bind") -> socket.socket:
-    """A listening socket, or InputError. All addresses means IPv6 too where the machine has it."""
+    """A listening socket, or InputError. All addresses include IPv6 if the machine has it."""
     try:
         if not address.host:
             return _listen_on_all(address.port)
@@ -225,14 +225,14 @@ def _listen_on_all(port: int) -> socket.socket:
 
 
 def _raise_file_limit() -> None:
-    """As many sockets as the machine allows: the usual 1024 is the API servers' burst."""
+    """As many sockets as the machine allows: the usual 1024 is what API servers open at once."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _invite(host: str, port: int, ca: Path) -> None:
-    """Say how to call the server that was just started."""
+    """Print how to call the server that was just started."""
     with contextlib.suppress(ValueError):
         if not host or ipaddress.ip_address(host).is_unspecified:
             host = "localhost"

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     LabelsOf = Callable[[str], Mapping[str, str]]
 
-_NICENESS = 5  # a list of 150,000 pods takes a core for a while; answers come first
+_NICENESS = 5  # a list of 150,000 pods needs a core for a while; answers have priority
 
 
 def run(args: SimpleNamespace) -> int:
-    """Watch until told to stop. InputError says what is missing."""
+    """Watch until a signal arrives. InputError for faulty flags or files."""
     from webhook.cluster import client
     from webhook.inventory import publish
     from webhook.inventory.watch import Watcher
@@ -36,7 +36,7 @@ def run(args: SimpleNamespace) -> int:
     settings = inputs.read(args.config)
     folder = Path(args.snapshot)
     if not publish.writable(folder):
-        raise InputError(f"--snapshot {folder}: cannot be written to; name a folder that can")
+        raise InputError(f"--snapshot {folder}: cannot be written; name a writable folder")
     api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
     log = Log()
 
@@ -56,7 +56,7 @@ def run(args: SimpleNamespace) -> int:
 
 
 class _Reload:
-    """Gives new settings to the watcher."""
+    """Passes new settings to the watcher."""
 
     def __init__(self, file: str | None, settings: Settings, watcher: Watcher, log: Log) -> None:
         self._settings = settings
@@ -66,7 +66,7 @@ class _Reload:
         self._following = Following(named, lambda: inputs.read(named), self._say)
 
     def look(self) -> None:
-        """Take new settings; bad ones are reported once, and the old ones stay."""
+        """Read new settings; bad ones are reported once, and the old ones stay."""
         settings = self._following.look()
         if self._following.fault:
             self._watcher.extra["settings_fault"] = self._following.fault[:1000]
@@ -75,16 +75,16 @@ class _Reload:
         if settings is not None and settings != self._settings:
             self._settings = settings
             self._watcher.use(settings)
-            self._log.write("info", "the settings are new: everything is listed anew")
+            self._log.write("info", "the settings have changed: everything is listed again")
 
     def _say(self, level: str, message: str, reason: str) -> None:
         self._log.write(level, message, reason=reason)
 
 
 def audit_of(settings: Settings, labels_of: LabelsOf = lambda _: {}) -> Audit:
-    """What the leak guard says of a pod; `labels_of` knows the namespaces' labels.
+    """Returns the audit of the leak guard for a pod; `labels_of` returns labels of namespaces.
 
-    Nothing where the guard is off, or the namespace has opted out of all.
+    Empty if the guard is off, or if the namespace has opted out.
     """
     from webhook.core.modes import Mode, modes_for
     from webhook.core.rule import Context

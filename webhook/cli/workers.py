@@ -1,8 +1,8 @@
 """Runs the rules on many files, in this process or in several.
 
-Another process takes as long to start as some dozens of files, so there is none for the first. This
-process judges, too: it never waits while there is a file that nobody has, and if another process
-dies, its files are judged here. Results come in any order.
+Starting another process takes as long as some dozens of files, so there is none at first. This
+process works, too: it never waits while a file is left, and if another process dies, its files are
+done here. Results come in any order.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ if TYPE_CHECKING:
     from webhook.files.results import Plan
     from webhook.files.source import Source
 
-_MANIFESTS = ("yaml", "json", "kustomize")  # kinds of files that are to be read in all parts
-_OUR_MISTAKE = "the program failed on it and changed nothing: please report it"
+# Kinds of files in which every document must be readable.
+_MANIFESTS = ("yaml", "json", "kustomize")
+_OUR_MISTAKE = "a bug in this program: nothing was changed in it; please report it"
 _ALONE = 80  # files
-_GIVEN = 3  # files that another process is given ahead
+_GIVEN = 3  # files that another process gets in advance
 _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class Judged(NamedTuple):
-    """What there is to say of a file, and the file as it was read, if it was."""
+    """The result for a file, and the content of the file, if it was read."""
 
     result: FileResult
     source: Source | None = None
 
 
 def judge(path: str, asked: Plan) -> Judged:
-    """Read one file, `-` for stdin, and ask the rules."""
+    """Read one file, `-` for stdin, and run the rules."""
     from webhook.files import reading
     from webhook.files.source import Source
     from webhook.formats.migrate import migrate_text
@@ -60,13 +61,16 @@ def judge(path: str, asked: Plan) -> Judged:
     try:
         result = migrate_text(source, asked) if stdin else overlays.migrated(path, source, asked)
         return Judged(_whole(result, source), source)
-    except Exception as error:  # noqa: BLE001  # one file that we fail on must not stop the others
+    except Exception as error:  # noqa: BLE001  # a failure on one file must not stop the others
         what = f"{type(error).__name__}: {error}"
         return Judged(FileResult(name, source.kind, error=f"{_OUR_MISTAKE} ({what})"))
 
 
 def _whole(result: FileResult, source: Source) -> FileResult:
-    """An error, too, if a part of what claims to be a manifest is none; the rest is as good."""
+    """An error if one document of a manifest file is not readable.
+
+    The other documents are migrated.
+    """
     if not result.skipped or source.kind not in _MANIFESTS:
         return result
     from webhook.yamlpatch import documents
@@ -74,15 +78,15 @@ def _whole(result: FileResult, source: Source) -> FileResult:
     unread = documents.read(source.text, json=source.kind == "json").unread
     if not unread:
         return result
-    parts = f"{len(unread)} of its documents are" if len(unread) > 1 else "a document of it is"
+    parts = f"{len(unread)} of its documents are" if len(unread) > 1 else "one of its documents is"
     first = next((each for each in result.skipped if each.place is not None), None)
     where = f"line {first.place.line} {first.reason}" if first and first.place else "see below"
-    error = f"{parts} no manifest ({where}): mend that first, nothing was changed there"
+    error = f"{parts} not a manifest ({where}): fix it first; nothing was changed there"
     return replace(result, error=error)
 
 
 def judge_all(paths: Iterable[str], asked: Plan, processes: int | None = None) -> Iterator[Judged]:
-    """What there is to say of each file. `processes` may be at work; by default one a core."""
+    """The result of each file. `processes` may work at once; by default one for each core."""
     most = (cores() if processes is None else processes) - 1
     pool: _Pool | None = None
     try:
@@ -103,7 +107,7 @@ def judge_all(paths: Iterable[str], asked: Plan, processes: int | None = None) -
 def _started(most: int, asked: Plan) -> _Pool | None:
     try:
         return _Pool(most, asked)
-    except (ImportError, NotImplementedError, OSError):  # the machine has no room for it
+    except (ImportError, NotImplementedError, OSError):  # the machine has no resources for it
         return None
 
 
@@ -117,15 +121,16 @@ class _Pool:
         self._asked = asked
         self._room = most * _GIVEN
         self._given: deque[tuple[str, Future[Judged]]] = deque()
-        # Or the folder in which the command runs would be searched for modules of ours.
+        # Otherwise the folder in which the command runs would be searched for modules of this
+        # program.
         os.environ[_SAFE_PATH] = "1"
         self._executor = ProcessPoolExecutor(most, get_context("spawn"), _begin, (asked,))
 
     def take(self, path: str) -> bool:
-        """Give a file to the others; False if they have enough to do, or cannot be had."""
+        """Give a file to another process; False if these are busy, or cannot be started."""
         if len(self._given) >= self._room:
             return False
-        # A process that this starts inherits it: an interrupt is for the one that started it.
+        # Inherited by the new process: an interrupt is for the parent.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._given.append((path, self._executor.submit(_judge_there, path)))
@@ -137,13 +142,13 @@ class _Pool:
         return True
 
     def heard(self, *, wait: bool = False) -> Iterator[Judged]:
-        """What they have said, with `wait` all that they have to say."""
+        """The results so far; with `wait`, all results."""
         while self._given and (wait or self._given[0][1].done()):
             path, future = self._given.popleft()
             yield judge(path, self._asked) if future.exception() else future.result()
 
     def end(self) -> None:
-        if self._given:  # an interrupt: nobody waits for the rest
+        if self._given:  # after an interrupt nothing waits for the rest
             from multiprocessing import active_children
 
             for each in active_children():
@@ -152,11 +157,11 @@ class _Pool:
         os.environ.pop(_SAFE_PATH, None)
 
 
-_plans: list[Plan] = []  # that of another process
+_plans: list[Plan] = []  # the plan of this other process
 
 
 def _begin(asked: Plan) -> None:
-    """What another process does first."""
+    """The first call in another process."""
     from multiprocessing import parent_process
     from threading import Thread
 

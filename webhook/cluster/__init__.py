@@ -1,4 +1,4 @@
-"""The API server's answers: its client, its lists, and the objects that are live.
+"""The client of the API server, its lists, and live objects with their owners.
 
 Other rooms use: answers, applied, client, listing, objects.
 """

@@ -1,7 +1,7 @@
 """Parses answers of the API server: JSON in, the value or a fault out.
 
-Whoever may write an object may nest its managedFields deeper than orjson reads (1,024 levels), and
-the API server takes it. One such object must not hide all the others of its list.
+A user who writes an object may nest its managedFields deeper than orjson reads (1,024 levels), and
+the API server accepts it. One such object must not hide all others in its list.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import orjson
 
 from webhook.cluster.client import Fault
 
-_DEEPEST = 512  # levels; no field that we look at is at a tenth of that
+_DEEPEST = 512  # levels; no field that is used is deeper than a tenth of it
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 def read(text: bytes) -> Any:
-    """The value; of what is nested too deeply only the outer levels, with null below them."""
+    """The value; of one that is nested too deeply only the outer levels, with null below them."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -1,7 +1,7 @@
 """A live object without the defaults of the API server, and the tools that manage it. Pure.
 
-The API server adds defaults and converts versions. What `kubectl apply` sent is kept in an
-annotation, or, applied on the server's side, field by field in managedFields (KEP-555).
+The API server adds defaults and converts versions. `kubectl apply` keeps what it sent in an
+annotation; server-side apply keeps it field by field in managedFields (KEP-555).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-# The API server's own, which no manifest holds.
+# Fields of the API server, which no manifest has.
 _WRITTEN_BY_THE_SERVER = (
     "uid",
     "resourceVersion",
@@ -30,11 +30,11 @@ _WRITTEN_BY_THE_SERVER = (
     "selfLink",
     "ownerReferences",
 )
-# What it gives the template of a Job (generateSelector of the Job's strategy), by old names, too.
+# Added to the template of a Job (generateSelector of the Job's strategy), also under old names.
 _UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
-_LONGEST = 400  # characters of what is told; more than two names never have
-_ANONYMOUS_OWNERS = {  # programs that write objects for somebody else
+_LONGEST = 400  # characters of a message about names; two names are never longer
+_ANONYMOUS_OWNERS = {  # programs that write objects for other users
     "kube-controller-manager",
     "kube-scheduler",
     "kubelet",
@@ -43,19 +43,22 @@ _ANONYMOUS_OWNERS = {  # programs that write objects for somebody else
 
 
 def as_applied(obj: Raw) -> Raw:
-    """The object as it was applied; as it is, without what the API server added, if none says."""
+    """The object as it was applied.
+
+    If that is not known, the live object without generated fields.
+    """
     live = as_written(obj)
     sent = _last_applied(obj) or _server_side(obj)
     if sent is None:
         return live
-    sent = _without_generated(sent, obj)  # a Job that was read and applied again brings it
+    sent = _without_generated(sent, obj)  # a Job that was exported and applied again has them
     name, namespace = (live["metadata"].get(key) for key in ("name", "namespace"))
     named = {"name": name} | ({"namespace": namespace} if namespace else {})
     return {**sent, "metadata": {**as_map(sent.get("metadata")), **named}}
 
 
 def as_written(obj: Raw) -> Raw:
-    """The live object without status and what else only the API server writes."""
+    """The live object without status and other fields that only the API server writes."""
     metadata = as_map(obj.get("metadata"))
     kept = {key: metadata[key] for key in metadata if key not in _WRITTEN_BY_THE_SERVER}
     annotations = as_map(kept.get("annotations"))
@@ -66,7 +69,7 @@ def as_written(obj: Raw) -> Raw:
 
 
 def _without_generated(obj: Raw, live: Raw) -> Raw:
-    """A Job without the selector that the API server made for it, and the labels for that."""
+    """A Job without the selector and the labels that the API server generated for it."""
     spec = as_map(obj.get("spec"))
     if live.get("kind") != "Job" or group_of(live) != "batch" or spec.get("manualSelector") is True:
         return obj
@@ -83,7 +86,7 @@ def _without_generated(obj: Raw, live: Raw) -> Raw:
 
 
 def _with(holder: Raw, member: str, value: Raw) -> Raw:
-    """A copy with this member; without it if there is nothing in it."""
+    """A copy with this member; without it if the value is empty."""
     return {**holder, member: value} if value else _without(holder, (member,))
 
 
@@ -97,13 +100,13 @@ def _last_applied(obj: Raw) -> Raw | None:
         sent = orjson.loads(str(annotations.get(LAST_APPLIED, "")))
     except orjson.JSONDecodeError:
         return None
-    # Another kind or name: the annotation was copied with the object that it described.
+    # Another kind or name: the annotation was copied from another object.
     same = as_map(sent).get("kind") == obj.get("kind")
     return sent if isinstance(sent, dict) and same else None
 
 
 def _server_side(obj: Raw) -> Raw | None:
-    """What all that apply on the server's side hold of the object together."""
+    """The fields of the object that all server-side appliers own."""
     held = [
         entry
         for entry in entries(obj)
@@ -128,12 +131,12 @@ def _reduced(value: Any, fields: Raw) -> Any:
     return value
 
 
-_MOST_KEYS = 4  # lists have one set of keys; who forges managedFields may write any number
+_MOST_KEYS = 4  # lists have one set of keys; forged managedFields may have any number
 _Held = dict[tuple[str, ...], dict[bytes, "Raw"]]  # by names of keys, and by their values
 
 
 def _held(fields: Raw) -> _Held:
-    """What is held of the items of a list; of whole values by no keys at all."""
+    """The owned items of a list; whole values are under no keys."""
     held: _Held = {}
     for key, below in fields.items():
         sort, _, text = key.partition(":")
@@ -152,7 +155,7 @@ def _held(fields: Raw) -> _Held:
 
 
 def _item(item: Any, held: _Held) -> Raw | None:
-    """What is held of this item of a list; None if nothing is."""
+    """The owned parts of this list item; None if there are none."""
     for names, known in held.items():
         values = [as_map(item).get(name) for name in names] if names else item
         found = known.get(_text(values))
@@ -166,7 +169,7 @@ def _text(value: Any) -> bytes:
 
 
 def keepers(obj: Raw) -> list[str]:
-    """By what the object is kept as it is: to be changed there, or it will be changed back."""
+    """The tools that keep the object as it is: changes must be made there, or they are reverted."""
     metadata = as_map(obj.get("metadata"))
     labels, annotations = as_map(metadata.get("labels")), as_map(metadata.get("annotations"))
     managers = {str(entry.get("manager")) for entry in entries(obj)}
@@ -208,7 +211,7 @@ def _helm(labels: Raw, annotations: Raw) -> Iterator[str]:
 
 
 def writers(obj: Raw) -> list[str]:
-    """The programs of people that wrote the object, the last one first, as `kubectl-edit`."""
+    """The programs of users that wrote the object, the last one first, such as `kubectl-edit`."""
     found = sorted(
         (str(entry.get("time", "")), str(entry.get("manager")))
         for entry in entries(obj)

@@ -1,7 +1,7 @@
 """Requests to the API server: raw pages of lists, raw lines of watches.
 
-The `kubernetes` client gives where to connect and who we are (in-cluster, kubeconfig, exec plugins,
-tokens that are read again); its typed objects cost ten times the memory of what is kept of them.
+The `kubernetes` client provides the address and the credentials (in-cluster, kubeconfig, exec
+plugins, tokens that are read again); its typed objects take ten times the memory.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 CONNECT_SECONDS = 5.0
-SILENCE_SECONDS = 30.0  # the API server thinks about a list for a while, but sends it at once
-PAGE_SECONDS = 45.0  # for one page in all: a drip of bytes is no answer
+SILENCE_SECONDS = 30.0  # the API server may compute a list for a while, but sends it at once
+PAGE_SECONDS = 45.0  # for one page in all, however slowly it arrives
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-# Bytes of one object. The API server takes bodies of 3 MiB, and in JSON it may write six characters
+# Bytes of one object. The API server accepts bodies of 3 MiB, and its JSON may have six characters
 # for one (`<` as \u003c).
 MOST_OF_ONE = 32 << 20
 _CHUNK = 1 << 16
@@ -47,7 +47,7 @@ _UNAUTHORIZED = 401
 
 
 class Fault(Exception):  # noqa: N818 - what happened
-    """No answer, or none that can be used. `away`: nobody was there to be asked."""
+    """No answer, or an unusable one. `away`: no server was reached."""
 
     def __init__(self, message: str, *, away: bool = False) -> None:
         super().__init__(message)
@@ -55,26 +55,26 @@ class Fault(Exception):  # noqa: N818 - what happened
 
 
 class TooLarge(Fault):
-    """More bytes than we have room for."""
+    """More bytes than allowed."""
 
     def __init__(self, most: int) -> None:
         super().__init__(f"the answer has more than {most} bytes")
 
 
 class Refused(Fault):
-    """The API server answered with an error: as HTTP status, or as an ERROR event of a watch."""
+    """The API server answered with an error: an HTTP status, or an ERROR event of a watch."""
 
     def __init__(self, status: int, message: str, retry_after: float = 0.0) -> None:
         super().__init__(f"{status}: {message}")
         self.status = status
-        self.retry_after = retry_after  # seconds that it asks us to wait
+        self.retry_after = retry_after  # seconds that it asks to wait
 
 
 def address(*segments: str) -> str:
-    """The path of these segments, each of which stays one; Fault if one can be none.
+    """The path of these segments; Fault if one is not a valid segment.
 
-    So Kubernetes has it (apimachinery `path.IsValidPathSegmentName`); the client of HTTP would
-    follow two dots upwards.
+    As in Kubernetes (apimachinery `path.IsValidPathSegmentName`); an HTTP client would follow two
+    dots upwards.
     """
     for each in segments:
         if each in ("", ".", "..") or "/" in each or "%" in each:
@@ -83,7 +83,7 @@ def address(*segments: str) -> str:
 
 
 def no_answer(fault: Fault) -> InputError:
-    """What a command says that cannot go on without the API server."""
+    """The error of a command that needs the API server."""
     return InputError(
         f"no answer from the API server: {fault}. Is it up, and the context right? "
         "(--kubeconfig FILE, --context NAME)"
@@ -91,7 +91,7 @@ def no_answer(fault: Fault) -> InputError:
 
 
 def configuration(kubeconfig: str | None = None, context: str | None = None) -> Configuration:
-    """Where to connect and who we are; InputError if nothing says so."""
+    """The address and the credentials; InputError if there are none."""
     found = Configuration()
     try:
         if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
@@ -106,7 +106,7 @@ def configuration(kubeconfig: str | None = None, context: str | None = None) -> 
 
 
 def namespace(kubeconfig: str | None = None, context: str | None = None) -> str:
-    """The namespace of the context, as kubectl has it; InputError if there is no such context."""
+    """The namespace of the context, as in kubectl; InputError if there is no such context."""
     in_pod = kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
     try:
         if in_pod:
@@ -121,10 +121,10 @@ def namespace(kubeconfig: str | None = None, context: str | None = None) -> str:
 
 
 class Client:
-    """Speaks to one API server, from any number of threads."""
+    """Sends requests to one API server, from any number of threads."""
 
     def __init__(self, configure: Callable[[], Configuration]) -> None:
-        """`configure` is asked again when the API server no longer knows us (401)."""
+        """`configure` is called again when the API server rejects the credentials (401)."""
         self._configure = configure
         self._lock = threading.Lock()
         self._connect()
@@ -136,7 +136,7 @@ class Client:
         accept_every_ca(self._pool)
 
     def get(self, path: str, query: Mapping[str, str], most: int | None = None) -> bytes:
-        """The whole answer; TooLarge as soon as it has more than so many bytes."""
+        """The whole answer; TooLarge as soon as it has more bytes than `most`."""
         started = time.monotonic()
         response = self._send(path, query, SILENCE_SECONDS)
         most = MOST_OF_ONE if most is None else most
@@ -150,16 +150,16 @@ class Client:
         return b"".join(text)
 
     def create(self, path: str, obj: Mapping[str, Any]) -> None:
-        """Make an object; the answer tells nothing that we do not know."""
+        """Create an object; the answer is not needed."""
         started = time.monotonic()
         response = self._send(path, {}, SILENCE_SECONDS, orjson.dumps(obj))
         for _ in _chunks(response, started + PAGE_SECONDS):
             pass
 
     def lines(self, path: str, query: Mapping[str, str], seconds: float) -> Iterator[bytes]:
-        """Each line of the answer as it comes. Ends as the server ends it, or with a Fault.
+        """Each line of the answer as it arrives. Ends with the answer, or with a Fault.
 
-        It may last so many seconds, and be silent as long.
+        It may last so many seconds in all, and be silent as long.
         """
         started = time.monotonic()
         response = self._send(path, query, seconds)
@@ -182,8 +182,8 @@ class Client:
     def _send(
         self, path: str, query: Mapping[str, str], silence: float, body: bytes | None = None
     ) -> urllib3.BaseHTTPResponse:
-        """Ask, or with a body make what it says."""
-        # No Accept-Encoding: packing and unpacking costs both sides more than a local network.
+        """Send a request, with a body a POST."""
+        # No Accept-Encoding: compression takes both sides longer than a local network.
         headers = {"Accept": "application/json", "User-Agent": "gpu-webhook"}
         try:
             with self._lock:  # a token may be read again, or a plugin be run for it
@@ -221,7 +221,7 @@ class Client:
             text = b""
         response.close()
         if response.status == _UNAUTHORIZED:
-            with self._lock:  # a client certificate of a plugin has run out, or a file was replaced
+            with self._lock:  # a client certificate of a plugin has expired, or a file was replaced
                 self._connect()
         after = response.headers.get("Retry-After", "")
         seconds = float(after) if after.isascii() and after.isdigit() else 0.0
@@ -229,10 +229,10 @@ class Client:
 
 
 def _chunks(response: urllib3.BaseHTTPResponse, end: float) -> Iterator[bytes]:
-    """What the body brings, until it ends. The connection is kept only if all of it was read."""
+    """The chunks of the body. The connection is kept only if all of it was read."""
     whole = False
     try:
-        while chunk := response.read1(_CHUNK):  # read() would wait until so much is there
+        while chunk := response.read1(_CHUNK):  # read() would wait for the full size
             yield chunk
             if time.monotonic() > end:
                 raise Fault("the answer took too long")
@@ -247,7 +247,7 @@ def _chunks(response: urllib3.BaseHTTPResponse, end: float) -> Iterator[bytes]:
 
 
 def _message(text: bytes) -> str:
-    """What a Status says, or the beginning of whatever it is."""
+    """The message of a Status, or the beginning of another answer."""
     try:
         status = orjson.loads(text)
     except ValueError:

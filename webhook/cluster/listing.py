@@ -1,8 +1,8 @@
-"""Lists of objects by the page. Whatever size the objects have, a page has so many bytes at most.
+"""Lists objects in pages. A page has a limited number of bytes, whatever the size of the objects.
 
-Tenants choose how large their pods are: 500 of them may take 700 MB, and once they are parsed ten
-times as much. So a page that is too large is dropped and asked for again with fewer objects; after
-small ones there may be more again. A token to continue holds for any limit.
+Tenants choose the size of their pods: 500 of them may take 700 MB, and ten times as much after
+parsing. So a page that is too large is dropped and requested again with fewer objects; after small
+pages the number rises again. A continue token is valid for any limit.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _ATTEMPTS = 3
 def objects(
     client: Client, path: str, progress: Progress, query: Mapping[str, str] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """All objects that are served there. Some may come twice; the later one is the newer one.
+    """All objects at this path. Some may come twice; the later one is the newer one.
 
-    Raises Fault, or Refused where the API server says no.
+    Raises Fault, or Refused if the API server rejects the request.
     """
     for attempt in range(_ATTEMPTS):
         try:
             yield from _pages(client, path, progress, query or {})
-        except Refused as refused:  # the list took so long that its version is forgotten
+        except Refused as refused:  # the list took so long that its version has expired
             if refused.status != _GONE or attempt == _ATTEMPTS - 1:
                 raise
         else:
@@ -55,7 +55,7 @@ def _pages(
         done += len(items)
         remaining = page["metadata"].get("remainingItemCount")
         progress(what, done, done + (remaining if isinstance(remaining, int) else 0))
-        page.clear()  # before the next one comes
+        page.clear()  # freed before the next one arrives
         del items
 
 

@@ -1,6 +1,6 @@
 """The workloads of a cluster: raw objects in pages, of every kind that has a pod template.
 
-Which version serves a kind is asked of the API server, so that older clusters and custom kinds need
+The API server is asked for the version of each kind, so that older clusters and custom kinds need
 no table here.
 """
 
@@ -27,7 +27,7 @@ KINDS: tuple[tuple[str, str], ...] = (
     *((group, kind) for group, kind, _, _ in BUILT_IN),
     *(("", kind) for kind in ("Pod", "ResourceQuota", "LimitRange")),
 )
-# What Kubernetes' own controllers make; of any other kind nobody knows it.
+# The kinds that built-in controllers create; for other kinds this is not known.
 _MADE_BY = {
     ("apps", "Deployment"): "ReplicaSet",
     ("batch", "CronJob"): "Job",
@@ -37,12 +37,12 @@ _MADE_BY = {
     ("apps", "ReplicaSet"): "Pod",
     ("", "ReplicationController"): "Pod",
 }
-_MOST_OWNERS = 1000  # that are remembered; whoever makes objects makes up their owners
-_GENERATIONS = 10  # an object, its controller, the controller's controller: never so many
+_MOST_OWNERS = 1000  # that are remembered; tenants could invent any number of owners
+_GENERATIONS = 10  # an object, its controller, and so on: there are never so many
 
 
 class Served(NamedTuple):
-    """A kind, and where it is served."""
+    """A kind, with its group, version and plural."""
 
     group: str
     version: str
@@ -55,7 +55,7 @@ class Served(NamedTuple):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """The address of all objects, of those in a namespace, or of one."""
+        """The path of all objects, of those in a namespace, or of one."""
         parts = _served_below(self.group, self.version)
         if namespace and self.namespaced:
             parts += ["namespaces", namespace]
@@ -69,7 +69,7 @@ def _served_below(group: str, version: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What the API server serves; each group is asked for once."""
+    """The kinds that the API server serves; each group is requested once."""
 
     client: Client
     _groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # versions, the best first
@@ -85,7 +85,7 @@ class Catalogue:
         return None
 
     def custom(self, kinds: Iterable[CustomKind]) -> list[Served]:
-        """Where these are served, if they are; a kind without a group may be of any group."""
+        """Where these kinds are served, if they are; a kind without a group may be in any group."""
         found: dict[Served, None] = {}
         for each in kinds:
             groups = [each.group] if each.group else [group for group in self._versions() if group]
@@ -115,7 +115,7 @@ class Catalogue:
         except Fault as fault:
             if group in _GROUPS or fault.away:
                 raise
-            return  # an aggregated API that is away must not stop the others
+            return  # an unavailable aggregated API must not stop the others
         for _, each in resources:
             plural, verbs = str(each.get("name")), each.get("verbs") or ()
             if "/" not in plural and "list" in verbs:
@@ -140,7 +140,7 @@ def of_kind(
 
 
 class Reference(NamedTuple):
-    """An object by name, and which of those that had this name one after the other."""
+    """The name of an object, with the uid that distinguishes objects of the same name."""
 
     group: str
     kind: str
@@ -161,7 +161,7 @@ def reference(obj: Mapping[str, Any]) -> Reference:
 
 
 def controller(obj: Mapping[str, Any]) -> Reference | None:
-    """Who made this object and would change it back; None for an object that a user made."""
+    """The controller of this object, which would revert changes; None if a user created it."""
     metadata = as_map(obj.get("metadata"))
     owner = controller_of(metadata)
     if not owner.get("name"):
@@ -172,15 +172,15 @@ def controller(obj: Mapping[str, Any]) -> Reference | None:
 
 
 def may_make(maker: Reference, obj: Mapping[str, Any]) -> bool:
-    """Whether objects of that kind make such objects: no Deployment ever made a Deployment."""
+    """Whether objects of the first kind can create such objects (no Deployment makes one)."""
     made = _MADE_BY.get((maker.group, maker.kind))
     return made == obj.get("kind") if made else (maker.group, maker.kind) not in KINDS
 
 
 class Owners:
-    """Who stands at the top of each object's controllers: asked for one by one, and remembered.
+    """The topmost owner of each object: requested one by one, and cached.
 
-    Of whom we cannot ask, for whatever reason, only the name is known.
+    If an owner cannot be read, for any reason, only its name is known.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -188,16 +188,16 @@ class Owners:
         self._known: dict[Reference, Raw | None] = {}  # their metadata, the oldest first
 
     def top(self, obj: Raw) -> Raw:
-        """The object that a user must change; as much of it as we may see.
+        """The object that a user must change; as much of it as can be read.
 
-        A reference to an object of another uid is not believed: that object made nothing of it.
+        A reference to an object with another uid is not used: that object did not create this one.
         """
         for _ in range(_GENERATIONS):
             owner = controller(obj)
             if owner is None:
                 return obj
             above = self._object(owner)
-            if above is None:  # not ours to see: its name must do
+            if above is None:  # not readable: its name must be enough
                 metadata = {"name": owner.name, "namespace": owner.namespace}
                 version = f"{owner.group}/" if owner.group else ""
                 return {"apiVersion": version, "kind": owner.kind, "metadata": metadata}
@@ -219,7 +219,7 @@ class Owners:
             if served is None:
                 return None
             found = _json(self._catalogue.client, served.path(owner.namespace, owner.name))
-        except Fault:  # forbidden, deleted a moment ago, or no answer that can be used
+        except Fault:  # forbidden, just deleted, or an unusable answer
             return None
         metadata = as_map(found.get("metadata"))
         return {"apiVersion": served.api_version, "kind": served.kind, "metadata": metadata}

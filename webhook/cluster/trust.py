@@ -1,8 +1,8 @@
 """Which API server certificates are trusted: urllib3's checks, without the strict mode of RFC 5280.
 
-From Python 3.13 on, contexts have VERIFY_X509_STRICT: a chain without key identifiers is refused.
-Cluster CAs of many years have none (EKS: kubernetes-client/python#2394), and kubectl takes them.
-The chain, the host name and the dates are checked as before.
+From Python 3.13 on, contexts have VERIFY_X509_STRICT: a chain without key identifiers is rejected.
+Many cluster CAs have none (EKS: kubernetes-client/python#2394), and kubectl accepts them. The
+chain, the host name and the dates are checked as before.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from urllib3.util.ssl_ import resolve_cert_reqs
 
 
 class _Connection(HTTPSConnection):
-    """Has a context of its own, made when it connects: the CA's file may be a new one by then."""
+    """Makes its own context when it connects: the file of the CA may have changed by then."""
 
     def connect(self) -> None:
         context = create_urllib3_context(cert_reqs=resolve_cert_reqs(self.cert_reqs))
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        if not (self.ca_certs or self.ca_cert_data):  # urllib3 does so for contexts of its own only
+        if not (self.ca_certs or self.ca_cert_data):  # urllib3 does so for its own contexts only
             context.load_default_certs()
         self.ssl_context = context
         super().connect()

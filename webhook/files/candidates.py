@@ -12,7 +12,7 @@ from webhook.files.walk import Wanted, find, leads_out
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    Progress = Callable[[int, int], None]  # files looked at and bytes read, so far
+    Progress = Callable[[int, int], None]  # files searched and bytes read, so far
 
 __all__ = ["Wanted", "candidates", "leads_out"]
 
@@ -25,9 +25,10 @@ def candidates(
     progress: Progress | None = None,
     processes: int | None = None,
 ) -> Iterator[str | FileResult]:
-    """Give the files that hold one of the words or cannot be read: reading.py tells which.
+    """The files that contain one of the words, or that cannot be read: reading.py finds out which.
 
-    A result stands for what is no file to read, and says why. `processes`: see search.py.
+    A result stands for an entry that is not a readable file, with the reason. `processes`: see
+    search.py.
     """
     files = size = 0
     for found in search(find(wanted), words, processes):

@@ -11,7 +11,7 @@ MIB = 1024 * 1024
 
 
 def identity(*files: Path | str) -> tuple[tuple[int, ...], ...]:
-    """What changes when a file is written, replaced, linked elsewhere, or may be read at last."""
+    """Changes whenever a file is written, replaced, linked elsewhere, or becomes readable."""
     return tuple(map(_identity, files))
 
 
@@ -24,12 +24,12 @@ def _identity(file: Path | str) -> tuple[int, ...]:
 
 
 def read(path: Path | str, most: int, *, pipes: bool = False) -> bytes:
-    """All of the file; OSError in words if it is too large, or a device or the like.
+    """The content of the file; OSError if it is too large, or is a device or another special file.
 
-    A link to an endless device would fill the memory, and a pipe that nobody writes to would stop
-    the server. `pipes`: whoever waits at a terminal may give one, as <(kubectl get nodes -o yaml).
+    A link to an endless device would fill the memory, and a pipe without a writer would block the
+    server. `pipes`: for commands, so that users can pass one, as <(kubectl get nodes -o yaml).
     """
-    # A pipe without a writer would block already when it is opened.
+    # A pipe without a writer would block already at open().
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if pipes else os.O_NONBLOCK))
     with os.fdopen(file, "rb") as opened:
         found = os.fstat(file)

@@ -1,4 +1,4 @@
-"""What a new text changes, line by line: as hunks, as a patch, and side by side."""
+"""The changes of a text, line by line: as hunks, as a patch, and side by side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _CONTEXT = 3
-_FEW = 2_000  # lines; beyond, difflib may leave out lines that are everywhere
+_FEW = 2_000  # lines; for longer texts, difflib may ignore lines that occur everywhere
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\"\\\ud800-\udfff]*")
 _NO_NEWLINE = "\\ No newline at end of file\n"
 _SHORT = {"\t": "\\t", "\n": "\\n", '"': '\\"', "\\": "\\\\"}
@@ -37,19 +37,19 @@ Hunk = tuple[Line, ...]
 
 
 def split(text: str) -> list[str]:
-    r"""Give the lines with their ends. Only \n ends a line, as for git and editors."""
+    r"""The lines with their ends. Only \n ends a line, as in git and editors."""
     lines = [f"{line}\n" for line in text.split("\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines
 
 
 def without_end(line: str) -> str:
-    """Give a line without its end."""
+    """A line without its end."""
     return line.removesuffix("\n").removesuffix("\r")
 
 
 def changes(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int, int]]:
-    """Give the ranges old[a:b] that became new[c:d], in order."""
+    """The ranges old[a:b] that became new[c:d], in order."""
     head = _alike(old, new)
     tail = _alike(old[head:][::-1], new[head:][::-1])
     middle = old[head : len(old) - tail]
@@ -71,7 +71,7 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def hunks(old: str, new: str, context: int = _CONTEXT) -> Iterator[Hunk]:
-    """Give what changed, with lines around it; changes that are near are one hunk."""
+    """The changes with lines around them; changes that are near each other are one hunk."""
     before, after = split(old), split(new)
     near: list[tuple[int, int, int, int]] = []
     for change in changes(before, after):
@@ -91,7 +91,7 @@ def _hunk(
 ) -> Hunk:
     lines: list[Line] = []
     start = max(near[0][0] - context, 0)
-    ahead = near[0][2] - near[0][0]  # how far the new text's numbers are ahead
+    ahead = near[0][2] - near[0][0]  # offset of the new line numbers
     for a, b, c, d in near:
         lines += [Line(before[at], at + 1, at + 1 + ahead) for at in range(start, a)]
         lines += [Line(before[at], old=at + 1) for at in range(a, b)]
@@ -103,7 +103,7 @@ def _hunk(
 
 
 def pairs(hunk: Hunk) -> Iterator[tuple[Line | None, Line | None]]:
-    """Give the hunk side by side: what was taken away beside what came in its place."""
+    """The hunk side by side: removed lines next to the added ones."""
     gone: list[Line] = []
     come: list[Line] = []
     for line in hunk:
@@ -120,20 +120,21 @@ def pairs(hunk: Hunk) -> Iterator[tuple[Line | None, Line | None]]:
 
 
 def heading(hunk: Hunk) -> str:
-    """Give `@@ -1,3 +1,4 @@`."""
+    """The header `@@ -1,3 +1,4 @@`."""
     old = [line.old for line in hunk if line.old]
     new = [line.new for line in hunk if line.new]
     return f"@@ -{_range(old, new)} +{_range(new, old)} @@"
 
 
 def _range(mine: list[int], others: list[int]) -> str:
-    if not mine:  # an empty side stands on the line before; there is context unless a file is empty
+    # An empty side is numbered by the line before; there is context unless a file is empty.
+    if not mine:
         return f"{max(others[0] - 1, 0)},0"
     return f"{mine[0]}" if len(mine) == 1 else f"{mine[0]},{len(mine)}"
 
 
 def unified(path: str, old: str, new: str) -> str:
-    """Give a patch that `git apply` and `patch -p1` take, or nothing if nothing changed."""
+    """A patch for `git apply` and `patch -p1`; empty if nothing changed."""
     lines = list(_unified(old, new))
     return "".join((f"--- {_name('a', path)}\n+++ {_name('b', path)}\n", *lines)) if lines else ""
 
@@ -147,7 +148,7 @@ def _unified(old: str, new: str) -> Iterator[str]:
 
 
 def _name(side: str, path: str) -> str:
-    """Give the name as git writes it: quoted if it holds what would break the line."""
+    """The name as git writes it: quoted if it contains characters that would break the line."""
     name = f"{side}/{path.removeprefix('./').lstrip('/')}"
     if _PLAIN.fullmatch(name):
         return f"{name}\t" if " " in name else name
@@ -159,4 +160,4 @@ def _quoted(character: str) -> str:
         return _SHORT[character]
     if _PLAIN.fullmatch(character):
         return character
-    return f"\\{ord(character) & 0xFF:03o}"  # a lone surrogate stands for a byte that is no UTF-8
+    return f"\\{ord(character) & 0xFF:03o}"  # a lone surrogate stands for a byte that is not UTF-8

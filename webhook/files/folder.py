@@ -1,4 +1,4 @@
-"""Looks into one folder: the names that may be of interest, and what its ignore files say."""
+"""Lists one folder: the names that may be of interest, and the patterns in its ignore files."""
 
 # ruff: noqa: PTH118
 # Paths are texts here: to make Path objects would take longer than to read the files.
@@ -25,7 +25,7 @@ _SUFFIXES = (
     ".tpl", ".tmpl", ".template", ".j2", ".jinja", ".jinja2",
     ".jsonnet", ".libsonnet", ".tf", ".go", ".py", ".sh",
 )  # fmt: skip
-# The same in capitals, `x.yaml.in` and the like, and the text that a chart prints at last.
+# The same in capitals, names such as `x.yaml.in`, and the notes that a chart prints.
 _UNUSUAL = re.compile(
     rf".+(?:{'|'.join(map(re.escape, _SUFFIXES))})"
     r"|.+\.(?:ya?ml|json)\.(?:in|dist|example|sample|default"
@@ -44,7 +44,7 @@ _IGNORE_FILE_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class Folder:
-    """What is directly in a folder: names of what may be of interest."""
+    """The entries of a folder whose names may be of interest."""
 
     files: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Folder:
 
 
 def listed(prefix: str) -> Folder:
-    """Look into a folder; what cannot be listed is said."""
+    """List a folder; an error is returned as a result."""
     folder = Folder()
     try:
         with os.scandir(prefix or os.curdir) as entries:
@@ -79,9 +79,9 @@ def listed(prefix: str) -> Folder:
 
 
 def inside(prefix: str, marks: set[str], ignored: Ignored) -> tuple[Ignored, list[FileResult]]:
-    """Add what the files of this folder ignore; give those that cannot be read, too."""
+    """Add the ignore files of this folder; returns those that cannot be read, too."""
     names, unread = [], []
-    if ".git" in marks:  # a repository of its own: what is above is none of its business
+    if ".git" in marks:  # a repository of its own: outer patterns do not apply
         ignored = NOTHING
         names.append(".git/info/exclude")
     if ".gitignore" in marks:
@@ -97,26 +97,26 @@ def inside(prefix: str, marks: set[str], ignored: Ignored) -> tuple[Ignored, lis
 
 
 def above(root: str, cut: int) -> Ignored:
-    """Give what the repository around a folder ignores there."""
+    """The patterns of the repository around a folder."""
     here, below = os.path.realpath(root), ""
     levels = []
     while not os.path.lexists(os.path.join(here, ".git")):
         here, name = os.path.split(here)
-        if not name:  # no repository
+        if not name:  # not in a repository
             return NOTHING
         below = f"{name}{os.sep}{below}"
         levels.append((here, below))
     ignored = NOTHING
     for number, (place, prefix) in enumerate(reversed(levels)):
         for name in (".git/info/exclude", ".gitignore") if number == 0 else (".gitignore",):
-            with suppress(OSError):  # it is not what was asked for
+            with suppress(OSError):  # it is not one of the arguments
                 patterns = _patterns(os.path.join(place, name))
                 ignored = ignored.and_also(patterns, cut, prefix)
     return ignored
 
 
 def _patterns(path: str) -> Patterns | None:
-    """Read an ignore file; None where there is none."""
+    """Read an ignore file; None if there is none."""
     try:
         descriptor = os.open(path, FLAGS)
     except (FileNotFoundError, NotADirectoryError):  # .git is a file in worktrees and submodules
@@ -127,14 +127,14 @@ def _patterns(path: str) -> Patterns | None:
 
 
 def is_of_interest(name: str) -> bool:
-    """Whether a file of this name may hold manifests, or text or programs that speak of them."""
-    if name.startswith("._"):  # macOS keeps attributes of the file x in ._x
+    """Whether a file of this name may contain manifests, or text or programs about them."""
+    if name.startswith("._"):  # macOS stores attributes of the file x in ._x
         return False
     return name.endswith(_SUFFIXES) or _UNUSUAL.fullmatch(name) is not None
 
 
 def shown(path: str) -> str:
-    """Give the path as a report can hold it: names need not be UTF-8."""
+    """The path for a report: names need not be UTF-8."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 

@@ -1,8 +1,7 @@
-"""Which files are ignored: .gitignore as git reads it, .git/info/exclude, .helmignore.
+"""Decides which files are ignored: by .gitignore, as git reads it, .git/info/exclude, .helmignore.
 
-A whole file becomes one regular expression: a path costs a microsecond, where a loop over patterns
-(the way of the libraries) takes as long as opening and reading the file. Tests hold it against
-`git check-ignore`.
+A whole file becomes one regular expression: a path takes a microsecond, while a loop over patterns
+takes as long as opening and reading the file. Tests compare it with `git check-ignore`.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ _POSIX_CLASSES = {
 _POSIX_CLASS = re.compile(r":([^\]]*):\]")
 _ANY = "[^/\0]"
 _FOLDER = f"(?:{_ANY}+/)"
-_TWO_STARS = 2  # and what stands before, between and after them
+_TWO_STARS = 2  # and the text before, between and after them
 
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """The patterns of one file; the last one that fits a path decides."""
+    """The patterns of one file; the last one that matches a path decides."""
 
     joined: re.Pattern[str]
     kept: frozenset[int]  # numbers of the patterns that begin with !
@@ -35,7 +34,7 @@ class Patterns:
     @classmethod
     def of(cls, lines: Sequence[str]) -> Self | None:
         """Read the lines; None if there is no pattern."""
-        # A regular expression takes the first alternative that fits, so they are turned round.
+        # A regular expression uses the first alternative that matches, so the order is reversed.
         read = [each for line in reversed(lines) if (each := _pattern(line)) is not None]
         if not read:
             return None
@@ -43,24 +42,24 @@ class Patterns:
         return cls(re.compile("|".join(f"({each})" for _, each in read), re.DOTALL), kept)
 
     def decide(self, path: str, *, folder: bool) -> bool | None:
-        """True if the path is ignored, False if it is kept, None if nothing is said of it.
+        """True if the path is ignored, False if it is kept, None if no pattern matches.
 
-        Whoever walks does not enter what is ignored, so nobody asks for what is below.
+        Ignored folders are never entered, so paths below them need no answer.
         """
         end = "/" if folder else ""
-        # Patterns without a slash fit the name, others the path: each is looked for in its part.
+        # Patterns without a slash match the name, others the path.
         found = self.joined.fullmatch(f"{path.rpartition('/')[2]}{end}\0{path}{end}")
         return None if found is None else found.lastindex not in self.kept
 
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """What is ignored in a folder: by the files there and above it; the nearest file decides."""
+    """The ignored paths of a folder: by the files in it and above it; the nearest file decides."""
 
     files: tuple[tuple[int, str, Patterns], ...] = ()  # (cut, prefix, patterns): see `says`
 
     def and_also(self, patterns: Patterns | None, cut: int, prefix: str = "") -> Ignored:
-        """Add the patterns of a file; to them, a path is `prefix` and what follows the cut."""
+        """Add the patterns of a file; they see a path as `prefix` and the text after the cut."""
         return self if patterns is None else Ignored((*self.files, (cut, prefix, patterns)))
 
     def says(self, path: str, *, folder: bool = False) -> bool:
@@ -76,7 +75,7 @@ NOTHING = Ignored()
 
 
 def _pattern(line: str) -> tuple[bool, str] | None:
-    """(begins with !, the regular expression) of a line; None for none."""
+    """(begins with !, the regular expression) of a line; None for a line without a pattern."""
     line = _trimmed(line.removesuffix("\r"))
     if line.startswith("#"):
         return None
@@ -94,7 +93,7 @@ def _pattern(line: str) -> tuple[bool, str] | None:
 
 
 def _trimmed(line: str) -> str:
-    """Without the spaces at the end, up to one behind a backslash."""
+    """Without trailing spaces, except one after a backslash."""
     while line.endswith(" "):
         before = line[:-1]
         if (len(before) - len(before.rstrip("\\"))) % 2:
@@ -104,12 +103,12 @@ def _trimmed(line: str) -> str:
 
 
 class _NeverFitsError(ValueError):
-    """A pattern that git takes, and that fits nothing."""
+    """A pattern that git accepts, and that matches nothing."""
 
 
 def _translate(glob: str) -> str:
-    """Make a regular expression of a pattern as wildmatch.c of git reads it."""
-    segments: list[list[str]] = [[""]]  # of each segment, what stands between its stars
+    """Make a regular expression of a pattern, with the meaning of git's wildmatch.c."""
+    segments: list[list[str]] = [[""]]  # for each segment, the texts between its stars
     at = 0
     while at < len(glob):
         character = glob[at]
@@ -131,7 +130,7 @@ def _translate(glob: str) -> str:
 
 
 def _path(segments: list[list[str]]) -> str:
-    """Join the segments. What stands between two ** is looked for once, as between stars below."""
+    """Join the segments. The text between two ** is searched once, as between stars below."""
     runs = [""]
     for parts in segments[:-1]:
         if not _is_any_depth(parts):
@@ -157,9 +156,11 @@ def _is_any_depth(parts: list[str]) -> bool:
 
 
 def _segment(parts: list[str]) -> str:
-    """Join what stands between stars. All but the last star take the least that they can, for good.
+    """Join the texts between stars.
 
-    That changes nothing of what fits, and a pattern of many stars is not tried in all ways.
+    All but the last star match as little as they can, without retries.
+
+    The matches stay the same, and a pattern of many stars is not tried in all combinations.
     """
     first, *between = parts
     if not between:
@@ -169,7 +170,7 @@ def _segment(parts: list[str]) -> str:
 
 
 def _bracket(glob: str, at: int) -> tuple[str, int]:
-    """Read what stands after [; give the expression for one character, and where the rest is."""
+    """Read the text after [; returns the expression for one character, and the end of it."""
     negated = glob[at : at + 1] in {"!", "^"}
     at += negated
     members, before, begin = "", "", at

@@ -1,10 +1,10 @@
 """Searches many files for a few words in their bytes, to find those that may have findings.
 
-Most files of a tree hold nothing for us. What that costs is opening, reading and closing them, so
-this does nothing else: three system calls a file, no object a file but its text, and one search a
-word over many texts joined. A regular expression of all words takes twice the time of it all.
+Most files of a tree contain none of the words. Their cost is opening, reading and closing, so this
+does little more: three system calls for each file, no object except its text, and one search for
+each word over many joined texts. A regular expression of all words takes twice the time.
 
-`search.py` also runs this file as a program of its own, for further cores: standard library only.
+`search.py` also runs this file as a separate program, on other cores: standard library only.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import BinaryIO
 
-    # Folders as they are put before a name, with the names in them.
+    # Folders as prefixes, with the names in them.
     Batch = Sequence[tuple[str, Sequence[str]]]
 
-# What several words share, and few files have: it is looked for first, in their place.
+# A text that several words share, and few files have: it is searched first, instead of these.
 _SHARED = (b"alpha", b"beta", b"vidia", b"google", b"ccelerators")
 LIMIT = 64 << 20  # bytes; no manifest is longer
 CHUNK = 64 << 10  # most files are read at once
-_LARGE_CHUNK = 256 << 10  # what fits into a core's own cache
+_LARGE_CHUNK = 256 << 10  # this fits into the cache of a core
 _JOINED = 512 << 10
-# A pipe that took the place of a file must not make us wait.
+# A pipe that took the place of a file must not block.
 FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
-# What may be said of a file besides a number of errno.
+# Results for a file besides errno numbers.
 HIT, BINARY, TOO_LARGE, NO_FILE = 0, -1, -2, -3
 
 
 def examine(batch: Batch, words: Sequence[bytes]) -> tuple[list[tuple[int, int]], int]:
-    """Give (position in the batch, what is said of it) where anything is, and the bytes read."""
+    """Returns (position in the batch, result) for files with a result, and the bytes read."""
     said: list[tuple[int, int]] = []
     parts = _parts(words)
     texts: list[bytes] = []
-    waiting = total = first = position = 0  # `texts` are those of `first` and what follows
+    waiting = total = first = position = 0  # `texts` are those of `first` and the files after it
     for folder, names in batch:
         for name in names:
             text = b""
@@ -73,7 +73,7 @@ def examine(batch: Batch, words: Sequence[bytes]) -> tuple[list[tuple[int, int]]
 
 
 def _parts(words: Sequence[bytes]) -> list[bytes]:
-    """Give fewer words: where none of these is, none of the others is."""
+    """Fewer words: a text without any of these has none of the others."""
     parts = (next((part for part in _SHARED if part in word), word) for word in words)
     return list(dict.fromkeys(parts))
 
@@ -97,13 +97,13 @@ def _hits(
 
 
 def _long(descriptor: int, text: bytes, words: Sequence[bytes]) -> tuple[int | None, int]:
-    """The same for one file that is not read at once, with its beginning."""
+    """The same for one file that is too long to be read at once, with its beginning."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         return NO_FILE, len(text)
     if status.st_size > LIMIT:
         return TOO_LARGE, len(text)
-    kept = max(map(len, words), default=1) - 1  # a word may lie across two chunks
+    kept = max(map(len, words), default=1) - 1  # a word may cross the border of two chunks
     read, found = len(text), None
     while text:
         if b"\0" in text:
@@ -119,7 +119,7 @@ def _long(descriptor: int, text: bytes, words: Sequence[bytes]) -> tuple[int | N
 
 
 def answer(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Examine what is asked for, a line of JSON each: first the words, then batches."""
+    """Examine files for another process: lines of JSON, first the words, then batches."""
     words = [bytes(word) for word in json.loads(requests.readline())]
     for line in requests:
         answers.write(json.dumps(examine(json.loads(line), words)).encode() + b"\n")
@@ -129,5 +129,5 @@ def answer(requests: BinaryIO, answers: BinaryIO) -> None:
 if __name__ == "__main__":
     try:
         answer(sys.stdin.buffer, sys.stdout.buffer)
-    except (KeyboardInterrupt, BrokenPipeError):  # whoever asked has gone
+    except (KeyboardInterrupt, BrokenPipeError):  # the parent has ended
         os._exit(0)

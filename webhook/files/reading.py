@@ -1,4 +1,4 @@
-"""Reads a whole file, or returns the reason why it cannot, and what helps."""
+"""Reads a whole file, or returns the reason why it cannot be read, with advice."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _PIECE = 1 << 20
 
 
 class UnreadableError(Exception):
-    """Why something cannot be read, and what helps."""
+    """Why a file cannot be read, with advice."""
 
 
 def read_regular(path: str, limit: int = LIMIT) -> tuple[bytes, os.stat_result]:
-    """Give a file's content and what it was like before; no more than `limit` bytes are read."""
+    """The content of a file, and its status before; at most `limit` bytes are read."""
     try:
         descriptor = os.open(path, FLAGS)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
@@ -52,14 +52,14 @@ def read_regular(path: str, limit: int = LIMIT) -> tuple[bytes, os.stat_result]:
 
 
 def text_of(file: str) -> str:
-    """The text of a file that is looked at for another's sake; empty if it cannot be read."""
-    with suppress(UnreadableError):  # it is said where the file itself is looked at
+    """The text of a file that is needed for another file; empty if it cannot be read."""
+    with suppress(UnreadableError):  # reported with the file itself
         return read_regular(file)[0].decode(errors="replace")
     return ""
 
 
 def stamp_of(file: str) -> tuple[int, int]:
-    """When the file was changed, and its size: what was worked out of it holds until then."""
+    """When the file was changed, and its size; results computed from it hold until then."""
     with suppress(OSError):
         status = os.stat(file)  # noqa: PTH116
         return status.st_mtime_ns, status.st_size
@@ -67,7 +67,7 @@ def stamp_of(file: str) -> tuple[int, int]:
 
 
 def read_all(file: BinaryIO, limit: int = LIMIT) -> bytes:
-    """Read to the end of what may have no end: a pipe, or a file that grows."""
+    """Read a source without a known end: a pipe, or a file that grows."""
     pieces, size = [], 0
     while piece := file.read(_PIECE):
         pieces.append(piece)
@@ -78,12 +78,12 @@ def read_all(file: BinaryIO, limit: int = LIMIT) -> bytes:
 
 
 def why(error: OSError) -> str:
-    """Say for whoever runs the command what went wrong, and what helps."""
+    """The reason for users, with advice."""
     return _REASONS.get(error.errno or 0) or f"cannot be read: {error.strerror or error}"
 
 
 def special(mode: int) -> str:
-    """Say what it is that is no file."""
+    """The name of a special file."""
     return next((words for test, words in _SPECIAL if test(mode)), "is no file")
 
 

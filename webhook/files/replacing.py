@@ -1,9 +1,9 @@
 """Replaces the content of a file atomically: readers see the old text or the new one.
 
-The new text goes into a temporary file beside it, which then takes its name. Mode, owner and
-extended attributes stay; a symbolic link stays a link. A file that was changed meanwhile is left
-alone. The temporary file's name follows from the file's, so that a run that was killed leaves
-nothing that the next one, which has the same to write, does not remove.
+The new text goes into a temporary file in the same folder, which is then renamed. Mode, owner and
+extended attributes stay; a symbolic link stays a link. A file that was changed meanwhile is not
+replaced. The name of the temporary file follows from the file's name, so the next run with the same
+file removes what a killed run has left.
 """
 
 # ruff: noqa: PTH105, PTH108, PTH116, PTH118, PTH119, PTH120
@@ -27,7 +27,7 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_LONGEST_NAME = 200  # bytes of a name that ours is made of; most systems take 255
+_LONGEST_NAME = 200  # bytes from which a temporary name is made; most systems allow 255
 _ATTEMPTS = 3
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _OLD = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -42,13 +42,14 @@ _REASONS = {
 
 
 class UnwritableError(Exception):
-    """Why a file was left as it is, and what helps."""
+    """Why a file was not changed, with advice."""
 
 
 def replace(path: str, new_text: Callable[[bytes], bytes | None]) -> str:
-    """Replace the content by what `new_text` makes of it; None leaves it: it is another one.
+    """Replace the content by the result of `new_text`; None means another content, which is kept.
 
-    UnwritableError says why the file was left as it is; what is given is worth saying, or empty.
+    Raises UnwritableError with the reason if the file is not changed; returns a remark, or an empty
+    text.
     """
     try:
         target = os.path.realpath(path, strict=True)
@@ -60,7 +61,7 @@ def replace(path: str, new_text: Callable[[bytes], bytes | None]) -> str:
     new = new_text(raw)
     if new is None:
         raise UnwritableError(_CHANGED)
-    if not status.st_mode & _WRITABLE:  # root could write it, and is not meant to
+    if not status.st_mode & _WRITABLE:  # root could write it, but should not
         raise UnwritableError("is read-only: chmod u+w")
     try:
         return _write(target, new, status)
@@ -88,7 +89,7 @@ def _write(target: str, new: bytes, was: os.stat_result) -> str:
 
 @contextmanager
 def _temporary(name: str) -> Iterator[int]:
-    """Make the temporary file; it is gone afterwards unless all went well."""
+    """Make the temporary file; it is removed afterwards unless all went well."""
     descriptor = _created(name)
     try:
         yield descriptor
@@ -101,7 +102,7 @@ def _temporary(name: str) -> Iterator[int]:
 
 
 def _created(name: str) -> int:
-    """Make and lock it: a file of this name that nobody has locked was left by a run that died."""
+    """Create and lock it: an unlocked file of this name was left by a run that died."""
     for _ in range(_ATTEMPTS):
         try:
             descriptor = os.open(name, _NEW, 0o600)
@@ -110,7 +111,7 @@ def _created(name: str) -> int:
             continue
         if _lock(descriptor) and _is_named(name, descriptor):
             return descriptor
-        os.close(descriptor)  # another run took it for one that was left
+        os.close(descriptor)  # another run treated it as left over
     raise UnwritableError(_BUSY)
 
 
@@ -152,7 +153,7 @@ def _is_named(name: str, descriptor: int) -> bool:
 
 
 def _keep_attributes(target: str, descriptor: int, was: os.stat_result) -> list[str]:
-    """Give the new file mode, owner and extended attributes; say what could not be kept."""
+    """Give the new file mode, owner and extended attributes; returns what could not be kept."""
     if sys.platform == "win32":
         return []
     said = []
@@ -166,7 +167,7 @@ def _keep_attributes(target: str, descriptor: int, was: os.stat_result) -> list[
     if sys.platform == "linux":
         with suppress(OSError):  # a file system without them
             for name in os.listxattr(target):
-                with suppress(OSError):  # those of the system are not everybody's to set
+                with suppress(OSError):  # attributes of the system cannot be set by every user
                     os.setxattr(descriptor, name, os.getxattr(target, name))
     return said
 
@@ -181,8 +182,8 @@ def _is_same(target: str, was: os.stat_result) -> bool:
 
 
 def _sync(folder: str) -> None:
-    """See to it that the new name outlives a loss of power."""
-    with suppress(OSError):  # not all systems let a folder be opened
+    """Make the new name survive a loss of power."""
+    with suppress(OSError):  # not all systems allow opening a folder
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -191,7 +192,7 @@ def _sync(folder: str) -> None:
 
 
 def temporary_name(target: str) -> str:
-    """Give the name of the temporary file beside it."""
+    """The name of the temporary file in the same folder."""
     folder, name = os.path.split(target)
     encoded = os.fsencode(name)
     if len(encoded) > _LONGEST_NAME:

@@ -20,12 +20,12 @@ CLEAN, ERROR, FIXABLE, MANUAL = 0, 1, 2, 3  # exit codes
 
 
 class Status(StrEnum):
-    """What became of a finding, or what is left to do."""
+    """The result for a finding, or what remains to be done."""
 
     FIXED = "fixed"  # written, or in the text that was printed
-    FIXABLE = "fixable"  # `migrate --write` does it
+    FIXABLE = "fixable"  # `migrate --write` fixes it
     MANUAL = "manual"  # manual changes are needed
-    NOTICE = "notice"  # worth knowing; nothing need be done
+    NOTICE = "notice"  # information; nothing needs to be done
 
 
 NOT_DONE = " (not done here, since "
@@ -38,23 +38,23 @@ def not_done(message: str, why: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A finding, and where it is. `fix` are the replacements that mend it, if any do."""
+    """A finding and its place. `fix` are the replacements that fix it, if there are any."""
 
     code: str
     message: str
     status: Status
     place: Place
-    path: str = ""  # in the object, as `spec.containers[0].resources`
-    object: str = ""  # as `Deployment/name`
+    path: str = ""  # in the object, such as `spec.containers[0].resources`
+    object: str = ""  # such as `Deployment/name`
     fix: tuple[Replacement, ...] = ()
 
     def undone(self, why: str) -> Located:
-        """The same where the edits may not be made."""
+        """The same finding, with edits that must not be made."""
         message = not_done(self.message, why)
         return replace(self, status=Status.MANUAL, message=message, fix=())
 
     def is_in(self, place: Place) -> bool:
-        """Whether it begins there."""
+        """Whether it begins in this place."""
         begins = (self.place.line, self.place.column)
         return (place.line, place.column) <= begins < (place.end_line, place.end_column)
 
@@ -74,7 +74,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """One file. `new_text` is None if nothing is to change; `error` says why it was not read."""
+    """One file. `new_text` is None if nothing changes; `error` is the reason if it was not read."""
 
     path: str
     kind: str = "yaml"
@@ -88,23 +88,23 @@ class FileResult:
     def of(
         cls, source: Source, new_text: str, located: Iterable[Located], skipped: Iterable[Skipped]
     ) -> Self:
-        """What became of this file, with the findings by their places."""
+        """The result for this file, with the findings sorted by place."""
         path, kind, text = source.path, source.kind, source.text
         changed = new_text if new_text != text else None
         return cls(path, kind, text, changed, in_order(located), tuple(skipped))
 
     @property
     def remarks(self) -> int:
-        """How much there is to say, besides what changes."""
+        """The number of findings and errors, besides changes."""
         return len(self.located) + len(self.skipped) + bool(self.error)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All files with something to say, and how many were looked at."""
+    """All files with findings or errors, and the number of files that were checked."""
 
     results: tuple[FileResult, ...]
-    root: str = "."  # what the paths are relative to
+    root: str = "."  # paths are relative to it
     files: int = 0
 
     @property
@@ -114,12 +114,12 @@ class Report:
 
     @property
     def skipped(self) -> int:
-        """How many parts were skipped."""
+        """The number of skipped parts."""
         return sum(len(result.skipped) for result in self.results)
 
     @property
     def errors(self) -> int:
-        """How many files could not be read."""
+        """The number of files that could not be read."""
         return sum(bool(result.error) for result in self.results)
 
     def counts(self) -> Counter[Status]:
@@ -129,7 +129,7 @@ class Report:
     def exit_code(self, fail_on: Status = Status.FIXABLE, *, exit_zero: bool = False) -> int:
         """0 clean or all written, 1 an error, 2 fixable findings, 3 manual ones.
 
-        3 beats 2, and 1 beats both. `fail_on` manual leaves 2 out.
+        3 wins over 2, and 1 over both. A `fail_on` of manual ignores 2.
         """
         if self.errors:
             return ERROR
@@ -143,34 +143,34 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class OptedOut:
-    """What is left alone for the label of something else: a namespace, or a kustomization's."""
+    """Opt-outs by another object: a namespace, or a kustomization."""
 
     namespaces: frozenset[str] = frozenset()
-    namespace: str = ""  # which the kustomization gives to all objects
+    namespace: str = ""  # which the kustomization sets for all objects
     pods: bool = False  # the kustomization gives the label to all Pods
     templates: bool = False  # and to all pod templates
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked for: the scope of this road is always `all-legacy`."""
+    """The options of a run on files: its scope is always `all-legacy`."""
 
     settings: Settings = field(default_factory=lambda: Settings(scope="all-legacy"))
     inventory: Inventory | None = None
-    codes: Sequence[str] = ()  # of the only rules that are asked; none: all
-    ignored: Sequence[str] = ()  # codes of rules that are not asked
+    codes: Sequence[str] = ()  # of the only rules that run; none: all
+    ignored: Sequence[str] = ()  # of rules that do not run
     unsafe: bool = False
-    target: tuple[int, int] = (1, 36)  # the Kubernetes that the manifests are for
+    target: tuple[int, int] = (1, 36)  # the Kubernetes version that the manifests are for
     opted_out: OptedOut = OptedOut()
-    # The files and folders of this run, and whether what is below the folders is, too.
+    # The files and folders of this run, and whether subfolders are included.
     named: tuple[str, ...] = ()
     below: bool = False
     excluded: tuple[str, ...] = ()  # patterns of files that are left out
-    # By code: where something is left for manual work that may be about pods in this file.
+    # By code: the place of a manual finding that may be about pods in this file.
     left: Mapping[str, str] = field(default_factory=dict)
-    # By code: why it is not done in this file, though it could be.
+    # By code: why edits are not made in this file.
     held: Mapping[str, str] = field(default_factory=dict)
 
     def asks(self, code: str) -> bool:
-        """Whether the rule with this code is asked."""
+        """Whether the rule with this code runs."""
         return (not self.codes or code in self.codes) and code not in self.ignored

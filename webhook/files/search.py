@@ -1,8 +1,8 @@
 """Runs the prefilter on many files, in this process or, for large trees, in several.
 
-Another process costs 30 ms to start, so there is none for the first files. This process searches as
-well: it never waits while there is a lot that nobody has, and if another process dies, its lots are
-searched here. What is found comes in the order of the files.
+Another process takes 30 ms to start, so there is none for the first files. This process searches as
+well: it never waits while a batch is left, and if another process dies, its batches are searched
+here. The results are in the order of the files.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from webhook.files.results import FileResult
 
 _ALONE = 2_000  # files that are searched before another process is started
-_GIVEN = 4  # lots that another process is given ahead
-_AHEAD = 64  # lots whose turn has not come
-_MOST = 4  # processes: more would wait for the walk
+_GIVEN = 4  # batches that another process gets in advance
+_AHEAD = 64  # batches that may be done before their turn
+_MOST = 4  # processes: more would wait for the listing of files
 
 
 @dataclass(slots=True, eq=False)
 class Lot:
-    """Files that are searched together; then what is said of them: (position, verdict)."""
+    """A batch of files; then the results: (position, result)."""
 
     batch: Batch
     said: Sequence[tuple[int, int]] | None = None  # None: not yet searched
@@ -48,7 +48,7 @@ class Lot:
         self.said, self.size = prefilter.examine(self.batch, words)
 
     def paths(self) -> Iterator[tuple[str, int]]:
-        """The files of which something is said, with the verdict."""
+        """The files with a result, and the result."""
         if not self.said:
             return
         said = dict(self.said)
@@ -67,9 +67,9 @@ if TYPE_CHECKING:
 def search(
     lots: Iterable[Turn], words: Sequence[bytes], processes: int | None = None
 ) -> Iterator[Turn]:
-    """Search every lot; what is no lot passes, in its turn.
+    """Search every batch; other items are passed on in their order.
 
-    `processes`: how many may be at work, this one among them; by default one a core.
+    `processes`: how many may work, including this one; by default one for each core.
     """
     others = _Others(words, (cores() if processes is None else processes) - 1)
     turns: deque[Turn] = deque()
@@ -96,23 +96,23 @@ def _is_done(turn: Turn) -> bool:
 def _finished(turn: Turn, others: _Others, words: Sequence[bytes]) -> Turn:
     if isinstance(turn, Lot):
         others.wait_for(turn)
-        if turn.said is None:  # whoever had it has died
+        if turn.said is None:  # its process has died
             turn.search(words)
     return turn
 
 
 def cores() -> int:
-    """How many processes may work at once, this one among them."""
-    if getattr(sys, "frozen", False) or not sys.executable:  # all is one program
+    """How many processes may work at once, including this one."""
+    if getattr(sys, "frozen", False) or not sys.executable:  # a frozen program has no interpreter
         return 1
     if sys.platform == "linux":
         return min(len(os.sched_getaffinity(0)), _MOST)
-    # On Windows a pipe cannot be asked whether there is something in it.
+    # On Windows a pipe cannot be polled.
     return 1 if sys.platform == "win32" else min(os.cpu_count() or 1, _MOST)
 
 
 class _Others:
-    """The other processes. They are started when there is a lot for them."""
+    """The other processes. They are started when there is a batch for them."""
 
     def __init__(self, words: Sequence[bytes], most: int) -> None:
         self._words = words
@@ -120,7 +120,7 @@ class _Others:
         self._processes: list[_Process] | None = None
 
     def take(self, lot: Lot) -> bool:
-        """Give the lot to the one that has least to do, unless all have enough."""
+        """Give the batch to the process with the fewest batches, unless all have enough."""
         if self._processes is None:
             self._processes = list(_started(self._words, self._most))
         for process in self._processes:
@@ -129,7 +129,7 @@ class _Others:
         return bool(idle) and min(idle, key=lambda each: len(each.lots)).take(lot)
 
     def wait_for(self, lot: Lot) -> None:
-        """Listen to the process that has this lot until it answers or dies."""
+        """Wait for the process with this batch until it answers or dies."""
         for process in self._processes or ():
             while lot in process.lots:
                 process.listen(wait=True)
@@ -141,21 +141,21 @@ class _Others:
 
 def _started(words: Sequence[bytes], most: int) -> Iterator[_Process]:
     program = prefilter.__file__
-    if not Path(program).is_file():  # all is one archive
+    if not Path(program).is_file():  # the package is inside an archive
         return
-    mode = ("-X", "utf8") if sys.flags.utf8_mode else ()  # the same names of files as here
+    mode = ("-X", "utf8") if sys.flags.utf8_mode else ()  # the same encoding of file names as here
     for _ in range(most):
         try:
             yield _Process((sys.executable, "-I", "-S", *mode, program), words)
-        except OSError:  # no memory, no more processes: it goes without
+        except OSError:  # no memory or no more processes: continue without it
             return
 
 
 class _Process:
-    """One of them, and the lots that it has, in the order in which it will answer."""
+    """One process, and its batches, in the order of their answers."""
 
     def __init__(self, command: Sequence[str], words: Sequence[bytes]) -> None:
-        self._popen = subprocess.Popen(  # noqa: S603  # this interpreter, a file of ours
+        self._popen = subprocess.Popen(  # noqa: S603  # this interpreter, a file of this package
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -169,14 +169,14 @@ class _Process:
         self._send([list(word) for word in words])
 
     def take(self, lot: Lot) -> bool:
-        """Send it this lot; False if it is dead."""
+        """Send it this batch; False if it is dead."""
         self._send(lot.batch)
         if self.is_alive:
             self.lots.append(lot)
         return self.is_alive
 
     def listen(self, *, wait: bool = False) -> None:
-        """Take the answers that are there; with `wait`, wait for more of them."""
+        """Read the available answers; with `wait`, wait for more of them."""
         while self.lots and (wait or select.select([self._answers], [], [], 0)[0]):
             wait = False
             heard = os.read(self._answers, prefilter.CHUNK)
@@ -189,7 +189,7 @@ class _Process:
                 lot.said, lot.size = json.loads(answer)
 
     def end(self) -> None:
-        """End it. It only reads, so there is nothing that it should end well."""
+        """End it. It only reads, so it needs no cleanup."""
         self._popen.kill()
         with self._popen:  # closes the pipes and waits
             pass

@@ -1,8 +1,8 @@
 """Literals for the prefilter: a file that contains none of them cannot have a finding.
 
-A word stands for all names that it is a part of, so a few do for many. Those without a slash or a
-dot are found however these are written (as ~1 in a JSON Patch, behind a backslash in a jsonpath).
-The rules name theirs, and tests hold these against what the rules look for.
+A word stands for all names that contain it, so a few words are enough. Words without a slash or a
+dot are found in every quoting of such names (~1 in a JSON Patch, a backslash in a jsonpath). The
+rules declare their words, and tests compare these with what the rules look for.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 def words(settings: Settings, rules: Iterable[Named] = ALL) -> tuple[bytes, ...]:
-    """Give the words: those of the rules, and what these settings add."""
+    """The words of the rules, and those of these settings."""
     named = {word for rule in rules for word in rule.FACTS.words}
     names = {*settings.legacy_resources, settings.models.legacy_label, settings.gpu_resource}
     names |= {each.rstrip("*") for each in settings.gpu_resources}
     for name in names:
         named |= {name, name.replace("/", "~1"), name.replace(".", "\\.")}
-    # A * stands within one segment of a path: the longest text between two of them must be there.
+    # A * matches within one segment of a path: the longest text between two of them must be there.
     named |= {max(path.split("*"), key=len) for path in settings.drivers.remove}
     return fewest(named)
 
 
 def fewest(named: Iterable[str]) -> tuple[bytes, ...]:
-    """Leave out what holds another one: where it is, the other is, too."""
+    """Leave out words that contain another word: the shorter one finds the same files."""
     kept: list[str] = []
     for name in sorted(set(named), key=lambda each: (len(each), each)):
         if name and not any(each in name for each in kept):

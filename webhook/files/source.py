@@ -1,4 +1,4 @@
-"""A file as it was read: its bytes, its text, and what kind of text that is."""
+"""The content of a file: its bytes, its text, and the kind of the text."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from webhook.yamlpatch.places import Place
 
 _BOM = codecs.BOM_UTF8
 _OTHERS = {
-    codecs.BOM_UTF32_LE: "UTF-32",  # before UTF-16, which begins like it
+    codecs.BOM_UTF32_LE: "UTF-32",  # before UTF-16, which begins with the same bytes
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 
-OBJECT = "object"  # the kind of what the API server has, which no file is
+OBJECT = "object"  # the kind for an object from the API server; no file has it
 
 _JSON = {".json"}
 _YAML = {".yaml", ".yml"}
@@ -37,7 +37,7 @@ _MANIFEST = re.compile(r"^[ \t]*-?[ \t]*[\"']?(?:apiVersion|kind)[\"']?[ \t]*:",
 
 @dataclass(frozen=True)
 class Source:
-    """One file. `text` is without the byte order mark, and its line ends are as they are."""
+    """One file. `text` is without the byte order mark, and with its line ends."""
 
     path: str
     raw: bytes
@@ -47,7 +47,7 @@ class Source:
 
     @classmethod
     def of(cls, path: str, raw: bytes, kind: str = "") -> Source:
-        """Read the bytes; InputError says why they are no text."""
+        """Decode the bytes; InputError if they are not text."""
         for mark, name in _OTHERS.items():
             if raw.startswith(mark):
                 raise InputError(
@@ -67,12 +67,12 @@ class Source:
 
     @classmethod
     def of_text(cls, path: str, text: str, kind: str = "") -> Source:
-        """Make the source of a text that is already read: a part of a file, or stdin."""
+        """The source for a text that is already read: a part of a file, or stdin."""
         return cls(path, text.encode(errors="surrogatepass"), text, given_kind=kind)
 
     @cached_property
     def kind(self) -> str:
-        """What kind_of() says, unless it was given."""
+        """The result of kind_of(), unless it was given."""
         return self.given_kind or kind_of(self.path, self.text)
 
     def bytes_of(self, new_text: str) -> bytes:
@@ -84,7 +84,7 @@ class Source:
         return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     def place(self, start: int, end: int) -> Place:
-        """The place between two indexes. A line ends with its newline, as for editors and git."""
+        """The place between two indexes. A line ends with its newline, as in git and editors."""
         return Place(*self._position(start), *self._position(max(start, end)))
 
     def first_line(self, place: Place) -> Place:
@@ -110,12 +110,12 @@ class Source:
 def kind_of(path: str, text: str) -> str:
     """yaml, json, helm, jinja, kustomize, markdown or other.
 
-    A Helm template is what lies in a chart's templates/ and holds {{ }}, or whatever looks like a
-    manifest, holds {{ }} and does not parse. Jinja has {% %} or {# #} as well, or says so by name.
+    A Helm template is a file with {{ }} in the templates/ of a chart, or a manifest with {{ }} that
+    does not parse. Jinja has {% %} or {# #} as well, or its file name shows it.
     """
     name = PurePath(path)
     ending = _ending(name)
-    if name.name == "NOTES.txt":  # what helm prints for people
+    if name.name == "NOTES.txt":  # notes that helm prints
         return "other"
     if ending in _MARKDOWN:
         return "markdown"
@@ -136,7 +136,7 @@ def kind_of(path: str, text: str) -> str:
 
 
 def _ending(name: PurePath) -> str:
-    """The ending that says what the text is: `.yaml` of `pod.yaml.tmpl`, `.j2` of `pod.yaml.j2`."""
+    """The ending for the kind: `.yaml` of `pod.yaml.tmpl`, `.j2` of `pod.yaml.j2`."""
     endings = [each.lower() for each in name.suffixes]
     while len(endings) > 1 and endings[-1] in _NEITHER:
         endings.pop()

@@ -1,15 +1,15 @@
 """Lists the files that the command line selects, always in the same order.
 
-Arguments are files, folders, globs, or `-` for the standard input. What is found is handed on at
-once: a tree of any size takes the same memory.
+Arguments are files, folders, globs, or `-` for the standard input. Files are returned at once, so a
+tree of any size takes the same memory.
 
-A folder means the files in it, with `recursive` those below, too, whose names are those of
-manifests, templates, documents or programs. Not looked into: what the repository ignores, folders
-of version control and of package managers, and links to folders (name what they lead to). An
-argument is meant whatever its name is, unless `exclude` fits it.
+A folder stands for its files, with `recursive` also for those in subfolders, if their names are
+those of manifests, templates, documents or programs. Skipped are: paths that the repository
+ignores, folders of version control and of package managers, and links to folders (their targets can
+be named). An argument is used whatever its name is, unless `exclude` matches it.
 
-A link in a folder and the file that it leads to are one file, met once, by the path of the file. A
-link that leads out of what is given keeps its own path, and `leads_out` says where to.
+A link in a folder and its target are one file, returned once, with the path of the target. A link
+to a file outside of the arguments keeps its own path, and `leads_out` returns its target.
 """
 
 # ruff: noqa: PTH100, PTH114, PTH116, PTH117, PTH206, PTH207
@@ -44,24 +44,25 @@ if TYPE_CHECKING:
 
     from webhook.files.gitignore import Ignored
 
-    Found = tuple[str, list[str]] | str | FileResult  # files of a folder, `-`, what is to be said
+    # Files of a folder, `-`, or a result without a file.
+    Found = tuple[str, list[str]] | str | FileResult
 
 STDIN = "-"
 
-_IN_A_LOT = 256  # files that are searched together
+_IN_A_LOT = 256  # files that are searched in one batch
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command line asks for."""
+    """The files that the command line selects."""
 
     arguments: Sequence[str]
     recursive: bool = False
-    exclude: Sequence[str] = ()  # patterns as in .gitignore, seen from where the command runs
+    exclude: Sequence[str] = ()  # patterns as in .gitignore, relative to the working directory
 
 
 def find(wanted: Wanted) -> Iterator[Lot | str | FileResult]:
-    """Give all files that are meant, in lots, with `-` and what is to be said in their turn."""
+    """All selected files, in batches, with `-` and errors in their order."""
     batch: list[tuple[str, list[str]]] = []
     files = 0
     for found in _Walk(wanted).arguments():
@@ -78,15 +79,15 @@ def find(wanted: Wanted) -> Iterator[Lot | str | FileResult]:
 
 
 def left_out(arguments: Sequence[str]) -> Iterator[str]:
-    """Give the folders in those that are named, which only `recursive` looks into."""
+    """The subfolders of named folders, which only `recursive` searches."""
     for argument in (each for given in arguments for each in _expanded(given)):
-        if argument != STDIN:  # in what is no folder there is none
+        if argument != STDIN:  # only folders have subfolders
             prefix = as_prefix(os.path.normpath(argument))
             yield from (shown(prefix + name) for name in sorted(listed(prefix).folders))
 
 
 def leads_out(path: str, wanted: Wanted) -> str:
-    """Say where a link that was met in a folder leads, if that is in nothing that was given."""
+    """The target of a link in a folder, if it is outside of the arguments."""
     if not os.path.islink(path):
         return ""
     arguments = [each for given in wanted.arguments for each in _expanded(given)]
@@ -97,18 +98,18 @@ def leads_out(path: str, wanted: Wanted) -> str:
 
 
 def which_is_met(wanted: Wanted) -> Callable[[str], bool]:
-    """Tell which files, that are no links, are met: by name, or in a folder that is named."""
+    """Returns a test whether a file (not a link) is selected: by name, or by a named folder."""
     return _Walk(wanted).meets
 
 
 class _Walk:
-    """The arguments, one after the other. What is an argument is not met again in a folder."""
+    """The arguments, one after the other. An argument is not returned again for its folder."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._recursive = wanted.recursive
         self._exclude = Patterns.of(wanted.exclude)
-        self._arguments: dict[str, str] = {}  # by place, so that each is met once
-        self._linked: set[str] = set()  # files that were met only through links
+        self._arguments: dict[str, str] = {}  # by place, so that each is returned once
+        self._linked: set[str] = set()  # files that were found only through links
         for argument in (each for given in wanted.arguments for each in _expanded(given)):
             place = argument if argument == STDIN else os.path.realpath(argument)
             if place not in self._arguments or not os.path.islink(argument):
@@ -150,7 +151,7 @@ class _Walk:
             yield FileResult(shown(path), error=special(mode))
 
     def _is_excluded(self, path: str, *, folder: bool) -> bool:
-        """Whether an argument, or a folder that it is in, is excluded."""
+        """Whether an argument, or a folder above it, is excluded."""
         seen = _seen(path)
         if self._exclude is None or seen == os.curdir:
             return False
@@ -182,13 +183,13 @@ class _Walk:
                 folders += [(f"{prefix}{name}{os.sep}", ignored) for name in inner]
 
     def _entered(self, root: str) -> tuple[str, Ignored, Ignored]:
-        """The prefix of what is in a folder, and what is ignored and excluded there."""
+        """The prefix of the names in a folder, and its ignored and excluded paths."""
         prefix, seen = as_prefix(root), as_prefix(_seen(root))
         excluded = NOTHING.and_also(self._exclude, len(prefix), seen)
         return prefix, above(root, len(prefix)), excluded
 
     def _comes_to(self, root: str, path: str) -> bool:
-        """Whether the walk through this folder meets a file below it, which is no link."""
+        """Whether the walk through this folder returns a file below it that is not a link."""
         prefix, ignored, excluded = self._entered(root)
         *folders, name = path.removeprefix(prefix).split(os.sep)
         if (folders and not self._recursive) or not is_of_interest(name):
@@ -206,7 +207,7 @@ class _Walk:
     def _filter(
         self, prefix: str, ignored: Ignored, excluded: Ignored, *, folder: bool = False
     ) -> Callable[[str], bool] | None:
-        """Tell which names are met. None, which means all of them, where nothing is left out."""
+        """The names that are selected; None for all of them, if none is left out."""
         several = len(self._arguments) > 1
         if not (ignored.files or excluded.files or several):
             return None
@@ -240,7 +241,7 @@ class _Walk:
             yield from self._linked_folder(prefix, path)
 
     def _linked_file(self, link: str) -> Iterator[Found]:
-        """The file that a link leads to, unless the walk comes there by another way."""
+        """The target of a link, unless the walk finds it in another way."""
         target = os.path.realpath(link)
         ways = [
             (root, as_prefix(root) + target.removeprefix(as_prefix(place)))
@@ -257,7 +258,7 @@ class _Walk:
                 yield "", [path]
 
     def _linked_folder(self, prefix: str, path: str) -> Iterator[FileResult]:
-        """Say why a link to a folder is not followed, unless the walk comes there otherwise."""
+        """Why a link to a folder is not followed, unless the walk finds it in another way."""
         target, here = os.path.realpath(path), os.path.realpath(prefix or os.curdir)
         if _is_in(here, target):
             yield FileResult(shown(path), error=_LOOP)
@@ -272,19 +273,19 @@ _NOT_FOLLOWED = "a link to a folder outside, {}, is not followed; name it to hav
 
 
 def _expanded(argument: str) -> list[str]:
-    """Give what a glob means; a name that is there means itself."""
+    """The matches of a glob; an existing name stands for itself."""
     if argument == STDIN or not glob.has_magic(argument) or os.path.lexists(argument):
         return [argument]
     return sorted(glob.glob(argument, recursive=True)) or [argument]
 
 
 def _plain(path: str) -> str:
-    # Where .. follows a link, only the system knows where it leads.
+    # Where .. follows a link, only the system knows the result.
     return path if os.pardir in path else os.path.normpath(path)
 
 
 def _seen(path: str) -> str:
-    """Give the path as --exclude sees it: from where the command runs, if it is below."""
+    """The path for --exclude: relative to the working directory, if it is below it."""
     seen = os.path.relpath(path) if os.path.isabs(path) else path
     if seen.startswith(os.pardir + os.sep):
         return os.path.abspath(path).lstrip(os.sep)

@@ -38,7 +38,7 @@ def judge_object(path: str, text: str, plan: Plan) -> FileResult:
     result = migrate_text(Source.of_text(path, text, OBJECT), plan)
     unread = (each.reason for each in result.skipped if each.reason != LEFT_ALONE)
     why = next(unread, "")
-    return replace(result, error=f"it could not be looked at: {why}") if why else result
+    return replace(result, error=f"it could not be checked: {why}") if why else result
 
 
 def _format(source: Source) -> Format:

@@ -63,7 +63,7 @@ class _Request:
 
 
 def why_held(path: str, root: str, plan: Plan, migrate: Migrate) -> str:
-    """Why nothing of the pods in this file is changed; empty if it may be."""
+    """Why no pod in this file is changed; empty if pods may be changed."""
     group = _index(root, search_words.words(plan.settings)).get(os.path.realpath(path))
     if group is None:
         return ""
@@ -114,7 +114,7 @@ class _File:
     file: str
     before: list[Any]
     after: list[Any]
-    done: frozenset[str]  # codes of what is edited
+    done: frozenset[str]  # codes of the edits
     is_given: bool
     is_patch: bool
 
@@ -132,13 +132,13 @@ class _File:
         return cls(file, _data(text), _data(after), frozenset(done), is_given, is_patch)
 
     def left(self, plan: Plan) -> Iterator[str]:
-        """Codes of what a patch says of a pod, and of what this run leaves of that."""
+        """Codes of findings about pods in a patch that remain after this run."""
         for text in _texts(self.after):
             yield from (code for code, _, _ in legacy_pods.words(text, plan))
         if self.is_patch:
             yield from (code for code in _OF_LISTS if code in self.done)
             if _how_many(self.after, plan) < _how_many(self.before, plan):
-                yield legacy_resource.CODE  # 0 or null takes the base's away
+                yield legacy_resource.CODE  # 0 or null removes the base's amount
             if "affinity" in self.changed_lists() and model_label.CODE in self.done:
                 yield model_label.CODE
 
@@ -147,7 +147,7 @@ class _File:
         return any(True for _ in _amounts(self.before, plan))
 
     def changed_lists(self) -> set[str]:
-        """Which lists of a pod get other items from what is taken over into them."""
+        """The lists of a pod whose items change because an annotation is converted into them."""
         if self.done.isdisjoint({*_OF_LISTS, model_label.CODE}):
             return set()
         return {
@@ -163,14 +163,14 @@ def _lists(data: Any, name: str) -> Iterator[Any]:
 
 
 def _named_lists(data: Any, plan: Plan) -> Iterator[str]:
-    """Which of these lists a patch writes, or would have to."""
+    """The lists that a patch writes, or would have to write."""
     for text in _texts(data):
         yield from ("affinity" for code, *_ in legacy_pods.words(text, plan) if code in _OF_NODES)
         yield from (each for each in _LISTS if each in text.split("/"))
 
 
 def _amounts(data: Any, plan: Plan) -> Iterator[str]:
-    """The amounts of GPUs that are named under a legacy name: by a field, or by a path to one."""
+    """The GPU amounts under a legacy name: by a field, or by a path to one."""
     for at, value in walk(data):
         holder = at[-2] if len(at) > 1 else ""
         if holder in (*SECTIONS, "value") and at[-1] in plan.settings.legacy_resources:
@@ -180,13 +180,13 @@ def _amounts(data: Any, plan: Plan) -> Iterator[str]:
 
 
 def _how_many(data: Any, plan: Plan) -> int:
-    """How many amounts of GPUs there are, under any name, 0 and null among them."""
+    """The number of GPU amounts, under any name, including 0 and null."""
     names = {*plan.settings.legacy_resources, plan.settings.gpu_resource}
     return sum(at[-2] in SECTIONS and at[-1] in names for at, _ in walk(data) if len(at) > 1)
 
 
 def _texts(data: Any) -> Iterator[str]:
-    """Every name and text, as it is without the signs that a path needs."""
+    """Every name and text, without the escapes of paths."""
     for at, value in walk(data):
         for each in (at[-1] if at else "", value):
             if isinstance(each, str):
@@ -194,7 +194,7 @@ def _texts(data: Any) -> Iterator[str]:
 
 
 def _data(text: str) -> list[Any]:
-    """What the documents say, and the patches that are written out in them."""
+    """The data of the documents, and of the inline patches in them."""
     found = [each.data for each in documents.read(text).documents]
     written = [
         value
@@ -211,7 +211,7 @@ def _index(root: str, words: tuple[bytes, ...]) -> dict[str, _Group]:
     """The group of each file: kustomizations that share a file are one group."""
     index: dict[str, _Group] = {}
     for folder in kustomization.folders(root):
-        with suppress(InputError):  # it is said where the kustomization itself is looked at
+        with suppress(InputError):  # reported with the kustomization itself
             files = kustomization.parts(folder).files
             legacy = {os.path.realpath(each) for each in files if _holds(text_of(each), words)}
             naming = frozenset(_naming(files[0])) if legacy else frozenset()

@@ -1,6 +1,6 @@
 """Manual findings in one file of a Helm chart that concern pods in another file.
 
-Values are written into templates, and templates include one another.
+Values are inserted into templates, and templates include one another.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MARK = "Chart.yaml"
 _DEPENDENCIES = (_MARK, "requirements.yaml")  # of Helm 3, and of Helm 2
 _BESIDE = re.compile(r"file://([^\s\"'},]+)")
 _READ = (".yaml", ".yml", ".tpl", ".json")
-_MOST = 2_000  # files of a chart that are looked at
+_MOST = 2_000  # files of a chart that are read
 
 
 def migrated(path: str, source: Source, plan: Plan) -> FileResult:
-    """What is made of a file, whose amounts wait for what the rest of its chart needs."""
+    """The result for a file; its amounts wait for manual findings in the rest of its chart."""
     result = migrate_text(source, plan)
     chart = _chart_of(path) if legacy_pods.does_amounts(result) else None
     left: dict[str, str] = {}
@@ -44,15 +44,15 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
 
 
 def _chart_of(path: str) -> Path | None:
-    above = Path(os.path.abspath(path)).parents  # noqa: PTH100  # a link is named as it is
+    above = Path(os.path.abspath(path)).parents  # noqa: PTH100  # a link keeps its own name
     return next((each for each in above if (each / _MARK).is_file()), None)
 
 
 def _meeting(path: str, chart: Path) -> Iterator[str]:
-    """The files that may write into a pod of this file's.
+    """The files that may produce a part of a pod in this file.
 
-    Templates may include those of all charts of a release. Values go from a chart to those inside
-    it, and so do the amounts in a file of values.
+    Templates may include those of all charts of a release. Values go from a chart to its subcharts,
+    and so do the amounts in a file of values.
     """
     above = _closed([chart], _users)
     is_template = "templates" in Path(os.path.relpath(path, chart)).parts
@@ -66,13 +66,13 @@ def _meeting(path: str, chart: Path) -> Iterator[str]:
 def _closed(charts: list[Path], step: Callable[[Path], Iterator[Path]]) -> list[Path]:
     """These charts, and all that are reached by such steps."""
     found = list(charts)
-    for each in found:  # it grows on the way
+    for each in found:  # the list grows
         found += [other for other in dict.fromkeys(step(each)) if other not in found]
     return found
 
 
 def _users(chart: Path) -> Iterator[Path]:
-    """The chart that this one is inside of, and those around and beside it that name it."""
+    """The chart around this one, and the charts around and beside it that name it."""
     outer = chart.parent.parent
     if chart.parent.name == "charts" and (outer / _MARK).is_file():
         yield outer
@@ -81,7 +81,7 @@ def _users(chart: Path) -> Iterator[Path]:
 
 
 def _used(chart: Path) -> Iterator[Path]:
-    """The charts inside this one, and those beside it that it names."""
+    """The charts inside this one, and the charts beside it that it names."""
     yield from (mark.parent for mark in sorted(chart.glob(f"charts/*/{_MARK}")))
     yield from (each for each in _beside(chart) if (each / _MARK).is_file())
 
@@ -111,14 +111,14 @@ def _files(chart: Path) -> Iterator[tuple[str, bool]]:
 
 
 def _is_got(chart: Path, name: str) -> bool:
-    """Whether a template reads files that are no templates, and this may be one of them."""
+    """Whether a template reads files that are not templates, and this may be one of them."""
     texts = map(text_of, map(str, islice((chart / "templates").rglob("*.*"), _MOST)))
     return any(".Files.Glob" in text or (".Files." in text and name in text) for text in texts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A file as it is now, and what is asked of it."""
+    """A file as it is now, and the options of the run."""
 
     path: str
     name: str
@@ -134,7 +134,7 @@ def _asked(path: str, name: str, plan: Plan) -> _Asked:
 
 @lru_cache(maxsize=4096)
 def _left(asked: _Asked) -> dict[str, str]:
-    """What is for manual work in one file of a chart."""
+    """The manual findings in one file of a chart."""
     with suppress(UnreadableError, InputError):
         source = Source.of(asked.path, read_regular(asked.path)[0])
         if any(True for _ in legacy_pods.words(source.text, asked.plan)):

@@ -1,7 +1,7 @@
 """Volumes that patches of a kustomization name: they stay in the patched manifests.
 
 A patch may mount a volume of its base, in another container and from another folder. Without the
-volume kustomize builds a pod that the API server refuses.
+volume, kustomize builds a pod that the API server rejects.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from webhook.files.results import FileResult, Plan
     from webhook.files.source import Source
 
-_ANY = "*"  # no name of a volume
+_ANY = "*"  # not a valid name of a volume
 _PATCHES = (*kustomization.PATCHES, "transformers")
-HELD = legacy_pods.OF_PODS  # what is changed in all files of a kustomization, or in none
+HELD = legacy_pods.OF_PODS  # edits that are made in all files of a kustomization, or in none
 _LISTS = ("volumes", "volumeMounts", "env")  # which lose items together with a volume
 # What an operation needs of such a list, before its name: the position of its items, or the list.
 _COUNTED, _APPENDED = "#", "-"
 
 
 def migrated(path: str, source: Source, plan: Plan) -> FileResult:
-    """What is made of a file; what the rest of its kustomizations needs stays as it is."""
+    """The result for a file; parts that the rest of its kustomizations needs stay as they are."""
     asked, plan = plan, kustomize.planned(path, plan)
     result = _with_volumes(path, source, plan)
     done = any(each.code in HELD and each.status is Status.FIXABLE for each in result.located)
@@ -58,7 +58,7 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
 
 
 def _with_volumes(path: str, source: Source, plan: Plan) -> FileResult:
-    """The same, whose driver volumes stay where a patch names one of them."""
+    """The same, with the driver volumes that a patch names."""
     result = migrate_in_chart(path, source, plan)
     code = driver_paths.CODE
     done = any(each.code == code and each.status is Status.FIXABLE for each in result.located)
@@ -82,7 +82,7 @@ def _volumes(text: str) -> Iterator[str]:
 
 
 def _items(text: str) -> Iterator[str]:
-    """The lists that patches count in, and each of their items: by what may count them."""
+    """The lists in which patches count, and their items, each with its possible users."""
     for document in documents.read(text).documents:
         for at, _ in walk(document.data):
             if at and at[-1] in _LISTS:
@@ -92,7 +92,7 @@ def _items(text: str) -> Iterator[str]:
 
 
 def _named(data: Any, *, mounts: bool = True) -> Iterator[str]:
-    """The names of the volumes, and of what is mounted, in any data."""
+    """The names of the volumes, and of mounts, in any data."""
     if isinstance(data, list):
         for item in data:
             yield from _named(item, mounts=mounts)
@@ -107,10 +107,10 @@ def _named(data: Any, *, mounts: bool = True) -> Iterator[str]:
 
 
 def _root(path: str) -> str:
-    """The folder below which kustomizations may be that the file is a part of."""
+    """The folder below which kustomizations may be that use the file."""
     above = Path(os.path.realpath(path)).parents
     root = next((each for each in above if os.path.lexists(each / ".git")), None)
-    if root is None:  # no repository: overlays mostly lie beside the folder of their base
+    if root is None:  # no repository: overlays are usually beside the folder of their base
         here = Path(os.path.realpath(os.curdir))
         root = here if here in above else above[min(1, len(above) - 1)]
     return str(root)
@@ -120,13 +120,13 @@ def _root(path: str) -> str:
 def _index(root: str) -> dict[str, dict[str, str]]:
     index: dict[str, dict[str, str]] = {}
     for folder in kustomization.folders(root):
-        with suppress(InputError):  # it is said where the kustomization itself is looked at
+        with suppress(InputError):  # reported with the kustomization itself
             _note(folder, index)
     return index
 
 
 def _note(folder: str, index: dict[str, dict[str, str]]) -> None:
-    """Take down which of the files of this kustomization are patched, and by what."""
+    """Record which files of this kustomization are patched, and by which patches."""
     files = kustomization.parts(folder).files
     by: dict[str, str] = {}
     for file in (each for each in files if Path(each).name in kustomization.NAMES):
@@ -143,7 +143,7 @@ def _note(folder: str, index: dict[str, dict[str, str]]) -> None:
 
 
 def _patches(file: str) -> Iterator[tuple[str, str]]:
-    """The patches of one kustomization, with the files that they are in."""
+    """The patches of one kustomization, with their files."""
     for name, written in kustomization.patches(kustomization.read(file), _PATCHES):
         if not name:
             yield file, written
@@ -154,7 +154,7 @@ def _patches(file: str) -> Iterator[tuple[str, str]]:
 
 
 def _by_operations(data: Any) -> Iterator[str]:
-    """What a JSON 6902 patch names: by its position, a volume may be any of them."""
+    """The volumes that a JSON 6902 patch names: by a position, it may be any of them."""
     for _, operation in as_items(data):
         for member in ("path", "from"):
             yield from _counted(tokens(str(operation.get(member, ""))), operation)
@@ -165,7 +165,7 @@ def _by_operations(data: Any) -> Iterator[str]:
 
 
 def _counted(way: tuple[str, ...], operation: dict[str, Any]) -> Iterator[str]:
-    """Which lists must be as long as they are, or stay, for this path to mean the same."""
+    """The lists that must keep their length, or stay, so that this path keeps its meaning."""
     for name in (each for each in _LISTS if each in way):
         if way[-1] == "-":
             yield _APPENDED + name

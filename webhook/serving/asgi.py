@@ -1,7 +1,7 @@
 """The ASGI application: reads a body within its limits, and answers.
 
-Reviews are answered here, before Flask's router; anything else goes through Flask, whose WSGI call
-is run inline: it is plain computing, without I/O, so a thread would only cost.
+Reviews are answered here, before Flask's router; other requests go through Flask, whose WSGI call
+runs inline: it only computes, without I/O, so a thread would only cost time.
 """
 
 from __future__ import annotations
@@ -31,23 +31,25 @@ if TYPE_CHECKING:
     Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
     Headers = list[tuple[bytes, bytes]]
 
-BODY_SECONDS = 4.5  # a body that stalls is given up within 5 s
-IN_TIME = 0.8  # of what the caller waits, a heavy review may take; then it is answered unjudged
-LARGEST_LENGTH = 1024 * 1024 * 1024  # nobody means this; an API server's largest is some 40 MiB
-LINGER_SECONDS = 1.0  # for a client that is still sending to find the answer instead of a reset;
-LINGER_BYTES = 2 * LARGEST_BODY  # so much of it is thrown away, then it must wait
-MOST_PIECES = 8192  # one-byte chunks cost more to take apart than any honest body does
+BODY_SECONDS = 4.5  # reading a slow body ends within 5 s
+# The share of the caller's timeout that a heavy review may take; then it is answered without rules.
+IN_TIME = 0.8
+LARGEST_LENGTH = 1024 * 1024 * 1024  # no review is so large; an API server's largest is some 40 MiB
+LINGER_SECONDS = 1.0  # a client that is still sending should get the answer instead of a reset;
+LINGER_BYTES = 2 * LARGEST_BODY  # so many bytes are discarded, then the client must wait
+MOST_PIECES = 8192  # one-byte chunks take longer than any normal body
 DIRECT = frozenset(PATHS)
 FORBIDDEN, TIMEOUT, TOO_LARGE, TOO_MANY = 403, 408, 413, 429
-# Why a review was not judged.
+# Why a review was not evaluated.
 LATE = "too many large objects came at the same time; send it again"
 SLOW = "it did not come in time; send it again"
 LARGE = f"it takes more than {LARGEST_BODY // 2**20} MiB as JSON; make it smaller"
-_BAD = 400  # from here on, what the client frames is not trusted: the connection ends
+_BAD = 400  # from here on the framing of the client is not trusted: the connection is closed
 
-# Put into the scope by our own server (connection.py); another ASGI server leaves them out.
+# Put into the scope by the server of this package (connection.py); other ASGI servers do not set
+# them.
 REQUEST = "gpu-webhook.request"  # the server's request; `must_close` ends the connection
-STRANGER = "gpu-webhook.stranger"  # True: the client shows no certificate that is asked for
+STRANGER = "gpu-webhook.stranger"  # True: the client has no certificate although one is required
 BEGAN = "gpu-webhook.began"  # time.monotonic() when the head of the request was read
 
 
@@ -57,7 +59,7 @@ _NO_STRANGERS = (
 
 
 class Head(NamedTuple):
-    """The headers that matter here."""
+    """The headers that are used."""
 
     length: int | None
     content_type: str
@@ -65,12 +67,12 @@ class Head(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What goes onto the wire."""
+    """The response."""
 
     status: int
     headers: Headers
     body: bytes
-    lingers: bool = False  # the client may be sending still
+    lingers: bool = False  # the client may still be sending
 
 
 class _Refused(Exception):  # noqa: N818  # an answer, not an error
@@ -90,11 +92,11 @@ class _Unread(_Refused):
 
 
 class _Disconnected(Exception):  # noqa: N818
-    """Nobody waits for an answer."""
+    """The client has disconnected."""
 
 
 class AdmissionApp:
-    """The callable that the server runs for each request."""
+    """The application that the server calls for each request."""
 
     def __init__(
         self, endpoint: Endpoint, wsgi: WSGIApplication, direct: frozenset[str] = DIRECT
@@ -128,7 +130,7 @@ class AdmissionApp:
             await _linger(receive)
 
     def answer_at_once(self, request: Any, body: bytes, began: float) -> Reply | None:
-        """The answer to a review that our own server has read; None: it must call as usual."""
+        """The answer to a review that the server has read completely; None for a normal call."""
         if request.method != "POST" or request.path not in self._direct or is_heavy(body):
             return None
         if monotonic() > began + seconds_of(request.query.encode("latin-1")):
@@ -163,7 +165,7 @@ class AdmissionApp:
         if not is_heavy(body):
             return _reply(post())
         if len(body) > NEVER_LIGHT:
-            _end(scope)  # else its buffers, as large as the body, would stay for the next request
+            _end(scope)  # otherwise its buffers, as large as the body, stay until the next request
         seconds = left - (1 - IN_TIME) * patience
         lane, urgent = namespace_of(body), path != MUTATE
         answer = await self._backlog.run(lane, len(body), post, seconds, urgent=urgent)
@@ -174,7 +176,7 @@ class AdmissionApp:
     async def _read(
         self, receive: Receive, head: Head, seconds: float, pieces: list[bytes]
     ) -> bytes:
-        """The body; also as the pieces in which it came, which are there if the rest is not."""
+        """The body; also the pieces of it, which are available if the rest never arrives."""
         length = head.length or 0
         if length > LARGEST_LENGTH:
             raise _too_large()
@@ -195,7 +197,7 @@ class AdmissionApp:
 
 
 def _end(scope: Scope) -> None:
-    """Have the connection closed with the answer."""
+    """Close the connection with the answer."""
     if (request := scope.get(REQUEST)) is not None:
         request.must_close = True
 
@@ -232,7 +234,7 @@ async def _rest(
 
 
 async def _linger(receive: Receive) -> None:
-    """Let a client that is still sending find the answer instead of a reset."""
+    """Let a client that is still sending get the answer instead of a reset."""
     size, more = 0, True
     try:
         async with asyncio.timeout(LINGER_SECONDS):
@@ -274,9 +276,9 @@ _LONGEST = 30.0  # seconds; the API server's own limit for timeoutSeconds
 
 @lru_cache(maxsize=64)
 def seconds_of(query: bytes) -> float:
-    """How long the caller waits: `?timeout=`, a Go duration as `10s` or `1m0.5s`.
+    """The caller's timeout: `?timeout=`, a Go duration such as `10s` or `1m0.5s`.
 
-    What is missing, no duration, or zero (no limit, to Kubernetes) counts as the longest.
+    A missing or malformed one, and zero (no limit in Kubernetes), count as the longest.
     """
     found = _TIMEOUT.search(query.decode("latin-1"))
     if found is None or not _DURATION.fullmatch(found[1]):
@@ -286,10 +288,10 @@ def seconds_of(query: bytes) -> float:
 
 
 def _call_wsgi(wsgi: WSGIApplication, scope: Scope, head: Head, body: bytes) -> Reply:
-    """Run a WSGI application for this request, here and now.
+    """Run a WSGI application for this request, synchronously.
 
-    It gets those of the client's headers that its answers depend on. No Host: nothing here makes
-    links, so nobody gets to choose one.
+    It gets only the headers of the client that it needs. No Host: no answer has links, so no client
+    can choose one.
     """
     started: list[tuple[str, list[tuple[str, str]]]] = []
 

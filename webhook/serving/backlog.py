@@ -1,7 +1,7 @@
 """The second queue: reviews that may take long, one at a time in each worker, namespaces in turn.
 
-They run in a thread, so that the event loop goes on answering the light ones. Whoever sends many
-large objects waits behind his own: no namespace has more than its turn.
+They run in a thread, so that the event loop can answer light reviews. A tenant who sends many large
+objects delays only their own: each namespace gets one turn at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from webhook.admission.endpoint import Answer
 
-# What waits in each worker; beyond it the namespace with most bytes waiting gives up its oldest.
+# The queue of each worker; beyond this the namespace with the most bytes drops its oldest review.
 MOST_WAITING = 256
 MOST_BYTES = 24 * 1024 * 1024
 
@@ -27,7 +27,7 @@ _HEAD = 4096  # bytes in which an API server has named the namespace
 
 
 def namespace_of(body: bytes) -> bytes:
-    """The namespace, which an API server writes before the object; nothing if it is not there."""
+    """The namespace, which an API server writes before the object; empty if it is not there."""
     found = _NAMESPACE.search(body, 0, _HEAD)
     return found[1] if found is not None else b""
 
@@ -42,10 +42,10 @@ class _Job:
 
 
 class Backlog:
-    """Work that waits for the one thread of this process."""
+    """The queue for the one thread of this process."""
 
     def __init__(self) -> None:
-        self._lanes: dict[bytes, deque[_Job]] = {}  # the first is the next to have its turn
+        self._lanes: dict[bytes, deque[_Job]] = {}  # the first gets the next turn
         self._bytes = 0
         self._waiting = 0
         self._is_busy = False
@@ -54,10 +54,10 @@ class Backlog:
     async def run(
         self, lane: bytes, size: int, work: Callable[[], Answer], seconds: float, *, urgent: bool
     ) -> Answer | None:
-        """What the work gives; None if it was not done within its time, or had to make room.
+        """The result of the work; None if it was not done in time, or was dropped.
 
-        Of one lane the urgent work is done first: a limit must be judged, a repair can be left out.
-        Then the shortest: so an ordinary pod does not wait for all large ones of its namespace.
+        In one lane urgent work is first: a limit must be checked, a repair can be skipped. Then the
+        shortest: so a normal pod does not wait for all large ones of its namespace.
         """
         job = _Job(lane, urgent, size, work, asyncio.get_running_loop().create_future())
         self._add(job)
@@ -80,7 +80,7 @@ class Backlog:
             oldest.done.set_result(None)
 
     def _remove(self, job: _Job) -> None:
-        """Take it out of its lane, if it is still there."""
+        """Remove it from its lane, if it is still there."""
         lane = self._lanes.get(job.lane)
         if lane is None or job not in lane:
             return
@@ -91,7 +91,7 @@ class Backlog:
             del self._lanes[job.lane]
 
     def _next(self) -> None:
-        """Start the next job if the thread is free, and let its lane wait for its next turn."""
+        """Start the next job if the thread is free; its lane then waits for its next turn."""
         if self._is_busy or not self._lanes:
             return
         lane = next(iter(self._lanes))

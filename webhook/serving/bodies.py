@@ -1,7 +1,7 @@
-"""The bytes of all bodies that are being read share one budget in each worker.
+"""All bodies that are being read share one budget of bytes in each worker.
 
-Beyond it the reader that began first gives up: an API server sends a body in some milliseconds, so
-the oldest is the slowest.
+Beyond it the oldest body is dropped: an API server sends a body in some milliseconds, so the oldest
+is the slowest.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ MANY = 2 * 1024 * 1024  # from here on a worker is crowded
 
 
 class Crowded(Exception):  # noqa: N818  # an answer, not an error
-    """There was no room to read on."""
+    """There was no room to continue."""
 
 
 class _Reader:
-    """One body on its way."""
+    """One body that is being read."""
 
     def __init__(self, bodies: Bodies, limit: asyncio.Timeout) -> None:
         self._bodies = bodies
@@ -33,7 +33,7 @@ class _Reader:
         self.gave_up = False
 
     def take(self, size: int) -> None:
-        """Note that so many bytes more are held; Crowded if this is the body to give up."""
+        """Count so many more bytes; Crowded if this body must be dropped."""
         if not self.gave_up:
             self.held += size
             self._bodies.make_room(size)
@@ -51,7 +51,7 @@ class Bodies:
 
     @contextmanager
     def reading(self, limit: asyncio.Timeout) -> Iterator[_Reader]:
-        """For as long as a body is read within this time limit; raises Crowded if it gave up."""
+        """Used while a body is read within this time limit; raises Crowded if it was dropped."""
         reader = _Reader(self, limit)
         self._readers[reader] = None
         try:
@@ -65,11 +65,11 @@ class Bodies:
 
     @property
     def are_few(self) -> bool:
-        """Whether little is being read."""
+        """Whether few bytes are being read."""
         return self._held <= MANY
 
     def make_room(self, size: int) -> None:
-        """Hold so many bytes more."""
+        """Reserve so many more bytes."""
         self._held += size
         if self._held > MANY:
             HEAP.keep_large_blocks_apart(apart=True)

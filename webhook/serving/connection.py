@@ -1,8 +1,8 @@
 """One connection: gunicorn's protocol, with the time limits that it lacks.
 
-gunicorn 27.0.1 bounds neither the TLS handshake, nor the first request of a connection, nor a
-request head that drips in; and at its end it waits for idle connections until its patience is
-over. None of that stops other clients, but each such socket is a file descriptor that is gone.
+gunicorn 27.0.1 limits neither the TLS handshake, nor the wait for the first request, nor a request
+head that arrives slowly; and at its end it waits for idle connections until its timeout. None of
+that blocks other clients, but each such socket uses a file descriptor.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 FIRST_SECONDS = 10  # from the handshake to the first byte of the first request
 HANDSHAKE_SECONDS = 10  # the API server's own limit
 HEAD_SECONDS = 10  # from the first byte of a request to the end of its headers
-WRITE_SECONDS = 10  # for a client to read on, once its answers have filled the buffers
-CLOSE_SECONDS = 2  # for the other side's goodbye
-IDLE_SECONDS = 1.0  # so long a connection is unused before it is closed while draining
-AT_ONCE = NEVER_LIGHT  # bytes of a body; larger ones take their turn
+WRITE_SECONDS = 10  # for a client to continue reading, after its answers have filled the buffers
+CLOSE_SECONDS = 2  # for the TLS close of the other side
+IDLE_SECONDS = 1.0  # an unused connection is closed after it while draining
+AT_ONCE = NEVER_LIGHT  # bytes of a body; larger ones wait for their turn
 NOT_IMPLEMENTED = 501
 
 
@@ -43,16 +43,16 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
     _body_receiver: Any
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Count the time until the first request as idle time too, and give it less of it."""
+        """Count the time until the first request as idle time too, with a shorter limit."""
         self.idle_since = time.monotonic()
-        self._head_began = 0.0  # when the head of the last request began to come in
-        self._began = 0.0  # when it was read
+        self._head_began = 0.0  # when the head of the last request began
+        self._began = 0.0  # when it was complete
         self._is_held_back = False
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         super().connection_made(transport)
-        certificate = transport.get_extra_info("peercert")  # nothing, or one that was verified
-        self._why_not = self.worker.app.server.why_not(certificate)  # it may ask
+        certificate = transport.get_extra_info("peercert")  # None, or a verified certificate
+        self._why_not = self.worker.app.server.why_not(certificate)  # empty: it may send reviews
         self.is_proven = bool(certificate) and not self._why_not
         self._keepalive_handle = self.worker.loop.call_later(FIRST_SECONDS, self._keepalive_timeout)
         self.worker.admit(self)
@@ -66,12 +66,12 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         self._task.add_done_callback(self._let_go)
 
     def _let_go(self, _: object) -> None:
-        """Leave no cycle behind: parser, receiver and flow control all point back here."""
+        """Leave no reference cycle: parser, receiver and flow control all point back here."""
         self._task = self._callback_parser = self._current_request = self._body_receiver = None
         self.transport = self.writer = self._flow_control = None
 
     def data_received(self, data: bytes) -> None:
-        """Parse, and answer if that was a whole review; an unfinished head is on its time now."""
+        """Parse, and answer if the review is complete; an unfinished head has a time limit."""
         super().data_received(data)
         if self._is_held_back:
             self._is_held_back = False
@@ -81,18 +81,18 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         self._time_the_head()
 
     def _time_the_head(self) -> None:
-        """Start the time of a head that has begun to come in."""
+        """Start the time limit of a head that has begun."""
         if self._current_request is None and self._head_timer is None and not self._closed:
             self._head_began = time.monotonic()
             self._head_timer = self.worker.loop.call_later(HEAD_SECONDS, self._keepalive_timeout)
 
     def pause_writing(self) -> None:
-        """Give the client some time to read, then no more."""
+        """Limit the time for the client to read."""
         super().pause_writing()
         self._write_timer = self.worker.loop.call_later(WRITE_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """The client reads again."""
         self._stop_write_timer()
         super().resume_writing()
 
@@ -117,11 +117,11 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
 
     @property
     def worth(self) -> tuple[bool, bool, float]:
-        """The least goes first.
+        """The connection with the lowest value is closed first.
 
         An API server sends whole requests at once, and keeps its connections for the next. So half
-        a request and a connection without one so far go before what is idle; of each the oldest;
-        and whoever has shown a certificate that may ask goes last.
+        a request, and a connection without one so far, have a lower value than an idle one; among
+        equals the oldest; and a client with an accepted certificate is closed last.
         """
         if self._is_half_a_request:
             began = self._head_began if self._head_timer is not None else self._began
@@ -129,7 +129,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         return self.is_proven, self._began > 0, self.idle_since
 
     def close_if_idle(self) -> None:
-        """Close the connection unless it is, or was a moment ago, at work."""
+        """Close the connection unless it is working, or was a moment ago."""
         if self.is_idle and time.monotonic() - self.idle_since >= IDLE_SECONDS:
             self.close()
 
@@ -154,16 +154,16 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         return done
 
     def _refuse_codings(self) -> None:
-        """Refuse what is coded and then sent in chunks: gunicorn would pass it on as it is."""
+        """Reject an encoded body that is sent in chunks: gunicorn would pass it on undecoded."""
         for name, value in self._current_request.headers_bytes:
             if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
                 raise UnsupportedTransferCoding(value.decode("latin-1")[:60])
 
     def _answer_at_once(self) -> bool:
-        """Answer a review that came in one piece; False if the connection's task must do it.
+        """Answer a review that arrived in one piece; False if the connection's task must do it.
 
-        That is what an API server's calls look like. Two tasks and a dozen closures a request are
-        half of what gunicorn costs, and here nothing would ever wait.
+        Calls of an API server arrive so. Two tasks and a dozen closures for each request are half
+        of gunicorn's time, and this needs no waiting.
         """
         request, receiver = self._current_request, self._body_receiver
         if (
@@ -185,7 +185,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         return True
 
     def _next_request(self) -> None:
-        """Make room for the next request; if it is there already, it is the task's."""
+        """Prepare for the next request; if it is there already, the task takes it."""
         waiting = self._callback_parser.remaining()
         self._callback_parser.reset()
         self._current_request = self._body_receiver = None
@@ -221,26 +221,26 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         return scope
 
     def _will_close(self, request: Any, response_requires_close: bool) -> bool:  # noqa: FBT001
-        # Announced from the signal on, and only what was announced is closed: a client that was
-        # told otherwise has perhaps sent its next call already.
+        # Announced from the signal on, and only announced connections are closed: without the
+        # announcement a client may have sent its next call already.
         return self.worker.leaving or bool(super()._will_close(request, response_requires_close))
 
     def _send_error_response(self, status: int, message: str, extra_headers: Any = ()) -> None:
-        # An unknown Transfer-Encoding is the client's fault. 5xx stays for what is ours, so that
-        # an alarm on 5xx cannot be set off from outside.
+        # An unknown Transfer-Encoding is the client's fault. 5xx is only for faults of the server,
+        # so that clients cannot trigger an alarm on 5xx.
         status = 400 if status == NOT_IMPLEMENTED else status
         super()._send_error_response(status, message, extra_headers)
 
 
 class Loop(uvloop.Loop):
-    """Makes servers with our protocol and our TLS time limits."""
+    """Makes servers with this protocol and its TLS time limits."""
 
     worker: Worker
 
     async def create_server(  # type: ignore[override]  # called by gunicorn only
         self, _: object, *args: Any, **options: Any
     ) -> asyncio.AbstractServer:
-        """As the base class, but for the protocol and the limits."""
+        """As in the base class, except for the protocol and the limits."""
         if options.get("ssl") is not None:
             options["ssl_handshake_timeout"] = HANDSHAKE_SECONDS
             options["ssl_shutdown_timeout"] = CLOSE_SECONDS

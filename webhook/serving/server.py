@@ -1,6 +1,6 @@
-"""gunicorn, as this endpoint needs it: its settings, its parent process and its log.
+"""gunicorn, configured for this endpoint: its settings, its parent process and its log.
 
-The `asgi` worker is completed in worker.py and connection.py.
+worker.py and connection.py complete its `asgi` worker.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
     from webhook.serving.asgi import AdmissionApp
 
-KEEP_ALIVE_SECONDS = 100  # API servers drop idle connections after 90 s, so they are first
-DRAIN_SECONDS = 15  # for requests that are under way when the server is told to stop
-HUNG_SECONDS = 30  # without a sign from a worker's event loop
+KEEP_ALIVE_SECONDS = 100  # API servers drop idle connections after 90 s, so they close them first
+DRAIN_SECONDS = 15  # for requests in progress when the server stops
+HUNG_SECONDS = 30  # without a heartbeat of a worker's event loop
 
 
 class Parent(Arbiter):  # type: ignore[misc]
-    """Forks the workers off, and looks after what else runs beside them."""
+    """Starts the workers, and calls `keep` for the other processes."""
 
     def manage_workers(self) -> None:
-        """As the base class: once a second."""
+        """As in the base class: once a second."""
         self.app.keep()
         super().manage_workers()
 
     def reap_workers(self) -> None:
-        """As the base class, which waits for any child; so those that are not its own go first."""
+        """The base class waits for any child, so other children are reaped first."""
         self.app.keep()
         super().reap_workers()
 
@@ -49,10 +49,10 @@ def _introduce(arbiter: Any, worker: Worker) -> None:
 
 
 def keep_signals_over_fork() -> None:
-    """Hold a stop back while a process is forked off, until the new one can hear it.
+    """Block stop signals while a process is forked, until the new process can handle them.
 
-    CPython's PyOS_AfterFork_Child forgets what came before it. A worker that is told to stop as
-    soon as it is forked off, as on a busy machine, would work on until it is killed.
+    CPython's PyOS_AfterFork_Child drops earlier signals. On a busy machine a worker that gets a
+    stop signal directly after the fork would otherwise work on until it is killed.
     """
     os.register_at_fork(
         before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, STOPS),
@@ -62,7 +62,7 @@ def keep_signals_over_fork() -> None:
 
 
 class Lines(logging.Handler):
-    """gunicorn's own messages as JSON lines; a reader that stops to read stops no process."""
+    """gunicorn's own messages as JSON lines; a reader that stops reading blocks no process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,14 +70,14 @@ class Lines(logging.Handler):
         self.setFormatter(logging.Formatter())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line, whatever the message holds."""
+        """One line, whatever the message contains."""
         more: dict[str, object] = {"process": record.process}
         if record.exc_info and record.exc_info[1] is not None and self.formatter is not None:
             more["error"] = self.formatter.formatException(record.exc_info)[-400:]
         self._log.write(record.levelname.lower(), record.getMessage()[:500], **more)
 
     def flush(self) -> None:
-        """Write what is left, when the process ends."""
+        """Write the remaining lines at the end of the process."""
         self._log.close()
 
 
@@ -85,20 +85,20 @@ class ServerLog(Logger):  # type: ignore[misc]
     """gunicorn's log, on standard error."""
 
     def setup(self, cfg: Any) -> None:
-        """As the base class, then our format."""
+        """As in the base class, then with the format of this package."""
         super().setup(cfg)
         self.error_log.handlers = [Lines()]
         self._timed_out: set[object] = set()  # the process numbers of workers
 
     def critical(self, msg: str, *args: Any, **kwargs: Any) -> None:
-        """Say in whole words that a worker hangs."""
+        """Report in a whole sentence that a worker hangs."""
         if msg.startswith("WORKER TIMEOUT"):
             self._timed_out.update(args)
             msg = f"worker %s has hung for {HUNG_SECONDS} s and is ended; another takes its place"
         super().critical(msg, *args, **kwargs)
 
     def error(self, msg: str, *args: Any, **kwargs: Any) -> None:
-        """Leave out gunicorn's guess that memory ran out, where it ended the worker itself."""
+        """Drop gunicorn's guess that memory ran out, if gunicorn itself ended the worker."""
         if args and args[0] in self._timed_out:
             self._timed_out.discard(args[0])
             msg = msg.removesuffix(" Perhaps out of memory?")
@@ -106,9 +106,9 @@ class ServerLog(Logger):  # type: ignore[misc]
 
 
 class Server(BaseApplication):  # type: ignore[misc]
-    """The endpoint on one listening socket, in so many processes."""
+    """The endpoint on one listening socket, in several processes."""
 
-    def __init__(  # noqa: PLR0913  # what the process is given, each by name
+    def __init__(  # noqa: PLR0913  # all arguments are named
         self,
         make_app: Callable[[Server], AdmissionApp],
         *,
@@ -120,10 +120,10 @@ class Server(BaseApplication):  # type: ignore[misc]
         refused: Callable[[str], None] = lambda _: None,
         keep: Callable[[], None] = lambda: None,
     ) -> None:
-        """`ended` is told the process number of each worker that ends.
+        """`ended` is called with the process number of each worker that ends.
 
-        `why_not` says why a client with this certificate, or none, may not ask; nothing if it may.
-        `refused` is told that for each call that was refused.
+        `why_not` returns why a client with this certificate, or none, may not send reviews; empty
+        if it may. `refused` is called with that reason for each rejected call.
 
         `keep` is called in the parent, once a second and whenever a child has ended.
 
@@ -146,14 +146,14 @@ class Server(BaseApplication):  # type: ignore[misc]
         return self
 
     def load_config(self) -> None:
-        """Say every setting that matters, so that no file or variable of gunicorn's does."""
-        scratch = "/dev/shm"  # noqa: S108  # the heartbeat file; a disk may be slow or read-only
+        """Set every important setting, so that no file or variable of gunicorn does."""
+        scratch = "/dev/shm"  # noqa: S108  # for the heartbeat file; a disk may be slow or read-only
         settings = {
             "bind": f"fd://{self._listener}",
             "workers": self._workers,
             "worker_class": Worker,
             "asgi_lifespan": "off",
-            "asgi_disconnect_grace_period": 0,  # nothing is to be tidied up for a client that left
+            "asgi_disconnect_grace_period": 0,  # no cleanup is needed for a client that has left
             "keepalive": KEEP_ALIVE_SECONDS,
             "graceful_timeout": DRAIN_SECONDS,
             "max_requests": 0,
@@ -161,11 +161,11 @@ class Server(BaseApplication):  # type: ignore[misc]
             "post_fork": _introduce,
             "child_exit": lambda _, worker: self._ended(worker.pid),
             "ssl_context": lambda _config, _default: self._context,
-            "certfile": os.devnull,  # "TLS is on"; the context has the real one
+            "certfile": os.devnull,  # enables TLS; the context has the real certificate
             "logger_class": ServerLog,
             "loglevel": "warning",
             "accesslog": None,
-            "forwarded_allow_ips": "",  # no proxy stands between the API server and us
+            "forwarded_allow_ips": "",  # no proxy is between the API server and this server
             "control_socket_disable": True,
             "worker_tmp_dir": scratch if os.access(scratch, os.W_OK) else None,
             "proc_name": "gpu-webhook",
@@ -174,7 +174,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             self.cfg.set(name, value)
 
     def run(self) -> None:
-        """Serve until a signal says to stop."""
+        """Serve until a stop signal arrives."""
         keep_signals_over_fork()
         Parent(self).run()
 

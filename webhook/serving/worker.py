@@ -1,4 +1,4 @@
-"""One process of the server: keeps its connections in view, and the certificate fresh."""
+"""One process of the server: tracks its connections and follows the certificate files."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from webhook.serving.heap import HEAP
 if TYPE_CHECKING:
     from webhook.serving.connection import Protocol
 
-LISTEN_ON_SECONDS = 1.0  # after the signal: the cluster learns of it a little later
+LISTEN_ON_SECONDS = 1.0  # after the signal: the cluster notices it a little later
 MOST_CONNECTIONS = 1000  # in each worker, of 40 to 200 KiB; an API server keeps 25 that are idle
 MANY_CONNECTIONS = 100  # from here on a worker is crowded
 TRIM_SECONDS = 10  # after connections were closed; at once if they were many
-SWITCH_SECONDS = 0.0005  # so long the event loop waits for the thread of the heavy reviews
+SWITCH_SECONDS = 0.0005  # how long the event loop waits for the thread of heavy reviews
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
 class Worker(ASGIWorker):  # type: ignore[misc]
-    """One process: keeps its connections in view, and the certificate fresh."""
+    """One process: tracks its connections and follows the certificate files."""
 
-    arbiter: Any  # the parent's object, as it was when this process was forked off
+    arbiter: Any  # the parent's object, as it was at the fork
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -42,7 +42,7 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         self._closed = 0  # connections, since the heap was trimmed
 
     def init_process(self) -> None:
-        """Leave what is loaded by now out of garbage collection; requests leave no cycles."""
+        """Exclude loaded objects from garbage collection; requests leave no cycles."""
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()
@@ -62,7 +62,7 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         self._watch_files()
 
     def _watch_files(self) -> None:
-        """Say once that no connection can be taken any more: libuv closes such ones silently."""
+        """Report once that no connection can be accepted: libuv closes them silently."""
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))
             is_short = False
@@ -78,7 +78,7 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         self._is_short = is_short
 
     def admit(self, connection: Protocol) -> None:
-        """Take one connection more; beyond the cap one that waits goes, or else this one."""
+        """Add one connection; above the limit a waiting one is closed, or else this one."""
         self.connections.add(connection)
         if len(self.connections) > MANY_CONNECTIONS:
             HEAP.keep_large_blocks_apart(apart=True)
@@ -100,15 +100,15 @@ class Worker(ASGIWorker):  # type: ignore[misc]
         asyncio.set_event_loop(self.loop)
 
     def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Failed handshakes and the like come from outside: a line at most, and no traceback."""
+        """Failed handshakes and similar errors of clients: at most one line, no traceback."""
         error = context.get("exception")
         level = logging.DEBUG if isinstance(error, OSError | None) else logging.ERROR
         self.log.log(level, "%s: %s", context.get("message"), type(error).__name__)
 
     def init_signals(self) -> None:
-        """As the base class; then obey what came before, while the parent's handlers were ours.
+        """As in the base class; then handle signals that arrived with the parent's handlers.
 
-        What comes from here on waits until the loop runs: uvloop would lose it before that.
+        Later signals wait until the loop runs: uvloop would drop them before that.
         """
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
         super().init_signals()
@@ -121,20 +121,20 @@ class Worker(ASGIWorker):  # type: ignore[misc]
                     self.handle_quit_signal()
 
     def handle_exit_signal(self) -> None:
-        """Say it to /readyz and to all clients at once, and go a little later."""
+        """Announce it on /readyz and to all clients at once, and stop a little later."""
         self.leaving = self.app.server.draining = True
         self.loop.call_later(LISTEN_ON_SECONDS, super().handle_exit_signal)
 
     async def _shutdown(self) -> None:
-        """Listen no more, answer what is under way, and close what is idle."""
+        """Stop listening, answer requests in progress, and close idle connections."""
         if not self._quick_shutdown:
             closing = self.loop.create_task(self._close_idle())
             for server in self.servers:
                 server.close()
-            await asyncio.sleep(IDLE_SECONDS / 2)  # handshakes under way become connections
+            await asyncio.sleep(IDLE_SECONDS / 2)  # handshakes in progress become connections
             await super()._shutdown()
             closing.cancel()
-        self.app.server.refresh()  # what was counted since the last second is handed over
+        self.app.server.refresh()  # hand over the counts since the last second
 
     async def _close_idle(self) -> None:
         while True:

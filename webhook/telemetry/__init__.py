@@ -1,4 +1,4 @@
-"""Shell: what the program says about its own work. JSON lines now, metrics later.
+"""What the program reports about its own work: JSON lines and metrics.
 
 Other rooms use: logs, metrics, page, scratch.
 """

@@ -1,4 +1,4 @@
-"""The families of metrics, as prometheus_client keeps them: in files that the page adds up."""
+"""The families of metrics in prometheus_client, stored in files that the page adds up."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ GAUGES = {
 }
 
 
-# How the page makes one number of those of all workers, where that is not the least of the living.
+# How the page combines the numbers of all workers, if not by the minimum of the living ones.
 _WORST: dict[str, Literal["max"]] = {"last_legacy_timestamp_seconds": "max"}
 
 
@@ -61,7 +61,7 @@ class _Timings(Histogram):
     """A histogram that takes many observations at once."""
 
     def add(self, observed: Sequence[float]) -> None:
-        """Take so many more in each bucket, and at the end their sum."""
+        """Add these numbers to each bucket, and the sum."""
         *counts, total = observed
         self._sum.inc(total)
         for bucket, count in zip(self._buckets, counts, strict=True):
@@ -70,7 +70,7 @@ class _Timings(Histogram):
 
 
 class Families:
-    """What this process hands over."""
+    """The metrics that this process hands over."""
 
     def __init__(self) -> None:
         self._counters = {
@@ -87,19 +87,19 @@ class Families:
         self._gauges: dict[str, Gauge] = {}
 
     def count(self, counted: dict[tuple[str, ...], int]) -> None:
-        """Hand over what was counted, and begin again."""
+        """Hand over what was counted, and start again."""
         for (name, *labels), number in counted.items():
             self._counters[name].labels(*labels).inc(number)
         counted.clear()
 
     def observe(self, observed: dict[str, list[float]]) -> None:
-        """Hand over what was observed, and begin again."""
+        """Hand over what was observed, and start again."""
         for path, numbers in observed.items():
             self._timings.labels(path).add(numbers)
         observed.clear()
 
     def state(self, states: Mapping[str, float]) -> None:
-        """Say how things are. A gauge is made when there is something to say: it would say 0."""
+        """Set the gauges. A gauge is created with its first value: otherwise it would show 0."""
         for name, value in states.items():
             if name not in self._gauges:
                 self._gauges[name] = Gauge(
@@ -112,11 +112,11 @@ class Families:
 
 
 def forget(process: int, directory: str) -> None:
-    """Forget what was only true while that process lived."""
+    """Remove values that were only valid while that process lived."""
     mark_process_dead(process, directory)  # type: ignore[no-untyped-call]
 
 
 def check_shared() -> None:
-    """Raise RuntimeError if the counters of this process were its own."""
+    """Raise RuntimeError if the counters of this process are not shared."""
     if not getattr(values.ValueClass, "_multiprocess", False):
         raise RuntimeError("prometheus_client was imported before it was told its folder")

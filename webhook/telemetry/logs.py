@@ -1,7 +1,7 @@
 """Writes JSON lines to standard output. It never blocks: a full pipe cannot stop the server.
 
-Lines go into a bounded queue that a daemon thread empties. What does not fit is dropped and
-counted, and the count is written as soon as there is room again.
+Lines go into a bounded queue that a daemon thread empties. Lines that do not fit are dropped and
+counted, and the count is written when there is room again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import orjson
 
 LONGEST_LINE = 1024
 SHORT = 24  # characters that a field keeps in a line that would be too long
-MESSAGE = 200  # and those that the message keeps
-GATHER_SECONDS = 0.02  # lines of so much time are written together: one wake-up, one system call
+MESSAGE = 200  # and the characters that the message keeps
+GATHER_SECONDS = 0.02  # lines within this time are written at once: one wake-up, one system call
 
-# Control characters, and what would break or reorder a line, or is no text at all.
+# Control characters, and characters that would break or reorder a line.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
 
 
@@ -32,7 +32,7 @@ def printable(text: str) -> str:
 
 
 class Log:
-    """Takes lines as fields; `close()` writes what is left, within its time."""
+    """Takes lines as fields; `close()` writes the remaining ones, within its time."""
 
     def __init__(self, fd: int = 1, room: int = 4096) -> None:
         self._fd = fd
@@ -46,7 +46,7 @@ class Log:
         os.register_at_fork(after_in_child=self._start_again)
 
     def _start_again(self) -> None:
-        """Forget the parent's lines and thread: it writes them itself."""
+        """Drop the parent's lines and thread: the parent writes them itself."""
         self._lines.clear()
         self._dropped = 0
         self._thread = None
@@ -55,7 +55,7 @@ class Log:
         self._idle = threading.Event()
 
     def write(self, level: str, message: str, **fields: object) -> None:
-        """Queue one line, or count it as dropped if the reader of our output is too slow."""
+        """Queue one line, or count it as dropped if the reader of the output is too slow."""
         if len(self._lines) >= self._room:
             self._dropped += 1
             return
@@ -66,11 +66,11 @@ class Log:
             self._start()
 
     def _start(self) -> None:
-        """Start the thread, once, whichever thread writes the first line."""
+        """Start the thread, once, from any thread."""
         with self._starting:
             if self._thread is None:
                 thread = threading.Thread(target=self._empty, name="log", daemon=True)
-                # As many threads as the container may have: the line waits, the caller does not.
+                # No more threads allowed: the line waits, but not the caller.
                 with contextlib.suppress(RuntimeError):
                     thread.start()
                     self._thread = thread
@@ -103,10 +103,10 @@ class Log:
         while data:
             try:
                 data = data[os.write(self._fd, data) :]
-            except BlockingIOError:  # somebody made the pipe non-blocking
+            except BlockingIOError:  # another process made the pipe non-blocking
                 time.sleep(GATHER_SECONDS)
             except OSError:
-                return  # nobody reads any more; serving goes on
+                return  # the reader is closed; serving continues
 
 
 def line(when: float, fields: dict[str, Any]) -> bytes:
@@ -121,7 +121,7 @@ def line(when: float, fields: dict[str, Any]) -> bytes:
 
 
 def _safe(value: object, longest: int = LONGEST_LINE) -> object:
-    """The value without characters that harm a line; lists and maps are cut at eight items."""
+    """The value without harmful characters; lists and maps are cut at eight items."""
     if isinstance(value, str):
         return printable(value)[:longest]
     if isinstance(value, list):

@@ -1,8 +1,8 @@
-"""What is counted, added up in plain Python, and handed over once a second by each worker.
+"""Counts in plain Python, and hands the counts over once a second in each worker.
 
-prometheus_client's own counters take 2 us a step where processes share them, its histogram 4 us,
-and a review is many steps: here it takes under 1 us. Importing this costs nothing;
-prometheus_client comes with `families`, once it is known where its files are to be.
+Shared counters of prometheus_client take 2 us for each step, its histogram 4 us, and a review has
+many steps: here it takes under 1 us. Importing this module is cheap; prometheus_client is imported
+with `families`, when the folder of its files is known.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
     Decision = tuple[str, str, str]  # rule, mode, action
 
-OTHER = "other"  # a label's value for what has none of its own: names of tenants are many
-# Of legacy objects; whoever makes namespaces could fill the memory of whoever scrapes this.
+OTHER = "other"  # the value of a label for other values: names of tenants are unlimited
+# Series of legacy objects: tenants who create namespaces could fill the memory of Prometheus.
 MOST_SERIES = 200
 # Seconds. A review takes about 0.3 ms; the API server gives up after 1 to 5 s.
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 class Metrics:
-    """Made before the workers are forked off; each then goes on with its own copy.
+    """Made before the workers are forked; each then continues with its own copy.
 
-    No file is made before the first `flush`: the parent, which never calls it, has no part in what
-    is said of the workers.
+    No file is made before the first `flush`: the parent, which never calls it, does not count as a
+    worker.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Metrics:
     ) -> None:
         """`expected` are names of counters with their labels.
 
-        A series must be there before it rises: `increase()` does not see one that is born at 1.
+        A series must exist before it rises: `increase()` does not see one that starts at 1.
         """
         self._directory = directory
         self._families: Families | None = None
@@ -51,7 +51,7 @@ class Metrics:
         self._counts: dict[tuple[str, ...], int] = defaultdict(int, dict.fromkeys(expected, 0))
         self._legacy: set[tuple[str, str]] = set()
         self._seconds: dict[str, list[float]] = defaultdict(_no_observations)
-        self._states = {"last_legacy_timestamp_seconds": 0.0}  # what is not there is not zero
+        self._states = {"last_legacy_timestamp_seconds": 0.0}  # a missing value is not zero
 
     def review(self, path: str, outcome: str, seconds: float) -> None:
         """Count one answered review, and the time it took."""
@@ -62,13 +62,13 @@ class Metrics:
             observed[-1] += seconds
 
     def decided(self, decisions: Iterable[Decision]) -> None:
-        """Count what `decisions_of` gave."""
+        """Count the result of `decisions_of`."""
         with self._lock:
             for decision in decisions:
                 self._counts["decisions", *decision] += 1
 
     def legacy(self, namespace: str, kind: str) -> None:
-        """Count an object that uses a legacy word, by the kind of what made it."""
+        """Count an object that uses a legacy word, by the kind of its owner."""
         with self._lock:
             if len(self._legacy) < MOST_SERIES:
                 self._legacy.add((namespace, kind))
@@ -77,37 +77,37 @@ class Metrics:
             self._states["last_legacy_timestamp_seconds"] = time.time()
 
     def rule_failed(self, code: str) -> None:
-        """Count a rule that raised."""
+        """Count a rule that raised an exception."""
         with self._lock:
             self._counts["rule_failures", code] += 1
 
     def tls_failed(self, reason: str) -> None:
-        """Count a handshake that failed, or a call without the right client certificate."""
+        """Count a failed handshake, or a call without the right client certificate."""
         with self._lock:
             self._counts["tls_failures", reason] += 1
 
     def settings(self, *, ok: bool) -> None:
-        """Note that the settings were read (again), or could not be."""
+        """Record that the settings were read, or could not be read."""
         self._states["settings_last_reload_successful"] = float(ok)
         if ok:
             self._states["settings_last_reload_timestamp_seconds"] = time.time()
 
     def certificate(self, end: float, *, is_newest: bool) -> None:
-        """Note when the pair in service expires, and whether it is what the files hold."""
+        """Record the end of the pair in service, and whether it is the one in the files."""
         self._states["certificate_expiry_timestamp_seconds"] = end
         self._states["certificate_last_reload_successful"] = float(is_newest)
 
     def inventory_loaded(self) -> None:
-        """Note that this process has a new inventory."""
+        """Record that this process has a new inventory."""
         self._states["inventory_loaded_timestamp_seconds"] = time.time()
 
     def flush(self) -> None:
-        """Hand over what was counted: once a second in each worker, and when it ends."""
+        """Hand over the counts: once a second in each worker, and when it ends."""
         if self._directory is None:
             return
         from webhook.telemetry.families import Families  # noqa: PLC0415  # see `counting`
 
-        # Without its folder serving goes on.
+        # Serving continues without its folder.
         with contextlib.suppress(OSError), self._lock:
             self._families = self._families or Families()
             self._families.count(self._counts)
@@ -115,7 +115,7 @@ class Metrics:
             self._families.state(self._states)
 
     def ended(self, process: int) -> None:
-        """Forget what was only true while that worker lived."""
+        """Remove values that were only valid while that worker lived."""
         if self._directory is None:
             return
         from webhook.telemetry.families import forget  # noqa: PLC0415  # see `counting`
@@ -125,21 +125,21 @@ class Metrics:
 
 
 def _no_observations() -> list[float]:
-    """How many in each bucket, the last of which has no bound; and at the end their sum."""
+    """The number in each bucket, of which the last has no bound; and the sum at the end."""
     return [0] * (len(BOUNDS) + 2)
 
 
-NONE = Metrics()  # where nobody asked for a page (`--metrics-bind`)
+NONE = Metrics()  # without a metrics page (`--metrics-bind`)
 
 
 def decisions_of(findings: Iterable[Finding]) -> tuple[Decision, ...]:
-    """What is counted of these findings; worth keeping where the findings are kept."""
+    """The counts for these findings, which callers may cache."""
     return tuple((found.code, found.mode.value, found.action) for found in findings)
 
 
 def counting(directory: Path, expected: Iterable[tuple[str, ...]] = ()) -> Metrics:
     """Metrics whose processes share this folder; see `Metrics` for what is `expected`."""
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)  # read when it is imported
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)  # read at its import
     from webhook.telemetry import families  # noqa: PLC0415  # so not before
 
     families.check_shared()

@@ -1,6 +1,6 @@
 """The metrics page, in its own process, so that a scrape never delays a worker.
 
-The server's parent starts it, starts another one when it has died, and ends it. If the parent dies,
+The server's parent starts it, starts it again after it has died, and ends it. If the parent dies,
 the page ends by itself as soon as no worker is left.
 """
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 CONNECTION_SECONDS = 10.0  # for a whole scrape
 MOST_CONNECTIONS = 8
-AGAIN_SECONDS = 1  # until another process is started for one that died; twice as long each time
-LONGEST_AGAIN_SECONDS = 60  # and one that lived so long begins anew
+AGAIN_SECONDS = 1  # until another process is started after one died; twice as long each time
+LONGEST_AGAIN_SECONDS = 60  # a process that lived so long resets the wait
 _LOOK_SECONDS = 0.5
 _MEANT_FOR_THE_SERVER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -42,30 +42,31 @@ class Page:
     def __init__(
         self, listener: socket.socket, scratch: Scratch, log: Log, *more: Collector
     ) -> None:
-        """`more` collectors are asked, in the page's process, at each scrape."""
+        """`more` collectors are called, in the page's process, at each scrape."""
         self._listener = listener
         self._scratch = scratch
         self._log = log
         self._more = more
-        # Nobody writes into it: it ends for the page when the parent and all workers are gone.
+        # Nothing is written into it: the page reads its end when the parent and all workers have
+        # ended.
         self._alive, self._end = os.pipe()
         self._parent = os.getpid()
-        self._process = 0  # 0: there is none
+        self._process = 0  # 0: no process
         self._began = 0.0
-        self._next = 0.0  # when another one may begin
+        self._next = 0.0  # when another process may be started
         self._again = AGAIN_SECONDS
 
     def keep(self) -> None:
-        """See to it that there is a page. For the parent: once a second, and when a child ended."""
+        """Start the page if it does not run. Called in the parent, as for `keep` of Server."""
         if self._process:
             self._look()
         if not self._process and time.monotonic() >= self._next:
             self._start()
 
     def stop(self) -> None:
-        """End the page and leave nothing of it. The workers must have ended.
+        """End the page and remove its files. The workers must have ended.
 
-        They come by here, too, when they end in peace: they leave as they were forked off.
+        Workers that end normally call this, too: then nothing is done.
         """
         if os.getpid() != self._parent:
             return
@@ -80,7 +81,7 @@ class Page:
         """Note that the process has ended, if it has."""
         try:
             ended, status = os.waitpid(self._process, os.WNOHANG)
-        except ChildProcessError:  # gunicorn, which waits for any child, was quicker
+        except ChildProcessError:  # gunicorn, which waits for any child, was first
             ended, status = self._process, None
         if ended:
             self._process = 0
@@ -99,7 +100,7 @@ class Page:
         self._began = time.monotonic()
         try:
             self._process = os.fork()
-        except OSError as error:  # as many processes as the container may have
+        except OSError as error:  # the container allows no more processes
             self._rest(str(error))
             return
         if self._process == 0:
@@ -112,7 +113,7 @@ class Page:
                 os._exit(1)
 
     def _serve(self) -> None:
-        """The life of the page."""
+        """The main function of the page's process."""
         for each in _MEANT_FOR_THE_SERVER:
             signal.signal(each, signal.SIG_IGN)
         self._close_the_rest()
@@ -128,11 +129,11 @@ class Page:
         """Close inherited files, so that the port of the server is free when the server ends."""
         needed = {0, 1, 2, self._listener.fileno(), self._scratch.lock, self._alive}
         for descriptor in {int(each.name) for each in Path("/dev/fd").iterdir()} - needed:
-            with contextlib.suppress(OSError):  # the listing's own
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself
                 os.close(descriptor)
 
     def _end_if_alone(self) -> None:
-        """Nobody counts any more: the server is gone, however it went."""
+        """End the page when no process counts any more: the server has ended."""
         over, _, _ = select.select([self._alive], [], [], 0)
         if over:
             self._scratch.remove()
@@ -145,7 +146,7 @@ def _how(status: int) -> str:
 
 
 class _Server(ThreadingHTTPServer):
-    """A few connections at a time, none of them for ever."""
+    """Serves a few connections at a time, each with a time limit."""
 
     daemon_threads = True
 
@@ -178,7 +179,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Look around, twice a second."""
+        """Called twice a second."""
         self._end_if_alone()
         late = time.monotonic() - CONNECTION_SECONDS
         for request, began in list(self._began.items()):
@@ -187,7 +188,7 @@ class _Server(ThreadingHTTPServer):
                     request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
-        """Say in a line that a scrape failed, unless it was the client who left."""
+        """Log that a scrape failed, unless the client has disconnected."""
         error = sys.exception()
         if not isinstance(error, OSError):
             self._log.write("error", "a scrape failed", error=repr(error))
@@ -200,7 +201,7 @@ class _Handler(MetricsHandler):
     server_version, sys_version = "gpu-webhook", ""
 
     def do_GET(self) -> None:  # noqa: N802  # the base class's name
-        """Answer with the metrics, or that all is well."""
+        """Answer with the metrics, or with the health of the page."""
         match self.path.partition("?")[0]:
             case "/metrics":
                 super().do_GET()

@@ -1,4 +1,4 @@
-"""A folder that the processes of one server share, in memory if possible, and clean up."""
+"""A folder that the processes of one server share, in memory if possible, with cleanup."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _LOCK = "lock"
 
 
 class Scratch:
-    """Locked as long as any of the processes lives, so that another server knows what is left over.
+    """Locked as long as any of the processes lives, so that other servers recognize leftovers.
 
-    A container that is killed leaves its folder behind: /dev/shm belongs to the pod.
+    A killed container leaves its folder behind: /dev/shm belongs to the pod.
     """
 
     def __init__(self) -> None:
-        """Make the folder. InputError if there is no place for it."""
+        """Make the folder. InputError if that is not possible."""
         memory = Path("/dev/shm")  # noqa: S108  # everywhere else a disk may be read-only
         try:
             home = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
             _clean(home)
-            while not self._made(home):  # another server took it for a leftover
+            while not self._made(home):  # another server treated it as a leftover
                 pass
         except OSError as error:
             raise InputError(
@@ -51,7 +51,7 @@ class Scratch:
 
 
 def _clean(home: Path) -> None:
-    """Remove what servers left behind that are no more."""
+    """Remove the folders of servers that have ended."""
     for folder in home.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             if folder.lstat().st_uid == os.getuid():
@@ -61,7 +61,7 @@ def _clean(home: Path) -> None:
 def _remove_unlocked(folder: Path) -> None:
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: somebody lives
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: a server still lives
         shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(lock)
