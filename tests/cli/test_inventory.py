@@ -172,7 +172,7 @@ def test_pods_that_are_not_listed_make_use_unknown(gpu_webhook: Command, tmp_pat
     file = write(tmp_path, nodes())
     table = gpu_webhook("inventory", file)
     assert "USED" not in table.out
-    assert "Used and free are unknown: cluster.json lists no pods." in table.out
+    assert "Used and free are unknown: cluster.json has no pods." in table.out
     code, out, err = gpu_webhook("inventory", file, "-o", "json")
     assert code == 0
     assert "used and free are unknown" in err
@@ -231,7 +231,7 @@ def test_long_lists_of_names_are_cut_in_the_table_and_whole_in_json(
     [
         pytest.param(["--inventory=none.yaml"], "none.yaml: cannot be read", id="no such file"),
         pytest.param(
-            ["--inventory=cluster.json", "--context=c"], "leave it or the others out", id="both"
+            ["--inventory=cluster.json", "--context=c"], "leave out one of the two", id="both"
         ),
         pytest.param([], "kubeconfig", id="no kubeconfig"),
         pytest.param(["--kubeconfig=none"], "none", id="no such kubeconfig"),

@@ -130,7 +130,7 @@ def test_a_link_that_leads_out_of_the_folder_is_read_and_not_written(
     written = gpu_webhook("migrate", "-w", "a")
     assert written.code == 3
     assert "a/link.yaml:11:9: GPU101 " in written.out
-    assert f"the link leads out of what was given, to {tmp_path}/outside.yaml" in written.out
+    assert f"the link leads to {tmp_path}/outside.yaml" in written.out
     assert (tmp_path / "outside.yaml").read_text() == LEGACY
     assert (tmp_path / "a/x.yaml").read_text() == MIGRATED
     assert gpu_webhook("scan", "a").code == 3
@@ -259,8 +259,8 @@ def test_a_filter_of_no_text_prints_nothing() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-f", "-", "-f", "x"], "- stands alone"),
-        (["-f", "-", "-w"], "- has no file to write"),
+        (["-f", "-", "-f", "x"], "- must be the only file"),
+        (["-f", "-", "-w"], "- cannot be written"),
         (["-w", "--check", "x"], "--write and --check: leave one out"),
         ([], "no files are named"),
     ],

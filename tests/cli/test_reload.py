@@ -96,8 +96,8 @@ def test_new_settings_are_taken(bench: Bench) -> None:
 
 MISSED = (
     "amd.com/gpu is in the settings, but not in the shipped matchConditions: the "
-    "API server sends no pod for this name alone, until the webhook configuration has what "
-    "`gpu-webhook config match-conditions` prints"
+    "API server sends no pod for this name alone, until the webhook configuration has the "
+    "output of `gpu-webhook config match-conditions`"
 )
 
 
@@ -258,8 +258,8 @@ def test_a_watcher_that_never_came_has_half_a_minute(bench: Bench) -> None:
     assert live.dead() == ""
     bench.now += SILENT_SECONDS + 1
     assert live.dead().startswith("the watcher's status could not be used for 31 s: ")
-    assert "is not there" in live.dead()
-    assert "no reviews come to a replica that is not ready" in live.dead()
+    assert "does not exist" in live.dead()
+    assert "A replica that is not ready gets no reviews" in live.dead()
 
 
 def test_a_watcher_that_fell_silent(bench: Bench) -> None:
@@ -292,8 +292,8 @@ def _folder(file: Path) -> None:
 @pytest.mark.parametrize(
     ("break_it", "why"),
     [
-        pytest.param(_gone, "is not there", id="removed"),
-        pytest.param(_garbage, "is no JSON", id="cut short"),
+        pytest.param(_gone, "does not exist", id="removed"),
+        pytest.param(_garbage, "is not JSON", id="cut short"),
         pytest.param(_folder, "cannot be read: is a directory", id="a folder"),
     ],
 )
@@ -347,7 +347,7 @@ def test_a_status_of_the_future_is_no_sign_of_life(bench: Bench, ahead: float) -
     bench.now = NOW + 31
     live.refresh()
     assert live.dead().startswith("the watcher's status could not be used for 31 s: ")
-    assert "from now: a clock was set back" in live.dead()
+    assert "in the future: a clock was set back" in live.dead()
 
 
 def test_clocks_may_differ_by_some_seconds(bench: Bench) -> None:
@@ -387,7 +387,7 @@ def test_a_snapshot_that_cannot_be_read_grows_old_while_the_watcher_lives(bench:
     bench.now += 60
     bench.tell()
     live.refresh()
-    inventory.write_bytes(good.replace(b'"format":4', b'"format":2', 1))
+    inventory.write_bytes(good.replace(b'"format":5', b'"format":2', 1))
     for seconds, fresh in ((STALE_SECONDS, True), (1, False), (60, False)):
         bench.now += seconds
         bench.tell()

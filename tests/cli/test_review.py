@@ -296,11 +296,11 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("", "stdin: holds no object", id="nothing"),
+        pytest.param("", "stdin: contains no object", id="nothing"),
         pytest.param("a: [", "stdin:1:5: ", id="broken YAML: line and column"),
-        pytest.param("- 1\n", "stdin: document 1 names no kind", id="a list"),
-        pytest.param("a: 1\n", "stdin: document 1 names no kind", id="a map without a kind"),
-        pytest.param("kind: Pod\n---\n7\n", "document 2 names no kind", id="a number, second"),
+        pytest.param("- 1\n", "stdin: document 1 has no kind", id="a list"),
+        pytest.param("a: 1\n", "stdin: document 1 has no kind", id="a map without a kind"),
+        pytest.param("kind: Pod\n---\n7\n", "document 2 has no kind", id="a number, second"),
         pytest.param('{"kind": "Pod"', "stdin:", id="JSON that ends too early"),
         pytest.param("kind: Pod\nx: &x [*x]\n", "stdin:2:8: holds itself by *x", id="a loop"),
         pytest.param("[" * 5000, "too deeply nested", id="deep nesting"),

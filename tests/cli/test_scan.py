@@ -121,12 +121,12 @@ def test_folders_that_were_not_looked_into_are_told(
     """`no findings` in a chart would be untrue: its templates are in a folder below."""
     put(tmp_path, chart__values="a: 1\n", chart__templates__b=LEGACY, chart__charts__c=LEGACY)
     (tmp_path / "chart" / ".git").mkdir()
-    told = "not looked into: the folder chart/charts and 1 more; add -R to look into all below\n"
+    told = "not searched: the folder chart/charts and 1 more; add -R to search all subfolders\n"
 
     assert told in gpu_webhook(*command, "chart").err
     assert told in gpu_webhook(*command, "cha*").err
     for others in (("-R", "chart"), ("chart/values.yaml",), ("chart/templates",)):
-        assert "not looked into" not in gpu_webhook(*command, *others).err
+        assert "not searched" not in gpu_webhook(*command, *others).err
 
 
 def test_config_show_knows_the_flags(gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,9 +220,9 @@ def test_paths_for_programs_are_those_of_the_repository(
         (["--ignore-rule=legacy-resorce", "x"], "did you mean legacy-resource?"),
         (["--target-version=2.0", "x"], "'2.0' is not a Kubernetes version: write 1.36"),
         (["--fail-on=all", "x"], "'all' is not one of 'fixable', 'manual'"),
-        (["--diff", "-o", "sarif", "x"], "--diff is for people"),
-        (["-n", "x", "x"], "--namespace is of clusters: add --cluster"),
-        (["--cluster", "x"], "leave the files out"),
+        (["--diff", "-o", "sarif", "x"], "--diff prints text"),
+        (["-n", "x", "x"], "--namespace is only for clusters: add --cluster"),
+        (["--cluster", "x"], "leave out the files"),
         (["--cluster", "-A", "-n", "x"], "leave one out"),
         (["-k", "."], "holds no kustomization.yaml"),
         (["--config=none.yaml", "x"], "none.yaml: cannot be read"),

@@ -397,7 +397,7 @@ def test_an_object_over_the_budget_of_the_webhook_is_one_line(
     cluster.have("Deployment", "small")
     assert main(["scan", "--cluster", "-A", config]) == 1
     out = capsys.readouterr().out
-    why = "error: it has more than 1000 containers: it is not looked at"
+    why = "error: it has more than 1000 containers: it is not checked"
     assert f"team/Deployment/large\n  to be changed: Deployment/large\n  {why}" in out
     assert f"team/Deployment/applied\n  to be changed: Deployment/applied\n  {why}" in out
     assert "team/Deployment/small\n" in out

@@ -44,7 +44,7 @@ def start_in_vain(folder: Path, *flags: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("flags", "where", "cure"),
+    ("flags", "where", "advice"),
     [
         pytest.param(
             ["--bind=127.0.0.1:0"], "/etc/gpu-webhook/tls/tls.crt", "--dev", id="no certificate"

@@ -277,10 +277,10 @@ def _guard(summary: Summary) -> Text:
     """The result of the leak guard's audit of all pods."""
     title = f"Leak guard ({leak_guard.CODE})"
     if not summary.exposed_pods:
-        return Text(f"{title}: no pod was found that sees GPUs without requesting them.")
+        return Text(f"{title}: no pod was found that sees unrequested GPUs.")
     by = ", ".join(f"{way} {number}" for way, number in sorted(summary.exposures.items()))
     pods = _count(summary.exposed_pods, "pod")
-    return Text(f"{title}: {pods} may see GPUs without requesting them ({by}).", style="yellow")
+    return Text(f"{title}: {pods} may see unrequested GPUs ({by}).", style="yellow")
 
 
 def _count(number: int, what: str) -> str:

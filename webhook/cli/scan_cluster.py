@@ -73,7 +73,7 @@ class Told:
         if not self.owner:
             return self.result
         located = tuple(
-            replace(each, message=f"{each.message}; change it in: {self.owner}")
+            replace(each, message=f"{each.message}; to be changed: {self.owner}")
             for each in self.result.located
         )
         return replace(self.result, located=located)
@@ -261,7 +261,7 @@ def _lines(told: list[Told], scan: Scan) -> Iterator[str]:
         others = f" and {each.others} more alike" if each.others else ""
         yield f"{visible(result.path)}{others}"
         if each.owner:
-            yield f"  change it in: {visible(each.owner)}"
+            yield f"  to be changed: {visible(each.owner)}"
         if result.error:
             yield f"  error: {sentence(result.error)}"
         for located in result.located:
