@@ -362,10 +362,12 @@ def test_the_usual_mode_comes_from_nowhere(gpu_webhook: Command) -> None:
 
 
 MODE = st.sampled_from(["off", "audit", "warn", "enforce"])
-RULES = st.dictionaries(st.sampled_from(["GPU101", "GPU301", "GPU303"]), MODE, max_size=2)
+CODES = st.sampled_from(["GPU101", "GPU301", "GPU303"])
+RULES = st.dictionaries(CODES, MODE, max_size=2)
+SOME = st.dictionaries(CODES, MODE, min_size=1, max_size=2)
 OVERRIDES = st.lists(
     st.fixed_dictionaries(
-        {"namespaces": st.sampled_from([["a"], ["b"], ["*"]]), "rules": RULES},
+        {"namespaces": st.sampled_from([["a"], ["b"], ["*"]]), "rules": SOME},
         optional={"mode": MODE, "labels": st.just({"tier": "prod"})},
     ),
     max_size=4,

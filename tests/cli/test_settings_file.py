@@ -352,6 +352,21 @@ def test_settings_are_read(text: str, settings: Settings) -> None:
             )
         ),
         pytest.param(
+            f"drivers: {{hostPath: {{mounts: [{'{path: /a, mountPath: /b}, ' * 101}]}}}}",
+            "1:30: has more than 100 entries, and a pod would get all: delete some",
+            id="more mounts than a pod should have",
+        ),
+        pytest.param(
+            f"tolerations: {{taints: [{'a:NoSchedule, ' * 101}]}}",
+            "1:23: has more than 100 entries, and a pod would get all: delete some",
+            id="more tolerations than a pod should have",
+        ),
+        pytest.param(
+            f"models: {{values: {{K80: [{'a, ' * 101}]}}}}",
+            "1:24: has more than 100 entries, and a pod would get all: delete some",
+            id="more models than a pod should choose from",
+        ),
+        pytest.param(
             f"drivers: {{remove: [/{'b' * 4095}]}}",
             "1:20: must be an absolute path without .., of at most 4095 characters",
             id="a path that is too long",

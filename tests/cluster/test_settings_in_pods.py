@@ -53,7 +53,7 @@ FINE = {
     "the longest paths": mounts({"path": f"/{'a' * 4094}", "mountPath": f"/{'b' * 4094}"}),
     "a library path": mounts({}, libraryPath="/b:/c d:$(HOME)/é"),
     "the longest library path": mounts({}, libraryPath="/" + "b" * 4094),
-    "many mounts": mounts(*({"mountPath": f"/{number}"} for number in range(64))),
+    "many mounts": mounts(*({"mountPath": f"/{number}"} for number in range(100))),
     "nvidia-375": {"drivers": {"profile": "nvidia-375"}},
     "nvidia-docker-1": {"drivers": {"profile": "nvidia-docker-1"}},
     "a runtime class": {"drivers": {"profile": "runtime-class", "runtimeClass": "of-a.test"}},
@@ -149,6 +149,22 @@ MISTAKES: dict[str, tuple[Json, Settings]] = {
 }
 
 
+DISK = {"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}}
+MINE = {"name": "mine", "emptyDir": {}}
+OURS = {"name": "gpu-webhook-driver-0", "emptyDir": {}}
+IN_THE_WAY: dict[str, tuple[Json, Json]] = {
+    f"a mount at {path}": ({"volumeMounts": [{"name": "mine", "mountPath": path}]}, MINE)
+    for path in ("/b", "/b/", "b", "//b/.")
+} | {
+    "a block device": ({"volumeDevices": [{"name": "disk", "devicePath": "/b"}]}, DISK),
+    "a volume of that name": ({}, OURS),
+    "a mount of that name": (
+        {"volumeMounts": [{"name": "gpu-webhook-driver-0", "mountPath": "/c"}]},
+        OURS,
+    ),
+}
+
+
 @pytest.fixture
 def classes(cluster: ControlPlane) -> Iterator[None]:
     """Make the runtime classes that the settings name."""
@@ -186,6 +202,19 @@ def test_what_config_check_calls_fine_the_api_server_takes(
     settings = settings_file.parse(json.dumps(FINE[what]))
     made = as_sent(settings)
     assert refusals(made) == set()
+    answer = answered(cluster, made, namespace)
+    assert answer.ok, answer.message
+
+
+@pytest.mark.parametrize("what", IN_THE_WAY)
+def test_what_a_pod_has_where_the_driver_goes_never_has_it_refused(
+    what: str, cluster: ControlPlane, namespace: str
+) -> None:
+    container, volume = IN_THE_WAY[what]
+    made = named(pod(alpha() | container, volumes=[volume]), "in-the-way")
+    run(RULES, made, context(settings_file.parse(json.dumps(mounts({}, {"mountPath": "/d"})))))
+    (main,) = made["spec"]["containers"]
+    assert "/d" in [each["mountPath"] for each in main["volumeMounts"]]
     answer = answered(cluster, made, namespace)
     assert answer.ok, answer.message
 

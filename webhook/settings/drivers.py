@@ -29,7 +29,7 @@ class Mount(Map, title="a mount"):
 class ByHostPath(Section):
     """The driver of the profile host-path."""
 
-    mounts: tuple[Mount, ...] = ()
+    mounts: Annotated[tuple[Mount, ...], v.NOT_TOO_MANY] = ()
     """Paths of the node that containers with a GPU get."""
     library_path: v.LibraryPath | None = None
     """Goes into LD_LIBRARY_PATH of containers with a GPU."""

@@ -31,7 +31,7 @@ class Models(Section):
     """The kind of cluster: it selects the current label and its possible values."""
     label: v.LabelKey | None = None
     """A node label that takes the place of the profile's."""
-    values: dict[v.Line, Annotated[tuple[v.LabelValue, ...], v.NOT_EMPTY]] = dict(
+    values: dict[v.Line, Annotated[tuple[v.LabelValue, ...], v.NOT_EMPTY, v.NOT_TOO_MANY]] = dict(
         DEFAULT.models.values
     )
     """What a legacy model name is called today; these are asked before the built-in names."""

@@ -50,6 +50,9 @@ def mistakes(error: ValidationError, document: Document) -> Iterator[Mistake]:
                 if node.value:  # pydantic counts what is right in it
                     continue
                 what = _empty(place, document)
+            case "too_long":
+                node, most = document.at(place), at(place)["maxItems"]
+                what = f"has more than {most} entries, and a pod would get all: delete some"
             case "missing":
                 node, what = document.at(place[:-1]), _missing(place)
             case "extra_forbidden":

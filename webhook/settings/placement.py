@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, GetJsonSchemaHandler, model_serializer, model_validator
 from pydantic_core import PydanticCustomError, core_schema
@@ -86,7 +86,7 @@ class TolerableTaint(Taint, title="a taint"):
 class Tolerations(Section):
     """What GPU pods tolerate."""
 
-    taints: tuple[TolerableTaint, ...] = ()
+    taints: Annotated[tuple[TolerableTaint, ...], v.NOT_TOO_MANY] = ()
     """Tolerated by GPU pods where a node of the inventory carries them. aks-sku is
     sku=gpu:NoSchedule."""
 

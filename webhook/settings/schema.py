@@ -72,7 +72,8 @@ def words(part: Schema) -> str:
         case "integer":
             return f"a whole number from {part['minimum']} to {part['maximum']}"
         case "array":
-            return f"a list; each {words(part['items'])}"
+            most = f" of at most {part['maxItems']}" if "maxItems" in part else ""
+            return f"a list{most}; each {words(part['items'])}"
     if "propertyNames" in part:
         value = words(part["additionalProperties"])
         return f"a map; each name {words(part['propertyNames'])}, with {value}"

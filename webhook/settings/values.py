@@ -173,6 +173,8 @@ _Namespace = Annotated[
     ),
 ]
 NOT_EMPTY = Field(min_length=1)
+MOST_IN_A_POD = 100  # entries of a list that a pod gets whole: a pod has at most 1.5 MiB in etcd
+NOT_TOO_MANY = Field(max_length=MOST_IN_A_POD)
 Namespaces = Annotated[tuple[_Namespace, ...], NOT_EMPTY]
 Labels = Annotated[dict[LabelKey, LabelValue], NOT_EMPTY]
 Percent = Annotated[int, Field(ge=0, le=100)]
