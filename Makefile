@@ -1,8 +1,14 @@
 # Each target works in a fresh clone; the virtual environment lands in .venv.
 PYTHON ?= python3
 PY     := .venv/bin/python
-PURE   := tests/kube tests/core tests/capacity tests/evaluation
 MADE   := .venv/.made-from-$(shell cat pyproject.toml requirements-dev.txt | cksum | cut -d' ' -f1)
+
+# The tests of what decides, in two halves that take about as long. Coverage makes Python slower:
+# the properties, which add none to the tables, go without.
+DECIDING := tests/evaluation tests/rules
+KNOWING  := tests/kube tests/core tests/capacity
+PURE     := $(DECIDING) $(KNOWING)
+COVERED  := $(PY) -m coverage run --parallel-mode -m pytest -q -m "not hypothesis"
 
 # A file stays in one process, with the server and whatever else its tests share.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -33,12 +39,12 @@ test: unit newest test-cluster  ## everything
 
 unit: dev browser  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage erase
-	@$(PY) -m coverage run --parallel-mode -m pytest -q $(PURE) & core=$$!; \
-	$(PY) -m coverage run --parallel-mode -m pytest -q tests/rules; rules=$$?; \
-	wait $$core && exit $$rules
+	@$(COVERED) $(DECIDING) & deciding=$$!; $(COVERED) $(KNOWING) & knowing=$$!; \
+	$(PY) -m pytest -q -m hypothesis $(PURE); properties=$$?; \
+	wait $$deciding && wait $$knowing && exit $$properties
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
-	@$(PY) -m pytest -q $(PARALLEL) -m "not cluster" $(PURE:%=--ignore %) --ignore tests/rules
+	@$(PY) -m pytest -q $(PARALLEL) -m "not cluster" $(PURE:%=--ignore %)
 
 newest: dev browser  ## the unit tests again on the newest Python of this machine (the image has 3.13)
 	@$(PY) tests/newest_python.py

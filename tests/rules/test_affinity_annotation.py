@@ -554,6 +554,13 @@ def test_an_empty_list_of_namespaces(meaning: Any, note: str, more: Any) -> None
     ]
 
 
+def test_two_sections_with_one_note_have_it_once() -> None:
+    listed = {"weight": 1, "podAffinityTerm": {**NEAR, "namespaces": []}}
+    sections = {key: {PREFERRED: [listed]} for key in ("podAffinity", "podAntiAffinity")}
+    notes = [each for each in found(rule, said(sections)) if not each.edits]
+    assert notes == [noted("`namespaces: []` is taken for the pod's own namespace")]
+
+
 BETA_ZONE, ZONE_OF_TODAY = (
     "failure-domain.beta.kubernetes.io/zone",
     "topology.kubernetes.io/zone",

@@ -233,7 +233,7 @@ class Holding:
         every = all_replacements(made)
         for view in self.ways.others if every else ():
             active = [each for each in every if self.ways.is_active(view, each)]
-            stream = documents.read(apply(view.shown, active))
+            stream = self.ways.read(apply(view.shown, active))
             twice = sum(len(document.duplicates) for document in stream.documents)
             if stream.unread or twice > view.duplicates:
                 self._hold_some(made, _ELSE)

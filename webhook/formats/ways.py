@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.templates.actions import Template
     from webhook.templates.placeholders import Masks
     from webhook.templates.regions import Region
-    from webhook.yamlpatch.documents import Document
+    from webhook.yamlpatch.documents import Document, Stream
     from webhook.yamlpatch.places import Replacement
 
 _LEGACY = re.compile(r"alpha\.kubernetes\.io|pod\.beta\.kubernetes\.io")
@@ -55,6 +55,7 @@ class Ways:
         self.others: list[View] = []  # these must only stay YAML
         self.doubled: list[View] = []  # for these only findings are reported
         self.why = "holds nothing"  # or why a view could not be read
+        self._streams: dict[str, Stream] = {}
         self._before = blank(template.text[: region.start])
         self.views = self._found()
         self.others = [each for each in self.others if each not in self.views]
@@ -71,7 +72,7 @@ class Ways:
             if shown in texts:
                 continue
             texts.add(shown)
-            stream = documents.read(shown)
+            stream = self.read(shown)
             if stream.unread:
                 self.why = stream.unread[0].reason
             elif stream.documents:
@@ -81,7 +82,13 @@ class Ways:
         """The same case without the irrelevant conditions: additions are possible there."""
         if case.rest is Rest.NONE:
             return ()
-        return documents.read(self._shown(Case(case.known, Rest.NONE))).documents
+        return self.read(self._shown(Case(case.known, Rest.NONE))).documents
+
+    def read(self, text: str) -> Stream:
+        """The documents of a text, read once: many cases have the same text."""
+        if text not in self._streams:
+            self._streams[text] = documents.read(text)
+        return self._streams[text]
 
     def _shown(self, case: Case) -> str:
         inside = cases.hidden(self.template, case, self.masks)

@@ -101,6 +101,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
 def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> Iterator[Finding]:
     edits: list[Edit] = []
     stays, whole, safety = False, chosen(pod, cx), Safety.SAFE
+    told: set[tuple[str, Severity]] = set()  # two sections may have the same note
     for name, section in sections.items():
         notes, is_choice = _prepare(name, section, cx, whole=whole)
         if not section.why:
@@ -124,7 +125,9 @@ def _convert(pod: Pod, cx: Context, at: Path, sections: dict[str, Section]) -> I
             severity = Severity.MANUAL if left else Severity.REPAIR
             for note in _few(section.notes, "parts"):
                 message = f"affinity annotation: {note}; check that spec.affinity is correct"
-                yield Finding(CODE, at, message, severity=severity)
+                if (message, severity) not in told:
+                    told.add((message, severity))
+                    yield Finding(CODE, at, message, severity=severity)
     gone = () if stays else (Remove(at),)
     if edits:
         message = (
