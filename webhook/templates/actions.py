@@ -7,6 +7,7 @@ that are (placeholders.py). Which lines count then depends on conditions (cases.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -55,6 +56,9 @@ class Action:
     kind: Kind
     word: str = ""
     rest: str = ""
+
+
+_IN_LINE = re.compile(r"[^\r\n]+")
 
 
 @dataclass(slots=True)
@@ -106,7 +110,7 @@ class Template:
         for action in self.actions:
             sign = written if action.kind is Kind.WRITES else " "
             pieces.append(self.text[here : action.start])
-            pieces.append(re.sub(r"[^\r\n]", sign, self.text[action.start : action.end]))
+            pieces.append(covered(self.text[action.start : action.end], sign))
             here = action.end
         return "".join([*pieces, self.text[here:]])
 
@@ -151,7 +155,8 @@ class Template:
 
     def actions_in(self, start: int, end: int) -> list[Action]:
         """The actions that touch this span."""
-        return [each for each in self.actions if each.start < end and start < each.end]
+        first = bisect_right(self.actions, start, key=attrgetter("end"))
+        return self.actions[first : bisect_left(self.actions, end, key=attrgetter("start"))]
 
 
 def read(text: str, placeholders: re.Pattern[str] | None = None) -> Template:
@@ -185,7 +190,12 @@ def has_actions(text: str) -> bool:
 
 def blank(text: str) -> str:
     """As many blanks, with the line ends where they were."""
-    return re.sub(r"[^\r\n]", " ", text)
+    return covered(text, " ")
+
+
+def covered(text: str, sign: str) -> str:
+    """As many of this sign, with the line ends where they were."""
+    return _IN_LINE.sub(lambda found: sign * (found.end() - found.start()), text)
 
 
 def _placeholders(text: str, known: list[Action], signs: re.Pattern[str]) -> Iterator[Action]:

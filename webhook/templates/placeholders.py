@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from webhook.kube.pod import as_map
-from webhook.templates.actions import Action, Kind, Template, blank
+from webhook.templates.actions import Action, Kind, Template, blank, covered
 from webhook.yamlpatch import style
 from webhook.yamlpatch.style import FIRST_SIGN, LAST_SIGN
 
@@ -133,7 +133,7 @@ class Masks:
             raise TooManyError("it has too many actions")
         letter = chr(FIRST_SIGN + len(self._runs))
         self._runs[letter] = action
-        self._signs[action.start] = re.sub(r"[^\r\n]", letter, self._raw(action))
+        self._signs[action.start] = covered(self._raw(action), letter)
 
     def _is_amount(self, action: Action, settings: Settings) -> bool:
         text = self._template.text
