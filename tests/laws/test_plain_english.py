@@ -1,9 +1,11 @@
-"""Texts for users avoid the words of this list: the docs of Kubernetes have plainer ones."""
+"""Docs, messages, docstrings and comments avoid these words: Kubernetes' docs have plainer ones."""
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from typing import TYPE_CHECKING
 
 import click
@@ -11,13 +13,10 @@ import pytest
 
 from tests.laws import rule_pages
 from webhook.cli.commands import commands
-from webhook.rules import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from webhook.core.rule import Named
 
 ROOT = rule_pages.PAGES.parents[1]
 FORBIDDEN = {  # each with what to write
@@ -75,26 +74,40 @@ def test_no_help_text_has_one() -> None:
     assert [found for text in helps(commands) for found in strangers(text)] == []
 
 
-def texts(file: Path) -> Iterator[str]:
-    """All texts of a module that users may see: its manual and its messages."""
-    tree = ast.parse(file.read_text())
-    yield ast.get_docstring(tree) or ""
-    inner = {
-        id(each.body[0].value)
-        for each in ast.walk(tree)
-        if isinstance(each, ast.Module | ast.FunctionDef | ast.ClassDef)
-        and isinstance(each.body[0], ast.Expr)
-    }
-    for each in ast.walk(tree):
-        if isinstance(each, ast.Constant) and isinstance(each.value, str) and id(each) not in inner:
-            yield each.value
+MODULES = sorted((ROOT / "webhook").rglob("*.py"))
+ASSETS = sorted(
+    file for end in ("html", "css", "js") for file in (ROOT / "webhook").rglob(f"*.{end}")
+)
 
 
-@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.NAME)
-def test_no_manual_or_message_of_a_rule_has_one(rule: Named) -> None:
-    file = ROOT / "webhook" / "rules" / f"{rule.NAME.replace('-', '_')}.py"
-    found = [each for text in texts(file) for each in strangers(text)]
-    assert found == []
+def texts(source: str) -> Iterator[str]:
+    """The comments of a module, and its strings: docstrings, messages and parts of f-strings."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_docstring_comment_or_message_of_the_package_has_one(file: Path) -> None:
+    assert [each for text in texts(file.read_text()) for each in strangers(text)] == []
+
+
+@pytest.mark.parametrize("file", ASSETS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_file_of_the_html_report_has_one(file: Path) -> None:
+    assert strangers(file.read_text()) == []
+
+
+def test_all_texts_of_a_module_are_searched() -> None:
+    source = '"""Whoever."""\nX = f"{1} told"  # gone\ndef f() -> None:\n    """It tells."""\n'
+    assert sorted(each for text in texts(source) for each in strangers(text)) == [
+        "# gone <- gone",
+        "It tells. <- tells",
+        "Whoever. <- Whoever",
+        "told <- told",
+    ]
 
 
 def test_the_search_finds_such_words() -> None:

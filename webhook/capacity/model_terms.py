@@ -213,7 +213,7 @@ def _is_under_both(cx: Context) -> bool:
     """Whether what a pod excludes is excluded under both labels, whatever the nodes carry now.
 
     A template stays as it is while its nodes get and lose either label, and an exclusion of what no
-    node carries excludes nothing. A manifest is for nodes of today.
+    node has excludes nothing. A manifest is for current nodes.
     """
     return not cx.in_manifest and (cx.may_constrain or cx.inventory is None)
 

@@ -52,7 +52,7 @@ def listed(values: Sequence[str]) -> str:
 
 
 def notes(made: TermChange, *, stays: bool = False) -> Iterator[str]:
-    """What is to be said of a term, what makes the pod wait first; `stays`: nothing is changed."""
+    """The messages for a term, first why the pod waits; `stays`: nothing is changed."""
     changes = sorted(made.requirements.values(), key=lambda change: not change.waits)
     yield from dict.fromkeys(note for each in changes for note in describe(each, stays=stays))
     if made.cut:
@@ -63,7 +63,7 @@ def notes(made: TermChange, *, stays: bool = False) -> Iterator[str]:
 
 
 def describe(made: Change, *, stays: bool = False) -> Iterator[str]:
-    """What is to be said of values that no node has, each with the cure."""
+    """The messages for values that no node has, each with advice."""
     if made.absent:
         yield f"there is no node of the model {_names(made.absent)} now: {made.absent_why}"
     if made.taken:

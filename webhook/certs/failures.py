@@ -113,7 +113,7 @@ class Handshake(ssl.SSLObject):
     def do_handshake(self) -> None:
         """As in the base class."""
         if self._is_over:
-            raise ssl.SSLError("the handshake failed, and the client has been told")
+            raise ssl.SSLError("the handshake failed, and the client was notified")
         try:
             super().do_handshake()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):

@@ -69,7 +69,7 @@ def withdraw(obj: dict[str, Any]) -> list[Operation]:
 
 
 def codes_of(obj: Mapping[str, Any]) -> tuple[str, ...]:
-    """The codes on the object, whoever wrote them."""
+    """The codes on the object, from any writer."""
     return codes_in(_annotations(obj).get(REPAIRED))
 
 

@@ -51,7 +51,7 @@ def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
 def _is_as_good(now: _Terms, then: _Terms, fitting: NodeSet, index: NodeIndex) -> bool:
     """Whether the terms of then allow no node that is excluded now, and still have their nodes.
 
-    They need not have all nodes of today: some may have joined under another spelling.
+    They need not allow all current nodes: some may have joined under another spelling.
     """
     allowed, before = now.nodes(index) & fitting, then.nodes(index) & fitting
     if before & now.without_exclusions().nodes(index) & ~allowed:
@@ -99,7 +99,7 @@ class _Terms:
         }
 
     def without_exclusions(self) -> _Terms:
-        """The same without what is said of models that are not to be there."""
+        """The same without the exclusions of models."""
         return _Terms([_without_exclusions(each, self._models) for each in self._raw], self._models)
 
     def nodes(self, index: NodeIndex) -> NodeSet:
@@ -142,7 +142,7 @@ def _legacy(term: list[_Requirement]) -> list[_Requirement]:
 
 
 def _of_models(term: Raw, models: Models) -> list[_Requirement]:
-    """What a term says of models; of parts of GPUs the author said nothing."""
+    """The requirements of a term on models, without those of repairs on shares of GPUs."""
     found = []
     for _, each in as_items(term.get("matchExpressions")):
         key, operator = each.get("key"), str(each.get("operator"))

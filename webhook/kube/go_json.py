@@ -1,12 +1,12 @@
-"""JSON text as Go's encoding/json reads it into a type: what the annotations were read with.
+"""Reads JSON text as Go's encoding/json reads it into a type; old schedulers read annotations so.
 
-Member names match in any case, null is as good as nothing, half of a surrogate pair becomes U+FFFD,
-and a value of the wrong type is a mistake. So is a member that is there twice, in any case: Go
-would merge the two, which no author had in mind. Go passes over members that the type does not
-have; here whoever reads is told of them.
+Member names match in any case, null counts as missing, half of a surrogate pair becomes U+FFFD, and
+a value of the wrong type is a mistake. So is a member that occurs twice, in any case: Go would
+merge the two, which no author intends. Go ignores members that the type does not have; here the
+caller gets their names.
 
-A shape is what a type is here: a Python type or several of them, a list of one shape, or a map of
-member names to shapes, in which the name `*` alone stands for any.
+A shape is a Python type or several of them, a list of one shape, or a map of member names to
+shapes, in which the name `*` stands for any.
 """
 
 from __future__ import annotations

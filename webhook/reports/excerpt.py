@@ -83,7 +83,7 @@ class Lines:
         return Excerpt(place.line, before, marked, after)
 
     def replaced(self, fix: Sequence[Replacement]) -> Iterator[ChangedLines]:
-        """Give the lines as the replacements leave them, a Cure for each run of lines."""
+        """The lines after the replacements, a ChangedLines for each run of lines."""
         near: list[Replacement] = []
         last = 0
         for each in sorted(fix, key=lambda replacement: (replacement.start, replacement.end)):

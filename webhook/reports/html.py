@@ -180,7 +180,7 @@ def _remark(badge: str, where: str, message: str, source: str) -> str:
 
 
 def _excerpt(excerpts: Iterator[Excerpt], line: int, replaced: Iterable[ChangedLines] = ()) -> str:
-    """The lines around, then what the cure makes of them."""
+    """The lines around the finding, then the lines after the fix."""
     rows = [
         f'<tr{" class=here" if each.number == line else ""}><th scope="row">{each.number}</th><td>'
         f"{_source(each.before)}{_marked(each.marked)}{_source(each.after)}</td></tr>"

@@ -205,6 +205,6 @@
   });
 
   show();
-  // Once the browser has gone there itself, which would take the focus away.
+  // After the browser itself has moved there, which would take the focus away.
   addEventListener("load", () => setTimeout(() => visit(location.hash)));
 })();

@@ -76,7 +76,7 @@ ALL: tuple[ObjectRule | Rule, ...] = (
     fractional_amount,  # before the limit is copied, so that the copy is whole
     legacy_resource,  # after these, which look for the legacy name, and before all others
     request_without_limit,
-    model_label,  # before the annotation, which is joined to spec.affinity in the words of today
+    model_label,  # before the annotation, which is joined to spec.affinity under current names
     affinity_annotation,
     tolerations_annotation,  # before the missing toleration, which may be among them
     dead_annotations,

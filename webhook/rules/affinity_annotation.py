@@ -153,7 +153,7 @@ def _prepare(
 ) -> tuple[list[str], bool]:
     """Bring a decoded section into today's words; sets `why` if the API server would refuse it.
 
-    What is to be said of models, and whether their author should choose.
+    Returns the notes on models, and whether their author should choose.
     """
     notes: list[str] = []
     is_choice = False

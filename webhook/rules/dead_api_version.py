@@ -59,7 +59,7 @@ _ONLY_OLD: dict[str, tuple[str, ...]] = {
     "Deployment": ("rollbackTo", "uniqueLabelKey"),
     "DaemonSet": ("templateGeneration", "uniqueLabelKey"),
 }
-_ONLY_OLD_METADATA = ("initializers", "clusterName")  # gone with 1.14 and 1.24
+_ONLY_OLD_METADATA = ("initializers", "clusterName")  # removed in 1.14 and 1.24
 
 
 def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:

@@ -138,7 +138,7 @@ _REMOVED = (
 
 
 def _asks(pod: Pod, cx: Context) -> bool:
-    """Whether the pod requests GPUs, under the names of today or of then."""
+    """Whether the pod requests GPUs, under current or legacy names."""
     return cx.stuck or bool(pod.gpus(cx.settings))
 
 

@@ -101,7 +101,7 @@ def _is_new(cx: Context) -> bool:
 def _is_left(pod: Pod, cx: Context) -> bool:
     """Whether no host path is added while the namespace is not known.
 
-    All pods of a template with one might be refused for ever, and a bare pod of today for no good
+    All pods of a template with one might be rejected permanently, and a bare current pod for no
     reason. A controller tries again, and by then the namespace is known; a legacy pod cannot run as
     it is.
     """

@@ -155,7 +155,7 @@ def _none(container: Container, name: str, asked: Asked) -> Iterator[Finding]:
 
 
 def _lacking(amounts: Mapping[str, object], cx: Context) -> tuple[str, str]:
-    """The rule without whose repair the API server would refuse these; what it says of them."""
+    """The rule without whose repair the API server would reject these amounts; its message."""
     values = {quantity.parse(raw) for raw in amounts.values()}
     whole = all(value is None or quantity.is_whole(value) for value in values)
     for code, is_needed, what in (
@@ -229,7 +229,7 @@ def _edits(container: Container, counts: Amount, asked: Asked, today: str) -> It
 
 
 def _added_slices(container: Container, counts: Amount, asked: Asked, today: str) -> list[str]:
-    """Other GPUs of today that LimitRanger added to what the author asked for."""
+    """Other current GPU resources that LimitRanger added to the author's request."""
     added = {name for _, name in asked.defaults} - {today, *asked.legacy}
     return sorted(
         name

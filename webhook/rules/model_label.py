@@ -408,7 +408,7 @@ def _findings(
     stays = made.is_choice and cx.leaves_choices(CODE)
     said = list(model_words.notes(made, stays=stays))
     if stays or any(change.waits for change in made.requirements.values()):
-        # To write what no node carries is no cure.
+        # A value that no node has would not help.
         yield Finding(CODE, place, said.pop(0), edits, Severity.MANUAL, safety)
     else:
         yield Finding(CODE, place, message, edits, safety=safety)

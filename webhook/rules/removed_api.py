@@ -97,7 +97,7 @@ def _binding(obj: Raw) -> Iterator[Edit]:
 
 def _role(obj: Raw) -> Iterator[Edit]:
     for position, rule in as_items(obj.get("rules")):
-        if "attributeRestrictions" in rule:  # never implemented, gone since 1.7
+        if "attributeRestrictions" in rule:  # never implemented, removed in 1.7
             yield Remove(ROOT / "rules" / position / "attributeRestrictions")
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of the settings file, for editors and CI; and what it says of a place."""
+"""The JSON Schema of the settings file, for editors and CI; and its part for one place."""
 
 from __future__ import annotations
 

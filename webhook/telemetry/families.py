@@ -119,4 +119,4 @@ def forget(process: int, directory: str) -> None:
 def check_shared() -> None:
     """Raise RuntimeError if the counters of this process are not shared."""
     if not getattr(values.ValueClass, "_multiprocess", False):
-        raise RuntimeError("prometheus_client was imported before it was told its folder")
+        raise RuntimeError("prometheus_client was imported before its folder was set")

@@ -106,7 +106,7 @@ def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> R
 
 
 def parted(document: Document, gone: list[Replacement], kept: Container[int]) -> list[Replacement]:
-    """The removals, joined, with what would get another meaning once they are gone.
+    """The removals, joined, with the characters whose meaning would change with them.
 
     That is: the blank lines below, where the text above keeps those that follow it, and the line
     end above, where the file ended without one. Neither goes where something is put in (`kept`).

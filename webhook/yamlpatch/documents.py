@@ -67,7 +67,7 @@ class Document:
     memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def once(self, make: Callable[[Document], T]) -> T:
-        """What this says of the document, worked out once: a file may have thousands of edits."""
+        """A cached fact about the document: a file may have thousands of edits."""
         name = f"{make.__module__}.{make.__qualname__}"
         if name not in self.memo:
             self.memo[name] = make(self)
@@ -106,7 +106,7 @@ class Stream:
 
 
 def read(text: str, *, json: bool = False) -> Stream:
-    """The documents of a text. What cannot be read is told, and the rest is read."""
+    """The documents of a text. Unreadable parts are reported, and the rest is read."""
     if text.lstrip()[:1] in {"{", "["}:
         try:
             return _collect(text, json_tree.read(text), json=True)
