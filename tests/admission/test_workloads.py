@@ -54,6 +54,13 @@ def deployment(replicas: int = 1, **metadata: Any) -> dict[str, Any]:
     }
 
 
+def recorded(name: str) -> dict[str, Any]:
+    """Give a workload with the record of a repair, and GPUs under this name."""
+    made = deployment(annotations={record.ANNOTATION: "{}"})
+    made["spec"]["template"] = template(name=name)
+    return made
+
+
 def tf_job(*templates: dict[str, Any]) -> dict[str, Any]:
     specs = {f"Role{n}": {"template": each} for n, each in enumerate(templates)}
     return {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "spec": {"tfReplicaSpecs": specs}}
@@ -150,6 +157,10 @@ def test_who_only_tells_of_templates_reads_the_record_of_a_repair_if_there_are_a
             request(deployment(), userInfo={"username": 7, "groups": 7}), id="an odd name"
         ),
         pytest.param(request(tf_job(template())), id="a ready-made custom kind"),
+        pytest.param(
+            request(recorded(LEGACY), operation="UPDATE", oldObject=recorded(LEGACY)),
+            id="a repaired one got a legacy word while nobody repaired it",
+        ),
     ],
 )
 def test_what_is_our_business(asked: dict[str, Any]) -> None:
@@ -185,6 +196,10 @@ def test_what_is_our_business(asked: dict[str, Any]) -> None:
         pytest.param(
             request(deployment(labels={"a": "b"}), operation="UPDATE", oldObject=deployment()),
             id="it gets a label",
+        ),
+        pytest.param(
+            request(recorded(GPU), operation="UPDATE", oldObject=recorded(GPU)),
+            id="a repaired one is sent as it is stored",
         ),
         pytest.param(request(CONTROLLED), id="a controller made it"),
         pytest.param(

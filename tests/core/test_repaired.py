@@ -135,6 +135,12 @@ def test_codes_of_the_stored_object_stay_whoever_sends_it() -> None:
     assert obj["metadata"]["annotations"][REPAIRED] == "GPU101,GPU107,GPU109"
 
 
+def test_a_code_whose_rule_only_warns_now_goes() -> None:
+    obj = having("GPU105,GPU106")
+    annotate(obj, (*DONE, Finding("GPU105", ROOT, "m", EDIT, mode=Mode.WARN)), ("GPU105",))
+    assert obj["metadata"]["annotations"][REPAIRED] == "GPU101,GPU106,GPU107"
+
+
 def test_a_note_of_ours_is_withdrawn_and_no_other() -> None:
     ours, sent = having("GPU106"), having("GPU106", REPAIRED)
     assert withdraw(ours)

@@ -24,7 +24,7 @@ from webhook.evaluation.evaluate import Asking, Evaluation, Stages, evaluate, no
 from webhook.evaluation.update_fields import Update
 from webhook.evaluation.workloads import group_of, has_controller, template_changed, templates_of
 from webhook.kube.accounts import is_system
-from webhook.kube.pod import as_map, is_for_windows
+from webhook.kube.pod import Pod, as_map, is_for_windows
 from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.rules import daemonset_template
 
@@ -200,10 +200,10 @@ def _is_news(request: dict[str, Any], settings: Settings) -> bool:
         case "CREATE":
             return True
         case "UPDATE":
-            old = as_map(request.get("oldObject"))
-            return template_changed(old, request["object"], settings) or _may_drop_words(
-                as_map(old.get("metadata")), as_map(request["object"].get("metadata"))
-            )
+            old, now = as_map(request.get("oldObject")), request["object"]
+            if template_changed(old, now, settings):
+                return True
+            return record.is_on(old) and (_may_drop_words(old, now) or _has_words(now, settings))
         case _:
             return False
 
@@ -213,12 +213,16 @@ def _may_drop_words(old: dict[str, Any], now: dict[str, Any]) -> bool:
 
     A tool that removes a legacy word has nothing to remove in a repaired template.
     """
-    if record.ANNOTATION not in as_map(old.get("annotations")):
-        return False
     try:
-        return old != now
+        return bool(old.get("metadata") != now.get("metadata"))
     except RecursionError:  # managedFields that are nested too deeply to be compared
         return True
+
+
+def _has_words(obj: dict[str, Any], settings: Settings) -> bool:
+    """Whether a legacy name is in a template of a repaired workload: it was not repaired then."""
+    found = (Pod(obj, at) for at in templates_of(obj, settings))
+    return any(each.asks_under_legacy_name(settings) for each in found)
 
 
 def _is_of_system(user: dict[str, Any]) -> bool:

@@ -43,13 +43,15 @@ def annotate(
     """Write the codes of the repairs onto the object; return the patch for it.
 
     Earlier codes stay: those of an earlier round of the same request (reinvocationPolicy), and
-    those of a workload that is `stored` repaired. An object without a place for annotations gets
-    none.
+    those of a workload that is `stored` repaired, but for rules that only warn now. An object
+    without a place for annotations gets none.
     """
-    codes = {found.code for found in findings if found.action == "repaired"}
+    actions = {(found.action, found.code) for found in findings}
+    codes = {code for action, code in actions if action == "repaired"}
     if not codes:
         return []
-    text = ",".join(sorted({*codes, *earlier(obj), *stored}))
+    left = {code for action, code in actions if action == "would repair"}
+    text = ",".join(sorted(codes | ({*earlier(obj), *stored} - left)))
     draft = Draft(obj)
     if annotation_bytes({**_annotations(obj), REPAIRED: text}) > MOST_ANNOTATION_BYTES:
         return []

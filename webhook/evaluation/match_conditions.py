@@ -114,12 +114,12 @@ def workload_match_conditions(
     """The matchConditions of the entry for workloads; the webhook checks the objects again.
 
     With `repaired` templates, an author may remove a word that is no longer stored, or the last
-    GPU.
+    GPU. The template may also have legacy words from a time without repairs.
     """
     kinds = custom_kinds(settings)
     news, concerns = _has_new_template(kinds), _template_concerns_gpus(settings, kinds)
     if repaired:
-        news += f"\n|| ({_is_noted()}\n  && object.metadata != oldObject.metadata)"
+        news += f"\n|| {_is_noted()}"
         concerns += f'\n|| (request.operation == "UPDATE" && {_is_noted()})'
     return [
         {"name": "asked-by-no-part-of-the-system", "expression": _asked_by_a_person()},
