@@ -175,6 +175,29 @@ def test_instance_types_that_nodes_have_shown_count_like_a_declared_pool() -> No
 
 
 @pytest.mark.parametrize(
+    ("shown", "asked", "found"),
+    [
+        pytest.param(["A10G"], "A10G", [], id="the model that its nodes show"),
+        pytest.param(["A10G"], "A100", [Severity.MANUAL], id="another model"),
+        pytest.param(["A10G", "L4"], "A100", [], id="nodes of two models: any"),
+        pytest.param([""], "A100", [], id="nodes that do not show their model: any"),
+        pytest.param(["A10G", ""], "A100", [Severity.MANUAL], id="one that does not"),
+    ],
+)
+def test_the_next_node_of_an_instance_type_has_the_model_of_its_nodes(
+    shown: list[str], asked: str, found: list[Severity]
+) -> None:
+    """It is not certain: the next driver may give the model another name."""
+    product = "nvidia.com/gpu.product"
+    nodes = tuple(
+        Node(f"n{i}", {TYPE: "g5.xlarge", **({product: model} if model else {})}, (), {GPU: 1})
+        for i, model in enumerate(shown)
+    )
+    inventory = store_of(pool(needs(TYPE, "In", "g5.xlarge")), nodes=nodes).inventory(NOW)
+    assert severities(inventory, {GPU: 1}, {product: asked}) == found
+
+
+@pytest.mark.parametrize(
     "name",
     ["m5.large", "u-6tb1.112xlarge", "mac2-m1ultra.metal", "c7i.metal-24xl", "Standard_D4ps_v5"],
 )

@@ -41,6 +41,12 @@ class Type(NamedTuple):
 
     shown: dict[str, int]  # the largest amounts that any of its nodes has shown
     most: dict[str, int]  # the most that a new node has; empty if that is not known
+    models: set[str]  # the models that its nodes show
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels that its machine decides: the model, if all nodes show the same."""
+        return {node_examples.PRODUCT: min(self.models)} if len(self.models) == 1 else {}
 
 
 def known_types(classes: Iterable[NodeClass]) -> dict[str, Type]:
@@ -54,7 +60,9 @@ def known_types(classes: Iterable[NodeClass]) -> dict[str, Type]:
         if not most:
             unsure.add(name)
         if not each.open_gpus:
-            known = found.setdefault(name, Type({}, {}))
+            known = found.setdefault(name, Type({}, {}, set()))
+            if node_examples.PRODUCT in each.labels:
+                known.models.add(each.labels[node_examples.PRODUCT])
             _raise(known.shown, each.counted)
             _raise(known.most, most)
     for name, known in found.items():

@@ -51,7 +51,7 @@ class NodePool:
         for each in named:
             if each in types and types[each].shown:
                 yield NodeClass(
-                    {**labels, TYPE: each},
+                    {**types[each].labels, **labels, TYPE: each},
                     self.taints,
                     types[each].shown,
                     grows=True,

@@ -26,7 +26,7 @@ _SET_UP: Mapping[str, tuple[str, ...]] = {
     "cloud.google.com/gke-gpu-sharing-strategy": ("",),
     "cloud.google.com/gke-max-shared-clients-per-gpu": ("", "0", "1"),
 }
-_PRODUCT = "nvidia.com/gpu.product"
+PRODUCT = "nvidia.com/gpu.product"
 # Labels with the number of devices of the machine: from its driver, or from its cloud.
 _COUNTS = (
     "nvidia.com/gpu.count",
@@ -49,7 +49,7 @@ def at_most(each: Node | NodeClass) -> dict[str, int]:
 
 def is_set_up(labels: Mapping[str, str], *unsure: Iterable[str]) -> bool:
     """Whether a label shows that devices are sliced or shared; `unsure` keys may have any value."""
-    product = labels.get(_PRODUCT, "")
+    product = labels.get(PRODUCT, "")
     return (
         any(key in _SET_UP and value not in _SET_UP[key] for key, value in labels.items())
         or product.endswith("-SHARED")
