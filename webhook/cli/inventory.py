@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli import inputs
 from webhook.cli.progress import progress as bars
 from webhook.core.errors import InputError
-from webhook.inventory.summary import Summary, totals
+from webhook.inventory.summary import Amount, Row, Summary, totals
 from webhook.reports.printing import PRINTED
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client
     from webhook.cluster.listing import Progress
     from webhook.core.settings import Settings
-    from webhook.inventory.summary import Amount, Row
 
 _PIPED_WIDTH = 140  # columns of a table that goes into a file
 _LONG_FILE = 1_000_000  # bytes

@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from webhook.inventory.summary import merged, totals
+from webhook.inventory.summary import Amount, Row, Summary, merged, totals
 from webhook.rules import leak_guard, never_fits
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from webhook.core.settings import Taint
-    from webhook.inventory.summary import Amount, Row, Summary
 
 _NARROW = 110  # columns; with fewer, taints are below the model
 _BAR, _SHORT_BAR = 12, 6  # columns

@@ -14,7 +14,7 @@ from webhook.cli import file_command
 from webhook.cli.progress import progress
 from webhook.cli.workers import judge
 from webhook.core.errors import InputError
-from webhook.files.results import Report
+from webhook.files.results import FileResult, Plan, Report
 from webhook.files.walk import STDIN
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from webhook.cli.progress import Progress
-    from webhook.files.results import FileResult, Plan
     from webhook.files.source import Source
 
 

@@ -18,18 +18,16 @@ from webhook.cli.following import Following
 from webhook.evaluation.match_conditions import missed_names
 from webhook.inventory import static
 from webhook.inventory.log_limits import LimitedLog
-from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Status
+from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Snapshot, Status
 from webhook.rules import GUARD, POLICY, RULES
-from webhook.telemetry.metrics import NONE
+from webhook.telemetry.metrics import NONE, Metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from webhook.capacity.nodes import Inventory
     from webhook.core.settings import Settings
-    from webhook.inventory.publish import Snapshot
     from webhook.telemetry.logs import Log
-    from webhook.telemetry.metrics import Metrics
 
 SILENT_SECONDS = 30.0  # a watcher that writes nothing for so long counts as dead
 _THEN = (

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
-from webhook.files.results import Status
+from webhook.files.results import FileResult, Report, Status
 from webhook.reports.text import Segment, Style, diff_segments, findings, segments, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import TextIO
 
     from rich.console import Console
 
-    from webhook.files.results import FileResult, Report
 
 _FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")  # variables that rich reads
 _COLOURS = {

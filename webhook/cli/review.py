@@ -13,7 +13,7 @@ from webhook.admission import request_pods, workloads
 from webhook.capacity.runtime_class import as_admitted
 from webhook.cli import inputs, manifests
 from webhook.core.errors import InputError
-from webhook.core.findings import Severity, Verdict
+from webhook.core.findings import Finding, Severity, Verdict
 from webhook.core.modes import IGNORE, Mode, modes_for
 from webhook.core.rule import Context
 from webhook.evaluation.evaluate import Stages, evaluate
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from webhook.capacity.nodes import Inventory
-    from webhook.core.findings import Finding
     from webhook.core.settings import Settings
 
 _NOTHING_FOUND, _REPAIRED, _MANUAL = 0, 2, 3

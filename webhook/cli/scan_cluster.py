@@ -20,7 +20,7 @@ from webhook.core.errors import InputError
 from webhook.core.repaired import REPAIRED, codes_in
 from webhook.evaluation import record
 from webhook.evaluation.workloads import READY_MADE, custom_kinds, templates_of
-from webhook.files.results import FileResult, Report, Status
+from webhook.files.results import FileResult, Plan, Report, Status
 from webhook.kube.labels import is_dns_label
 from webhook.kube.pod import as_map, is_finished
 from webhook.rules import is_legacy
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from webhook.cli.progress import Progress
     from webhook.cluster.objects import Reference, Served
-    from webhook.files.results import Plan
 
     Raw = dict[str, Any]
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.core.errors import InputError
-from webhook.files.results import FileResult
+from webhook.files.results import FileResult, Plan
 from webhook.files.search import cores
 from webhook.files.walk import STDIN
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from multiprocessing.process import BaseProcess
 
-    from webhook.files.results import Plan
     from webhook.files.source import Source
 
 # Kinds of files in which every document must be readable.

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.cluster import answers
 from webhook.cluster import client as bounds
-from webhook.cluster.client import Fault, Refused, TooLarge
+from webhook.cluster.client import Client, Fault, Refused, TooLarge
 from webhook.kube.pod import as_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    from webhook.cluster.client import Client
 
     Progress = Callable[[str, int, int | None], None]  # what, how many, of how many if known
 

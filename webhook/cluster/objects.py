@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.cluster import answers, listing
-from webhook.cluster.client import Fault, address
+from webhook.cluster.client import Client, Fault, address
 from webhook.evaluation.workloads import BUILT_IN
 from webhook.kube.pod import as_items, as_map, controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.cluster.client import Client
     from webhook.cluster.listing import Progress
     from webhook.core.settings import CustomKind
 

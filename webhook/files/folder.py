@@ -9,15 +9,11 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from webhook.files.gitignore import NOTHING, Patterns
+from webhook.files.gitignore import NOTHING, Ignored, Patterns
 from webhook.files.prefilter import FLAGS
 from webhook.files.reading import why
 from webhook.files.results import FileResult
-
-if TYPE_CHECKING:
-    from webhook.files.gitignore import Ignored
 
 _SUFFIXES = (
     ".yaml", ".yml", ".json",

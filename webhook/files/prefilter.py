@@ -16,11 +16,10 @@ import stat
 import sys
 from bisect import bisect_right
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import BinaryIO
 
     # Folders as prefixes, with the names in them.
     Batch = Sequence[tuple[str, Sequence[str]]]

@@ -6,12 +6,9 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 
 from webhook.files.prefilter import FLAGS, LIMIT
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 _REASONS = {
     errno.ENOENT: "is not there",

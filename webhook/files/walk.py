@@ -34,15 +34,13 @@ from webhook.files.folder import (
     listed,
     shown,
 )
-from webhook.files.gitignore import NOTHING, Patterns
+from webhook.files.gitignore import NOTHING, Ignored, Patterns
 from webhook.files.reading import special, why
 from webhook.files.results import FileResult, Skipped
 from webhook.files.search import Lot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from webhook.files.gitignore import Ignored
 
     # Files of a folder, `-`, or a result without a file.
     Found = tuple[str, list[str]] | str | FileResult

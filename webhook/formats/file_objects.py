@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.findings import Severity
+from webhook.core.findings import Finding, Severity
 from webhook.core.modes import IGNORE, Mode, Modes, is_opted_out, modes_for
 from webhook.core.rule import Context, Trait
 from webhook.evaluation.evaluate import (
@@ -23,7 +23,7 @@ from webhook.evaluation.evaluate import (
     nothing_is_held,
 )
 from webhook.evaluation.workloads import objects, templates_of
-from webhook.files.results import Located, Status
+from webhook.files.results import Located, Plan, Status
 from webhook.kube.pod import SECTIONS, Pod, as_items, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.rules import (
@@ -42,9 +42,7 @@ from webhook.yamlpatch import documents
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.core.findings import Finding
     from webhook.evaluation.evaluate import Evaluation, Held
-    from webhook.files.results import Plan
     from webhook.yamlpatch.documents import Document
     from webhook.yamlpatch.places import Place
 

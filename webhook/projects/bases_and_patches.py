@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.errors import InputError
 from webhook.files import search_words
 from webhook.files.reading import stamp_of, text_of
-from webhook.files.results import FileResult, Status
+from webhook.files.results import FileResult, Plan, Status
 from webhook.files.source import Source
 from webhook.files.walk import Wanted, which_is_met
 from webhook.formats import kustomization, kustomize, legacy_pods
@@ -30,8 +30,6 @@ from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from webhook.files.results import Plan
 
     Migrate = Callable[[str, Source, Plan], FileResult]
 

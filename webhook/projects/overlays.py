@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.errors import InputError
 from webhook.evaluation.workloads import tokens
 from webhook.files.reading import text_of
-from webhook.files.results import Status, in_order
+from webhook.files.results import FileResult, Plan, Status, in_order
 from webhook.formats import kustomization, kustomize, legacy_pods
 from webhook.kube.pod import as_items
 from webhook.kube.walk import walk
@@ -29,7 +29,6 @@ from webhook.yamlpatch import documents
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.files.results import FileResult, Plan
     from webhook.files.source import Source
 
 _ANY = "*"  # not a valid name of a volume

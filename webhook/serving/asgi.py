@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.admission.decide import MUTATE, PATHS
-from webhook.admission.endpoint import LARGEST_BODY, refusal
+from webhook.admission.endpoint import LARGEST_BODY, Answer, Endpoint, refusal
 from webhook.admission.review import HEAD_BYTES, NEVER_LIGHT, is_heavy
 from webhook.serving.backlog import Backlog, namespace_of
 from webhook.serving.bodies import Bodies, Crowded
@@ -23,8 +23,6 @@ from webhook.serving.bodies import Bodies, Crowded
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
     from wsgiref.types import WSGIApplication
-
-    from webhook.admission.endpoint import Answer, Endpoint
 
     Scope = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

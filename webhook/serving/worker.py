@@ -10,15 +10,12 @@ import resource
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gunicorn.workers.gasgi import ASGIWorker
 
-from webhook.serving.connection import IDLE_SECONDS, Loop
+from webhook.serving.connection import IDLE_SECONDS, Loop, Protocol
 from webhook.serving.heap import HEAP
-
-if TYPE_CHECKING:
-    from webhook.serving.connection import Protocol
 
 LISTEN_ON_SECONDS = 1.0  # after the signal: the cluster notices it a little later
 MOST_CONNECTIONS = 1000  # in each worker, of 40 to 200 KiB; an API server keeps 25 that are idle
