@@ -339,8 +339,9 @@ def test_what_limit_ranger_notes_on_a_pod_is_nobodys_word(
     assert main(["scan", "--cluster", "-A", config]) == 0, capsys.readouterr().out
 
 
-def test_a_workload_that_was_repaired_is_counted_so_and_no_finding(
-    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("way", ["created", "server-side"])
+def test_a_workload_that_was_repaired_is_named(
+    way: str, cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As `kubectl create` leaves it, and as `kubectl apply --server-side` does."""
     made = applied(legacy())
@@ -348,18 +349,46 @@ def test_a_workload_that_was_repaired_is_counted_so_and_no_finding(
     container = {".": {}, "f:name": {}, "f:image": {}, "f:resources": limits}
     spec = {"f:spec": {"f:containers": {'k:{"name":"main"}': container}}}
     sent = {
-        "manager": "kubectl",
+        "manager": "argocd-controller",
         "operation": "Apply",
         "fieldsV1": {"f:spec": {"f:template": spec}},
     }
-    for name, fields in (("created", []), ("server-side", [sent])):
-        metadata = {**made["metadata"], "name": name, "uid": name, "managedFields": fields}
-        cluster.list_has("Deployment", {**made, "metadata": metadata})
-    assert main(["scan", "--cluster", "-A", config]) == 0
-    assert capsys.readouterr().out == (
-        "0 of 2 objects are legacy; 2 more came legacy and were repaired "
-        "(gpu-webhook.dev/repaired)\n"
-    )
+    made["metadata"] |= {"uid": "u", "managedFields": [sent] if way == "server-side" else []}
+    made["metadata"]["labels"] = {"argocd.argoproj.io/instance": "ml"}
+    cluster.list_has("Deployment", made)
+    assert main(["scan", "--cluster", "-A", config]) == 2
+    out = capsys.readouterr().out
+    assert "team/Deployment/train\n  to be changed: Argo CD application ml\n" in out
+    [amount] = [line for line in out.splitlines() if " GPU101 " in line]
+    [last] = [line for line in out.splitlines() if " objects are legacy" in line]
+    note = "if its manifest has been migrated since, remove the annotation"
+    assert (note in amount) == (way == "created")
+    assert last.startswith("1 of 1 objects are legacy: "), "not counted a second time"
+
+
+def test_what_is_applied_now_counts_and_no_old_record(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A manifest that was migrated while nobody looked at it leaves the record."""
+    made = applied(legacy())
+    limits: dict[str, Any] = {"f:limits": {"f:nvidia.com/gpu": {}}}
+    container = {".": {}, "f:name": {}, "f:image": {}, "f:resources": limits}
+    spec = {"f:spec": {"f:containers": {'k:{"name":"main"}': container}}}
+    fields = {"f:spec": {"f:template": spec}}
+    sent = {"manager": "argocd-controller", "operation": "Apply", "fieldsV1": fields}
+    made["metadata"] |= {"uid": "u", "managedFields": [sent]}
+    cluster.list_has("Deployment", made)
+    assert main(["scan", "--cluster", "-A", config]) == 0, capsys.readouterr().out
+
+
+def test_a_forged_record_hides_nothing(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = "/spec/containers/main/resources/limits/alpha.kubernetes.io~1nvidia-gpu"
+    record = json.dumps({"/spec/template": {at: [None, "1"]}})
+    cluster.have("Deployment", "a", annotations={"gpu-webhook.dev/template-repair": record})
+    assert main(["scan", "--cluster", "-A", config]) == 2
+    assert "GPU101" in capsys.readouterr().out
 
 
 def test_an_object_that_is_nested_too_deeply_is_one_line(

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.admission.test_updates import applied
+from tests.formats.test_own_record import LEGACY, legacy
 from webhook.cluster.applied import as_applied, as_written, keepers, writers
+from webhook.core.settings import Settings
 from webhook.evaluation.authors import LAST_APPLIED
+from webhook.evaluation.record import ANNOTATION
 
 SENT = {
     "apiVersion": "extensions/v1beta1",
@@ -60,7 +64,8 @@ def applied_on_the_server() -> dict[str, Any]:
 
 
 def test_what_kubectl_apply_sent_is_in_an_annotation() -> None:
-    found = as_applied(live({LAST_APPLIED: json.dumps(SENT), "other": "x"}))
+    found, is_known = as_applied(live({LAST_APPLIED: json.dumps(SENT), "other": "x"}), Settings())
+    assert is_known
     assert found == {**SENT, "metadata": {"name": "d", "namespace": "n", "labels": {"a": "b"}}}
 
 
@@ -71,7 +76,8 @@ def test_what_was_applied_on_the_server_is_in_its_managed_fields() -> None:
         "subresource": "scale",
         "fieldsV1": {"f:spec": {}},
     }
-    found = as_applied(live(managed=[applied_on_the_server(), scale]))
+    found, is_known = as_applied(live(managed=[applied_on_the_server(), scale]), Settings())
+    assert is_known
     assert found == {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -97,7 +103,7 @@ def test_what_was_applied_on_the_server_is_in_its_managed_fields() -> None:
 )
 def test_an_annotation_that_says_nothing_is_passed_over(annotation: str, why: str) -> None:
     obj = live({LAST_APPLIED: annotation})
-    assert as_applied(obj) == as_written(obj), why
+    assert as_applied(obj, Settings()) == (as_written(obj), False), why
 
 
 def test_without_a_word_it_is_the_object_but_for_what_the_server_wrote() -> None:
@@ -112,6 +118,45 @@ def test_without_a_word_it_is_the_object_but_for_what_the_server_wrote() -> None
     assert "status" not in written
     assert written["spec"] == obj["spec"]
     assert LAST_APPLIED in obj["metadata"]["annotations"], "the object itself stays"
+
+
+def test_the_words_that_a_repair_translated_are_put_back() -> None:
+    made = applied(legacy())
+    found, is_known = as_applied(made, Settings())
+    assert not is_known
+    assert found["spec"] == legacy()["spec"]
+    assert LEGACY not in json.dumps(made["spec"]), "the object itself stays"
+
+
+def test_no_word_is_put_back_where_the_repair_of_it_has_changed() -> None:
+    made = applied(legacy())
+    main = made["spec"]["template"]["spec"]["containers"][0]
+    main["resources"]["limits"] = {"nvidia.com/gpu": "4"}
+    found, _ = as_applied(made, Settings())
+    container = found["spec"]["template"]["spec"]["containers"][0]
+    assert "4" in container["resources"]["limits"].values()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"/spec/template": 7}', '{"/spec/template": {"/spec/containers": [1, 2]}}'],
+)
+def test_a_record_that_cannot_be_read_puts_nothing_back(text: str) -> None:
+    obj = live({ANNOTATION: text})
+    assert as_applied(obj, Settings()) == (as_written(obj), False)
+
+
+def test_a_record_puts_back_nothing_that_no_repair_changes() -> None:
+    changes = {"/spec/containers/main/image": ["other", "i"], "/spec/tolerations": [None, []]}
+    obj = live({ANNOTATION: json.dumps({"/spec/template": changes})})
+    assert as_applied(obj, Settings()) == (as_written(obj), False)
+
+
+def test_who_applied_a_label_alone_did_not_send_the_rest() -> None:
+    fields = {"f:metadata": {"f:labels": {"f:a": {}}}, "f:spec": {"f:replicas": {}}}
+    sent = {"manager": "x", "operation": "Apply", "fieldsV1": fields}
+    obj = live(labels={"a": "b"}, managed=[sent])
+    assert as_applied(obj, Settings()) == (as_written(obj), False)
 
 
 FLUX, HELM_FLUX = "kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io"

@@ -20,10 +20,11 @@ from webhook.core.errors import InputError
 from webhook.core.repaired import REPAIRED, codes_in
 from webhook.evaluation import record
 from webhook.evaluation.workloads import READY_MADE, custom_kinds, templates_of
-from webhook.files.results import FileResult, Plan, Report, Status
+from webhook.files.results import FileResult, Located, Plan, Report, Status
 from webhook.kube.labels import is_dns_label
 from webhook.kube.pod import as_map, is_finished
-from webhook.rules import is_legacy
+from webhook.rules import is_legacy, legacy_resource
+from webhook.yamlpatch.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 _DEEP = 100  # levels
 _AS_IT_IS = "in the live object only, not in what was applied"
+_AS_IT_CAME = (
+    "it was sent so and is stored repaired; if its manifest has been migrated since, remove the "
+    f"annotation {record.ANNOTATION}"
+)
 
 
 def run(args: SimpleNamespace) -> int:
@@ -66,6 +71,7 @@ class Told:
     result: FileResult
     owner: str = ""  # what must be changed
     others: int = 0  # more objects of the same owner with the same findings
+    came: bool = False  # the last finding is that it was sent legacy and repaired
 
     def with_owner(self) -> FileResult:
         """The result for programs: each message names the owner."""
@@ -151,12 +157,14 @@ class Scan:
         if obj["kind"] == "Pod" and is_finished(obj):
             return
         result = judged(obj, self.plan)
-        if _came_legacy(obj) and not any(is_legacy(each.code) for each in result.located):
+        came = _came_legacy(obj) and not _is_legacy(result)
+        if came:
             self.repaired += 1
+            result = replace(result, located=(*result.located, _repaired(obj)))
         if not result.remarks:
             return
         top = owners.top(obj)
-        told = Told(result, owner_of(top, obj))
+        told = Told(result, owner_of(top, obj), came=came)
         if maker is not None:
             found = tuple((each.code, each.path, each.message) for each in result.located)
             said = objects.reference(top), obj["kind"], found, result.error
@@ -178,6 +186,18 @@ def _came_legacy(obj: Raw) -> bool:
     return any(map(is_legacy, codes_in(as_map(metadata.get("annotations")).get(REPAIRED))))
 
 
+def _repaired(obj: Raw) -> Located:
+    """The finding on a repaired object of which no manifest is known."""
+    note = as_map(as_map(obj.get("metadata")).get("annotations")).get(REPAIRED)
+    codes = [code for code in codes_in(note) if is_legacy(code)] or [legacy_resource.CODE]
+    message = f"it was sent legacy and repaired ({', '.join(codes)}): migrate what it is made from"
+    return Located(codes[0], message, Status.NOTICE, Place(1, 1, 1, 1))
+
+
+def _is_legacy(result: FileResult) -> bool:
+    return any(is_legacy(each.code) for each in result.located)
+
+
 def _is_deep(obj: Raw) -> bool:
     """Whether it is nested deeper than any built-in kind; a custom object may be."""
     inside: list[Any] = [obj]
@@ -192,19 +212,25 @@ def judged(obj: Raw, plan: Plan) -> FileResult:
 
     It is not a template, even if a command in it looks like one.
     """
-    over = _excess(obj, plan) or _excess(sent := applied.as_applied(obj), plan)
+    over = _excess(obj, plan)
+    if not over:
+        sent, is_known = applied.as_applied(obj, plan.settings)
+        over = _excess(sent, plan)
     if over:
         reason = f"{over}: it is not checked; the webhook does not check such objects either"
         return FileResult(_path(obj), error=reason)
     live = applied.as_written(obj)
     result = _judged(sent, plan)
-    if result.located or sent == live:
+    if sent == live:
         return result
-    as_is = _judged(live, plan)
-    located = tuple(
-        replace(each, message=f"{each.message} ({_AS_IT_IS})") for each in as_is.located
-    )
-    return replace(as_is, located=located)
+    if result.located:
+        return result if is_known else _noted(result, _AS_IT_CAME)
+    return _noted(_judged(live, plan), _AS_IT_IS)
+
+
+def _noted(result: FileResult, note: str) -> FileResult:
+    noted = (replace(each, message=f"{each.message} ({note})") for each in result.located)
+    return replace(result, located=tuple(noted))
 
 
 def _excess(obj: Raw, plan: Plan) -> str:
@@ -276,9 +302,13 @@ def _lines(told: list[Told], scan: Scan) -> Iterator[str]:
 def _summary(told: list[Told], scan: Scan) -> str:
     """The number of legacy objects, and of objects with other findings only."""
     found = [each for each in told if each.result.located]
-    legacy = [each for each in found if any(is_legacy(one.code) for one in each.result.located)]
-    of_objects, others = (sum(1 + each.others for each in which) for which in (legacy, found))
-    others -= of_objects
+    legacy = [each for each in found if not each.came and _is_legacy(each.result)]
+    rest = [
+        each
+        for each in found
+        if len(each.result.located) > each.came and (each.came or not _is_legacy(each.result))
+    ]
+    of_objects, others = (sum(1 + each.others for each in which) for which in (legacy, rest))
     words = f"{of_objects:,} of {scan.seen:,} objects are legacy"
     if others:
         words += f"; {others:,} more have other findings"

@@ -6,17 +6,27 @@ annotation; server-side apply keeps it field by field in managedFields (KEP-555)
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from webhook.core.draft import Draft, copied
+from webhook.core.errors import EditError
+from webhook.evaluation import record
 from webhook.evaluation.authors import LAST_APPLIED
-from webhook.evaluation.workloads import group_of
+from webhook.evaluation.evaluate import is_pod
+from webhook.evaluation.pod_fields import PodFields
+from webhook.evaluation.repair_fields import believed
+from webhook.evaluation.workloads import group_of, templates_of
 from webhook.kube.managed_fields import entries, merged
 from webhook.kube.pod import as_map
+from webhook.kube.pointer import value_at
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
+
+    from webhook.core.settings import Settings
 
     Raw = dict[str, Any]
 
@@ -42,19 +52,40 @@ _ANONYMOUS_OWNERS = {  # programs that write objects for other users
 }
 
 
-def as_applied(obj: Raw) -> Raw:
-    """The object as it was applied.
+def as_applied(obj: Raw, settings: Settings) -> tuple[Raw, bool]:
+    """The object as it was applied, and whether the API server knows that.
 
-    If that is not known, the live object without generated fields.
+    If it does not, the live object without generated fields, and with the legacy words that the
+    last repair translated. Its manifest may have changed since.
     """
-    live = as_written(obj)
-    sent = _last_applied(obj) or _server_side(obj)
-    if sent is None:
-        return live
+    came = _with_words(obj, settings)
+    live = as_written(came)
+    sent = _last_applied(obj) or _server_side(came)
+    if sent is None or (_has_pods(live, settings) and not _has_pods(sent, settings)):
+        return live, False  # only a label was applied, for example
     sent = _without_generated(sent, obj)  # a Job that was exported and applied again has them
     name, namespace = (live["metadata"].get(key) for key in ("name", "namespace"))
     named = {"name": name} | ({"namespace": namespace} if namespace else {})
-    return {**sent, "metadata": {**as_map(sent.get("metadata")), **named}}
+    return {**sent, "metadata": {**as_map(sent.get("metadata")), **named}}, True
+
+
+def _with_words(obj: Raw, settings: Settings) -> Raw:
+    """The object with the legacy words of its record, where their repair is unchanged."""
+    noted = record.read(as_map(obj.get("metadata")))
+    made = copied(obj) if noted else obj
+    for at in templates_of(obj, settings):
+        fields = PodFields(made, at)
+        changes = believed(noted.get(str(at), {}), settings)
+        words = {
+            key: before for key, (before, now) in changes.items() if fields.values.get(key) == now
+        }
+        with suppress(EditError):  # members of other types
+            Draft(made).apply(fields.edits_to(words))
+    return made
+
+
+def _has_pods(obj: Raw, settings: Settings) -> bool:
+    return any(is_pod(as_map(value_at(obj, at))) for at in templates_of(obj, settings))
 
 
 def as_written(obj: Raw) -> Raw:

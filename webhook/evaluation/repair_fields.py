@@ -24,7 +24,7 @@ from webhook.kube.pod import KINDS, PREFERRED, REQUIRED, SECTIONS, as_items, as_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.evaluation.pod_fields import Key
+    from webhook.evaluation.pod_fields import Change, Key
 
     Raw = dict[str, Any]
 
@@ -44,6 +44,12 @@ _FIELDS: dict[Key, str] = {  # with the annotations that become these fields
 }
 _SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_OF = "container.seccomp.security.alpha.kubernetes.io/"
+
+
+def believed(noted: Mapping[Key, Change], settings: Settings) -> dict[Key, Change]:
+    """The changes of a record that a repair may have made: a writer may forge the record."""
+    forms = RepairFields({key: before for key, (before, _) in noted.items()}, settings)
+    return {key: change for key, change in noted.items() if forms.may_be(key, *change)}
 
 
 class RepairFields:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
 from webhook.evaluation.pod_fields import Change, Key, PodFields, changes, is_of_settings
-from webhook.evaluation.repair_fields import RepairFields
+from webhook.evaluation.repair_fields import RepairFields, believed
 from webhook.evaluation.stored import PLACEMENT, model_labels
 from webhook.kube import quantity
 from webhook.kube.canonical import canonical
@@ -116,9 +116,7 @@ class Update:
         """The same without fields that no repair writes: a writer may forge the record."""
         if not self.noted:
             return self
-        forms = RepairFields({key: before for key, (before, _) in self.noted.items()}, settings)
-        noted = {key: change for key, change in self.noted.items() if forms.may_be(key, *change)}
-        return replace(self, noted=noted)
+        return replace(self, noted=believed(self.noted, settings))
 
     def was_stuck(self, sent: PodFields, settings: Settings) -> bool:
         """Whether an amount stands for a legacy name that the author has not changed back.
