@@ -899,9 +899,17 @@ def test_aliases_of_aliases_stop_nobody() -> None:
         settings_file.parse("unsafe: &a [*a]")
 
 
-def test_a_file_of_mistakes_is_soon_read() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("\n".join(f"scope{number}: x" for number in range(50_000)), id="of names"),
+        pytest.param("scope: gpu\n" * 5_000, id="of a name that stands again and again"),
+        pytest.param(f"annotationSchedulers: [{'!x a, ' * 5_000}]", id="of tags"),
+    ],
+)
+def test_a_file_of_mistakes_is_soon_read(text: str) -> None:
     with pytest.raises(settings_file.MistakesError) as raised:
-        settings_file.parse("\n".join(f"scope{number}: x" for number in range(50_000)))
+        settings_file.parse(text)
 
     assert len(raised.value.mistakes) == 100
 

@@ -92,11 +92,11 @@ def decoded(content: bytes, file: str) -> str:
 def read_text(text: str, file: str) -> SettingsFile:
     """As parse(), with places."""
     document = Document(text)
-    found = document.mistakes
+    found = document.mistakes[:_MOST]
     try:
         made = File.model_validate(document.data)
     except ValidationError as error:
-        found += islice(mistakes(error, document), _MOST)
+        found += islice(mistakes(error, document), _MOST - len(found))
     if found:
         raise MistakesError(file, text, found)
     written = made.model_dump(mode="json", by_alias=True, exclude_unset=True)
