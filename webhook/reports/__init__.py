@@ -1,4 +1,4 @@
-"""What `scan` and `migrate` found, in the formats that people and programs read.
+"""Prints the findings of `scan` and `migrate`, in formats for users and for programs.
 
 Other rooms use: formats, printing, text, visible.
 """

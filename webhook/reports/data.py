@@ -15,21 +15,22 @@ from webhook.rules import is_legacy
 if TYPE_CHECKING:
     from webhook.yamlpatch.places import Place, Replacement
 
-VERSION = 1  # of the shape: it grows when a member changes its meaning or goes; new ones may come
+# Of the format: it grows when a member changes its meaning or is removed, but not for new members.
+VERSION = 1
 
 
 def as_json(report: Report) -> str:
-    """Give the report as one JSON document."""
+    """The report as one JSON document."""
     return printing.as_json(data(report))
 
 
 def as_yaml(report: Report) -> str:
-    """Give the same as YAML."""
+    """The same as YAML."""
     return printing.as_yaml(data(report))
 
 
 def data(report: Report) -> dict[str, Any]:
-    """Give the report as plain data."""
+    """The report as plain data."""
     counts = report.counts()
     return {
         "version": VERSION,

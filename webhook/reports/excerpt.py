@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-_BEFORE, _AFTER = 60, 100  # characters of a long line, around what is meant
+_BEFORE, _AFTER = 60, 100  # characters of a long line, around the place
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """One line in three parts: `marked` is what the finding is about."""
+    """One line in three parts: `marked` is the place of the finding."""
 
     number: int
     before: str
@@ -29,7 +29,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class ChangedLines:
-    """Lines that take the place of the `removed` lines from `number` on."""
+    """Lines that replace the `removed` lines from `number` on."""
 
     number: int
     removed: tuple[str, ...]
@@ -37,7 +37,7 @@ class ChangedLines:
 
 
 class Lines:
-    """A text by its lines, for many questions."""
+    """A text by its lines, for many lookups."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -45,7 +45,7 @@ class Lines:
         self._starts = [0, *accumulate(map(len, self._lines))]
 
     def place(self, start: int, end: int) -> Place:
-        """Where these indexes are, in lines and columns."""
+        """The place of these indexes, in lines and columns."""
         line, column = self._position(start)
         end_line, end_column = self._position(end)
         return Place(line, column, end_line, end_column)
@@ -57,13 +57,13 @@ class Lines:
         return line, index - self._starts[line - 1] + 1
 
     def line(self, number: int) -> str:
-        """Give a line without its end; "" where the text has none with this number."""
+        """A line without its end; "" if the text has none with this number."""
         if not 1 <= number <= len(self._lines):
             return ""
         return without_end(self._lines[number - 1])
 
     def around(self, place: Place, context: int = 0) -> Iterator[Excerpt]:
-        """Give the place's first line and its neighbours, without what is far off in long lines."""
+        """The place's first line and its neighbours; long lines are shortened."""
         for number in range(place.line - context, place.line + context + 1):
             if number == place.line:
                 yield self._marked(place)
@@ -115,6 +115,6 @@ def _bare(line: str) -> str:
 
 
 def shortened(line: str) -> str:
-    """Give the beginning of a line that is too long to be read."""
+    """The beginning of a line that is too long to be read."""
     longest = _BEFORE + _AFTER
     return line if len(line) <= longest else f"{line[:longest]}…"

@@ -1,4 +1,4 @@
-"""The reports by the names of their formats."""
+"""The reports by the names of their formats: name in, printer out."""
 
 from __future__ import annotations
 

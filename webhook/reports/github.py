@@ -26,7 +26,7 @@ _ORDER = ("error", "warning", "notice")
 
 
 def github(report: Report) -> str:
-    """Give the gravest findings as annotations, the others as plain lines of the log."""
+    """The most severe findings as annotations, the others as plain lines of the log."""
     given: Counter[str] = Counter()
     rest = []
     made = []
@@ -61,7 +61,7 @@ def _all(report: Report) -> Iterator[tuple[str, dict[str, str], str, str]]:
 
 def _where(place: Place) -> dict[str, str]:
     where = {"line": str(place.line), "endLine": str(place.end_line)}
-    if place.line == place.end_line:  # GitHub refuses columns over several lines
+    if place.line == place.end_line:  # GitHub rejects columns over several lines
         where |= {"col": str(place.column), "endColumn": str(place.end_column)}
     return where
 
@@ -80,5 +80,5 @@ def _property(value: str) -> str:
 
 
 def _log(line: str) -> str:
-    """A line that no runner takes for a command, whatever a file is called."""
+    """A line that no runner takes for a command, whatever the name of the file."""
     return f"| {line.replace('##[', '## [')}"

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
     from webhook.files.diff import Line
 
-_FEW = 25  # files whose changes are unfolded from the start
+_FEW = 25  # files whose changes are unfolded at first
 _CONTEXT = 2
-_LONG = 400  # characters: beyond, lines are not compared word by word
-_UNREAD = "unread"  # the page's own status: errors and what was skipped
+_LONG = 400  # characters: longer lines are not compared word by word
+_UNREAD = "unread"  # a status of the page: errors and skipped parts
 _WORD = re.compile(r"[\w./-]+|\s+|.")  # names of resources and images are one word
 
 
 def html(report: Report) -> str:
-    """Give the page."""
+    """The page, as text."""
     room = files("webhook.reports")
     style, script = (room.joinpath(f"report.{end}").read_text("utf-8") for end in ("css", "js"))
     folders = _Folders(report)
@@ -56,7 +56,7 @@ def html(report: Report) -> str:
 
 
 def _hash(text: str) -> str:
-    """The page runs this script and no other, whatever a file's text may hold."""
+    """The hash of the script: the page runs no other script, whatever a file contains."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
@@ -81,7 +81,7 @@ def _filters(report: Report) -> Iterator[str]:
 
 
 class _Folders:
-    """The files by folder; each finding gets an anchor, which the rules link to."""
+    """The files by folder; each finding gets an anchor, to which the rules link."""
 
     def __init__(self, report: Report) -> None:
         self._folders: dict[str, list[FileResult]] = defaultdict(list)
@@ -228,7 +228,7 @@ def _cells(line: Line | None, code: str, what: str, number: int) -> str:
 
 
 def _compared(old: str, new: str) -> tuple[str, str]:
-    """Give both lines with the words that differ marked."""
+    """Both lines, with the differing words marked."""
     if max(len(old), len(new)) > _LONG:
         return _far(old, new)
     one, other = _WORD.findall(old), _WORD.findall(new)
@@ -241,7 +241,7 @@ def _compared(old: str, new: str) -> tuple[str, str]:
 
 
 def _far(old: str, new: str) -> tuple[str, str]:
-    """Give of long lines, as of JSON on one line, where they begin to differ."""
+    """The part of long lines (such as JSON on one line) where they begin to differ."""
     same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), 0)
     start = max(same - _LONG // 4, 0)
     cut = [f"{'…' * bool(start)}{each[start:same]}" for each in (old, new)]

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_MOST = 65_000  # characters: GitHub takes 65,536
+_MOST = 65_000  # characters: GitHub allows 65,536
 _ROOM = 200  # for the last line
 _MARKS = re.compile(r"([\\`*_\[\]|~$])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _ADDRESS = re.compile(r"([@#])(?=[0-9A-Za-z])")
 _LINK = re.compile(r"(https?)(?=://)|(www)(?=\.)", re.IGNORECASE)
-_NOTHING = "<!-- -->"  # between a sign and its word: nobody is called, no issue is linked
+_NOTHING = "<!-- -->"  # between a sign and its word: it mentions no user and links no issue
 
 
 def markdown(report: Report, base: str = "", most: int = _MOST) -> str:
-    """Give the comment. Links begin with `base`, as `https://github.com/o/r/blob/SHA/`.
+    """The comment. Links begin with `base`, such as `https://github.com/o/r/blob/SHA/`.
 
     It is never longer than `most`: patches are left out first, then findings, which are counted.
     """
@@ -46,7 +46,7 @@ def markdown(report: Report, base: str = "", most: int = _MOST) -> str:
 
 
 def _bodies(report: Report, base: str, room: int) -> tuple[list[tuple[FileResult, str]], int]:
-    """Give the findings of each file, as many as there is room for, and how many there is not."""
+    """The findings of each file, as many as fit, and the number of those that do not fit."""
     bodies = []
     left_out = 0
     for result in report.results:
@@ -123,12 +123,12 @@ def _patch(result: FileResult) -> str:
 
 
 def escaped(text: str) -> str:
-    """Give text that shows as it is: no mark-up, no HTML, nobody called, no issue linked."""
+    """Text that is shown unchanged: no mark-up, no HTML, no mention of users, no link to issues."""
     text = _MARKS.sub(r"\\\1", visible(text))
     text = "".join(_ENTITIES.get(each, each) for each in text)
     return _LINK.sub(rf"\g<0>{_NOTHING}", _ADDRESS.sub(rf"\1{_NOTHING}", text))
 
 
 def _html(text: str) -> str:
-    """Give text for the inside of an HTML tag on one line."""
+    """Text for the inside of an HTML tag on one line."""
     return "".join(_ENTITIES.get(each, each) for each in text)

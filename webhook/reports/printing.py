@@ -11,15 +11,15 @@ from webhook.yamlpatch.yaml_words import is_plain, quoted
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and no text so that kubectl takes it for more."""
+    """Writes long texts as blocks, and quotes texts that kubectl would read as another type."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
-        return True  # of null, too, which is one object
+        return True  # also for null, which is one object
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     if not all(line.isprintable() for line in text.split("\n")):
-        style: str | None = '"'  # PyYAML would fold U+0085 and its like into spaces
+        style: str | None = '"'  # PyYAML would fold U+0085 and similar characters into spaces
     elif "\n" in text:
         style = "|"
     else:
@@ -31,17 +31,17 @@ _Dumper.add_representer(str, _text)
 
 
 def as_json(value: object) -> str:
-    """The value as JSON, a member a line."""
+    """The value as JSON, one member for each line."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def as_yaml(value: object, **options: Any) -> str:
-    """The value as YAML that people like to read."""
+    """The value as readable YAML."""
     given = {"sort_keys": False, "width": 100, "allow_unicode": True, **options}
     text: str = yaml.dump(value, Dumper=_Dumper, **given)
     if text.replace("\n", "").isprintable():
         return text
-    # PyYAML leaves bidirectional marks as they are; they only stand in double quotes.
+    # PyYAML writes bidirectional marks unescaped; they are only possible in double quotes.
     shown = (
         each if each.isprintable() or each == "\n" else quoted(each, '"')[1:-1] for each in text
     )

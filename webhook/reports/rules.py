@@ -16,7 +16,7 @@ PAGES = "https://gpu-webhook.dev/docs/rules/"  # where docs/rules is published
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """A rule's docstring in parts. A code that no rule has (a parser's) is its own name."""
+    """A rule's docstring in parts. A code without a rule (of a parser) has only its name."""
 
     code: str
     name: str = ""
@@ -34,7 +34,7 @@ class Manual:
 
 
 def manuals(report: Report) -> dict[str, Manual]:
-    """Every rule there is and every code in the report, in the order of codes."""
+    """All rules, and all codes in the report, in the order of codes."""
     known = {rule.CODE: _manual(rule.CODE, rule.NAME, (rule.__doc__ or "").strip()) for rule in ALL}
     for each in report.located:
         known.setdefault(each.code, Manual(each.code))

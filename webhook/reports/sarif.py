@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
-_ROOT = "%SRCROOT%"  # what GitHub and others call the root of the repository
+_ROOT = "%SRCROOT%"  # the name of the repository root, for GitHub and others
 _LEVELS = {
     Status.MANUAL: "error",
     Status.FIXABLE: "warning",
     Status.NOTICE: "note",
-    Status.FIXED: "none",  # 3.27.10: the level of what is no failure
+    Status.FIXED: "none",  # 3.27.10: the level of a result that is no failure
 }
 _FINGERPRINT = "gpuWebhook/v1"
 _INDENT = 1
 
 
 def sarif(report: Report) -> str:
-    """Give the log with its one run."""
+    """The log with its one run."""
     log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [_run(report)]}
     return json.dumps(log, indent=_INDENT, ensure_ascii=False) + "\n"
 
@@ -116,7 +116,7 @@ def _result(result: FileResult, located: Located, index: int) -> dict[str, Any]:
 
 
 def _fixes(result: FileResult, located: Located, lines: Lines) -> dict[str, Any]:
-    """What an editor can do at once. What is fixed has been done."""
+    """The fixes for an editor. Findings that are fixed already have none."""
     if not located.fix or located.status is Status.FIXED:
         return {}
     change = {
@@ -135,7 +135,7 @@ def _replacement(each: Replacement, lines: Lines) -> dict[str, Any]:
 
 
 def _notes(result: FileResult) -> Iterator[dict[str, Any]]:
-    """What of the file could not be read: no result, but not to be kept silent."""
+    """Unreadable parts of the file: not results, but they must be visible."""
     artifact = {"artifactLocation": _artifact(result.path)}
     if result.error:
         yield _note("error", result.error, artifact)
@@ -153,7 +153,7 @@ def _note(level: str, words: str, place: dict[str, Any]) -> dict[str, Any]:
 
 
 def _artifact(path: str) -> dict[str, Any]:
-    """A file of the repository by its relative path; one that is elsewhere by its own URI."""
+    """A file of the repository by its relative path; another file by its own URI."""
     uri = relative_uri(path)
     return {"uri": f"file://{uri}"} if path.startswith("/") else {"uri": uri, "uriBaseId": _ROOT}
 
@@ -168,7 +168,7 @@ def _region(place: Place) -> dict[str, int]:
 
 
 def _fingerprint(result: FileResult, located: Located, lines: Lines) -> str:
-    """Stays the same where lines move: what is found, in which object, and the line's words."""
+    """Stays the same if lines move: from the code, the object and the words of the line."""
     words = " ".join(lines.line(located.place.line).split())
     parts = (result.path, located.code, located.object, located.path, words)
     hashed = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))

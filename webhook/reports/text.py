@@ -20,7 +20,7 @@ _TAB = "    "
 
 
 class Style(StrEnum):
-    """What a piece of text is; the command knows the colours."""
+    """The meaning of a piece of text; the command chooses its colour."""
 
     PLAIN = "plain"
     PLACE = "place"
@@ -37,7 +37,7 @@ class Style(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of text in one style. No segment goes on over a line end."""
+    """A piece of text in one style. No segment continues over a line end."""
 
     text: str
     style: Style = Style.PLAIN
@@ -59,23 +59,23 @@ _END = Segment("\n")
 
 
 def text(report: Report) -> str:
-    """Give the report without colours."""
+    """The report without colours."""
     return "".join(segment.text for segment in segments(report))
 
 
 def wide(report: Report) -> str:
-    """Give the report with each finding's object and its path in it."""
+    """The report with the object and path of each finding."""
     return "".join(segment.text for segment in segments(report, wide=True))
 
 
 def segments(report: Report, *, wide: bool = False) -> Iterator[Segment]:
-    """Give the report piece by piece, file by file."""
+    """The report piece by piece, file by file."""
     yield from findings(report, wide=wide)
     yield from (Segment(summary(report), Style.HEADING), _END)
 
 
 def findings(report: Report, *, wide: bool = False) -> Iterator[Segment]:
-    """Give the report without its summary."""
+    """The report without its summary."""
     for result in report.results:
         lines = Lines(result.text)
         path = visible(result.path)
@@ -89,7 +89,7 @@ def findings(report: Report, *, wide: bool = False) -> Iterator[Segment]:
 
 
 def diff_segments(result: FileResult) -> Iterator[Segment]:
-    """Give the file's patch for a terminal; as a patch for programs it is `diff.unified`."""
+    """The file's patch for a terminal; for programs it is `diff.unified`."""
     if result.new_text is None:
         return
     signs = {"-": Style.REMOVED, "+": Style.ADDED, " ": Style.PLAIN}
@@ -106,7 +106,7 @@ def diff_segments(result: FileResult) -> Iterator[Segment]:
 
 
 def summary(report: Report) -> str:
-    """Give one line: how much there is of what."""
+    """One line with the number of findings of each status."""
     counts = report.counts()
     parts = [f"{counts[each]:,} {words(each, counts[each])}" for each in Status if counts[each]]
     found = sum(counts.values())
@@ -125,7 +125,7 @@ def summary(report: Report) -> str:
 
 
 def words(status: Status, number: int) -> str:
-    """What so many findings of this status are."""
+    """The words for this number of findings of a status."""
     return "need manual changes" if status is Status.MANUAL and number > 1 else WORDS[status]
 
 
@@ -158,7 +158,7 @@ def _note(words: str, width: int) -> Iterator[Segment]:
 
 
 def marked(excerpt: Excerpt, width: int, style: Style) -> Iterator[Segment]:
-    """Give the line, and the carets below it, under the very characters on any terminal."""
+    """The line with carets below it, aligned with its characters on any terminal."""
     before, middle = shown(excerpt.before), shown(excerpt.marked)
     if not (before or middle or excerpt.after):
         return
@@ -190,7 +190,7 @@ def _skipped(path: str, skipped: Skipped, lines: Lines) -> Iterator[Segment]:
 
 
 def shown(line: str) -> str:
-    """Give a source line as every terminal shows it: tabs are spaces, nothing is hidden."""
+    """A source line for every terminal: tabs become spaces, and control characters are visible."""
     return visible(line.replace("\t", _TAB))
 
 

@@ -9,10 +9,10 @@ _NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand f
 
 
 def visible(text: str) -> str:
-    r"""Give one line: control characters, bidirectional marks and lone surrogates as `\x1b`.
+    r"""One line: control characters, bidirectional marks and lone surrogates as `\x1b`.
 
-    A file's name or text must not move the cursor, hide what follows it, or make a line break
-    that a machine takes for the end of a record.
+    A file's name or text must not move the cursor, hide later text, or make a line break that a
+    program takes for the end of a record.
     """
     if text.isprintable():
         return text
@@ -20,17 +20,17 @@ def visible(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Give a message as one line: parsers break theirs over several."""
+    """A message as one line: parsers break theirs over several lines."""
     return visible(" ".join(text.split()))
 
 
 def storable(text: str) -> str:
-    r"""Keep all but lone surrogates, which no encoding can write: those as `\udc80`."""
+    r"""Escapes only lone surrogates, which no encoding can write, as `\udc80`."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def relative_uri(path: str) -> str:
-    """Give the path for a link, its bytes as they are on the disk, whatever their encoding."""
+    """The path for a link, with its bytes as they are on disk, in any encoding."""
     name = _NO_BYTE.sub(lambda lone: _written_out(lone[0]), path.removeprefix("./"))
     return quote(name, errors="surrogateescape")
 

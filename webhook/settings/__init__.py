@@ -1,4 +1,4 @@
-"""The settings file: what it may say, and `core.settings.Settings` from what it says.
+"""The settings file: checks it, and returns `core.settings.Settings`.
 
 Only this room uses pydantic. Commands import it when there is a settings file to read.
 

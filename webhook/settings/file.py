@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-_MOST = 100  # mistakes that are named at once
-_LARGEST = 4 * capped.MIB  # a ConfigMap holds 1
+_MOST = 100  # mistakes that are reported at once
+_LARGEST = 4 * capped.MIB  # a ConfigMap has at most 1
 
 
 class MistakesError(SettingsError):
@@ -37,14 +37,14 @@ class MistakesError(SettingsError):
 
 @dataclass(frozen=True)
 class SettingsFile:
-    """What a file says, and where."""
+    """The content of a file, with the place of each value."""
 
     settings: Settings = field(default_factory=Settings)
     written: Mapping[str, Any] = field(default_factory=dict)
     places: Mapping[Place, tuple[int, int]] = field(default_factory=dict)  # of names and items
 
     def value(self, place: Place) -> Any:
-        """What is written there, or the default; None if there is none."""
+        """The value at this place, or its default; None without either."""
         found: Any = self.written
         for name in place:
             if name not in found:
@@ -53,7 +53,7 @@ class SettingsFile:
         return found
 
     def position(self, place: Place) -> tuple[int, int] | None:
-        """Line and column where this is written. A rule's code stands for its name as well."""
+        """Line and column of this value. The code of a rule stands for its name as well."""
         *above, name = place
         words: list[int | str] = [word for word, code in CODES.items() if code == name] or [name]
         found = (self.places.get((*above, word)) for word in words)
@@ -66,7 +66,7 @@ def load(file: str, *, pipes: bool = False) -> Settings:
 
 
 def parse(text: str, file: str = "settings") -> Settings:
-    """The settings that the text gives; what it leaves out keeps its default."""
+    """The settings in the text; settings that it omits have their defaults."""
     return read_text(text, file).settings
 
 
@@ -80,7 +80,7 @@ def read(file: str, *, pipes: bool = False) -> SettingsFile:
 
 
 def decoded(content: bytes, file: str) -> str:
-    """The text of a file; SettingsError names the first byte that is none."""
+    """The text of a file; SettingsError names the first byte that is not UTF-8."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

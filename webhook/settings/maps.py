@@ -1,4 +1,4 @@
-"""What all maps of the settings file have in common, and how they are written as JSON Schema."""
+"""The base of all maps in the settings file, and their JSON Schema."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT = Settings()
 
 
 class Map(BaseModel):
-    """A map with known names. An item of a list has its noun as title, as `a pool`."""
+    """A map with known names. The title of a list item is its noun, such as `a pool`."""
 
     model_config = ConfigDict(
         strict=True,
@@ -41,7 +41,7 @@ class Map(BaseModel):
 
 
 class Section(Map):
-    """A map that has its place in the file; nothing at all stands for an empty one."""
+    """A map with a fixed place in the file; null stands for an empty one."""
 
     @model_validator(mode="before")
     @classmethod
@@ -58,30 +58,30 @@ class Section(Map):
 
 
 class Generator(GenerateJsonSchema):
-    """JSON Schema (draft 2020-12) of what a file may say; pydantic's is of a Python object."""
+    """JSON Schema (draft 2020-12) of the file; the schema of pydantic describes a Python object."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """No titles made of names."""
+        """No titles from names."""
         del schema
         return False
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> Schema:
-        """None stands for what is left out: nobody writes it."""
+        """None stands for a missing setting, and is never written."""
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> Schema:
-        """None is no default to show."""
+        """None is not shown as a default."""
         made = super().default_schema(schema)
         if made.get("default", ...) is None:
             del made["default"]
         return made
 
     def encode_default(self, dft: Any) -> Any:
-        """As the file writes it."""
+        """The default as it is written in the file."""
         return to_jsonable_python(dft, by_alias=True, exclude_none=True)
 
     def dict_schema(self, schema: core_schema.DictSchema) -> Schema:
-        """Every name must fit: pydantic's patternProperties let the others pass."""
+        """Every name must match: the patternProperties of pydantic allow other names."""
         made: Schema = {
             "type": "object",
             "propertyNames": self.generate_inner(schema["keys_schema"]),

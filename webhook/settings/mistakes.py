@@ -1,6 +1,6 @@
-"""What pydantic found wrong with a file, in words, and with line and column.
+"""Turns the errors of pydantic into messages, with line and column.
 
-The words follow from the JSON Schema of the place.
+The words come from the JSON Schema of the place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _RENAMED: dict[Place, str] = {
 
 
 def mistakes(error: ValidationError, document: Document) -> Iterator[Mistake]:
-    """Each of them, where it stands."""
+    """Each mistake, with its place."""
     for each in error.errors(include_url=False, include_input=False):
         place = each["loc"]
         match each["type"]:
@@ -47,7 +47,7 @@ def mistakes(error: ValidationError, document: Document) -> Iterator[Mistake]:
                 node, what = document.at(place), each["msg"]
             case "too_short":
                 node = document.at(place)
-                if node.value:  # pydantic counts what is right in it
+                if node.value:  # pydantic counts the correct items
                     continue
                 what = _empty(place, document)
             case "too_long":
@@ -104,7 +104,7 @@ def _instead(place: Place, name: str) -> str:
 
 
 def _wrong(part: Schema, node: yaml.Node) -> str:
-    """What must stand there, and what does."""
+    """The expected and the present value."""
     must = words(part)
     if "pattern" in part and not is_a(node, "str"):
         if not isinstance(node, yaml.ScalarNode):

@@ -1,4 +1,4 @@
-"""A text of YAML 1.2 to plain data, and where each part of it stands."""
+"""Reads YAML 1.2: a text in, plain data and the place of each part out."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import yaml
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Place = tuple[int | str, ...]  # ("capacity", "pools", 0, "gpus"), as pydantic names it
+Place = tuple[int | str, ...]  # ("capacity", "pools", 0, "gpus"), as in pydantic
 
-AT_THE_NAME = "[key]"  # what pydantic ends a place with if the name itself is meant
+AT_THE_NAME = "[key]"  # pydantic ends a place with it if the name itself is meant
 
 # libyaml goes down one C frame a level and does not ask how many are left.
 _DEEPEST = 1_000
@@ -23,15 +23,15 @@ _TAGS: dict[type[yaml.Node], tuple[str, ...]] = {
     yaml.SequenceNode: ("seq",),
     yaml.MappingNode: ("map",),
 }
-# No setting is so deep. What is, lies in something that has the wrong type already, and an alias
-# within itself has no end.
+# No setting is so deep. A deeper value is below something of the wrong type, and an alias within
+# itself has no end.
 _DEEPEST_SETTING = 12
-_MOST_VALUES = 100_000  # more than a file of any size needs; aliases of aliases make billions
-LONGEST = 80  # characters of a number, and of a wrong value that a message repeats
+_MOST_VALUES = 100_000  # more than any real file has; aliases of aliases could make billions
+LONGEST = 80  # characters of a number, and of a wrong value in a message
 
 
 class Mistake(NamedTuple):
-    """What is wrong at a place of the file, and what to write; lines and columns from 1."""
+    """A mistake at a place of the file, and what to write; lines and columns begin at 1."""
 
     line: int
     column: int
@@ -39,14 +39,14 @@ class Mistake(NamedTuple):
 
 
 class _Nothing:
-    """What YAML calls null, and any value that no setting may have."""
+    """YAML's null, and any value that no setting may have."""
 
 
-NOTHING = _Nothing()  # not None, which stands for what is left out
+NOTHING = _Nothing()  # not None, which stands for a missing setting
 
 
 class _Yaml12(yaml.resolver.BaseResolver):
-    """What a plain word is in YAML 1.2, as editors take it: `off`, `no` and `on` are texts."""
+    """The types of plain words in YAML 1.2, as in editors: `off`, `no` and `on` are texts."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # so the base class has it
 
@@ -71,7 +71,7 @@ class Slow(_Yaml12, yaml.SafeLoader):
 if yaml.__with_libyaml__:
 
     class Quick(_Yaml12, yaml.CSafeLoader):
-        """libyaml: a file is read again in every worker."""
+        """libyaml: each worker reads the file again."""
 else:
     Quick = Slow  # type: ignore[misc,assignment]
 
@@ -89,7 +89,7 @@ class Document:
 
     def __init__(self, text: str) -> None:
         """`mistakes` are those of the YAML; a text that is not YAML has no data."""
-        self.names: dict[Place, yaml.Node] = {}  # of an item of a list: the item
+        self.names: dict[Place, yaml.Node] = {}  # for an item of a list: the item
         self.values: dict[Place, yaml.Node] = {}
         self.mistakes: list[Mistake] = []
         self.data: Any = {}
@@ -112,7 +112,7 @@ class Document:
                 self.mistakes = [Mistake(1, 1, what)]
 
     def at(self, place: Place) -> yaml.Node:
-        """The value at this place; its name, if AT_THE_NAME ends the place."""
+        """The value at this place, or its name if the place ends with AT_THE_NAME."""
         named = place[-1:] == (AT_THE_NAME,)
         return self.names[place[:-1]] if named else self.values[place]
 
@@ -134,7 +134,8 @@ class Document:
     def _members(self, node: yaml.MappingNode, place: Place) -> Iterator[tuple[str, Any]]:
         for key, value in node.value:
             self._forget_tag(key)
-            text = key.value if is_a(key, "str") else f"\0{bare(key)}"  # a name that fits nowhere
+            # A name that matches no setting.
+            text = key.value if is_a(key, "str") else f"\0{bare(key)}"
             name = text.encode("utf-8", "backslashreplace").decode()
             here = (*place, name)
             if here in self.names:
@@ -160,7 +161,7 @@ class _TooManyError(Exception):
 
 
 def is_a(node: yaml.Node, kind: str) -> bool:
-    """Whether YAML 1.2 takes the node for a str, int, float, bool or null."""
+    """Whether the node is a str, int, float, bool or null in YAML 1.2."""
     return isinstance(node, yaml.ScalarNode) and node.tag == f"{_STANDARD}{kind}"
 
 
@@ -176,21 +177,21 @@ def _scalar(node: yaml.ScalarNode) -> Any:
             return int(node.value, 0 if node.value[:2] in {"0x", "0o"} else 10)
         if is_a(node, "float"):
             number = float(node.value)
-            return int(number) if number.is_integer() else number  # 8, 8.0 and 8e0 are the same
+            return int(number) if number.is_integer() else number  # 8, 8.0 and 8e0 are equal
     except ValueError:
         pass  # `!!int x`
     return NOTHING
 
 
 def shown(node: yaml.Node) -> str:
-    """The value in a message: short, and nothing in it that a terminal would obey."""
+    """The value for a message: short, and without control characters."""
     if is_a(node, "null"):
         return "nothing"
     return repr(node.value[:LONGEST]) if is_a(node, "str") else bare(node)
 
 
 def bare(node: yaml.Node) -> str:
-    """The same without quotes, where it may stand so."""
+    """The same without quotes, if possible."""
     if not isinstance(node, yaml.ScalarNode):
         return "a list" if isinstance(node, yaml.SequenceNode) else "a map"
     return _printable(str(node.value)[:LONGEST])
@@ -235,7 +236,7 @@ def _refuse_depth(text: str) -> None:
 
 
 def _not_yaml(error: Exception, text: str) -> Mistake:
-    """Where a text stops being YAML."""
+    """The place where a text is not YAML."""
     if isinstance(error, yaml.reader.ReaderError):
         before = lines(text[: error.position])
         what = f"is not YAML: a control character, {chr(error.character)!r}: delete it"

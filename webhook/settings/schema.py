@@ -25,7 +25,7 @@ def schema() -> Schema:
 
 
 def at(place: Place) -> Schema:
-    """What may stand at this place."""
+    """The schema of the value at this place."""
     if not place:
         return schema()
     *above, last = place
@@ -38,7 +38,7 @@ def at(place: Place) -> Schema:
 
 
 def as_map(part: Schema) -> Schema:
-    """The part that is about maps, where a text may stand as well."""
+    """The part for maps, if a text is allowed as well."""
     return part if "properties" in part else part.get("anyOf", [part])[-1]
 
 
@@ -50,7 +50,7 @@ def _resolved(part: Schema) -> Schema:
 
 
 def all_settings(place: Place = ()) -> Iterator[tuple[Place, Schema]]:
-    """Every setting below the section at this place, with what may stand there."""
+    """Every setting below the section at this place, with its schema."""
     for name in at(place)["properties"]:
         here = (*place, name)
         if "null" in at(here).get("type", ()):
@@ -60,7 +60,7 @@ def all_settings(place: Place = ()) -> Iterator[tuple[Place, Schema]]:
 
 
 def words(part: Schema) -> str:
-    """What may stand there, to follow `must be`."""
+    """The allowed values, as words after `must be`."""
     part = _resolved(part)
     if "errorMessage" in part:
         return str(part["errorMessage"]).removeprefix("must be ")

@@ -1,7 +1,7 @@
-"""What a value of the settings file may be: a text of some form, a word, a number, a map of these.
+"""The types of values in the settings file: texts of some form, words, numbers, and maps of these.
 
-Each type checks a value and gives its JSON Schema. `errorMessage` is what editors show instead of
-a regular expression, and what the messages of `config check` are made of.
+Each type checks a value and has a JSON Schema. `errorMessage` is what editors show instead of a
+regular expression; the messages of `config check` use it, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Schema = dict[str, Any]
 
 
 def refused(what: str, *at: str | int) -> ValidationError:
-    """A mistake in these words, at a place below the value that is being checked."""
+    """A mistake with this message, at a place below the checked value."""
     error = PydanticCustomError("refused", "{what}", {"what": what})
     return ValidationError.from_exception_data(
         "settings", [InitErrorDetails(type=error, loc=at, input=None)]
@@ -35,7 +35,7 @@ def refused(what: str, *at: str | int) -> ValidationError:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text that fits a pattern whole. The pattern is one that ECMA-262 understands too."""
+    """A text that matches a pattern completely. The pattern is also valid in ECMA-262."""
 
     what: str
     pattern: str
@@ -54,7 +54,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Word:
-    """One of a few words; `what` is said instead of a long list."""
+    """One of a few words; messages have `what` instead of a long list."""
 
     words: Iterable[str]
     what: str = ""
@@ -67,8 +67,8 @@ class Word:
         return {"enum": list(self.words)} | said
 
 
-# Names as Kubernetes allows them (webhook/kube/labels.py; a test holds the two together), in the
-# regular expressions that Python and ECMA-262 share. Lengths stand in front, as what must not be.
+# Names as Kubernetes allows them (webhook/kube/labels.py; a test compares the two), in the regular
+# expressions that Python and ECMA-262 share. Lengths are checked first, by a negative lookahead.
 _NAME = r"(?![-A-Za-z0-9_.]{64})[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _DNS = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"(?![-a-z0-9.]{{254}}){_DNS}(?:\.{_DNS})*"
@@ -78,12 +78,12 @@ _KEYS = rf"{KEY}|(?!\*)(?:{_SUBDOMAIN}/)?{_START}"
 VALUE = rf"(?:{_NAME})?"
 _CONTROL = r"\x00-\x1f\x7f-\x9f"
 _NO_CONTROL = rf"[^{_CONTROL}]"
-_LONGEST = 4095  # bytes of a path: PATH_MAX of Linux, without the byte at its end
+_LONGEST = 4095  # bytes of a path: PATH_MAX of Linux, without the final zero byte
 _PATH = rf"(?!.{{{_LONGEST + 1}}})(?!(?:.*/)?\.\.(?:/|$))/"
 
 LabelKey = Annotated[str, Text("a label key", KEY, "example.com/name")]
 LabelValue = Annotated[str, Text("a label value of at most 63 characters", VALUE, "gpu")]
-# A device has a prefix. The names without one are cpu, memory and others of Kubernetes itself.
+# Names of devices have a prefix. Names without one are cpu, memory and others of Kubernetes itself.
 _RESOURCE = "a resource name with a prefix"
 Resource = Annotated[str, Text(_RESOURCE, rf"{_SUBDOMAIN}/{_NAME}", "nvidia.com/gpu")]
 Resources = Annotated[
@@ -102,7 +102,7 @@ ExtendedResource = Annotated[
     str,
     Text(
         "the name of an extended resource, which a device plugin can offer: not of kubernetes.io",
-        # Its name with `requests.` before it, as in a ResourceQuota, must be a resource name, too
+        # The name with `requests.` before it, as in a ResourceQuota, must be a resource name, too
         # (IsExtendedResourceName, pkg/apis/core/v1/helper).
         rf"(?!.*kubernetes\.io/)(?!requests\.)(?![^/]{{245}}){_SUBDOMAIN}/{_NAME}",
         "nvidia.com/gpu",
@@ -118,7 +118,7 @@ NamespacedName = Annotated[
     ),
 ]
 Scheduler = Annotated[str, Text("the name of a scheduler", r"[!-~]+", "my-scheduler")]
-# GPU108 takes only such a name from the annotation.
+# GPU108 accepts only such a name from the annotation.
 AnnotationScheduler = Annotated[
     str, Text("the name of a scheduler, a DNS subdomain", _SUBDOMAIN, "my-scheduler")
 ]
@@ -147,7 +147,7 @@ LibraryPath = Annotated[
     ),
 ]
 Line = Annotated[str, Text("a text in one line", rf"{_NO_CONTROL}+")]
-# A warning is cut at 256 characters, and the help text is the end of one.
+# A warning is cut at 256 characters, and the help text is its end.
 ShortLine = Annotated[
     str, Text("a text in one line of at most 160 characters", rf"{_NO_CONTROL}{{0,160}}")
 ]
@@ -182,7 +182,7 @@ Amount = Annotated[int, Field(ge=1, le=100_000)]
 
 
 def codes_of(rules: Iterable[Named]) -> dict[str, str]:
-    """The codes and names of these rules, and the codes that they took over; each with its code."""
+    """The codes and names of these rules, and codes that they replace; each with its code."""
     words: dict[str, str] = {}
     for rule in sorted(rules, key=lambda each: each.CODE):
         retired = (old for old, code in RETIRED.items() if code == rule.CODE)
@@ -200,7 +200,7 @@ UNSAFE_RULE = Word(
     codes_of(rule for rule in ALL if rule.FACTS.unsafe),
     "the code or name of a rule that has edits that are not safe",
 )
-AnyMode = Annotated[Mode, Field(strict=False)]  # strict would want a Mode, not its word
+AnyMode = Annotated[Mode, Field(strict=False)]  # strict would require a Mode, not its word
 
 
 def by_code(modes: Mapping[str, Mode]) -> dict[str, Mode]:
@@ -217,7 +217,7 @@ def _each_rule_once(modes: dict[str, Mode]) -> dict[str, Mode]:
 
 
 def _modes_schema() -> Schema:
-    """Names every rule, so that editors complete and explain them."""
+    """Names every rule, so that editors can complete and explain them."""
     mode = {"enum": [each.value for each in Mode]}
     about = {
         rule.CODE: f"{rule.CODE} {rule.NAME}: {(rule.__doc__ or '').partition(chr(10))[0]}"
@@ -228,7 +228,7 @@ def _modes_schema() -> Schema:
         "type": "object",
         "propertyNames": {"enum": list(CODES), "errorMessage": f"must be {_RULE.what}"},
         "properties": {word: {"title": about[code], **mode} for word, code in CODES.items()},
-        "additionalProperties": mode,  # no other: propertyNames are all
+        "additionalProperties": mode,  # no other names: propertyNames has all
         "allOf": [{"not": {"required": pair}} for pair in synonyms],
     }
 
@@ -238,4 +238,4 @@ _Modes = Annotated[
     AfterValidator(_each_rule_once),
     WithJsonSchema(_modes_schema()),
 ]
-Modes = TypeAliasType("Modes", _Modes)  # by name, so that it stands once in the JSON Schema
+Modes = TypeAliasType("Modes", _Modes)  # with a name, so that it occurs once in the JSON Schema

@@ -1,4 +1,4 @@
-"""The settings file, whole: its sections, and what must fit across them."""
+"""The whole settings file: its sections, and the checks across them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class File(Section, title="Settings of gpu-webhook"):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        """What is right by itself, but not together with settings elsewhere in the file."""
+        """Checks of settings that are valid alone but not together."""
         settings, names = self.to_core(), self.resources
         if names.target in names.legacy:
             at = "target" if "target" in names.model_fields_set else "legacy"

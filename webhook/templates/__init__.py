@@ -1,4 +1,4 @@
-"""What can be known of a Go or Jinja template before it is rendered.
+"""What is known about a Go or Jinja template before it is rendered.
 
 Other rooms use: actions, cases, labels_in_sight, made_annotations, open_places, placeholders,
 regions, unseen_mounts.

@@ -1,7 +1,7 @@
 """The actions of a Go or Jinja template: their kinds and their branches.
 
-A text with actions is no YAML, but it is one once every action is hidden behind as many characters
-that are (placeholders.py). Which lines count then depends on conditions (cases.py).
+A text with actions is not YAML, but becomes YAML if placeholders of the same length replace the
+actions (placeholders.py). The active lines depend on conditions (cases.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A Go comment may hold `}}`; what is neither closed nor known is text.
+# A Go comment may contain `}}`; an action that is not closed or not known is text.
 _ACTION = re.compile(
     r"\{\{-?\s*/\*.*?\*/\s*-?\}\}"
     r"|\{#.*?#\}"
@@ -31,13 +31,13 @@ _LITERAL = re.compile(
 )
 _OPENING = {"if", "unless", "range", "with", "for", "define", "block", "macro", "filter", "call"}
 _CONDITIONAL = {"if", "unless", "range", "with", "for"}
-LOOPS = {"range", "with", "for"}  # what is inside may mean another thing each time
+LOOPS = {"range", "with", "for"}  # their content may have another meaning each time
 _SILENT = {"set", "import", "from", "do", "extends", "include_once", "break", "continue", "assign"}
 _ASSIGNMENT = re.compile(r"\$[\w]*\s*(?:,\s*\$\w+\s*)?:?=[^=]")
 
 
 class Kind(Enum):
-    """What an action does to the text."""
+    """The effect of an action on the text."""
 
     OPENS = "opens a block"
     TURNS = "begins another arm"
@@ -49,7 +49,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One action: `word` is what it begins with, `rest` what follows."""
+    """One action: `word` is its first word, `rest` the text after it."""
 
     start: int
     end: int
@@ -63,13 +63,14 @@ _IN_LINE = re.compile(r"[^\r\n]+")
 
 @dataclass(slots=True)
 class Arm:
-    """What stands between two actions of a block; `atom` is its condition, None for `else`."""
+    """The text between two actions of a block; `atom` is its condition, None for `else`."""
 
     start: int
     end: int
     atom: str | None
-    wanted: bool = True  # the atom must be so
-    needs: frozenset[tuple[str, bool]] = frozenset()  # all that must be so for it to be chosen
+    wanted: bool = True  # the value that the condition must have
+    # All conditions, with values, under which it is chosen.
+    needs: frozenset[tuple[str, bool]] = frozenset()
     inner: list[Block] = field(default_factory=list)
 
 
@@ -83,12 +84,12 @@ class Block:
     arms: list[Arm]
 
 
-Needs = dict[str, bool]  # the conditions that must be so, or not so
+Needs = dict[str, bool]  # conditions and the values that they must have
 
 
 @dataclass
 class Template:
-    """A text with its actions and blocks. `torn` says that the blocks do not fit together."""
+    """A text with its actions and blocks. `torn`: the blocks do not fit together."""
 
     text: str
     actions: list[Action]
@@ -97,12 +98,12 @@ class Template:
 
     @cached_property
     def shown(self) -> str:
-        """The text with all arms in sight: @ for what is written, blanks for other actions."""
+        """The text with all branches: @ for output, blanks for other actions."""
         return self._with_signs("@")
 
     @cached_property
     def blanked(self) -> str:
-        """The text with all arms in sight, and blanks for all actions."""
+        """The text with all branches, and blanks for all actions."""
         return self._with_signs(" ")
 
     def _with_signs(self, written: str) -> str:
@@ -115,7 +116,7 @@ class Template:
         return "".join([*pieces, self.text[here:]])
 
     def arms_around(self, start: int, end: int) -> list[Arm]:
-        """The arms that hold all of this span, the outermost first."""
+        """The branches around all of this span, the outermost first."""
         found: list[Arm] = []
         blocks = self.blocks
         while blocks:
@@ -132,13 +133,13 @@ class Template:
         return next((block for block in every if any(arm is each for each in block.arms)), None)
 
     def blocks_around(self, start: int, end: int) -> list[tuple[Block, Arm]]:
-        """The blocks that hold all of this span, each with the arm that does."""
+        """The blocks around all of this span, each with its branch."""
         arms = self.arms_around(start, end)
         found = [(self.block_of(arm), arm) for arm in arms]
         return [(block, arm) for block, arm in found if block is not None]
 
     def covers(self, some: list[Arm], others: list[Arm]) -> bool:
-        """Whether all `some` are chosen wherever all `others` are."""
+        """Whether all of `some` are chosen whenever all of `others` are."""
         given = {need for arm in others for need in arm.needs}
         loops = [
             arm for arm in some if not arm.needs or any(a.startswith("#") for a, _ in arm.needs)
@@ -148,7 +149,7 @@ class Template:
         )
 
     def is_either(self, one: int, other: int) -> bool:
-        """Whether these two places are in two arms of one block, so that never both count."""
+        """Whether these two places are in two branches of one block, so that only one is active."""
         mine = {need for arm in self.arms_around(one, one) for need in arm.needs}
         theirs = {need for arm in self.arms_around(other, other) for need in arm.needs}
         return any((atom, not wanted) in theirs for atom, wanted in mine)
@@ -160,9 +161,9 @@ class Template:
 
 
 def read(text: str, placeholders: re.Pattern[str] | None = None) -> Template:
-    """Find the actions of a text and how they are nested.
+    """Find the actions of a text and their nesting.
 
-    `placeholders` are other signs that stand for what is put there later, as `$N` in a script.
+    `placeholders` are other marks for text that is inserted later, such as `$N` in a script.
     """
     actions = list(_actions(text))
     if placeholders is not None:
@@ -177,7 +178,7 @@ def read(text: str, placeholders: re.Pattern[str] | None = None) -> Template:
 
 
 def read_apart(text: str) -> Template:
-    """The same with the blocks that are a part of one line, which are no blocks to `read`."""
+    """The same, with blocks inside one line, which `read` does not treat as blocks."""
     actions = list(_actions(text))
     blocks, torn = _nested(actions, len(text))
     return Template(text, actions, blocks, torn)
@@ -189,7 +190,7 @@ def has_actions(text: str) -> bool:
 
 
 def blank(text: str) -> str:
-    """As many blanks, with the line ends where they were."""
+    """Blanks for the text, with its line ends."""
     return covered(text, " ")
 
 
@@ -206,7 +207,7 @@ def _placeholders(text: str, known: list[Action], signs: re.Pattern[str]) -> Ite
 
 
 def _is_inline(text: str, block: Block) -> bool:
-    """Whether a block is a part of one line: `name: {{ if .x }}a{{ else }}b{{ end }}`."""
+    """Whether a block is inside one line: `name: {{ if .x }}a{{ else }}b{{ end }}`."""
     if "\n" in text[block.start : block.end]:
         return False
     before = text[text.rfind("\n", 0, block.start) + 1 : block.start]
@@ -215,7 +216,7 @@ def _is_inline(text: str, block: Block) -> bool:
 
 
 def _joined(actions: list[Action], inline: list[Block]) -> list[Action]:
-    """The actions with one that writes for each of these blocks."""
+    """The actions, with one output action for each of these blocks."""
     kept = [
         each
         for each in actions
@@ -258,7 +259,7 @@ def _kind(word: str, inside: str, *, is_statement: bool) -> Kind:
 
 def _nested(actions: list[Action], length: int) -> tuple[list[Block], bool]:
     top: list[Block] = []
-    open_: list[tuple[Block, str]] = []  # with the scope that its conditions are in
+    open_: list[tuple[Block, str]] = []  # with the scope of its conditions
     torn = False
 
     def siblings() -> list[Block]:
@@ -268,7 +269,7 @@ def _nested(actions: list[Action], length: int) -> tuple[list[Block], bool]:
         scope = open_[-1][1] if open_ else ""
         if action.kind is Kind.OPENS:
             atom, wanted = _atom(action.rest, scope, negated=action.word == "unless")
-            if action.word in LOOPS:  # of each loop nobody knows how often
+            if action.word in LOOPS:  # the number of iterations of a loop is unknown
                 atom = f"#{action.start} {atom}"
             arm = Arm(action.end, length, atom if action.word in _CONDITIONAL else "", wanted)
             inner = f"{scope}{action.start}:" if action.word in LOOPS else scope
@@ -312,7 +313,7 @@ _UNEQUAL = (re.compile(r"ne\b"), re.compile(r"!="))
 
 
 def _atom(condition: str, scope: str, *, negated: bool = False) -> tuple[str, bool]:
-    """A condition as a name for it and whether it stands there as such or denied."""
+    """A name for a condition, and whether it is negated."""
     text = " ".join(condition.split())
     wanted = not negated
     while denied := re.match(r"(?:not\b|!(?!=)) *", text):
@@ -335,7 +336,7 @@ def _arm_with(blocks: list[Block], start: int, end: int) -> Arm | None:
 
 
 def every_block(blocks: list[Block], path: Needs) -> Iterator[tuple[Block, Needs]]:
-    """All blocks, each with what must be so for it to count."""
+    """All blocks, each with the conditions under which it is active."""
     for block in blocks:
         yield block, path
         before: Needs = {}

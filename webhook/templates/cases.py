@@ -1,7 +1,7 @@
-"""The cases of a template: how its conditions can turn out, and the text as it is in each of them.
+"""The cases of a template: the combinations of its conditions, and the text for each of them.
 
-Which lines count depends on conditions that nobody knows here, so the text is looked at once for
-every way in which the conditions that matter can turn out. An edit must be right in each of them.
+The active lines depend on conditions that are unknown here, so the text is read once for each
+combination of the conditions that matter. An edit must be right in each of them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
-_MOST_COMBINED = 5  # conditions: all 32 ways; with more, each alone against all others
+_MOST_COMBINED = 5  # conditions: all 32 combinations; with more, each alone against all others
 _MOST_VIEWS = 64
 
 
 class Rest(Enum):
-    """How the conditions of which nothing is assumed turn out."""
+    """The value of the conditions about which nothing is assumed."""
 
     FIRST = "the first arm of each block"
     TRUE = "all are true"
@@ -41,17 +41,17 @@ class Rest(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way in which the conditions can turn out."""
+    """One combination of conditions."""
 
     known: Needs
     rest: Rest
 
 
 def views(template: Template, start: int, end: int, matters: Callable[[str], bool]) -> list[Needs]:
-    """The ways in which conditions that matter between these places can turn out.
+    """The combinations of the conditions that matter between these places.
 
-    A block matters if one of its arms holds text that does; the others are seen with their first
-    arm.
+    A block matters if one of its branches contains text that does; other blocks have their first
+    branch.
     """
     atoms: list[str] = []
     needed: list[dict[str, bool]] = []
@@ -65,7 +65,7 @@ def views(template: Template, start: int, end: int, matters: Callable[[str], boo
         for arm in block.arms:
             chosen = {**path, **before}
             if arm.atom is not None:
-                if block.word not in LOOPS:  # none at all is no other case than one
+                if block.word not in LOOPS:  # no iteration is the same case as one
                     atoms.append(arm.atom)
                 chosen[arm.atom] = arm.wanted
                 before[arm.atom] = not arm.wanted
@@ -74,9 +74,9 @@ def views(template: Template, start: int, end: int, matters: Callable[[str], boo
 
 
 def hidden(template: Template, case: Case, mask: Callable[[Action], str]) -> str:
-    """The text with its actions and the arms that are not chosen behind other characters.
+    """The text with placeholders for its actions and for inactive branches.
 
-    The length stays and so do the line ends, so every index means the same place.
+    The length and the line ends stay, so all indexes stay the same.
     """
     pieces: list[str] = []
     here = 0
@@ -97,12 +97,12 @@ def hidden(template: Template, case: Case, mask: Callable[[Action], str]) -> str
 
 
 def is_active(template: Template, case: Case, start: int, end: int) -> bool:
-    """Whether no part of this span is in an arm that is not chosen."""
+    """Whether no part of this span is in an inactive branch."""
     return not any(a < end and start < b for a, b in _gone(template.blocks, case))
 
 
 def _cases(atoms: list[str], needed: Iterable[Needs]) -> list[Needs]:
-    """All of them, or each alone against all others where there are too many."""
+    """All combinations, or each alone against all others if there are too many."""
     true, false = dict.fromkeys(atoms, True), dict.fromkeys(atoms, False)
     if len(atoms) <= _MOST_COMBINED:
         made = [
@@ -118,7 +118,7 @@ def _cases(atoms: list[str], needed: Iterable[Needs]) -> list[Needs]:
 
 
 def _gone(blocks: list[Block], case: Case) -> Iterator[tuple[int, int]]:
-    """The arms that are not chosen."""
+    """The inactive branches."""
     for block in blocks:
         chosen: Arm | None = None
         for arm in block.arms:
@@ -131,7 +131,7 @@ def _gone(blocks: list[Block], case: Case) -> Iterator[tuple[int, int]]:
 
 def _holds(arm: Arm, case: Case, *, first: bool) -> bool:
     if not arm.atom:
-        return True  # `else`, or a block that is no question
+        return True  # `else`, or a block without a condition
     if arm.atom in case.known:
         return case.known[arm.atom] is arm.wanted
     if case.rest is Rest.FIRST:

@@ -33,16 +33,16 @@ _NO_SELECTOR = (
 
 
 def is_of_old(selector: object) -> bool:
-    """Whether it is none of apps/v1: not there, or in the style of a ReplicationController."""
+    """Whether it is no apps/v1 selector: missing, or in the style of a ReplicationController."""
     return not any(member in as_map(selector) for member in _MEMBERS)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelsInSight:
-    """The selectors and labels of one document, in one of the ways that the template can turn out.
+    """The selectors and labels of one document, for one combination of branches.
 
-    Where actions make a part of either, nobody knows whether they match: `{{ .x }}`, `"{{ .x }}"`
-    and an include may all write the same.
+    If actions produce a part of either, it is unknown whether they match: `{{ .x }}`, `"{{ .x }}"`
+    and an include may all produce the same text.
     """
 
     document: Document
@@ -51,7 +51,7 @@ class LabelsInSight:
     open: OpenPlaces
 
     def message(self, finding: Finding, at: Path) -> str:
-        """What to say of a selector that does not match; empty if nobody can know that."""
+        """The message for a selector that does not match; empty if that is unknown."""
         spec = at if at[-1] == "spec" else at.parent
         selector: Any = as_map(value_at(self.document.data, spec)).get("selector")
         sees_selector = self._is_seen(spec / "selector")
@@ -63,7 +63,7 @@ class LabelsInSight:
         return _NO_SELECTOR if self.why_no_copy(spec) else finding.message
 
     def why_no_copy(self, spec: Path) -> str:
-        """Why the labels may not be written as the selector; empty if they may."""
+        """Why the labels must not be copied into the selector; empty if they may."""
         if not self._is_seen(spec / "selector"):
             return "the template may write a selector"
         at = spec / "template" / "metadata" / "labels"
@@ -92,7 +92,7 @@ class LabelsInSight:
         )
 
     def _is_always(self, at: Path, beside: int) -> bool:
-        """Whether no condition is on it but those that are on the other place, too."""
+        """Whether it has no conditions except those of the other place."""
         start = self.document.place(at)[0]
         return self.template.covers(
             self.template.arms_around(start, start), self.template.arms_around(beside, beside)

@@ -1,7 +1,7 @@
-"""Legacy annotations whose text the template produces, in whole or in part.
+"""Finds legacy annotations whose text the template produces, in whole or in part.
 
-With its actions hidden such a text looks empty, or shorter than it is. Nobody knows what it says
-before it is rendered, so nothing of it may be converted or removed.
+With its actions hidden such a text looks empty or too short. Its content is unknown before
+rendering, so it must not be converted or removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.templates.actions import Action, Template
     from webhook.yamlpatch.documents import Document
 
-_BY_ACTIONS = re.compile(r"@[@ \t]*(?:#.*)?")  # in Template.shown: a line that actions write
+_BY_ACTIONS = re.compile(r"@[@ \t]*(?:#.*)?")  # in Template.shown: a line that actions produce
 
 
 def is_any_made(source: Source) -> bool:
@@ -37,14 +37,14 @@ def is_any_made(source: Source) -> bool:
 
 
 def made_annotations(document: Document, template: Template) -> Iterator[Path]:
-    """Where they are, in one of the ways in which the template can turn out."""
+    """Their places, for one combination of branches."""
     for at in _annotations(document.data, ROOT):
         if actions_of(document, template, at):
             yield at
 
 
 def actions_of(document: Document, template: Template, at: Path) -> list[Action]:
-    """The actions that make a part of what this member holds; none if it is not there."""
+    """The actions that produce a part of the value of this member; none if it is missing."""
     found = document.find(at.parent)
     holder = real(found) if found is not None else None
     member = entry_at(holder, at[-1]) if isinstance(holder, Map) else None
@@ -69,16 +69,16 @@ def _annotations(data: Any, at: Path) -> Iterator[Path]:
 
 
 def _end_in_flow(holder: Map, member: Member) -> int:
-    """Where the next member begins, or the map ends."""
+    """The begin of the next member, or the end of the map."""
     later = (each.start for each in holder.members if each.start > member.start)
     return min(later, default=holder.end)
 
 
 def _end_in_block(template: Template, member: Member) -> int:
-    """The end of the last line that may be a part of the value, whatever the conditions are.
+    """The end of the last line that may be a part of the value, for any conditions.
 
-    These lines stand further right than the key. Of a line that actions write the place says
-    nothing if they name no indent: behind a value that may go on it is taken for a part of it.
+    These lines have a larger indent than the key. The place of a line that actions produce shows
+    nothing if they name no indent: after a value that may continue it counts as a part of it.
     """
     text, end = template.shown, member.end
     column = style.column(text, member.start)
@@ -105,7 +105,7 @@ def _end_in_block(template: Template, member: Member) -> int:
 
 
 def _may_go_on(member: Member) -> bool:
-    """Whether lines that follow may belong to the value, which is all that is in sight of it."""
+    """Whether following lines may belong to the value, as far as it is visible."""
     value = member.value
     return isinstance(value, Scalar) and (value.style in {"|", ">"} or _is_empty(member))
 

@@ -23,15 +23,15 @@ _INDENTED = re.compile(r"\bn?indent[ (]+(?P<by>[0-9]{1,4})")
 
 
 class OpenPlaces:
-    """What a line of its own, such as `{{ toYaml .Values.x | indent 8 }}`, may write into."""
+    """Maps and lists into which a line such as `{{ toYaml .Values.x | indent 8 }}` may write."""
 
     def __init__(
         self, document: Document, template: Template, masks: Masks, region: Region
     ) -> None:
         self._document = document
         self._open: set[int] = set()  # id(node)
-        self._above: set[int] = set()  # all whose lines may end with what an action writes
-        self._anywhere: set[int] = set()  # the same for actions that say nothing of the place
+        self._above: set[int] = set()  # nodes whose lines may end with the output of an action
+        self._anywhere: set[int] = set()  # the same for actions without a known indent
         text = template.text
         for action in template.actions_in(document.root.start, region.end):
             if action.kind is Kind.WRITES and masks.is_alone(action):
@@ -39,19 +39,19 @@ class OpenPlaces:
                 indent = style.column(text, action.start) if said is None else said
                 held_by = list(_holders(text, document.root, action.start, indent))
                 self._open.update(map(id, held_by))
-                # A text that is put at the left brings its own indent, and may belong anywhere.
+                # A text without indent brings its own, and may belong anywhere.
                 deepest = math.inf if said is None and indent == 0 else indent
                 above = set(map(id, _above(text, document.root, action.start, deepest)))
                 self._above |= above
                 self._anywhere |= above if deepest == math.inf else set()
 
     def goes_on(self, edit: Edit) -> bool:
-        """Whether the template may write more of what the edit removes, behind all in sight."""
+        """Whether the template may continue what the edit removes."""
         node = self._document.find(edit.at) if isinstance(edit, Remove) else None
         return node is not None and id(real(node)) in self._above
 
     def may_hold_more(self, at: Path) -> bool:
-        """Whether the template may write a member or an item of what stands there."""
+        """Whether the template may add a member or an item to the value at this place."""
         node = self._document.find(at)
         return node is not None and bool({id(node), id(real(node))} & (self._open | self._anywhere))
 
@@ -61,7 +61,7 @@ class OpenPlaces:
         node: Node | None = self._document.root
         for depth in range(len(at) + 1):
             here = self._document.find(Path(at[:depth]))
-            if here is None:  # added to the last one that is there
+            if here is None:  # appended to the last existing one
                 return node is not None and id(real(node)) in self._open
             node = here
         adds = isinstance(edit, Append) or (isinstance(edit, Set) and not _says(node))
@@ -73,13 +73,13 @@ def _says(node: Node | None) -> bool:
 
 
 def said_indent(text: str, action: Action) -> int | None:
-    """The column that the action names for the lines that it writes, if it names one."""
+    """The column that the action names for its lines, if it names one."""
     said = _INDENTED.search(text, action.start, action.end)
     return int(said["by"]) if said is not None else None
 
 
 def _holders(text: str, node: Node, at: int, indent: int) -> Iterator[Node]:
-    """What a text at this place and indentation may belong to."""
+    """The nodes to which a text at this place and indent may belong."""
     while True:
         here = real(node)
         before = [each for each in _in_block(here) if each.start <= at]
@@ -100,7 +100,7 @@ def _holders(text: str, node: Node, at: int, indent: int) -> Iterator[Node]:
 
 
 def _above(text: str, node: Node, at: int, indent: float) -> Iterator[Node]:
-    """What ends with the lines that an action writes at this place."""
+    """The nodes that end with the lines that an action produces at this place."""
     while True:
         here = real(node)
         before = [each for each in _in_block(here) if each.start <= at]

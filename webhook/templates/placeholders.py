@@ -1,7 +1,7 @@
 """Replaces template actions by placeholders, to read the text as YAML, and restores them.
 
-Each is as long as its action, so every index means the same place. An amount of GPUs becomes a
-number, so that the rules take it for one; everything else a run of one letter that no manifest has.
+Each is as long as its action, so all indexes stay the same. An amount of GPUs becomes a number, so
+that rules read it as one; every other action becomes a run of one letter that no manifest has.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from webhook.templates.regions import Region
 
 _RUN = re.compile(f"([{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}])\\1*")
-_DIGITS = 18  # of a number that fits 64 bits
+_DIGITS = 18  # of a number that fits into 64 bits
 _KEY = re.compile(r"[\"']?(?P<name>[\w./-]+)[\"']?[ \t]*:[ \t]*(?P<quote>[\"']?)$")
 _NEW_LINES = re.compile(r"\|\s*nindent\b")
-# What is no part of what is said: `{{- $n | quote }}` is as much as `{{ $n }}`.
+# Parts without a meaning: `{{- $n | quote }}` equals `{{ $n }}`.
 _FORM = re.compile(r"\|\s*(?:quote|squote|int|int64|toString)\b|[-\s]")
 _AFTER = re.compile(r"[ \t]*(?:#|,|\}|\r?$)", re.MULTILINE)
 
 
 def stands_for_action(value: object) -> bool:
-    """Whether the value, or a part of it, is the sign of an action."""
+    """Whether the value, or a part of it, is a placeholder."""
     return isinstance(value, str) and _RUN.search(value) is not None
 
 
@@ -40,15 +40,15 @@ def stands_for_part(value: object) -> bool:
 
 
 def may_say(value: object, text: str) -> bool:
-    """Whether a value of which actions make a part may be this text once it is rendered."""
+    """Whether a value with a placeholder may be this text after rendering."""
     if not isinstance(value, str) or not stands_for_action(value):
         return False
-    written = _RUN.split(value)[::2]  # between them the letters of the runs
+    written = _RUN.split(value)[::2]  # between the placeholders
     return re.fullmatch(".*".join(map(re.escape, written)), text) is not None
 
 
 class TooManyError(ValueError):
-    """There are not as many signs."""
+    """There are not enough placeholders."""
 
 
 class Masks:
@@ -56,7 +56,7 @@ class Masks:
 
     def __init__(self, template: Template, region: Region, settings: Settings) -> None:
         self._template = template
-        self._signs: dict[int, str] = {}  # by where the action starts
+        self._signs: dict[int, str] = {}  # by the start of the action
         self._runs: dict[str, Action] = {}
         self._numbers: dict[str, Action] = {}
         text = template.text
@@ -74,9 +74,9 @@ class Masks:
                 self._add(action)
 
     def is_alone(self, action: Action) -> bool:
-        """Whether what it writes may be any lines.
+        """Whether its output may be any lines.
 
-        There is nothing but actions on its line, or it begins new lines behind a key.
+        There are only actions on its line, or it begins new lines after a key.
         """
         text = self._template.text
         start, end = style.line_start(text, action.start), text.find("\n", action.end)
@@ -87,7 +87,7 @@ class Masks:
         return not rest or rest.startswith("#")
 
     def _between(self, start: int, end: int) -> Iterator[str]:
-        """What is no action between these places."""
+        """The text between these places without actions."""
         text = self._template.text
         for each in self._template.actions_in(start, end):
             yield text[start : each.start]
@@ -95,12 +95,12 @@ class Masks:
         yield text[start:end]
 
     def __call__(self, action: Action) -> str:
-        """The sign for the action; blanks for one that is alone on its line."""
+        """The placeholder for the action; blanks for one that is alone on its line."""
         raw = self._template.text[action.start : action.end]
         return self._signs.get(action.start) or blank(raw)
 
     def restored(self, text: str) -> str:
-        """The text with the actions in the place of their signs."""
+        """The text with the actions instead of their placeholders."""
         text = _RUN.sub(lambda found: self._raw_of(found[0]), text)
         if not self._numbers:
             return text
@@ -112,7 +112,7 @@ class Masks:
         )
 
     def _add_numbers(self, amounts: list[Action]) -> None:
-        """Give each amount a number; those that say the same have the same."""
+        """Give each amount a number; equal actions get the same."""
         by_text: dict[str, list[Action]] = {}
         for action in amounts:
             by_text.setdefault(_FORM.sub("", self._raw(action)), []).append(action)
@@ -121,7 +121,7 @@ class Masks:
             value = int("7" + f"{position:o}".zfill(digits - 1), 8)
             for action in same:
                 length = len(self._raw(action))
-                # With a zero before it a plain number is octal, as go-yaml has it.
+                # A plain number with a leading zero is octal in go-yaml.
                 is_text = self._template.text[action.start - 1] in {"'", '"'}
                 number = f"{value}" if is_text else f"{value:o}"
                 self._signs[action.start] = number.zfill(length)
@@ -154,7 +154,7 @@ class Masks:
         return _AFTER.match(after) is not None
 
     def _without_actions(self, at: int) -> str:
-        """The rest of the line; what is a condition there says nothing."""
+        """The rest of the line; conditions in it are ignored."""
         text = self._template.text
         end = text.find("\n", at)
         end = len(text) if end < 0 else end

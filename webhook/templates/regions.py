@@ -1,7 +1,7 @@
-"""Finds the manifests in a text that is no YAML file: between `---`, in blocks, in scripts.
+"""Finds the manifests in a text that is not a YAML file: between `---`, in blocks, in scripts.
 
-A template, a script or a cloud-config holds manifests that are indented as a whole. Such a block is
-YAML by itself once the rest of the text is left out.
+A template, a script or a cloud-config has manifests with a common indent. Such a block is YAML
+without the rest of the text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line, where it is in the text, and what it says."""
+    """A line, its place in the text, and its content."""
 
     start: int
     end: int  # with the line end
@@ -56,10 +56,10 @@ def lines_of(text: str, start: int = 0, end: int | None = None) -> Iterator[Line
 
 
 def manifests(text: str) -> list[Region]:
-    """The blocks that hold an API version and a kind, the outermost first.
+    """The blocks with an API version and a kind, the outermost first.
 
-    `text` has its template actions blanked. One manifest inside another counts only if it stands
-    there as a text of its own: in a block scalar or a here-document.
+    In `text`, template actions are blanks. One manifest inside another counts only as a text of its
+    own: in a block scalar or a here-document.
     """
     lines = list(lines_of(text))
     taken = list(_json_blocks(lines))  # lines
@@ -82,7 +82,7 @@ def manifests(text: str) -> list[Region]:
 
 
 def _json_blocks(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
-    """From a brace to the one that closes it, if that stands below it."""
+    """From a brace to its closing brace, on lines of their own."""
     number = 0
     while number < len(lines):
         opened = lines[number]
@@ -103,7 +103,7 @@ def _closes(opened: Line, line: Line) -> bool:
 
 
 def here_documents(text: str) -> Iterator[Region]:
-    """What stands between `<<EOF` and `EOF` in a shell script."""
+    """The text between `<<EOF` and `EOF` in a shell script."""
     lines = list(lines_of(text))
     number = 0
     while number < len(lines):
@@ -134,7 +134,7 @@ def split(text: str, region: Region) -> list[Region]:
 
 
 def _block(lines: Sequence[Line], number: int, indent: int) -> tuple[int, int]:
-    """The lines around this one that are indented as much or more."""
+    """The lines around this one with the same or a larger indent."""
     first = number
     while first > 0 and _belongs(lines[first - 1], indent):
         first -= 1

@@ -1,9 +1,9 @@
-"""Actions that produce the same text at every rendering, so that a selector may use them.
+"""Finds actions that produce the same text at every rendering, so that a selector may use them.
 
-A selector of apps/v1 cannot be changed. What another release, an upgrade of the chart or chance
-makes different may be a label, but as a part of a selector it would make every upgrade fail (Helm's
-best practices for labels say the same of versions). So what an action uses must be known to stay;
-of a helper, only those that are named after a name, as `x.fullname` of `helm create`.
+A selector of apps/v1 cannot be changed. Text that differs for another release, after an upgrade of
+the chart, or at random, may be a label, but in a selector it would make every upgrade fail (Helm's
+best practices for labels exclude versions, too). So the inputs of an action must be known to stay
+the same; of helpers, only those named after a name, such as `x.fullname` of `helm create`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     r"|(?P<field>\$?(?:\.\w+)+)|(?P<variable>\$\w+)(?:\.\w+)*|(?P<number>-?\d[\w.]*)"
     r"|(?P<word>[^\W\d]\w*(?:\.\w+)*)|(?P<sign>[$.()|,=:!\[\]<>+*/~%?-]))"
 )
-# An object of Helm, and which of its fields stay.
+# An object of Helm, and its fields that stay the same.
 _OBJECTS = {
     "Values": None,
     "Release": {"Name", "Namespace", "Service"},
@@ -28,7 +28,7 @@ _OBJECTS = {
     "Subcharts": set[str](),
     "Template": set[str](),
 }
-# What makes the same of the same: of text/template, Sprig and Jinja.
+# Functions without side effects: of text/template, Sprig and Jinja.
 _FUNCTIONS = re.compile(
     r"abbrev|add|and|b64enc|camelcase|cat|coalesce|contains|default|defined|dict|dig|div|elif"
     r"|else|empty|end|endif|eq|false|first|ge|get|gt|hasKey|hasPrefix|hasSuffix|if|in|index"
@@ -41,7 +41,7 @@ _FUNCTIONS = re.compile(
 _HELPERS = frozenset({"include", "template"})
 _NAME_OF_HELPER = re.compile(r"[\"'`][\w./-]*name[\"'`]", re.IGNORECASE)
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-# Words in a name of what differs from one release to the next.
+# Words in names of values that differ between releases.
 _CHANGING = re.compile(
     r"build|checksum|commit|date|digest|epoch|hash|now|rand|random|revision|sha|tag|time"
     r"|timestamp|uuid|uuidv|version"
@@ -50,7 +50,7 @@ _LOOPS = {"range", "with"}
 
 
 def stays(action: Action, template: Template, before: int) -> bool:
-    """Whether the action writes the same each time, and did so at the place `before`, too."""
+    """Whether the action produces the same text each time, also at the place `before`."""
     text = template.text[action.start : action.end]
     if not text.startswith("{"):  # a placeholder of a script or of a guide
         return "$(" not in text and "`" not in text and not _changes(text)
@@ -58,7 +58,7 @@ def stays(action: Action, template: Template, before: int) -> bool:
 
 
 class _Reading:
-    """What is known of the variables so far."""
+    """The known variables so far."""
 
     def __init__(self, template: Template, before: int) -> None:
         self._template = template
@@ -66,7 +66,7 @@ class _Reading:
         self._known: set[str] = set()
 
     def all_stay(self, text: str) -> bool:
-        """Whether all does that is in the actions of this text."""
+        """Whether all actions of this text stay the same."""
         return all(self._stays(found[1] or found[2]) for found in _INSIDE.finditer(text))
 
     def _stays(self, inside: str) -> bool:
@@ -98,7 +98,7 @@ class _Reading:
         return not _changes(field) if allowed is None else "".join(names[1:2]) in allowed
 
     def _variable(self, name: str) -> bool:
-        """Whether it is what it was at the place before, and is made of what stays."""
+        """Whether it is unchanged since the earlier place, and computed from values that stay."""
         if name in self._known:
             return True
         self._known.add(name)
@@ -114,7 +114,7 @@ class _Reading:
         )
 
     def _around(self) -> bool:
-        """Whether that stays which `.` is: what the loops around are about."""
+        """Whether `.` stays the same: the subject of the loops around."""
         arms = self._template.arms_around(self._before, self._before)
         starts = {arm.start for arm in arms}
         return all(
@@ -125,7 +125,7 @@ class _Reading:
 
 
 def _word(word: str, behind: str) -> bool:
-    """Whether it is a function that is known, or a variable of Jinja, which has no arguments."""
+    """Whether it is a known function, or a variable of Jinja, which has no arguments."""
     if _FUNCTIONS.fullmatch(word):
         return True
     return not _changes(word) and re.match(r"\s*(?:$|[|\[)=!~])", behind) is not None

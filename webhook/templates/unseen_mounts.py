@@ -1,7 +1,7 @@
 """Volumes that a container may mount in a part that a template produces.
 
-A volume goes with all of its mounts or not at all: the API server refuses a mount of a volume that
-is not there.
+A volume is removed with all of its mounts or not at all: the API server rejects a mount of a
+missing volume.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LISTS = "volumeMounts", *KINDS
 
 
 def may_be_mounted(document: Document, open_: OpenPlaces, volume: Path) -> bool:
-    """Whether the template may write a mount of this volume of a pod, or another name of it."""
+    """Whether the template may add a mount of this volume, or another name of it."""
     name = as_map(value_at(document.data, volume)).get("name")
     if stands_for_action(name):
         return True
@@ -37,7 +37,7 @@ def may_be_mounted(document: Document, open_: OpenPlaces, volume: Path) -> bool:
 
 
 def in_the_text(volume: Any) -> re.Pattern[str]:
-    """What a mount of this volume may look like in an arm of a template that is not in sight."""
+    """A pattern for a mount of this volume in an invisible branch of a template."""
     name = re.escape(str(as_map(volume).get("name")))
     return re.compile(
         rf"\b(?:name[\"']?[ \t]*:[ \t]*[\"']?(?:{name}(?![\w.-])|\{{\{{)"
@@ -46,7 +46,7 @@ def in_the_text(volume: Any) -> re.Pattern[str]:
 
 
 def _holders(data: Any, spec: Path) -> Iterator[tuple[Path, Any]]:
-    """All that mounts may stand in, from the spec of the pod down to each mount."""
+    """The maps and lists around mounts, from the spec of the pod down to each mount."""
     pod_spec = as_map(value_at(data, spec))
     yield spec, pod_spec
     for kind in KINDS:

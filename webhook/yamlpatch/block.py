@@ -1,8 +1,8 @@
 """Removes and inserts entries of maps and lists in block style.
 
-A member or an item leaves with its own lines, a comment behind it on the last of them among these.
-The comments above and below it and the blank lines around it stay: who wrote them knows what of.
-So they do where a whole map or list leaves with all that was in it, at the indent of its name.
+An entry is removed with its own lines, including a comment at the end of the last one. Comments
+above and below it and blank lines around it stay: they may belong to other entries. They also stay
+if all entries of a map or list are removed, at the indent of its name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMPACT = re.compile(r" *(?:-[ \t]+)+\Z")
 
 
 def removed(document: Document, node: Collection, gone: list[bool]) -> Iterator[Replacement]:
-    """The lines of the entries that go; at least one stays."""
+    """The lines of the removed entries; at least one entry stays."""
     every = entries(node)
     first_stays = gone.index(False)
     start = 0
@@ -58,7 +58,7 @@ def _own_lines(document: Document, entry: Entry) -> Iterator[Replacement]:
 
 
 def _comments(text: str, entry: Entry) -> Iterator[tuple[int, int]]:
-    """The comments above what is in a map or list: where the line of each begins, and its sign."""
+    """The comments above the entries of a map or list: the begin of each line, and its sign."""
     if not isinstance(entry, Member) or not isinstance(entry.value, Map | List):
         return
     before = entry.key.end
@@ -74,7 +74,7 @@ def _comments(text: str, entry: Entry) -> Iterator[tuple[int, int]]:
 
 
 def _pulled_up(document: Document, leaving: list[Any]) -> Iterator[Replacement]:
-    """The first entries, behind a dash: the one that stays comes up, or leaves the dash alone."""
+    """The first entries after a dash: the remaining entry moves up, or leaves the dash alone."""
     text, stays = document.text, leaving[-1]
     before = _before(text, leaving[0].start)
     if not _COMPACT.match(before) or column(text, stays.start) != len(before):
@@ -90,7 +90,7 @@ def _pulled_up(document: Document, leaving: list[Any]) -> Iterator[Replacement]:
 
 
 def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> Replacement:
-    """The lines of new entries, behind the last one and its trailing comment."""
+    """The lines of new entries, after the last one and its trailing comment."""
     text, last = document.text, entries(node)[-1]
     writer = Writer(habits_of(document, node))
     lines: list[str] = []
@@ -137,14 +137,14 @@ def _parted(document: Document, removal: Replacement, kept: Container[int]) -> R
 
 
 def _block_scalars(document: Document) -> tuple[list[int], list[Scalar]]:
-    """The texts that go on as far as lines are indented, and where they end, in order."""
+    """The scalars that continue as long as lines are indented, and their ends, in order."""
     every = (node for node in document.root.walk() if isinstance(node, Scalar))
     scalars = [node for node in every if node.style in {"|", ">"}]
     return [node.end for node in scalars], scalars
 
 
 def _text_above(document: Document, at: int) -> Scalar | None:
-    """The block scalar that the lines from here on would be part of if they were indented."""
+    """The block scalar to which the lines from here on would belong if they were indented."""
     ends, scalars = document.once(_block_scalars)
     last = bisect_right(ends, at) - 1
     if last < 0 or document.text[ends[last] : at].strip():
@@ -153,9 +153,9 @@ def _text_above(document: Document, at: int) -> Scalar | None:
 
 
 def _behind_text(text: str, scalar: Scalar, at: int) -> int:
-    """Where the blank lines end that would be the text's above, if it keeps them.
+    """The end of the blank lines that would belong to the scalar above, if it keeps them.
 
-    A comment that is as far right as the text would be of the text, too; it must not go.
+    A comment with the indent of the scalar would belong to it, too; it must not be removed.
     """
     lines = text[scalar.start : scalar.end].splitlines()
     indent = min((len(x) - len(x.lstrip(" ")) for x in lines[1:] if x.strip()), default=1)
@@ -172,7 +172,7 @@ def _behind_text(text: str, scalar: Scalar, at: int) -> int:
 
 
 def joined(gone: list[Replacement], kept: Container[int]) -> list[Replacement]:
-    """Removals that overlap, or touch where nothing is put in, as one."""
+    """Removals that overlap, or touch where nothing is inserted, as one."""
     found: list[Replacement] = []
     for each in sorted(gone, key=lambda one: (one.start, one.end)):
         last = found[-1].end if found else -1

@@ -1,7 +1,7 @@
 """Maps each edit (by JSON Pointer) to the YAML node that must change.
 
-With anchors, aliases and merge keys one place of the text is several of the object: it can only be
-changed if all of them are to be, in the same way.
+With anchors, aliases and merge keys one place of the text is at several places of the object: it
+can only be changed if all of them change in the same way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RefusedError(Exception):
-    """An edit that cannot be written into this text; `start` and `end` say where."""
+    """An edit that cannot be written into this text; `start` and `end` are the place."""
 
     def __init__(self, reason: str, node: Node) -> None:
         super().__init__(reason)
@@ -32,9 +32,9 @@ class RefusedError(Exception):
 
 @dataclass(slots=True)
 class Places:
-    """Where in the object that is which stands at a place of the text, by id(node).
+    """The places in the object for each place of the text, by id(node).
 
-    `slots` by way of what holds it, `contents` by aliases and merge keys too.
+    `slots` through parents only, `contents` also through aliases and merge keys.
     """
 
     slots: dict[int, set[Path]] = field(default_factory=dict)
@@ -63,10 +63,10 @@ class Places:
 
 @dataclass(slots=True)
 class Wish:
-    """One change of the text. `paths` are the places of the object that want it."""
+    """One change of the text. `paths` are the places of the object that need it."""
 
-    node: Node  # the value, the entry's value, or the map or list that gets something
-    users: set[Path]  # places of the object that would get it
+    node: Node  # the value, the entry's value, or the map or list that is extended
+    users: set[Path]  # places of the object that would change
     what: Any  # the new name, or the value
     name: str = ""  # of a new member
     paths: set[Path] = field(default_factory=set)
@@ -74,7 +74,7 @@ class Wish:
 
 @dataclass(slots=True)
 class Wishes:
-    """All changes of one document, by the nodes that they are at (by id)."""
+    """All changes of one document, by the nodes that they change (by id)."""
 
     document: Document
     places: Places
@@ -84,7 +84,7 @@ class Wishes:
     added: dict[int, dict[Hashable, Wish]] = field(default_factory=dict)  # of the map or list
 
     def holders(self) -> list[Collection]:
-        """The maps and lists in which something goes or comes."""
+        """The maps and lists in which entries are removed or added."""
         found: dict[int, Node] = {}
         for wish in self.gone.values():
             if wish.node.parent is not None:
@@ -98,12 +98,12 @@ class Wishes:
         return id(entry.value) in self.gone
 
     def added_to(self, node: Node) -> list[tuple[str, Any]]:
-        """Name and value of what is new in the map or the list; items have no name."""
+        """Name and value of the new entries of the map or list; items have no name."""
         return [(wish.name, wish.what) for wish in self.added.get(id(node), {}).values()]
 
 
 def wishes_of(document: Document, edits: Iterable[Edit]) -> Wishes:
-    """The changes of the text that the edits come to; raises RefusedError."""
+    """The changes of the text for the edits; raises RefusedError."""
     wishes = Wishes(document, document.once(_places))
     counts: dict[Path, int] = {}
     for edit in _refined(document, edits):
@@ -132,7 +132,7 @@ def _places(document: Document) -> Places:
 
 
 def _refined(document: Document, edits: Iterable[Edit]) -> Iterator[Edit]:
-    """The edits, those of whole maps and lists as edits within them."""
+    """The edits, with those of whole maps and lists split into edits inside them."""
     for edit in edits:
         was = _data_at(document, edit.at) if isinstance(edit, Set) else None
         if isinstance(edit, Set) and was is not None:
@@ -207,7 +207,10 @@ def _set(wishes: Wishes, edit: Set) -> None:
 
 
 def _settle(wishes: Wishes) -> None:
-    """Refuse what not all users want; an alias may be replaced where the anchored node stays."""
+    """Refuse changes that not all users need.
+
+    An alias may be replaced while the anchored node stays.
+    """
     for wish in list(wishes.values.values()):
         if not _is_wanted_by_all(wish, ()) and not isinstance(wish.node, Alias):
             _replace_aliases(wishes, wish)
@@ -221,7 +224,7 @@ def _settle(wishes: Wishes) -> None:
 
 
 def _is_wanted_by_all(wish: Wish, leaving: Container[Path]) -> bool:
-    """Whether all users want it, or will not be there."""
+    """Whether all users need it, or are removed."""
     return all(
         any(Path(user[:depth]) in leaving for depth in range(1, len(user) + 1))
         for user in _ends(wish) - wish.paths
@@ -229,7 +232,7 @@ def _is_wanted_by_all(wish: Wish, leaving: Container[Path]) -> bool:
 
 
 def _ends(wish: Wish) -> set[Path]:
-    """The users, as paths of what would change: those of a new member have its name."""
+    """The users, as paths of the change: those of a new member have its name."""
     return {user / wish.name for user in wish.users} if wish.name else wish.users
 
 
@@ -243,7 +246,7 @@ def _why_not(wish: Wish) -> str:
 
 
 def _replace_aliases(wishes: Wishes, wish: Wish) -> None:
-    """A new value for aliases alone: each is replaced by the value."""
+    """A new value for aliases alone: each alias is replaced by the value."""
     entries = {path: _entry(wishes.document, path) for path in wish.paths}
     if not all(isinstance(entry.value, Alias) for entry in entries.values()):
         return

@@ -34,7 +34,7 @@ _BEFORE = re.compile(r"(?:%[^\n]*\n|[ \t]*(?:#[^\n]*)?\n)*")  # directives and c
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A part of a text that is no YAML and no JSON, or that no manifest is like.
+    """A part of a text that is neither YAML nor JSON, or is unlike any manifest.
 
     `at` is where reading it ended.
     """
@@ -47,7 +47,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A name that stands twice in one map: readers take one of the values, and not all the same."""
+    """A name that occurs twice in one map: readers use one of the values, but not all the same."""
 
     at: Path
     key: Node
@@ -55,7 +55,7 @@ class Duplicate:
 
 @dataclass(slots=True)
 class Document:
-    """One document. `data` is its own copy: no part of it is in two places."""
+    """One document. `data` is its own copy: no part of it is at two places."""
 
     text: str
     start: int
@@ -75,7 +75,7 @@ class Document:
         return made
 
     def find(self, at: Path) -> Node | None:
-        """The node at this place, an alias if one stands there; None if there is none."""
+        """The node at this place, an alias if there is one; None if there is none."""
         node: Node | None = self.root
         for token in at:
             if node is None:
@@ -85,7 +85,7 @@ class Document:
         return node
 
     def place(self, at: Path) -> tuple[int, int]:
-        """Where to point at for this path: the member's name and value, or the nearest there is."""
+        """The place to show for this path: the member's name and value, or the nearest one."""
         node, entry = self.root, None
         for token in at:
             deeper = entry_at(real(node), token)
@@ -99,7 +99,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """All documents of a text, and what of it could not be read."""
+    """All documents of a text, and its unreadable parts."""
 
     documents: tuple[Document, ...]
     unread: tuple[Unread, ...] = ()
@@ -139,9 +139,10 @@ def _collect(text: str, trees: Any, *, json: bool = False) -> Stream:
 
 
 def _part_by_part(text: str) -> Stream:
-    """Documents by their `---`, as kubectl cuts a file: one that is no YAML spoils no other.
+    """Documents between `---`, as kubectl splits a file: a faulty one does not affect others.
 
-    The markers cannot be in a scalar. Each part is read with blank lines for what is before it.
+    The markers cannot be in a scalar. Each part is read with blank lines instead of the text before
+    it.
     """
     documents: list[Document] = []
     unread: list[Unread] = []
@@ -187,24 +188,24 @@ def _move(root: Node | None, by: int) -> None:
 
 
 def is_merge(member: Member) -> bool:
-    """Whether the member is `<<: *other`: the members of the other are these, too."""
+    """Whether the member is `<<: *other`: the members of the other map belong to this one, too."""
     key = member.key
     return isinstance(key, Scalar) and key.text == _MERGE and not key.style and key.tag is None
 
 
 def sources_of(value: Node) -> list[Node]:
-    """What a merge key merges, that which counts most first."""
+    """The maps that a merge key merges, by priority."""
     there = real(value)
     return [real(item.value) for item in there.items] if isinstance(there, List) else [there]
 
 
 def _in_order_of_ends(root: Node) -> list[Node]:
-    """What a node holds, or stands for by an alias or a merge key, comes before it."""
+    """Children of a node, also by an alias or a merge key, come before the node."""
     return sorted(root.walk(), key=lambda node: (node.end, -node.start))
 
 
 def _refuse_bombs(nodes: list[Node]) -> None:
-    """Count the values that the aliases stand for, without making them."""
+    """Count the values for which the aliases stand, without making them."""
     sizes: dict[int, int] = {}
     for node in nodes:
         held = [node.target] if isinstance(node, Alias) else node.children
@@ -214,7 +215,7 @@ def _refuse_bombs(nodes: list[Node]) -> None:
 
 
 def _name_members(nodes: list[Node], left: int) -> None:
-    """Give every map its names."""
+    """Set the names of every map."""
     for node in nodes:
         if not isinstance(node, Map):
             continue
@@ -238,7 +239,7 @@ def _name(key: Node) -> str:
 
 
 def name_of(key: Node) -> str:
-    """A key as JSON has it: a text."""
+    """A key as in JSON: a text."""
     value = scalar_value(real(key))
     if isinstance(value, bool) or value is None:
         return {None: "null", True: "true", False: "false"}[value]
@@ -246,19 +247,19 @@ def name_of(key: Node) -> str:
 
 
 def scalar_value(node: Node) -> Any:
-    """What a scalar says."""
+    """The value of a scalar."""
     if not isinstance(node, Scalar):
         return None
     return yaml_words.read(node.text, node.tag, plain=not node.style and node.tag != "!")
 
 
 class _UnfitError(UnreadableError):
-    """YAML that no manifest is like."""
+    """YAML that is unlike any manifest."""
 
 
 @dataclass(slots=True)
 class _Reading:
-    """Nodes to data."""
+    """Turns nodes into data."""
 
     document: Document
     depth: int = 0
@@ -266,7 +267,7 @@ class _Reading:
     def value(self, node: Node | None, at: Path) -> Any:
         if node is None:
             return None
-        if self.depth > json_tree.DEEPEST:  # by aliases: the nodes are not
+        if self.depth > json_tree.DEEPEST:  # by aliases: the nodes themselves are not so deep
             raise _UnfitError(node.outer, "is too deeply nested")
         there = real(node)
         self.depth += 1

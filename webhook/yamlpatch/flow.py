@@ -23,7 +23,7 @@ _BLANKS = re.compile(r"[ \t]*")
 
 
 def removed(document: Document, node: Collection, gone: list[bool]) -> Iterator[Replacement]:
-    """The entries that go, each with one comma; at least one stays."""
+    """The removed entries, each with one comma; at least one entry stays."""
     every = entries(node)
     text = document.text
     position = 0
@@ -46,7 +46,7 @@ def removed(document: Document, node: Collection, gone: list[bool]) -> Iterator[
 
 
 def _outside(text: str, leaving: list[Any], start: int, stop: int) -> str:
-    """What stands between these indexes and is in no entry."""
+    """The text between these indexes outside of the entries."""
     found, at = "", start
     for entry in leaving:
         found += text[at : max(entry.start, at)]
@@ -55,7 +55,10 @@ def _outside(text: str, leaving: list[Any], start: int, stop: int) -> str:
 
 
 def _whole_lines(document: Document, first: Any, last: Any) -> tuple[int, int]:
-    """With comments between, entries go by lines; a comma before a closing bracket is fine."""
+    """With comments between them, whole lines are removed.
+
+    A comma before a closing bracket is allowed.
+    """
     text = document.text
     start, end = line_start(text, first.start), next_line(text, line_end(text, last.end))
     behind = text[last.end : line_end(text, last.end)].strip().removeprefix(",").strip()
@@ -65,7 +68,7 @@ def _whole_lines(document: Document, first: Any, last: Any) -> tuple[int, int]:
 
 
 def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> list[Replacement]:
-    """New entries behind the last one, which is there."""
+    """New entries after the last existing one."""
     text, every = document.text, entries(node)
     written = [_written(document, node, name, value) for name, value in new]
     last = every[-1]
@@ -80,7 +83,7 @@ def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> l
 
 
 def _gap(document: Document, node: Collection) -> str:
-    """What stands between two entries, a comma and blanks or a line end."""
+    """The text between two entries: a comma and blanks or a line end."""
     text, every = document.text, entries(node)
     if len(every) > 1:
         gap = text[every[-2].end : every[-1].start]
@@ -104,7 +107,7 @@ def _written(document: Document, node: Collection, name: str, value: Any) -> str
 
 
 def value_text(document: Document, holder: Node, value: Any) -> str:
-    """A value as it is written in this map or list."""
+    """A value in the style of this map or list."""
     if not document.json:
         return Writer(habits_of(document, holder)).flow(value)
     text = _json_style(document, holder).write(value, _inner_indent(document, holder))
@@ -125,7 +128,7 @@ def _inner_indent(document: Document, node: Node) -> str:
 
 
 def _inner_indents(_document: Document) -> dict[int, str]:
-    """Those that are known, by id() of the map or list: edits ask for the same ones again."""
+    """Computed indents, by id() of the map or list, for later edits."""
     return {}
 
 
@@ -139,7 +142,7 @@ def _found_indent(document: Document, node: Node) -> str:
 
 
 def _unit(document: Document) -> str:
-    """What a level is indented by in this text; nothing if it is all on one line."""
+    """The indent of one level in this text; empty if it is all on one line."""
     text = document.text
     for holder in _collections(document):
         first = entries(holder)[0].start
@@ -150,7 +153,7 @@ def _unit(document: Document) -> str:
 
 
 def _json_style(document: Document, holder: Node) -> JsonStyle:
-    """How this JSON text is written around a map or a list."""
+    """The style of this JSON text around a map or a list."""
     style = document.once(_usual_style)
     if isinstance(holder, Map | List) and entries(holder):
         is_on_one_line = "\n" not in document.text[holder.start : entries(holder)[0].start]
@@ -176,7 +179,7 @@ def _usual_style(document: Document) -> JsonStyle:
 
 
 def _collections(document: Document) -> Iterator[Collection]:
-    """Maps and lists with something in them."""
+    """Maps and lists that are not empty."""
     for node in document.root.walk():
         if isinstance(node, Map | List) and entries(node):
             yield node

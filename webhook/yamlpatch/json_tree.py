@@ -1,4 +1,4 @@
-"""Parses JSON into nodes: also where JSON differs from YAML, and several values in one text."""
+"""Parses JSON into nodes: also if it differs from YAML, and several values in one text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webhook.yamlpatch.nodes import (
     UnreadableError,
 )
 
-DEEPEST = 100  # of no API object; deeper texts are made to break parsers
+DEEPEST = 100  # no API object is so deep; deeper texts are attacks on parsers
 _TOKEN = re.compile(
     r'[ \t\r\n]*(?:(?P<text>"(?:[^"\\\x00-\x1f]|\\.)*")'
     r"|(?P<word>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)"
@@ -25,11 +25,11 @@ _TOKEN = re.compile(
 
 
 class NotJsonError(UnreadableError):
-    """The text is no JSON."""
+    """The text is not JSON."""
 
 
 class _Reader:
-    """Tokens, one ahead."""
+    """Tokens, with one token of lookahead."""
 
     def __init__(self, text: str, at: int) -> None:
         self.text = text
@@ -52,7 +52,7 @@ class _Reader:
 
 
 def read(text: str) -> list[Node]:
-    """The values in the text, one after the other; NotJsonError if it is no JSON."""
+    """The values in the text, one after the other; NotJsonError if it is not JSON."""
     reader = _Reader(text, 0)
     found: list[Node] = []
     while reader.kind != "end":
@@ -61,7 +61,7 @@ def read(text: str) -> list[Node]:
 
 
 def _value(reader: _Reader) -> Node:
-    """The value that begins here; not by recursion, which a deep text would exhaust."""
+    """The value that begins here; without recursion, because the text may be deep."""
     open_: list[Collection] = []
     while True:
         node = _begin(reader, open_)
@@ -72,7 +72,7 @@ def _value(reader: _Reader) -> Node:
             if len(open_) > DEEPEST:
                 raise NotJsonError(reader.start, "is too deeply nested")
             continue
-        # A value is complete, and perhaps with it what holds it.
+        # A value is complete, and perhaps its parents with it.
         while open_:
             sign = reader.expect(",", "}" if isinstance(open_[-1], Map) else "]")
             if sign == ",":
@@ -85,7 +85,7 @@ def _value(reader: _Reader) -> Node:
 
 
 def _begin(reader: _Reader, open_: list[Collection]) -> Node:
-    """A scalar, or the beginning of a map or list, put into what holds it."""
+    """A scalar, or the beginning of a map or list, put into its parent."""
     holder = open_[-1] if open_ else None
     key = _key(reader, holder) if isinstance(holder, Map) else None
     start = reader.start
@@ -116,7 +116,7 @@ def _key(reader: _Reader, holder: Map) -> Scalar:
 
 
 def _closes(reader: _Reader, node: Node) -> bool:
-    """Step into a map or a list; True if it is empty and so at its end."""
+    """Enter a map or a list; True if it is empty and so at its end."""
     reader.step()
     closing = "}" if isinstance(node, Map) else "]"
     if reader.kind != "sign" or reader.token != closing:

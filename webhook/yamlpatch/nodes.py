@@ -23,7 +23,7 @@ class Node:
 
     `start` is that of the content; `outer` that of the anchor or tag before it, if there is one.
     The end of a block is that of its last member, without the line end: comments and blank lines
-    that follow belong to nobody.
+    after it belong to no node.
     """
 
     outer: int
@@ -39,14 +39,14 @@ class Node:
         return iter(())
 
     def up(self) -> Iterator[Node]:
-        """This node and all that it is in, from the inside out."""
+        """This node and all nodes around it, from the inside out."""
         node: Node | None = self
         while node is not None:
             yield node
             node = node.parent
 
     def walk(self) -> Iterator[Node]:
-        """This node and all in it, in the order of the text."""
+        """This node and all nodes in it, in the order of the text."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -56,7 +56,7 @@ class Node:
 
 @dataclass(eq=False, slots=True)
 class Scalar(Node):
-    """`style` is the quote, `|` or `>`, or nothing for a plain one."""
+    """`style` is the quote, `|` or `>`, or empty for a plain one."""
 
     text: str = ""
     style: str = ""
@@ -64,9 +64,9 @@ class Scalar(Node):
 
 @dataclass(eq=False, slots=True)
 class Alias(Node):
-    """`*name`: the node stands elsewhere."""
+    """`*name`: stands for a node elsewhere."""
 
-    target: Node = None  # type: ignore[assignment]  # always given
+    target: Node = None  # type: ignore[assignment]  # always set
 
 
 @dataclass(eq=False, slots=True)
@@ -87,7 +87,7 @@ class Member:
 
 @dataclass(eq=False, slots=True)
 class Item:
-    """An item of a list; `start` is that of its dash in block style."""
+    """An item of a list; in block style `start` is that of its dash."""
 
     start: int
     value: Node
@@ -99,7 +99,7 @@ class Item:
 
 @dataclass(eq=False, slots=True)
 class Map(Node):
-    """`flow` is {a: b}. `names` has the members as they are read, by merge keys (<<) too."""
+    """`flow` is {a: b}. `names` has the members as they are read, also by merge keys (<<)."""
 
     flow: bool = False
     members: list[Member] = field(default_factory=list)
@@ -130,7 +130,7 @@ Collection = Map | List
 
 
 def entry_at(node: Node, token: str | int) -> Entry | None:
-    """What stands at this name or position."""
+    """The node at this name or position."""
     if isinstance(node, List) and isinstance(token, int):
         return node.items[token] if 0 <= token < len(node.items) else None
     if isinstance(node, Map) and isinstance(token, str):
@@ -144,5 +144,5 @@ def entries(node: Collection) -> list[Member] | list[Item]:
 
 
 def real(node: Node) -> Node:
-    """The node itself, or the one that an alias stands for."""
+    """The node itself, or the target of an alias."""
     return node.target if isinstance(node, Alias) else node

@@ -17,7 +17,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Other characters for those from `start` to `end`, as indexes into the text."""
+    """Replaces the characters from `start` to `end`, as indexes into the text."""
 
     start: int
     end: int

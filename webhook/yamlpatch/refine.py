@@ -16,7 +16,7 @@ _LONGEST = 500  # items; a longer list is not compared item by item
 
 
 def refined(old: Any, new: Any, at: Path) -> Iterator[Edit]:
-    """The edits that make `new` of `old`; a Set of the whole where they have too little in common.
+    """The edits from `old` to `new`; a Set of the whole if they have too little in common.
 
     Items can only be added at the end of a list, so some changes of lists are new lists.
     """
@@ -45,7 +45,7 @@ def _of_map(old: dict[str, Any], new: dict[str, Any], at: Path) -> Iterator[Edit
 
 
 def _of_list(old: list[Any], new: list[Any], at: Path) -> list[Edit] | None:
-    """Items that stayed stay, those between them are changed or go; None if one came between."""
+    """Equal items stay, those between them are changed or removed; None if one was inserted."""
     if max(len(old), len(new)) > _LONGEST:
         return None
     edits: list[Edit] = []

@@ -1,7 +1,7 @@
 """Applies edits of an object to its text, with the fewest changed characters.
 
-Everything else stays as it is: comments, order, quotes, indents, anchors, line ends. What cannot be
-said without touching more is refused, with the reason and the place.
+Everything else stays as it is: comments, order, quotes, indents, anchors, line ends. An edit that
+would need other changes is refused, with the reason and the place.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _PROPERTIES = re.compile(r"(?:[ \t]*[&!][^ \t\r\n]*)*")
 
 
 def splice(document: Document, edits: Iterable[Edit]) -> list[Replacement]:
-    """The replacements that the edits come to, in order and without overlap; raises RefusedError.
+    """The replacements for the edits, in order and without overlap; raises RefusedError.
 
-    The edits are at places of the object as it came (Draft.changes).
+    The edits are at places of the original object (Draft.changes).
     """
     wishes = wishes_of(document, edits)
     names = [w for key, w in wishes.names.items() if key not in wishes.gone]
     removals: list[Replacement] = []
-    made: list[tuple[int, Replacement]] = []  # with where the changed node begins
+    made: list[tuple[int, Replacement]] = []  # with the begin of the changed node
     made += [(wish.node.start, _renamed(document, wish.node, wish.what)) for wish in names]
     for wish in wishes.values.values():
         made += [(wish.node.start, each) for each in _revalued(document, wish.node, wish.what)]
@@ -62,14 +62,14 @@ def splice(document: Document, edits: Iterable[Edit]) -> list[Replacement]:
             removals += _removed(document, holder, gone)
             changed = _added(document, holder, new)
         made += [(holder.start, each) for each in changed]
-    made.sort(key=lambda pair: -pair[0])  # what is put in at one place: the innermost first
+    made.sort(key=lambda pair: -pair[0])  # insertions at one place: the innermost first
     others = _joined([each for _, each in made])
     kept = {each.start for each in others}
     return _in_order(document, [*block.parted(document, removals, kept), *others])
 
 
 def _joined(found: list[Replacement]) -> list[Replacement]:
-    """What is put in at the same place as one."""
+    """Insertions at the same place, joined."""
     by_start: dict[int, str] = {}
     for each in found:
         if each.start == each.end:
@@ -79,7 +79,7 @@ def _joined(found: list[Replacement]) -> list[Replacement]:
 
 
 def apply(text: str, replacements: Iterable[Replacement]) -> str:
-    """The text with the replacements made, which do not overlap."""
+    """The text with the replacements, which do not overlap."""
     parts: list[str] = []
     kept = 0
     backwards = sorted(replacements, key=lambda one: (one.start, one.end), reverse=True)
@@ -139,7 +139,7 @@ def _added(
 def _filled(
     document: Document, holder: Collection, new: list[tuple[str, Any]]
 ) -> list[Replacement]:
-    """A map or a list with nothing left of what was in it."""
+    """A map or a list of whose content nothing is left."""
     value: Any = dict(new) if isinstance(holder, Map) else [item for _, item in new]
     return list(_revalued(document, holder, value))
 
@@ -149,7 +149,7 @@ def _is_in_flow(node: Node) -> bool:
 
 
 def _revalued(document: Document, node: Node, value: Any) -> Iterable[Replacement]:
-    """Another value in the place of a node."""
+    """Another value instead of a node."""
     if node.parent is None and isinstance(node, Map | List):
         return [_whole(document, node, value)]
     if document.json or _is_in_flow(node):
@@ -165,7 +165,7 @@ def _revalued(document: Document, node: Node, value: Any) -> Iterable[Replacemen
 
 
 def _whole(document: Document, node: Collection, value: Any) -> Replacement:
-    """Another map or list in the place of that which is the whole document."""
+    """Another map or list instead of the one that is the whole document."""
     if document.json or node.flow or not is_nested(value):
         said = flow.value_text(document, node, value)
     else:
@@ -201,7 +201,7 @@ def _has_colon(document: Document, node: Node) -> bool:
 
 
 def _head_end(document: Document, entry: Entry, node: Node) -> int:
-    """Where the dash, or the name with its colon, and an anchor end."""
+    """The end of the dash, or of the name with its colon, and of an anchor."""
     if isinstance(entry, Member):
         colon = _COLON.match(document.text, entry.key.end)
         if colon is None:
@@ -218,7 +218,7 @@ def _head_end(document: Document, entry: Entry, node: Node) -> int:
 
 
 def _scalar(document: Document, entry: Entry, node: Node, value: Any) -> Replacement:
-    """A scalar, or nothing, instead of a scalar, an alias, or what is empty or in flow style."""
+    """A scalar, or nothing, instead of a scalar, an alias, or an empty or flow-style value."""
     writer = Writer(habits_of(document, node))
     if node.start == node.end:
         at = _head_end(document, entry, node)
@@ -245,13 +245,13 @@ def _indent_of_lines(text: str, node: Scalar) -> int:
 def _instead_of_block(
     document: Document, entry: Entry, node: Collection, value: Any
 ) -> Iterator[Replacement]:
-    """Something else instead of a map or a list in block style."""
+    """Another value instead of a map or a list in block style."""
     text = document.text
     head = _head_end(document, entry, node)
     ends = newline(text, head)
     writer = Writer(habits_of(document, node))
     if not is_nested(value):
-        if line_start(text, node.start) <= head:  # behind a dash
+        if line_start(text, node.start) <= head:  # after a dash
             yield Replacement(node.start, node.end, writer.scalar(value))
             return
         yield Replacement(head, head, f" {writer.scalar(value)}")
@@ -268,7 +268,7 @@ def _instead_of_block(
 def _block_instead_of(
     document: Document, entry: Entry, node: Node, value: Any
 ) -> Iterator[Replacement]:
-    """A map or a list in block style instead of a scalar, an alias or something empty."""
+    """A map or a list in block style instead of a scalar, an alias or an empty value."""
     text = document.text
     head, end = _head_end(document, entry, node), line_end(text, node.end)
     ends = newline(text, head)
@@ -282,14 +282,14 @@ def _block_instead_of(
         yield Replacement(head, end, said)
         return
     comment = end - len(behind.lstrip())
-    blank = text[node.end : comment].replace("\t", " ")  # YAML takes no tab behind a dash
+    blank = text[node.end : comment].replace("\t", " ")  # YAML does not allow a tab after a dash
     if node.end > node.start or blank != text[node.end : comment]:
         yield Replacement(head, comment, blank)
     yield Replacement(end, end, said)
 
 
 def _lines_below(document: Document, entry: Entry, writer: Writer, value: Any) -> list[str]:
-    """The lines of a value that stands below its name or its dash."""
+    """The lines of a value below its name or its dash."""
     habits = writer.habits
     indent = column(document.text, entry.start)
     if isinstance(entry, Item):
@@ -300,7 +300,7 @@ def _lines_below(document: Document, entry: Entry, writer: Writer, value: Any) -
 
 
 def _in_order(document: Document, found: list[Replacement]) -> list[Replacement]:
-    """The replacements in order; one must not begin before the one before it ends."""
+    """The replacements in order; one must not begin before the end of the one before it."""
     found = [each for each in found if each.text or each.start < each.end]
     found.sort(key=lambda one: (one.start, one.end))
     _refuse_lost_anchors(document, found)
@@ -319,7 +319,7 @@ def _refuse_lost_anchors(document: Document, found: list[Replacement]) -> None:
     starts = [each.start for each in found]
     ends = list(accumulate((each.end for each in found), max))
 
-    def is_gone(node: Node) -> bool:  # its sign is: comments inside of what is removed stay
+    def is_gone(node: Node) -> bool:  # only its sign is: comments inside of removed text stay
         before = bisect_right(starts, node.outer)
         return before > 0 and node.outer < ends[before - 1]
 

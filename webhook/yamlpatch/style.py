@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-# Signs that stand for template actions (templates/placeholders.py) are Yi syllables: letters that
-# YAML may have in a plain word, and that no manifest has.
+# Placeholders of template actions (templates/placeholders.py) are Yi syllables: letters that YAML
+# allows in a plain word, and that no manifest has.
 FIRST_SIGN, LAST_SIGN = 0xA000, 0xA48C
 _NEWLINE = re.compile("\n")
 _SIGN = re.compile(f"[{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}]")
@@ -26,27 +26,26 @@ _SIGN = re.compile(f"[{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}]")
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """Indents are in columns; a quote is empty where words stand without quotes if they can."""
+    """Indents are in columns; a quote is empty if words have no quotes where possible."""
 
     step: int = 2  # of a map below its name
     list_indent: int = 0  # of the dashes below the name of the list
-    item_indent: int = 2  # of an item behind its dash
+    item_indent: int = 2  # of an item after its dash
     quote: str = '"'  # of texts that need quotes
-    text_quote: str = ""  # of texts that need none
+    text_quote: str = ""  # of texts that do not need them
     name_quote: str = ""  # of names
-    # Texts that a template makes a part of, as they stand: in other quotes, or in none, they could
-    # become numbers.
+    # Texts with placeholders, unchanged: in other quotes, or in none, they could become numbers.
     as_written: Mapping[str, str] = field(default_factory=dict)
 
 
 def column(text: str, at: int) -> int:
-    """How many characters stand before this one on its line."""
+    """The number of characters before this one on its line."""
     return at - line_start(text, at)
 
 
 @lru_cache(maxsize=4)
 def _newlines(text: str) -> list[int]:
-    """Where the lines end: a line may have a megabyte, and each edit asks for its begin."""
+    """The line ends: a line may have a megabyte, and each edit needs its begin."""
     return [found.start() for found in _NEWLINE.finditer(text)]
 
 
@@ -58,14 +57,14 @@ def _next_newline(text: str, at: int) -> int:
 
 
 def line_start(text: str, at: int) -> int:
-    """Where the line begins."""
+    """The begin of the line."""
     ends = _newlines(text)
     position = bisect_left(ends, at)
     return ends[position - 1] + 1 if position else 0
 
 
 def line_end(text: str, at: int) -> int:
-    """Where the line ends, before its line end."""
+    """The end of the line, before its line end."""
     end = _next_newline(text, at)
     if end < 0:
         return len(text)
@@ -73,20 +72,20 @@ def line_end(text: str, at: int) -> int:
 
 
 def next_line(text: str, at: int) -> int:
-    """Where the next line begins."""
+    """The begin of the next line."""
     end = _next_newline(text, at)
     return len(text) if end < 0 else end + 1
 
 
 def newline(text: str, at: int) -> str:
-    """The line end of this line, or of the first one if this is the last."""
+    """The line end of this line, or of the first line if this is the last."""
     end = _next_newline(text, at)
     end = _next_newline(text, 0) if end < 0 else end
     return "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
 
 
 def habits_of(document: Document, near: Node) -> Habits:
-    """How things are written around this node: the nearest of its kind, else what most are like."""
+    """The style around this node: the nearest of its kind, otherwise the most frequent one."""
     usual = document.once(_usual)
     around, text = list(near.up()), document.text
     names = _names(near) if isinstance(near, Map) else Counter()
@@ -103,7 +102,7 @@ def habits_of(document: Document, near: Node) -> Habits:
 
 
 def _usual(document: Document) -> Habits:
-    """What most of the document is like."""
+    """The most frequent style of the document."""
     text, usual = document.text, Habits()
     counts: tuple[Counter[Any], ...] = (Counter(), Counter(), Counter(), Counter())
     steps, lists, items, names = counts
@@ -149,7 +148,7 @@ def _most(counted: Counter[Any], otherwise: Any) -> Any:
 
 
 def _indents(holder: Node, text: str, kind: type[Map | List]) -> Iterator[int]:
-    """How far blocks of this kind stand behind the names that they belong to."""
+    """The indents of blocks of this kind below their names."""
     if not isinstance(holder, Map) or holder.flow:
         return
     for member in holder.members:
@@ -159,7 +158,7 @@ def _indents(holder: Node, text: str, kind: type[Map | List]) -> Iterator[int]:
 
 
 def _behind_dashes(node: Node, text: str) -> Iterator[int]:
-    """How far items that are maps or lists stand behind their dashes."""
+    """The indents of items that are maps or lists after their dashes."""
     if not isinstance(node, List) or node.flow:
         return
     for item in node.items:

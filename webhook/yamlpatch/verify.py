@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def why_not(stream: Stream, wanted: Sequence[Any], unread: int = 0) -> str:
-    """Why the new text, read, does not say what is wanted of its documents; empty if it does.
+    """Why the new text does not have the intended data; empty if it has.
 
-    `unread` is how many parts of the text could not be read before.
+    `unread` is the number of parts of the text that could not be read before.
     """
     if len(stream.unread) != unread:
         where = stream.unread[-1] if stream.unread else None

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def is_nested(value: object) -> bool:
-    """Whether the value is a map or a list with something in it."""
+    """Whether the value is a map or a list that is not empty."""
     return isinstance(value, dict | list) and bool(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Writes YAML as the author of a text would."""
+    """Writes YAML in the style of the text."""
 
     habits: Habits
 
@@ -48,7 +48,7 @@ class Writer:
     def _quoted(self, text: str) -> str:
         quote = self.habits.quote
         if quote == '"' and '"' in text and "'" not in text:
-            quote = "'"  # JSON in an annotation, above all
+            quote = "'"  # usually JSON in an annotation
         return yaml_words.quoted(text, quote)
 
     def flow(self, value: Any) -> str:
@@ -61,7 +61,7 @@ class Writer:
         return self.scalar(value, flow=True)
 
     def block(self, value: Any) -> list[str]:
-        """The lines of a map or a list with something in it, as if they stood at the left."""
+        """The lines of a map or a list that is not empty, without indent."""
         if isinstance(value, dict):
             return [line for name, item in value.items() for line in self.member(name, item)]
         return [line for item in value for line in self.item(item)]
@@ -89,7 +89,7 @@ class Writer:
         return [f"{head} {header}", *(indented(line, indent) for line in lines)]
 
     def scalar_like(self, value: Any, was: Scalar, indent: int, newline: str, *, flow: bool) -> str:
-        """The value in the style in which another one is written at its place.
+        """The value in the style of the present value.
 
         `indent` is that of the lines of a block scalar.
         """
@@ -112,12 +112,12 @@ class Writer:
 
 
 def indented(line: str, columns: int) -> str:
-    """The line further right, unless it is blank."""
+    """The line with more indent, unless it is blank."""
     return " " * columns + line if line else line
 
 
 def _literal(text: str, few: int = 2) -> tuple[str, list[str]] | None:
-    """A text of several lines as a literal: header and lines; None if it cannot be one."""
+    """A long text as a literal: header and lines; None if that is not possible."""
     body = text.rstrip("\n")
     lines = body.split("\n")
     ends = len(text) - len(body)
@@ -130,7 +130,7 @@ def _literal(text: str, few: int = 2) -> tuple[str, list[str]] | None:
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """How a JSON text is written; `unit` is what a level is indented by, nothing on one line."""
+    """The style of a JSON text; `unit` is the indent of one level, empty on one line."""
 
     unit: str = ""
     colon: str = ": "
@@ -138,7 +138,7 @@ class JsonStyle:
     ascii_only: bool = False
 
     def write(self, value: Any, indent: str = "") -> str:
-        """A value, over several lines if there is a unit of indent."""
+        """A value, over several lines if there is an indent."""
         if not self.unit:
             pair = (self.comma, self.colon)
             return json.dumps(value, separators=pair, ensure_ascii=self.ascii_only)

@@ -34,12 +34,12 @@ _MOST_TABS = 100  # lines with tabs before a comment that are read as if these w
 
 
 class NotYamlError(UnreadableError):
-    """The text is no YAML."""
+    """The text is not YAML."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """One document of a stream: where it begins, with its `---`, and ends."""
+    """One document of a stream: its begin, with its `---`, and its end."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ class Tree:
 
 
 def read(text: str) -> list[Tree]:
-    """The documents of the text; NotYamlError if it is no YAML."""
+    """The documents of the text; NotYamlError if it is not YAML."""
     shown = text
     for _ in range(_MOST_TABS):
         try:
@@ -67,9 +67,9 @@ def read(text: str) -> list[Tree]:
 
 
 def _without_tabs(text: str, at: int) -> str | None:
-    """The text with blanks for the tabs before a comment or the end of the line, if it is these.
+    """The text with blanks for tabs before a comment or a line end, if these are the fault.
 
-    libyaml, and with it kubectl, stumbles over them; editors and people do not.
+    libyaml, and so kubectl, rejects them; editors and users do not.
     """
     found = _TABS.match(text, at)
     if found is None:
@@ -83,7 +83,7 @@ def _span(event: Any) -> tuple[int, int]:
 
 @dataclass
 class _Composer:
-    """Events to nodes, with a stack of what is open."""
+    """Turns events into nodes, with a stack of open ones."""
 
     text: str
     shown: str
@@ -157,7 +157,7 @@ class _Composer:
         return target
 
     def _content(self, start: int, end: int) -> int:
-        """Where the content begins after an anchor and a tag, in any order."""
+        """The begin of the content after an anchor and a tag, in any order."""
         found = _PROPERTY.match(self.text, start)
         while found is not None:
             gap = _GAP.match(self.text, found.end())
@@ -166,13 +166,13 @@ class _Composer:
         return start
 
     def _first(self, start: int, end: int) -> int:
-        """Where the first key or dash of a block is: libyaml marks a dash without indent behind."""
+        """The first key or dash of a block: libyaml marks a dash without indent after it."""
         if self.text[end - 1 : end] == "-" and self.text[end : end + 1] in {"", *" \t\r\n"}:
             return end - 1
         return max(start, end)
 
     def _end_of_scalar(self, start: int, end: int, value: str) -> int:
-        """The end of a block scalar, without blank lines that are no part of it."""
+        """The end of a block scalar, without blank lines that do not belong to it."""
         said = self.text[start:end]
         header = said.split("\n", 1)[0].split("#", 1)[0]
         if "+" in header:
