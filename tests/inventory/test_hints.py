@@ -154,6 +154,21 @@ def test_what_was_deleted_does_not_count_where_nothing_is_to_be_remembered(plura
     assert denies(store)
 
 
+def test_an_autoscaler_without_lists_counts_for_a_day_after_its_last_node(tmp_path: Path) -> None:
+    """A pool that it made may scale to zero."""
+    labels = {"cloud.google.com/gke-nodepool": "nap-e2-standard-2-1x2y"}
+    store = store_of(("Node", {"metadata": {"name": "cpu", "labels": labels}}))
+    assert not denies(store)
+    store.nodes.drop("cpu", NOW)
+    assert not denies(store)
+    Publisher(tmp_path, Settings()).publish(store, NOW)
+    again = Store()
+    Snapshot(tmp_path).recall(again)
+    assert not denies(again, NOW + 23 * HOUR)
+    assert denies(again, NOW + 24 * HOUR)
+    assert Publisher(tmp_path, Settings()).publish(again, NOW + 25 * HOUR)
+
+
 def test_a_node_pool_that_is_made_again_without_gpus_counts_as_it_is() -> None:
     store = store_of(HINTS["nodepools"])
     vanish(store, "nodepools", NOW)
@@ -190,8 +205,8 @@ def test_a_node_pool_is_the_same_in_the_next_life_of_the_watcher(tmp_path: Path)
     Publisher(tmp_path, Settings()).publish(store, NOW)
     again = Store()
     Snapshot(tmp_path).recall(again)
-    for name, kept in store.hints.items():
-        assert again.hints[name].facts == kept.facts != {}
+    for name in HINTS:
+        assert again.hints[name].facts == store.hints[name].facts != {}
 
 
 @each_hint

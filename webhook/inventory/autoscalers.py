@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.capacity.nodes import NodeClass
 from webhook.inventory.cluster_autoscaler import GKE_POOL
 from webhook.inventory.instance_types import TYPE
 from webhook.inventory.karpenter import POOL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
+
+    from webhook.capacity.nodes import NodeClass
 
 # Autoscalers that create nodes of any shape, with the prefix of their labels. The last two are
 # Karpenter before 0.32.
@@ -25,17 +26,15 @@ _UNTOLD = (
 )
 
 
-def unlisted(classes: Iterable[NodeClass]) -> Iterator[NodeClass]:
+def unlisted(classes: Iterable[NodeClass]) -> set[str]:
     """Autoscalers that do not list what they can add; the labels of their nodes reveal them."""
-    found = {
+    return {
         name
         for each in classes
         for labels in (each.labels, *each.unique)
         for key, begins, name in _UNTOLD
         if key in labels and labels[key].startswith(begins)
     }
-    for name in sorted(found):
-        yield NodeClass({}, open_labels=True, open_gpus=True, hint=name)
 
 
 def in_words(each: NodeClass) -> str:

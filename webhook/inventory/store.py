@@ -261,10 +261,12 @@ class Store:
         self.device_classes: Hints[tuple[str, ...]] = Hints(seconds, tuple)
         self.node_pools: Hints[NodePool] = Hints(seconds, karpenter.restored)
         self.node_groups: Hints[tuple[Group, ...]] = Hints(seconds, cluster_autoscaler.restored)
+        self.unlisted: Hints[str] = Hints(seconds, str)  # autoscalers without lists
         self.hints: Mapping[str, Hints[Any]] = {
             "deviceclasses": self.device_classes,
             "nodepools": self.node_pools,
             "configmaps": self.node_groups,
+            "autoscalers": self.unlisted,
         }
         self._classes: tuple[NodeClass, ...] = ()
         self._grouped: tuple[int, ...] = ()
@@ -281,13 +283,17 @@ class Store:
         Removed nodes and nodes that may be added are at the end.
         """
         self.forget(now)
-        kinds = (self.nodes, self.node_pools, self.node_groups)
-        versions = tuple(each.version for each in kinds)
-        if self._grouped != versions:
+        if self._grouped != self._versions:
             nodes = self.counted(now)
             self._classes = self._with_others(group(nodes), nodes, now)
-            self._grouped = versions
+            self._grouped = self._versions
         return self._classes
+
+    @property
+    def _versions(self) -> tuple[int, ...]:
+        """Changes with everything that the classes depend on."""
+        kinds = (self.nodes, self.node_pools, self.node_groups, self.unlisted)
+        return tuple(each.version for each in kinds)
 
     def _with_others(
         self, there: tuple[NodeClass, ...], nodes: list[Node], now: float
@@ -306,8 +312,17 @@ class Store:
             *(each for pool in pools for each in pool.classes(types)),
             *(each for classes in grown for each in classes),
             *(() if all(statuses) else (cluster_autoscaler.UNKNOWN,)),
-            *autoscalers.unlisted(known),
+            *self._of_unlisted(there, now),
         )
+
+    def _of_unlisted(self, there: Iterable[NodeClass], now: float) -> Iterator[NodeClass]:
+        """What autoscalers may add whose nodes are there, or were a short while ago."""
+        self.unlisted.begin()
+        for name in autoscalers.unlisted(there):
+            self.unlisted.put(name, name, now)
+        self.unlisted.end(now)
+        for name in sorted(self.unlisted.counted()):
+            yield NodeClass({}, open_labels=True, open_gpus=True, hint=name)
 
     def holding(self, now: float) -> tuple[NodeClass, ...]:
         """The classes with the GPUs that pods hold, but without names, labels and taints."""
@@ -330,14 +345,8 @@ class Store:
     @property
     def shape(self) -> tuple[int, ...]:
         """Changes with everything except what pods hold."""
-        kinds = (
-            self.nodes,
-            self.namespaces,
-            self.runtime_classes,
-            self.device_classes,
-            self.node_pools,
-            self.node_groups,
-        )
+        kinds: list[Kept[Any]] = [self.nodes, self.namespaces, self.runtime_classes]
+        kinds += self.hints.values()
         return tuple(each.version for each in kinds)
 
     def inventory(self, now: float) -> Inventory:
