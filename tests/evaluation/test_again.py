@@ -988,6 +988,29 @@ def test_words_that_the_author_takes_away_are_gone(tool: Any) -> None:
     assert no_gpu["spec"]["containers"][0]["resources"]["limits"] == {"memory": "1Gi"}
 
 
+def as_one_field(live: Raw, manifest: Raw) -> Raw:
+    """Give what server-side apply sends of a custom kind, whose templates are one field."""
+    sent = copy.deepcopy(manifest)
+    entry = {"manager": "kubectl", "operation": "Apply", "fieldsV1": {"f:spec": {"f:template": {}}}}
+    annotations = live["metadata"].get("annotations", {})
+    sent["metadata"] |= {"managedFields": [entry], "annotations": {**annotations}}
+    return sent
+
+
+def test_a_record_of_what_nobody_wants_any_more_goes() -> None:
+    author = Author(as_one_field)
+    author.applies(pod(nodeSelector={MODEL: "Tesla K80"}))
+    assert author.noted
+    plain = pod({"name": "c", "image": "i"})
+    assert author.applies(plain)["spec"]["containers"][0]["resources"] == {}
+    assert not author.noted
+    modern = pod(container({GPU: "1"}), nodeSelector={PRODUCT: "Tesla-K80"})
+    made = author.applies(modern)
+    assert made["spec"]["containers"][0]["resources"]["limits"] == {GPU: "1"}
+    assert made["spec"]["nodeSelector"] == {PRODUCT: "Tesla-K80"}
+    assert not author.noted
+
+
 @tools
 def test_words_of_today_in_their_place_stay(tool: Any) -> None:
     author = Author(tool)

@@ -191,7 +191,7 @@ def _repaired(
     touched = {unit_of(key) for key in changes(sent.values, now.values)}
     touched |= update.worded(sent, then)
     if not touched and not loose:
-        return replace(made.verdict, patch=draft.patch()), None
+        return replace(made.verdict, patch=draft.patch()), {} if update.is_over(sent) else None
     repaired = {**update.fields_of_repairs(sent, then, touched, cx.settings), **loose}
     repaired = without_mounted(repaired, sent, read_only=not Pod(obj, at).is_in_scope(cx.settings))
     as_sent: Raw = {}

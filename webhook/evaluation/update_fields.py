@@ -60,6 +60,15 @@ class Update:
             or self.authors.took_out(key, self.before, sent, then)
         }
 
+    def is_over(self, sent: PodFields) -> bool:
+        """Whether nothing of what the last repair wrote is there, so that its record is of no use.
+
+        To server-side apply the templates of a custom kind may be one field: it does not show which
+        words were removed.
+        """
+        wrote = [(key, after) for key, (_, after) in self.noted.items() if after is not None]
+        return bool(wrote) and all(sent.values.get(key) != after for key, after in wrote)
+
     def fields_of_repairs(
         self, sent: PodFields, then: PodFields, touched: set[Key], settings: Settings
     ) -> dict[Key, Any]:
