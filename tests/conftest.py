@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,9 +33,10 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first: the short ones then fill what time the others leave."""
+    """Long files come first, so that the short ones fill what time is left at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path not in slow, -tests[item.path], item.path))
 
 
 def pytest_collection_finish() -> None:

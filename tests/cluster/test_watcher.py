@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tests.cluster.api_proxy import Request
     from tests.cluster.client import Client, Json
 
+pytestmark = pytest.mark.slow  # it waits for minutes: the other tests run meanwhile
+
 INVENTORY = ROOT / "examples" / "inventory.yaml"
 NAMESPACE = "watched"
 
