@@ -106,3 +106,9 @@ def test_a_record_has_words_if_something_of_the_author_was_translated() -> None:
     assert record.has_words(metadata("1", "2"))
     assert not record.has_words(metadata(None, "nvidia"))
     assert not record.has_words({})
+
+
+def test_an_object_has_a_record_whatever_it_says() -> None:
+    assert record.is_on({"metadata": {"annotations": {record.ANNOTATION: "?"}}})
+    assert not record.is_on({"metadata": {"annotations": {"other": "?"}}})
+    assert not record.is_on({"metadata": None})

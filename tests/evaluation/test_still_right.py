@@ -82,3 +82,9 @@ def test_an_exclusion_is_right_while_it_excludes_all_that_is_there(
     made: Any, stored: Any, *, expected: bool
 ) -> None:
     assert is_still_right(having(*made), having(*stored), V100_IS_THERE) is expected
+
+
+def test_any_model_is_there_while_a_node_has_the_label() -> None:
+    made, stored = having((LEGACY, "Exists", [])), having((TODAY, "Exists", []))
+    assert is_still_right(made, stored, where({LEGACY: "K80"}, {TODAY: "V100"}))
+    assert not is_still_right(made, stored, where({LEGACY: "K80"}))
