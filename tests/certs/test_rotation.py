@@ -114,7 +114,7 @@ def test_a_new_pair_comes_with_the_client_cas_that_are_in_force(
     for authority, is_trusted in ((ours, True), (Authority(tmp_path / "theirs"), False)):
         client, identity = trusting(after), authority.client("kube-apiserver")
         client.load_cert_chain(identity.certificate, identity.key)
-        with nullcontext() if is_trusted else pytest.raises(ssl.SSLError, match="told"):
+        with nullcontext() if is_trusted else pytest.raises(ssl.SSLError, match="notified"):
             assert shown(it.context, client) == certificate_of(after)
 
 
