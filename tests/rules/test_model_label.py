@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.rules.pods import LABEL, PRODUCT, SPEC, found, gpu_nodes, legacy_pod, modern_pod
+from webhook.capacity.legacy_selector import carried
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.findings import Finding, Severity
@@ -1367,5 +1368,5 @@ KEY = Path((*TERMS, 0, "matchExpressions", 0, "key"))
 )
 def test_the_places_where_the_old_label_is_right(spec: Any, places: list[Path]) -> None:
     pod = Pod(legacy_pod(**spec))
-    assert list(rule.carried(pod, Models(), OLD_LABELS)) == places
-    assert list(rule.carried(pod, Models(), NODES)) == []
+    assert list(carried(pod, Models(), OLD_LABELS)) == places
+    assert list(carried(pod, Models(), NODES)) == []

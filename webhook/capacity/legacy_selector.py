@@ -1,4 +1,4 @@
-"""Legacy labels in the nodeSelector of a pod that requests GPUs under the current name.
+"""Legacy labels that a pod has from others than its author, or that its nodes still have.
 
 The label may be added after the author wrote the pod: by the namespace (PodNodeSelector), a
 RuntimeClass, a MutatingAdmissionPolicy or another webhook. In a legacy pod it is then there before
@@ -7,13 +7,22 @@ the repair, and is translated with the rest. Pods of a repaired template are cur
 
 from __future__ import annotations
 
-from webhook.capacity import node_labels, node_selection
+from typing import TYPE_CHECKING
+
+from webhook.capacity import models, node_labels, node_selection
 from webhook.capacity.model_terms import Fate, chosen, rewritten, term_change
 from webhook.core.modes import Mode
 from webhook.core.repaired import earlier
 from webhook.core.rule import RENAMES_AMOUNTS, TRANSLATES_LABELS, Context
 from webhook.kube import affinity
-from webhook.kube.pod import REQUIRED, Pod, as_map
+from webhook.kube.pod import PREFERRED, REQUIRED, Pod, as_items, as_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.capacity.nodes import Inventory
+    from webhook.core.settings import Models
+    from webhook.kube.pointer import Path
 
 
 def is_translated(pod: Pod, cx: Context) -> bool:
@@ -60,3 +69,27 @@ def _of_model(model: str, pod: Pod, cx: Context) -> Pod | None:
         terms, is_whole = affinity.and_join(theirs, terms)
     nodes = {**as_map(pod.affinity.get("nodeAffinity")), REQUIRED: {"nodeSelectorTerms": terms}}
     return pod.having(affinity={**pod.affinity, "nodeAffinity": nodes}) if is_whole else None
+
+
+def carried(pod: Pod, labels: Models, inventory: Inventory) -> Iterator[Path]:
+    """The places where the pod names the legacy label as nodes with GPUs still have it.
+
+    There the label is right. If the current label is missing beside it, a rule reports that.
+    """
+    legacy = labels.legacy_label
+    if not models.carry(labels, inventory):
+        return
+    if models.carry(labels, inventory, str(pod.node_selector.get(legacy))):
+        yield pod.spec_at / "nodeSelector" / legacy
+    nodes, at = as_map(pod.affinity.get("nodeAffinity")), pod.spec_at / "affinity" / "nodeAffinity"
+    terms = as_items(as_map(nodes.get(REQUIRED)).get("nodeSelectorTerms"))
+    found = [(at / REQUIRED / "nodeSelectorTerms" / number, term) for number, term in terms]
+    for number, item in as_items(nodes.get(PREFERRED)):
+        found.append((at / PREFERRED / number / "preference", as_map(item.get("preference"))))
+    for place, term in found:
+        for number, each in as_items(term.get("matchExpressions")):
+            listed = each.get("values")
+            values = listed if isinstance(listed, list) else []
+            known = (models.carry(labels, inventory, str(value)) for value in values)
+            if each.get("key") == legacy and (not values or any(known)):
+                yield place / "matchExpressions" / number / "key"

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from webhook.capacity.legacy_selector import carried
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import IGNORE, Mode, Modes, is_opted_out, modes_for
 from webhook.core.rule import Context, Trait
@@ -132,7 +133,7 @@ def right_labels(document: Document, made: Evaluation, plan: Plan) -> Iterator[t
         return
     for at in made.judged:
         pod = Pod(document.data, at)
-        for place in model_label.carried(pod, plan.settings.models, plan.inventory):
+        for place in carried(pod, plan.settings.models, plan.inventory):
             yield document.place(place)
 
 

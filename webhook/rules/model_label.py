@@ -77,10 +77,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.capacity.model_terms import Chosen
-    from webhook.capacity.nodes import Inventory
     from webhook.core.edits import Edit
     from webhook.core.rule import Context
-    from webhook.core.settings import Models
     from webhook.kube.pod import Pod
     from webhook.kube.pointer import Path
 
@@ -109,30 +107,6 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         yield from _labels(pod, cx)
     if cx.may_constrain:
         yield from _parts(pod, cx)
-
-
-def carried(pod: Pod, labels: Models, inventory: Inventory) -> Iterator[Path]:
-    """The places where the pod names the legacy label as nodes with GPUs still have it.
-
-    There the label is right. If the current label is missing beside it, `check` reports that.
-    """
-    legacy = labels.legacy_label
-    if not models.carry(labels, inventory):
-        return
-    if models.carry(labels, inventory, str(pod.node_selector.get(legacy))):
-        yield pod.spec_at / "nodeSelector" / legacy
-    nodes, at = as_map(pod.affinity.get("nodeAffinity")), pod.spec_at / "affinity" / "nodeAffinity"
-    terms = as_items(as_map(nodes.get(REQUIRED)).get("nodeSelectorTerms"))
-    found = [(at / REQUIRED / "nodeSelectorTerms" / number, term) for number, term in terms]
-    for number, item in as_items(nodes.get(PREFERRED)):
-        found.append((at / PREFERRED / number / "preference", as_map(item.get("preference"))))
-    for place, term in found:
-        for number, each in as_items(term.get("matchExpressions")):
-            listed = each.get("values")
-            values = listed if isinstance(listed, list) else []
-            known = (models.carry(labels, inventory, str(value)) for value in values)
-            if each.get("key") == legacy and (not values or any(known)):
-                yield place / "matchExpressions" / number / "key"
 
 
 def _labels(pod: Pod, cx: Context) -> Iterator[Finding]:
