@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.yamlpatch.changes import RefusedError
 from webhook.yamlpatch.nodes import Collection, Entry, List, Map, Member, Scalar, entries
 from webhook.yamlpatch.places import Replacement
-from webhook.yamlpatch.style import column, habits_of, line_end, line_start, newline, next_line
+from webhook.yamlpatch.style import column, line_end, line_start, newline, next_line, style_of
 from webhook.yamlpatch.writing import Writer, indented
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _pulled_up(document: Document, leaving: list[Any]) -> Iterator[Replacement]:
 def added(document: Document, node: Collection, new: list[tuple[str, Any]]) -> Replacement:
     """The lines of new entries, after the last one and its trailing comment."""
     text, last = document.text, entries(node)[-1]
-    writer = Writer(habits_of(document, node))
+    writer = Writer(style_of(document, node))
     lines: list[str] = []
     for name, value in new:
         lines += writer.member(name, value) if isinstance(node, Map) else writer.item(value)

@@ -62,7 +62,7 @@ class Places:
 
 
 @dataclass(slots=True)
-class Wish:
+class NodeChange:
     """One change of the text. `paths` are the places of the object that need it."""
 
     node: Node  # the value, the entry's value, or the map or list that is extended
@@ -73,56 +73,56 @@ class Wish:
 
 
 @dataclass(slots=True)
-class Wishes:
+class NodeChanges:
     """All changes of one document, by the nodes that they change (by id)."""
 
     document: Document
     places: Places
-    names: dict[int, Wish] = field(default_factory=dict)  # of the member's value node
-    gone: dict[int, Wish] = field(default_factory=dict)  # of the entry's value node
-    values: dict[int, Wish] = field(default_factory=dict)  # of the value node
-    added: dict[int, dict[Hashable, Wish]] = field(default_factory=dict)  # of the map or list
+    names: dict[int, NodeChange] = field(default_factory=dict)  # of the member's value node
+    gone: dict[int, NodeChange] = field(default_factory=dict)  # of the entry's value node
+    values: dict[int, NodeChange] = field(default_factory=dict)  # of the value node
+    added: dict[int, dict[Hashable, NodeChange]] = field(default_factory=dict)  # of the map or list
 
     def holders(self) -> list[Collection]:
         """The maps and lists in which entries are removed or added."""
         found: dict[int, Node] = {}
-        for wish in self.gone.values():
-            if wish.node.parent is not None:
-                found[id(wish.node.parent)] = wish.node.parent
-        for wishes in self.added.values():
-            for wish in wishes.values():
-                found[id(wish.node)] = wish.node
+        for change in self.gone.values():
+            if change.node.parent is not None:
+                found[id(change.node.parent)] = change.node.parent
+        for changes in self.added.values():
+            for change in changes.values():
+                found[id(change.node)] = change.node
         return [node for node in found.values() if isinstance(node, Map | List)]
 
-    def is_gone(self, entry: Entry) -> bool:
+    def is_removed(self, entry: Entry) -> bool:
         return id(entry.value) in self.gone
 
     def added_to(self, node: Node) -> list[tuple[str, Any]]:
         """Name and value of the new entries of the map or list; items have no name."""
-        return [(wish.name, wish.what) for wish in self.added.get(id(node), {}).values()]
+        return [(change.name, change.what) for change in self.added.get(id(node), {}).values()]
 
 
-def wishes_of(document: Document, edits: Iterable[Edit]) -> Wishes:
+def changes_of(document: Document, edits: Iterable[Edit]) -> NodeChanges:
     """The changes of the text for the edits; raises RefusedError."""
-    wishes = Wishes(document, document.once(_places))
+    changes = NodeChanges(document, document.once(_places))
     counts: dict[Path, int] = {}
     for edit in _refined(document, edits):
         _refuse_duplicates(document, edit)
         match edit:
             case Rename():
                 entry = _entry(document, edit.at)
-                _wish(wishes.names, id(entry.value), _of_slot(wishes, entry, edit.name), edit.at)
+                _note(changes.names, id(entry.value), _of_slot(changes, entry, edit.name), edit.at)
             case Remove():
                 entry = _entry(document, edit.at)
-                _wish(wishes.gone, id(entry.value), _of_slot(wishes, entry, None), edit.at)
+                _note(changes.gone, id(entry.value), _of_slot(changes, entry, None), edit.at)
             case Append():
                 holder = _there(document, edit.to)
                 position = counts[edit.to] = counts.get(edit.to, 0) + 1
-                _add(wishes, holder, position, edit.value, edit.to)
+                _add(changes, holder, position, edit.value, edit.to)
             case _:
-                _set(wishes, edit)
-    _settle(wishes)
-    return wishes
+                _set(changes, edit)
+    _settle(changes)
+    return changes
 
 
 def _places(document: Document) -> Places:
@@ -172,84 +172,85 @@ def _entry(document: Document, at: Path) -> Entry:
     return entry
 
 
-def _of_slot(wishes: Wishes, entry: Entry, what: Any) -> Wish:
-    return Wish(entry.value, wishes.places.slots[id(entry.value)], what)
+def _of_slot(changes: NodeChanges, entry: Entry, what: Any) -> NodeChange:
+    return NodeChange(entry.value, changes.places.slots[id(entry.value)], what)
 
 
-def _wish(among: dict[Any, Wish], key: Hashable, wish: Wish, path: Path) -> None:
-    known = among.setdefault(key, wish)
-    if not is_same(known.what, wish.what):
-        raise RefusedError("by anchor and alias this is two things, and they differ", wish.node)
+def _note(among: dict[Any, NodeChange], key: Hashable, change: NodeChange, path: Path) -> None:
+    known = among.setdefault(key, change)
+    if not is_same(known.what, change.what):
+        raise RefusedError("by anchor and alias this is two things, and they differ", change.node)
     known.paths.add(path)
 
 
-def _add(wishes: Wishes, holder: Node, key: Hashable, what: Any, path: Path) -> None:
-    among = wishes.added.setdefault(id(holder), {})
+def _add(changes: NodeChanges, holder: Node, key: Hashable, what: Any, path: Path) -> None:
+    among = changes.added.setdefault(id(holder), {})
     name = key if isinstance(key, str) else ""
-    _wish(among, key, Wish(holder, wishes.places.contents[id(holder)], what, name), path)
+    _note(among, key, NodeChange(holder, changes.places.contents[id(holder)], what, name), path)
 
 
-def _set(wishes: Wishes, edit: Set) -> None:
-    document = wishes.document
+def _set(changes: NodeChanges, edit: Set) -> None:
+    document = changes.document
     holder = _there(document, edit.at.parent)
     entry = entry_at(holder, edit.at[-1])
     if entry is None:
-        _add(wishes, holder, str(edit.at[-1]), edit.value, edit.at)
+        _add(changes, holder, str(edit.at[-1]), edit.value, edit.at)
         return
     node = real(entry.value)
-    wish = Wish(node, wishes.places.contents[id(node)], edit.value)
+    change = NodeChange(node, changes.places.contents[id(node)], edit.value)
     try:
-        _wish(wishes.values, id(node), wish, edit.at)
+        _note(changes.values, id(node), change, edit.at)
     except RefusedError:
         if not isinstance(entry.value, Alias):
             raise
-        _wish(wishes.values, id(entry.value), _of_slot(wishes, entry, edit.value), edit.at)
+        _note(changes.values, id(entry.value), _of_slot(changes, entry, edit.value), edit.at)
 
 
-def _settle(wishes: Wishes) -> None:
+def _settle(changes: NodeChanges) -> None:
     """Refuse changes that not all users need.
 
     An alias may be replaced while the anchored node stays.
     """
-    for wish in list(wishes.values.values()):
-        if not _is_wanted_by_all(wish, ()) and not isinstance(wish.node, Alias):
-            _replace_aliases(wishes, wish)
-    replaced = [wish for wish in wishes.values.values() if isinstance(wish.node, Alias)]
-    leaving = {path for wish in (*wishes.gone.values(), *replaced) for path in wish.paths}
-    added = [wish for among in wishes.added.values() for wish in among.values()]
-    values = [*wishes.names.values(), *wishes.gone.values(), *wishes.values.values()]
-    for wish in (*values, *added):
-        if not _is_wanted_by_all(wish, leaving):
-            raise RefusedError(_why_not(wish), wish.node)
+    for change in list(changes.values.values()):
+        if not _is_wanted_by_all(change, ()) and not isinstance(change.node, Alias):
+            _replace_aliases(changes, change)
+    replaced = [change for change in changes.values.values() if isinstance(change.node, Alias)]
+    leaving = {path for change in (*changes.gone.values(), *replaced) for path in change.paths}
+    added = [change for among in changes.added.values() for change in among.values()]
+    values = [*changes.names.values(), *changes.gone.values(), *changes.values.values()]
+    for change in (*values, *added):
+        if not _is_wanted_by_all(change, leaving):
+            raise RefusedError(_why_not(change), change.node)
 
 
-def _is_wanted_by_all(wish: Wish, leaving: Container[Path]) -> bool:
+def _is_wanted_by_all(change: NodeChange, leaving: Container[Path]) -> bool:
     """Whether all users need it, or are removed."""
     return all(
         any(Path(user[:depth]) in leaving for depth in range(1, len(user) + 1))
-        for user in _ends(wish) - wish.paths
+        for user in _ends(change) - change.paths
     )
 
 
-def _ends(wish: Wish) -> set[Path]:
+def _ends(change: NodeChange) -> set[Path]:
     """The users, as paths of the change: those of a new member have its name."""
-    return {user / wish.name for user in wish.users} if wish.name else wish.users
+    return {user / change.name for user in change.users} if change.name else change.users
 
 
-def _why_not(wish: Wish) -> str:
-    anchor = next((f"the anchor &{node.anchor}" for node in wish.node.up() if node.anchor), "")
-    few = "one of them is" if len(wish.paths) == 1 else f"{len(wish.paths)} of them are"
+def _why_not(change: NodeChange) -> str:
+    anchor = next((f"the anchor &{node.anchor}" for node in change.node.up() if node.anchor), "")
+    count = len(change.paths)
+    few = "one of them is" if count == 1 else f"{count} of them are"
     return (
-        f"by {anchor or 'a merge key'} this is in {len(wish.users)} places of the object, and only "
+        f"by {anchor or 'a merge key'} this is in {len(change.users)} places of the object, and only "
         f"{few} to change: write it out where it differs"
     )
 
 
-def _replace_aliases(wishes: Wishes, wish: Wish) -> None:
+def _replace_aliases(changes: NodeChanges, change: NodeChange) -> None:
     """A new value for aliases alone: each alias is replaced by the value."""
-    entries = {path: _entry(wishes.document, path) for path in wish.paths}
+    entries = {path: _entry(changes.document, path) for path in change.paths}
     if not all(isinstance(entry.value, Alias) for entry in entries.values()):
         return
-    del wishes.values[id(wish.node)]
+    del changes.values[id(change.node)]
     for path, entry in entries.items():
-        _wish(wishes.values, id(entry.value), _of_slot(wishes, entry, wish.what), path)
+        _note(changes.values, id(entry.value), _of_slot(changes, entry, change.what), path)

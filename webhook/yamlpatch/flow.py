@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.yamlpatch.changes import RefusedError
 from webhook.yamlpatch.nodes import Collection, List, Map, Node, entries
 from webhook.yamlpatch.places import Replacement
-from webhook.yamlpatch.style import habits_of, line_end, line_start, newline, next_line
+from webhook.yamlpatch.style import line_end, line_start, newline, next_line, style_of
 from webhook.yamlpatch.writing import JsonStyle, Writer
 
 if TYPE_CHECKING:
@@ -103,13 +103,13 @@ def _written(document: Document, node: Collection, name: str, value: Any) -> str
     if document.json:
         style = _json_style(document, node)
         return f"{replace(style, unit='').write(name)}{style.colon}{said}"
-    return f"{Writer(habits_of(document, node)).name(name, flow=True)}: {said}"
+    return f"{Writer(style_of(document, node)).name(name, flow=True)}: {said}"
 
 
 def value_text(document: Document, holder: Node, value: Any) -> str:
     """A value in the style of this map or list."""
     if not document.json:
-        return Writer(habits_of(document, holder)).flow(value)
+        return Writer(style_of(document, holder)).flow(value)
     text = _json_style(document, holder).write(value, _inner_indent(document, holder))
     return text.replace("\n", newline(document.text, holder.start))
 

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from webhook.yamlpatch import block, flow, yaml_words
-from webhook.yamlpatch.changes import RefusedError, wishes_of
+from webhook.yamlpatch.changes import RefusedError, changes_of
 from webhook.yamlpatch.nodes import (
     Alias,
     Collection,
@@ -26,7 +26,7 @@ from webhook.yamlpatch.nodes import (
     entries,
 )
 from webhook.yamlpatch.places import Replacement
-from webhook.yamlpatch.style import column, habits_of, line_end, line_start, newline
+from webhook.yamlpatch.style import column, line_end, line_start, newline, style_of
 from webhook.yamlpatch.writing import Writer, indented, is_nested
 
 if TYPE_CHECKING:
@@ -46,23 +46,26 @@ def splice(document: Document, edits: Iterable[Edit]) -> list[Replacement]:
 
     The edits are at places of the original object (Draft.changes).
     """
-    wishes = wishes_of(document, edits)
-    names = [w for key, w in wishes.names.items() if key not in wishes.gone]
+    changes = changes_of(document, edits)
+    names = [w for key, w in changes.names.items() if key not in changes.gone]
     removals: list[Replacement] = []
     made: list[tuple[int, Replacement]] = []  # with the begin of the changed node
-    made += [(wish.node.start, _renamed(document, wish.node, wish.what)) for wish in names]
-    for wish in wishes.values.values():
-        made += [(wish.node.start, each) for each in _revalued(document, wish.node, wish.what)]
-    for holder in wishes.holders():
-        gone = [wishes.is_gone(entry) for entry in entries(holder)]
-        new = wishes.added_to(holder)
+    made += [(change.node.start, _renamed(document, change.node, change.what)) for change in names]
+    for change in changes.values.values():
+        made += [
+            (change.node.start, each) for each in _revalued(document, change.node, change.what)
+        ]
+    for holder in changes.holders():
+        gone = [changes.is_removed(entry) for entry in entries(holder)]
+        new = changes.added_to(holder)
         if all(gone):
             changed: Iterable[Replacement] = _filled(document, holder, new)
         else:
             removals += _removed(document, holder, gone)
             changed = _added(document, holder, new)
         made += [(holder.start, each) for each in changed]
-    made.sort(key=lambda pair: -pair[0])  # insertions at one place: the innermost first
+    # Insertions at one place: the innermost first.
+    made.sort(key=lambda pair: -pair[0])
     others = _joined([each for _, each in made])
     kept = {each.start for each in others}
     return _in_order(document, [*block.parted(document, removals, kept), *others])
@@ -99,7 +102,7 @@ def _renamed(document: Document, value: Node, name: str) -> Replacement:
         said = yaml_words.quoted(name, key.style)
     else:
         in_flow = isinstance(value.parent, Map) and value.parent.flow
-        said = Writer(habits_of(document, value)).scalar_like(name, key, 0, "", flow=in_flow)
+        said = Writer(style_of(document, value)).scalar_like(name, key, 0, "", flow=in_flow)
     return Replacement(key.start, key.end, said)
 
 
@@ -169,7 +172,7 @@ def _whole(document: Document, node: Collection, value: Any) -> Replacement:
     if document.json or node.flow or not is_nested(value):
         said = flow.value_text(document, node, value)
     else:
-        lines = Writer(habits_of(document, node)).block(value)
+        lines = Writer(style_of(document, node)).block(value)
         return _in_place(document, node, lines, newline(document.text, node.start))
     return Replacement(node.start, node.end, said)
 
@@ -188,7 +191,7 @@ def _revalued_in_flow(document: Document, node: Node, value: Any) -> Replacement
     if document.json or not isinstance(node, Scalar) or is_nested(value):
         said = flow.value_text(document, holder, value)
     else:
-        said = Writer(habits_of(document, holder)).scalar_like(value, node, 0, "", flow=True)
+        said = Writer(style_of(document, holder)).scalar_like(value, node, 0, "", flow=True)
     blank = " " if node.start == node.end else ""
     return Replacement(node.start, node.end, blank + said)
 
@@ -219,7 +222,7 @@ def _head_end(document: Document, entry: Entry, node: Node) -> int:
 
 def _scalar(document: Document, entry: Entry, node: Node, value: Any) -> Replacement:
     """A scalar, or nothing, instead of a scalar, an alias, or an empty or flow-style value."""
-    writer = Writer(habits_of(document, node))
+    writer = Writer(style_of(document, node))
     if node.start == node.end:
         at = _head_end(document, entry, node)
         return Replacement(at, at, f" {writer.scalar(value)}")
@@ -249,7 +252,7 @@ def _instead_of_block(
     text = document.text
     head = _head_end(document, entry, node)
     ends = newline(text, head)
-    writer = Writer(habits_of(document, node))
+    writer = Writer(style_of(document, node))
     if not is_nested(value):
         if line_start(text, node.start) <= head:  # after a dash
             yield Replacement(node.start, node.end, writer.scalar(value))
@@ -272,7 +275,7 @@ def _block_instead_of(
     text = document.text
     head, end = _head_end(document, entry, node), line_end(text, node.end)
     ends = newline(text, head)
-    writer = Writer(habits_of(document, node))
+    writer = Writer(style_of(document, node))
     behind = text[node.end : end]
     if isinstance(entry, Item) and not behind.strip() and node.start > head and not node.anchor:
         yield _in_place(document, node, writer.block(value), ends)
@@ -290,12 +293,12 @@ def _block_instead_of(
 
 def _lines_below(document: Document, entry: Entry, writer: Writer, value: Any) -> list[str]:
     """The lines of a value below its name or its dash."""
-    habits = writer.habits
+    style = writer.style
     indent = column(document.text, entry.start)
     if isinstance(entry, Item):
-        indent += habits.item_indent
+        indent += style.item_indent
     else:
-        indent += habits.step if isinstance(value, dict) else habits.list_indent
+        indent += style.step if isinstance(value, dict) else style.list_indent
     return [indented(line, indent) for line in writer.block(value)]
 
 
@@ -319,11 +322,11 @@ def _refuse_lost_anchors(document: Document, found: list[Replacement]) -> None:
     starts = [each.start for each in found]
     ends = list(accumulate((each.end for each in found), max))
 
-    def is_gone(node: Node) -> bool:  # only its sign is: comments inside of removed text stay
+    def is_removed(node: Node) -> bool:  # only its sign is: comments inside of removed text stay
         before = bisect_right(starts, node.outer)
         return before > 0 and node.outer < ends[before - 1]
 
     for node in document.once(_aliases):
-        if is_gone(node.target) and not is_gone(node):
+        if is_removed(node.target) and not is_removed(node):
             name = node.target.anchor
             raise RefusedError(f"*{name} elsewhere needs what &{name} stands at", node.target)

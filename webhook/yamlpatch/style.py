@@ -25,7 +25,7 @@ _SIGN = re.compile(f"[{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}]")
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class Style:
     """Indents are in columns; a quote is empty if words have no quotes where possible."""
 
     step: int = 2  # of a map below its name
@@ -84,7 +84,7 @@ def newline(text: str, at: int) -> str:
     return "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
 
 
-def habits_of(document: Document, near: Node) -> Habits:
+def style_of(document: Document, near: Node) -> Style:
     """The style around this node: the nearest of its kind, otherwise the most frequent one."""
     usual = document.once(_usual)
     around, text = list(near.up()), document.text
@@ -101,9 +101,9 @@ def habits_of(document: Document, near: Node) -> Habits:
     )
 
 
-def _usual(document: Document) -> Habits:
+def _usual(document: Document) -> Style:
     """The most frequent style of the document."""
-    text, usual = document.text, Habits()
+    text, usual = document.text, Style()
     counts: tuple[Counter[Any], ...] = (Counter(), Counter(), Counter(), Counter())
     steps, lists, items, names = counts
     needed: Counter[str] = Counter()
@@ -124,7 +124,7 @@ def _usual(document: Document) -> Habits:
                 needed.update([value.style] if value.style else [])
                 if yaml_words.is_plain(value.text, flow=False):
                     plain[value.style] += 1
-    return Habits(
+    return Style(
         _most(steps, usual.step),
         _most(lists, usual.list_indent),
         _most(items, usual.item_indent),

@@ -10,7 +10,7 @@ from webhook.yamlpatch import yaml_words
 
 if TYPE_CHECKING:
     from webhook.yamlpatch.nodes import Scalar
-    from webhook.yamlpatch.style import Habits
+    from webhook.yamlpatch.style import Style
 
 
 def is_nested(value: object) -> bool:
@@ -22,14 +22,14 @@ def is_nested(value: object) -> bool:
 class Writer:
     """Writes YAML in the style of the text."""
 
-    habits: Habits
+    style: Style
 
     def name(self, name: str, *, flow: bool = False) -> str:
         """The name of a member."""
-        if name in self.habits.as_written:
-            return self.habits.as_written[name]
-        if self.habits.name_quote:
-            return yaml_words.quoted(name, self.habits.name_quote)
+        if name in self.style.as_written:
+            return self.style.as_written[name]
+        if self.style.name_quote:
+            return yaml_words.quoted(name, self.style.name_quote)
         return name if yaml_words.is_plain(name, flow=flow) else self._quoted(name)
 
     def scalar(self, value: Any, *, flow: bool = False) -> str:
@@ -38,15 +38,15 @@ class Writer:
             return "[]" if isinstance(value, list) else "{}"
         if not isinstance(value, str):
             return yaml_words.bare(value)
-        if value in self.habits.as_written:
-            return self.habits.as_written[value]
+        if value in self.style.as_written:
+            return self.style.as_written[value]
         if not yaml_words.is_plain(value, flow=flow):
             return self._quoted(value)
-        quote = self.habits.text_quote
+        quote = self.style.text_quote
         return yaml_words.quoted(value, quote) if quote else value
 
     def _quoted(self, text: str) -> str:
-        quote = self.habits.quote
+        quote = self.style.quote
         if quote == '"' and '"' in text and "'" not in text:
             quote = "'"  # usually JSON in an annotation
         return yaml_words.quoted(text, quote)
@@ -70,15 +70,15 @@ class Writer:
         """The lines of one member."""
         head = f"{self.name(name)}:"
         if not is_nested(value):
-            return self._scalar_lines(head, value, self.habits.step)
-        indent = self.habits.step if isinstance(value, dict) else self.habits.list_indent
+            return self._scalar_lines(head, value, self.style.step)
+        indent = self.style.step if isinstance(value, dict) else self.style.list_indent
         return [head, *(indented(line, indent) for line in self.block(value))]
 
     def item(self, value: Any) -> list[str]:
         """The lines of one item."""
         if not is_nested(value):
-            return self._scalar_lines("-", value, self.habits.item_indent)
-        lines = [indented(line, self.habits.item_indent) for line in self.block(value)]
+            return self._scalar_lines("-", value, self.style.item_indent)
+        lines = [indented(line, self.style.item_indent) for line in self.block(value)]
         return ["-" + lines[0][1:], *lines[1:]]
 
     def _scalar_lines(self, head: str, value: Any, indent: int) -> list[str]:
