@@ -241,8 +241,8 @@ def _why_not(change: NodeChange) -> str:
     count = len(change.paths)
     few = "one of them is" if count == 1 else f"{count} of them are"
     return (
-        f"by {anchor or 'a merge key'} this is in {len(change.users)} places of the object, and only "
-        f"{few} to change: write it out where it differs"
+        f"by {anchor or 'a merge key'} this is in {len(change.users)} places of the object, and "
+        f"only {few} to change: write it out where it differs"
     )
 
 
