@@ -167,6 +167,19 @@ def test_a_job_gets_the_template_that_is_stored() -> None:
     assert applied(job, old)["spec"]["template"]["spec"]["containers"] != old
 
 
+def test_a_job_keeps_its_record_where_the_annotations_are_removed() -> None:
+    """As the first server-side apply removes the map of annotations that `kubectl apply` made."""
+    job = deployment("1") | {"kind": "Job", "apiVersion": "batch/v1"}
+    stored = applied(job)
+    assert record.ANNOTATION in stored["metadata"]["annotations"]
+    again = applied(copy.deepcopy(job), stored)
+    assert again["metadata"]["annotations"] == stored["metadata"]["annotations"]
+    assert again["spec"] == stored["spec"]
+    by_hand = copy.deepcopy(stored)
+    del by_hand["metadata"]["annotations"][record.ANNOTATION]
+    assert record.ANNOTATION not in applied(by_hand, stored)["metadata"]["annotations"]
+
+
 def fixed(kind: str) -> dict[str, Any]:
     """Give an object whose template never changes: the API server, or a webhook of its kind."""
     made = deployment("1")

@@ -141,3 +141,17 @@ def test_a_repaired_pod_is_named_and_worth_knowing(
     assert f"{namespace}/Pod/pod\n  to be changed: Pod/pod (last written by " in out
     assert "worth knowing: it was sent legacy and repaired (GPU101" in out
     assert out.splitlines()[-1].startswith("0 of 1 objects are legacy; 1 more came legacy and were")
+
+
+def test_workloads_that_another_manager_takes_over_are_named(
+    cluster: ControlPlane, namespace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first server-side apply removes all annotations of an object of `kubectl apply`."""
+    made = workloads(alpha())
+    make(cluster, namespace, made, ("apply",))
+    text = yaml.safe_dump_all(made)
+    cluster.kubectl("apply", *ARGO, "-n", namespace, "-f", "-", stdin=text)
+    assert scan(cluster, "-n", namespace) == 2
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1].startswith(f"{len(made)} of "), out
+    assert out.count(" GPU101 ") == len(made), out

@@ -160,7 +160,9 @@ def _fixed(
     if changed is not None:
         changed = {key: change for key, change in changed.items() if unit_of(key) in new}
         changed |= {key: each for key, each in update.noted.items() if unit_of(key) not in new}
-    return replace(verdict, patch=draft.patch()), changed if new else None
+    if not new:  # the same words again, in an update that may have removed the record
+        changed = dict(update.noted) or None
+    return replace(verdict, patch=draft.patch()), changed
 
 
 def _repaired(
