@@ -10,6 +10,7 @@ import json
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from webhook.capacity import nodesets
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from webhook.capacity.nodes import NodeClass
 
     Steps = list[tuple[int, str]]  # amount -> nodes with at least so much, ascending
-
 
 ANY = "*"  # in place of a former value: any value; no label can have this one
 # Labels with another value on each node: a new node never has the value of another node.
@@ -210,7 +210,7 @@ class NodeIndex:
         if amount <= 0:
             return self.everything
         steps: Steps = getattr(self, table).get(resource, [])
-        position = bisect_left(steps, amount, key=_amount)
+        position = bisect_left(steps, amount, key=itemgetter(0))
         if position == len(steps):
             return 0
         key = (table, resource, position)
@@ -308,10 +308,6 @@ class NodeIndex:
 
 def _steps_of(data: Mapping[str, Any]) -> dict[str, Steps]:
     return {name: [(amount, text) for amount, text in steps] for name, steps in data.items()}
-
-
-def _amount(step: tuple[int, str]) -> int:
-    return step[0]
 
 
 def _texts(table: Mapping[str, list[int]]) -> dict[str, str]:
