@@ -141,7 +141,7 @@ def test_who_may_not_list_pods_sees_the_nodes(
     assert "RBAC forbids listing the pods of all namespaces" in out
     assert main(["inventory", f"--kubeconfig={alice}", "-o", "json"]) == 0
     out, err = capsys.readouterr()
-    assert "you may not list the pods" in err
+    assert "RBAC forbids listing the pods" in err
     assert of_model(json.loads(out))["gpus"][NVIDIA]["used"] is None
     assert gpu_nodes == of_model(json.loads(out))["nodes"]
 

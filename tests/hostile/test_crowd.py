@@ -180,7 +180,9 @@ def test_who_sends_large_pods_waits_behind_his_own(server: Server) -> None:
         for _ in range(3):
             large = server.exchange(neighbour, seconds=20)[0]
             assert "warnings" in large.response
-            assert not any("unrepaired: too many" in each for each in large.response["warnings"])
+            assert not any(
+                "without repair: too many" in each for each in large.response["warnings"]
+            )
             for _ in range(10):
                 assert server.mutate(gpu_pod()).patch()
     finally:
