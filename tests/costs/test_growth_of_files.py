@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.costs.meter import Copy
-from tests.costs.shapes import MODEL, container, deployment, pod
+from tests.costs.shapes import LEGACY, MODEL, SECCOMP, container, deployment, pod
 from webhook.reports.printing import as_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_DOCUMENTS = "webhook.yamlpatch.documents"
 SIZES = (80, 160, 320)
 MOST_GROWTH = 2.2  # steps know no logarithm; a square has 4
 TERMS = {"key": MODEL, "operator": "In", "values": ["K80"]}
@@ -39,6 +40,36 @@ FOUND: dict[str, Callable[[int], dict[str, Any]]] = {
     "terms of one model": _with_terms,
     "containers": lambda n: pod(*(container(f"c{i}") for i in range(n))),
     "commands with driver paths": _commands,
+}
+
+
+def _volumes(n: int, of_others: int = 0) -> dict[str, Any]:
+    """As many volumes of the driver, each with its mount, and volumes of others between them."""
+    paths = [f"/usr/lib/nvidia-375/{i}" for i in range(n)]
+    paths[: of_others * 2 : 2] = [f"/data/{i}" for i in range(of_others)]
+    volumes = [{"name": f"v{i}", "hostPath": {"path": path}} for i, path in enumerate(paths)]
+    mounts = [{"name": f"v{i}", "mountPath": f"/m/{i}"} for i in range(n)]
+    return pod(container(volumeMounts=mounts), volumes=volumes)
+
+
+def _annotated(n: int) -> dict[str, Any]:
+    noted = {f"{SECCOMP}c{i}": "runtime/default" for i in range(n)}
+    return pod(*(container(f"c{i}") for i in range(n)), annotations=noted)
+
+
+FOUND |= {
+    "driver volumes of one list": _volumes,
+    "driver volumes between others": lambda n: _volumes(n, n // 2),
+    "annotations that all leave, each for a container": _annotated,
+}
+_LIMITS = f"limits:\n    {LEGACY}: 1\n"
+# Texts that are no object of the API server. The kind is that of the file.
+TEXTS: dict[str, tuple[str, Callable[[int], str]]] = {
+    "resources of values": ("yaml", lambda n: "".join(f"r{i}:\n  {_LIMITS}" for i in range(n))),
+    "resources beside tolerations": (
+        "yaml",
+        lambda n: "tolerations: [{key: a}]\n" + "".join(f"r{i}:\n  {_LIMITS}" for i in range(n)),
+    ),
 }
 
 
@@ -72,10 +103,41 @@ def test_the_work_grows_no_faster_than_the_manifest(
     scales: Scales, make: Callable[[int], dict[str, Any]], kind: str
 ) -> None:
     printed = as_yaml if kind == "yaml" else json.dumps
-    _hold(scales, [printed(deployment(make(size))) for size in SIZES], kind)
+    _hold([scales.steps(printed(deployment(make(size))), kind) for size in SIZES])
 
 
-def _hold(scales: Scales, texts: list[str], kind: str) -> None:
-    seen = [scales.steps(text, kind) for text in texts]
+@pytest.mark.parametrize(
+    ("kind", "text"), [pytest.param(*each, id=name) for name, each in TEXTS.items()]
+)
+def test_the_work_grows_no_faster_than_the_text(
+    scales: Scales, kind: str, text: Callable[[int], str]
+) -> None:
+    _hold([scales.steps(text(size), kind) for size in SIZES])
+
+
+def test_documents_that_all_fail_verification_are_tried_in_their_own_part() -> None:
+    """As if splice() had made a mistake in each of them."""
+    copy = Copy()
+    manifest, read = (copy.module("webhook.formats.manifest"), copy.module(_DOCUMENTS).read)
+    source_of = copy.module("webhook.files.source").Source.of_text
+    replacement = copy.module("webhook.yamlpatch.places").Replacement
+    plan = copy.module("webhook.files.results").Plan()
+
+    def tried(size: int) -> int:
+        source = source_of("a.yaml", "a: 1\n---\n" * size)
+        stream = read(source.text)
+        works = [manifest._Work(each, {"a": 2}, []) for each in stream.documents]
+        for position, work in enumerate(works[:size]):
+            at = position * len("a: 1\n---\n") + 3
+            work.replacements = [replacement(at, at + 1, "3")]
+        copy.forget()
+        return copy.meter.steps(lambda: manifest._verified(source, stream, works, plan))
+
+    with copy.in_place():
+        tried(1)  # what is made once is made now
+        _hold([tried(size) for size in SIZES])
+
+
+def _hold(seen: list[int]) -> None:
     growth = [after / before for before, after in itertools.pairwise(seen)]
     assert growth[-1] <= MOST_GROWTH, (growth, seen)

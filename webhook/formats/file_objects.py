@@ -190,14 +190,14 @@ def _of_object(obj: Raw, at: Path, plan: Plan, held: Held) -> Iterator[Evaluatio
         outside = [_Outside(rule, parts) if rule.CODE == _ELSEWHERE else rule for rule in MANIFEST]
         stages = replace(stages, manifest=outside)
     cx, name = context(obj, plan), name_of(obj)
-    asked = stages.only(plan.asks)
+    asked, around = stages.only(plan.asks), _Around()
     made = evaluate(obj, asked, cx, at, held=held, is_left_alone=is_left_alone)
     yield made
     if is_opted_out(cx.namespace_labels):
         return
     for place, part in parts:
         if is_made:
-            yield _of_part(obj, part, at, place, name, plan, held)
+            yield _of_part(obj, part, at, place, name, plan, held, around)
         elif is_left_alone(part) and (there := Path((*at, *place))) not in made.left_alone:
             made.left_alone.append(there)
 
@@ -205,8 +205,9 @@ def _of_object(obj: Raw, at: Path, plan: Plan, held: Held) -> Iterator[Evaluatio
 def _of_fragment(data: Any, plan: Plan, held: Held) -> Iterator[Evaluation]:
     """An object without a kind: a guide shows only some fields, a patch only the changed ones."""
     if not isinstance(data, dict) or not (kind := _kind_of(data)):
+        around = _Around()
         for at, part in shapes(data):
-            yield _of_part(data, part, ROOT, at, "", plan, held)
+            yield _of_part(data, part, ROOT, at, "", plan, held, around)
         return
     data.update(kind)  # so that the rules find the pod; no edit is about these fields
     made = evaluate(
@@ -223,7 +224,14 @@ def _of_fragment(data: Any, plan: Plan, held: Held) -> Iterator[Evaluation]:
 
 
 def _of_part(  # noqa: PLR0913, PLR0917  # the place, and the input of the rules
-    data: Any, part: Raw, at: Path, place: Path, name: str, plan: Plan, held: Held
+    data: Any,
+    part: Raw,
+    at: Path,
+    place: Path,
+    name: str,
+    plan: Plan,
+    held: Held,
+    around: _Around,
 ) -> Evaluation:
     """A pod without a kind, or a `resources` without its container."""
     here = Path((*at, *place))
@@ -234,7 +242,7 @@ def _of_part(  # noqa: PLR0913, PLR0917  # the place, and the input of the rules
         holder = str(here[-2]) if len(here) > 1 else "?"
         pod = {"spec": {"containers": [{"name": holder, "resources": part}]}}
         stages, skip = _OF_AMOUNTS, len(_AROUND)
-        if _has_label_beside(data, place):
+        if around.has_label(data, place):
             pod["metadata"] = {"labels": {IGNORE: "true"}}
     cx = context(pod, plan)
     made = evaluate(
@@ -248,16 +256,9 @@ def _of_part(  # noqa: PLR0913, PLR0917  # the place, and the input of the rules
         held=held,
         is_left_alone=is_left_alone,
     )
-    if skip and plan.asks(missing_toleration.CODE) and not _tolerates(data, place, cx):
+    if skip and plan.asks(missing_toleration.CODE) and not around.tolerates(data, place, cx):
         made.findings += _untolerated(made)
     return made
-
-
-def _tolerates(data: Any, at: Path, cx: Context) -> bool:
-    """Whether a toleration for GPU nodes is next to the `resources`, as in values of a chart."""
-    beside = as_map(value_at(data, Path(at[:-1]))) if at else {}
-    listed = (each for _, each in as_items(beside.get("tolerations")))
-    return any("key" not in each or cx.settings.is_gpu(str(each["key"])) for each in listed)
 
 
 def _untolerated(made: Evaluation) -> Iterator[Finding]:
@@ -291,17 +292,43 @@ def _kind_of(data: Raw) -> Raw:
     return {}
 
 
-def _has_label_beside(data: Any, at: Path) -> bool:
-    """Whether an opt-out label is next to a map on the path to this place.
+class _Around:
+    """What is next to the parts of one document; each map is looked at once, however many it has.
 
-    Values of a chart have `podLabels` and `resources` in this way.
+    Values of a chart have `podLabels`, `tolerations` and `resources` in this way.
     """
-    beside = (value_at(data, Path(at[:depth])) for depth in range(len(at)))
-    return any(
-        is_left_alone({"metadata": {"labels": value}})
-        for holder in beside
-        for value in as_map(holder).values()
-    )
+
+    def __init__(self) -> None:
+        self._labelled: dict[int, tuple[Raw, bool]] = {}  # by id(), which so stays taken
+        self._tolerant: dict[int, tuple[Raw, bool]] = {}
+
+    def has_label(self, data: Any, at: Path) -> bool:
+        """Whether an opt-out label is next to a map on the path to this place."""
+        return any(map(self._has_label, _on_the_way(data, at)))
+
+    def _has_label(self, holder: Raw) -> bool:
+        if id(holder) not in self._labelled:
+            found = any(is_left_alone({"metadata": {"labels": value}}) for value in holder.values())
+            self._labelled[id(holder)] = holder, found
+        return self._labelled[id(holder)][1]
+
+    def tolerates(self, data: Any, at: Path, cx: Context) -> bool:
+        """Whether a toleration of GPU nodes is next to the `resources`."""
+        beside = as_map(value_at(data, Path(at[:-1]))) if at else {}
+        if id(beside) not in self._tolerant:
+            listed = (each for _, each in as_items(beside.get("tolerations")))
+            found = any("key" not in e or cx.settings.is_gpu(str(e["key"])) for e in listed)
+            self._tolerant[id(beside)] = beside, found
+        return self._tolerant[id(beside)][1]
+
+
+def _on_the_way(data: Any, at: Path) -> Iterator[Raw]:
+    """The maps on the path to this place."""
+    here = data
+    for token in at:
+        if isinstance(here, dict):
+            yield here
+        here = value_at(here, Path((token,)))
 
 
 class _Outside:

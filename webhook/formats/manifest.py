@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Edit, place_of
@@ -44,6 +44,8 @@ class _Work:
     replacements: list[Replacement] = field(default_factory=list)
     refused: str = ""
     at: tuple[int, int] = (0, 0)  # the place of the refusal
+    # By the edits of a finding: many have the same, as where all volumes of a list leave with it.
+    fixes: dict[tuple[int, ...], tuple[Replacement, ...]] = field(default_factory=dict)
 
     @property
     def wanted(self) -> Any:
@@ -100,7 +102,7 @@ def _verified(source: Source, stream: Stream, works: list[_Work], plan: Plan) ->
     """The new text; documents with another meaning than intended keep their old text."""
     new = _joined(source, stream, works)
     if new.why:
-        _refuse_those_that_fail(source, stream, works)
+        _refuse_those_that_fail(source, works)
         new = _joined(source, stream, works)
     why = new.why or _unstable(source, new, works, plan)
     if why:
@@ -110,18 +112,18 @@ def _verified(source: Source, stream: Stream, works: list[_Work], plan: Plan) ->
     return new.text
 
 
-def _refuse_those_that_fail(source: Source, stream: Stream, works: list[_Work]) -> None:
-    """Try each document alone."""
-    spliced = [work.replacements for work in works]
-    for tried, work in enumerate(works):
-        for position, each in enumerate(works):
-            each.replacements = spliced[position] if position == tried else []
-        why = _joined(source, stream, works).why
-        if why:
-            spliced[tried] = []
+def _refuse_those_that_fail(source: Source, works: list[_Work]) -> None:
+    """Try each document alone, in its own part of the text."""
+    starts = [0, *(work.document.start for work in works[1:])]
+    ends = [*starts[1:], len(source.text)]
+    is_json = source.kind == "json"
+    for number, (work, start, end) in enumerate(zip(works, starts, ends, strict=True), 1):
+        part = source.text[start:end]
+        moved = [replace(e, start=e.start - start, end=e.end - start) for e in work.replacements]
+        new = documents.read(apply(part, moved), json=is_json)
+        unread = len(documents.read(part, json=is_json).unread)
+        if why := verify.why_not(new, [work.wanted], unread, number):
             work.refuse(why)
-    for work, replacements in zip(works, spliced, strict=True):
-        work.replacements = replacements
 
 
 def _joined(source: Source, stream: Stream, works: list[_Work]) -> _New:
@@ -244,10 +246,13 @@ def _fix(work: _Work, made: Evaluation, found: Finding) -> tuple[Replacement, ..
     edits = made.edits_of(found)
     if not work.replacements or found.action != "repaired" or not edits:
         return ()
-    try:
-        return tuple(splice(work.document, edits))
-    except RefusedError:  # right only together with other edits
-        return ()
+    known = tuple(map(id, edits))
+    if known not in work.fixes:
+        try:
+            work.fixes[known] = tuple(splice(work.document, edits))
+        except RefusedError:  # right only together with others
+            work.fixes[known] = ()
+    return work.fixes[known]
 
 
 def _place(source: Source, document: Document, at: Path) -> Place:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from webhook.templates.actions import Arm, Template
-    from webhook.yamlpatch.places import Place
+    from webhook.yamlpatch.places import Place, Replacement
 
 _YAML_COMMENT = re.compile(r"(?:^|\s)#")
 _SLASHES = re.compile(r"(?:^|\s)//")
@@ -206,13 +206,18 @@ def _lines_said(source: Source, known: Iterable[Located]) -> Iterator[tuple[int,
 
     A finding about a whole pod does not cover the words in it; one about a text does.
     """
+    places: set[tuple[int, int, str]] = set()
+    fixes: dict[int, tuple[Replacement, ...]] = {}  # many findings may share one
     for each in known:
         place = each.place
         is_whole = place.line == place.end_line or each.code in _OF_TEXTS
-        code = "" if is_whole else each.code
-        yield from ((line, code) for line in range(place.line, place.end_line + 1))
-        for fixed in (source.place(fix.start, fix.end) for fix in each.fix):
-            yield from ((line, "") for line in range(fixed.line, fixed.end_line + 1))
+        places.add((place.line, place.end_line, "" if is_whole else each.code))
+        fixes[id(each.fix)] = each.fix
+    for fix in fixes.values():
+        made = (source.place(each.start, each.end) for each in fix)
+        places.update((each.line, each.end_line, "") for each in made)
+    for first, last, code in places:
+        yield from ((line, code) for line in range(first, last + 1))
 
 
 def _sign_of(source: Source) -> re.Pattern[str]:

@@ -27,17 +27,16 @@ _SPACES = re.compile(r" *\Z")
 _COMPACT = re.compile(r" *(?:-[ \t]+)+\Z")
 
 
-def removed(document: Document, node: Collection, gone: list[bool]) -> Iterator[Replacement]:
-    """The lines of the removed entries; at least one entry stays."""
+def removed(document: Document, node: Collection, gone: list[int]) -> Iterator[Replacement]:
+    """The lines of the entries at these positions; at least one stays."""
     every = entries(node)
-    first_stays = gone.index(False)
+    first_stays = next((n for n, position in enumerate(gone) if n != position), len(gone))
     start = 0
     if first_stays and _before(document.text, every[0].start).strip():
         yield from _pulled_up(document, every[: first_stays + 1])
         start = first_stays
-    for position in range(start, len(every)):
-        if gone[position]:
-            yield from _own_lines(document, every[position])
+    for position in gone[start:]:
+        yield from _own_lines(document, every[position])
 
 
 def _before(text: str, at: int) -> str:
@@ -49,12 +48,20 @@ def _own_lines(document: Document, entry: Entry) -> Iterator[Replacement]:
     if not _SPACES.match(_before(text, entry.start)):
         raise RefusedError("something stands before it on its line", entry.value)
     start, indent = line_start(text, entry.start), column(text, entry.start)
-    for line, sign in _comments(text, entry):
+    known = document.once(_known_comments)
+    if id(entry) not in known:
+        known[id(entry)] = list(_comments(text, entry))
+    for line, sign in known[id(entry)]:
         yield Replacement(start, max(line, sign - indent), "")
         start = next_line(text, line_end(text, sign))
     end = next_line(text, line_end(text, entry.end))
     if start < end:
         yield Replacement(start, end, "")
+
+
+def _known_comments(_: Document) -> dict[int, list[tuple[int, int]]]:
+    """Those in each entry that has gone so far, by id(): many findings take out the same one."""
+    return {}
 
 
 def _comments(text: str, entry: Entry) -> Iterator[tuple[int, int]]:

@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.edits import Append, Edit, Remove, Rename, Set, place_of
 from webhook.kube.pointer import ROOT, Path
 from webhook.yamlpatch.documents import Document, is_merge, sources_of
-from webhook.yamlpatch.nodes import Alias, Collection, Entry, List, Map, Node, entry_at, real
+from webhook.yamlpatch.nodes import (
+    Alias,
+    Collection,
+    Entry,
+    List,
+    Map,
+    Node,
+    entries,
+    entry_at,
+    real,
+)
 from webhook.yamlpatch.refine import refined
 from webhook.yamlpatch.yaml_words import is_same
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Hashable, Iterable, Iterator
+    from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 
 
 class RefusedError(Exception):
@@ -82,20 +92,24 @@ class NodeChanges:
     gone: dict[int, NodeChange] = field(default_factory=dict)  # of the entry's value node
     values: dict[int, NodeChange] = field(default_factory=dict)  # of the value node
     added: dict[int, dict[Hashable, NodeChange]] = field(default_factory=dict)  # of the map or list
+    _removed: dict[int, list[int]] = field(default_factory=dict)  # positions, by id(holder)
 
     def holders(self) -> list[Collection]:
         """The maps and lists in which entries are removed or added."""
         found: dict[int, Node] = {}
-        for change in self.gone.values():
-            if change.node.parent is not None:
-                found[id(change.node.parent)] = change.node.parent
+        positions = self.document.once(_positions)
+        for value, change in self.gone.items():
+            if (holder := change.node.parent) is not None:
+                found[id(holder)] = holder
+                self._removed.setdefault(id(holder), []).append(positions[value])
         for changes in self.added.values():
             for change in changes.values():
                 found[id(change.node)] = change.node
         return [node for node in found.values() if isinstance(node, Map | List)]
 
-    def is_removed(self, entry: Entry) -> bool:
-        return id(entry.value) in self.gone
+    def removed_from(self, holder: Node) -> list[int]:
+        """The positions of the removed entries, in order: one of a long list for each finding."""
+        return sorted(self._removed.get(id(holder), ()))
 
     def added_to(self, node: Node) -> list[tuple[str, Any]]:
         """Name and value of the new entries of the map or list; items have no name."""
@@ -123,6 +137,15 @@ def changes_of(document: Document, edits: Iterable[Edit]) -> NodeChanges:
                 _set(changes, edit)
     _settle(changes)
     return changes
+
+
+def _positions(document: Document) -> dict[int, int]:
+    """Where in its map or list each value is, by id() of the value."""
+    found: dict[int, int] = {}
+    for node in document.root.walk():
+        every: Sequence[Entry] = entries(node) if isinstance(node, Map | List) else ()
+        found |= {id(entry.value): position for position, entry in enumerate(every)}
+    return found
 
 
 def _places(document: Document) -> Places:

@@ -22,18 +22,11 @@ _DEFAULT_UNIT = "  "
 _BLANKS = re.compile(r"[ \t]*")
 
 
-def removed(document: Document, node: Collection, gone: list[bool]) -> Iterator[Replacement]:
-    """The removed entries, each with one comma; at least one entry stays."""
+def removed(document: Document, node: Collection, gone: list[int]) -> Iterator[Replacement]:
+    """The entries at these positions, each with one comma; at least one stays."""
     every = entries(node)
     text = document.text
-    position = 0
-    while position < len(every):
-        if not gone[position]:
-            position += 1
-            continue
-        end = position
-        while end < len(every) and gone[end]:
-            end += 1
+    for position, end in _runs(gone):
         last = every[end - 1]
         if position == 0:
             start, stop = every[0].start, every[end].start
@@ -42,7 +35,19 @@ def removed(document: Document, node: Collection, gone: list[bool]) -> Iterator[
         if "#" in _outside(text, every[position:end], start, stop):
             start, stop = _whole_lines(document, every[position], last)
         yield Replacement(start, stop, "")
-        position = end
+
+
+def _runs(positions: list[int]) -> Iterator[tuple[int, int]]:
+    """The first of the positions that follow each other, and the one behind the last of them."""
+    first = end = -1
+    for position in positions:
+        if position != end:
+            if end > 0:
+                yield first, end
+            first = position
+        end = position + 1
+    if end > 0:
+        yield first, end
 
 
 def _outside(text: str, leaving: list[Any], start: int, stop: int) -> str:

@@ -56,9 +56,9 @@ def splice(document: Document, edits: Iterable[Edit]) -> list[Replacement]:
             (change.node.start, each) for each in _revalued(document, change.node, change.what)
         ]
     for holder in changes.holders():
-        gone = [changes.is_removed(entry) for entry in entries(holder)]
+        gone = changes.removed_from(holder)
         new = changes.added_to(holder)
-        if all(gone):
+        if len(gone) == len(entries(holder)):
             changed: Iterable[Replacement] = _filled(document, holder, new)
         else:
             removals += _removed(document, holder, gone)
@@ -124,8 +124,8 @@ def _by_value(document: Document) -> dict[int, Entry]:
     }
 
 
-def _removed(document: Document, holder: Collection, gone: list[bool]) -> Iterator[Replacement]:
-    if any(gone):
+def _removed(document: Document, holder: Collection, gone: list[int]) -> Iterator[Replacement]:
+    if gone:
         yield from (flow if holder.flow else block).removed(document, holder, gone)
 
 

@@ -86,19 +86,51 @@ def newline(text: str, at: int) -> str:
 
 def style_of(document: Document, near: Node) -> Style:
     """The style around this node: the nearest of its kind, otherwise the most frequent one."""
-    usual = document.once(_usual)
-    around, text = list(near.up()), document.text
-    names = _names(near) if isinstance(near, Map) else Counter()
+    usual, known = document.once(_usual), document.once(_known_styles)
+    around = [_style_in(document, each, known) for each in near.up()]
     return replace(
         usual,
-        step=next((n for each in around for n in _indents(each, text, Map)), usual.step),
+        step=next((each.step for each in around if each.step is not None), usual.step),
         list_indent=next(
-            (n for each in around for n in _indents(each, text, List)), usual.list_indent
+            (each.list_indent for each in around if each.list_indent is not None),
+            usual.list_indent,
         ),
-        item_indent=next((n for each in around for n in _behind_dashes(each, text)), 0)
+        item_indent=next((each.item_indent for each in around if each.item_indent is not None), 0)
         or usual.item_indent,
-        name_quote=_most(names, usual.name_quote),
+        name_quote=around[0].name_quote(near, usual.name_quote),
     )
+
+
+@dataclass(slots=True)
+class _StyleIn:
+    """The style of one map or list, by its first entry of each kind; None if it has none."""
+
+    step: int | None
+    list_indent: int | None
+    item_indent: int | None
+    _names: Counter[str] | None = None
+
+    def name_quote(self, node: Node, usual: str) -> str:
+        """The quote of most names of the map, which is this one."""
+        if self._names is None:
+            self._names = _names(node) if isinstance(node, Map) else Counter()
+        return str(_most(self._names, usual))
+
+
+def _known_styles(_: Document) -> dict[int, _StyleIn]:
+    """By id() of the map or list: one with thousands of entries is read once."""
+    return {}
+
+
+def _style_in(document: Document, node: Node, known: dict[int, _StyleIn]) -> _StyleIn:
+    if id(node) not in known:
+        text = document.text
+        known[id(node)] = _StyleIn(
+            next(_indents(node, text, Map), None),
+            next(_indents(node, text, List), None),
+            next(_behind_dashes(node, text), None),
+        )
+    return known[id(node)]
 
 
 def _usual(document: Document) -> Style:

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from webhook.yamlpatch.documents import Stream
 
 
-def why_not(stream: Stream, wanted: Sequence[Any], unread: int = 0) -> str:
+def why_not(stream: Stream, wanted: Sequence[Any], unread: int = 0, first: int = 1) -> str:
     """Why the new text does not have the intended data; empty if it has.
 
-    `unread` is the number of parts of the text that could not be read before.
+    `unread` is the number of parts of the text that could not be read before, and `first` the number
+    of the first document in it.
     """
     if len(stream.unread) != unread:
         where = stream.unread[-1] if stream.unread else None
@@ -25,7 +26,7 @@ def why_not(stream: Stream, wanted: Sequence[Any], unread: int = 0) -> str:
     found = [document.data for document in stream.documents]
     if len(found) != len(wanted):
         return f"the new text would have {len(found)} documents, not {len(wanted)}"
-    for number, (is_, should) in enumerate(zip(found, wanted, strict=True), 1):
+    for number, (is_, should) in enumerate(zip(found, wanted, strict=True), first):
         if not is_same(is_, should):
             return f"document {number} of the new text would not say what it should"
     return ""
