@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def why_not(stream: Stream, wanted: Sequence[Any], unread: int = 0, first: int = 1) -> str:
     """Why the new text does not have the intended data; empty if it has.
 
-    `unread` is the number of parts of the text that could not be read before, and `first` the number
-    of the first document in it.
+    `unread` is the number of parts of the text that could not be read before, and `first` the
+    number of the first document in it.
     """
     if len(stream.unread) != unread:
         where = stream.unread[-1] if stream.unread else None
