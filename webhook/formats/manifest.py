@@ -44,7 +44,7 @@ class _Work:
     replacements: list[Replacement] = field(default_factory=list)
     refused: str = ""
     at: tuple[int, int] = (0, 0)  # the place of the refusal
-    # By the edits of a finding: many have the same, as where all volumes of a list leave with it.
+    # By the edits of a finding: many have the same, as where all volumes of a list are removed.
     fixes: dict[tuple[int, ...], tuple[Replacement, ...]] = field(default_factory=dict)
 
     @property

@@ -60,7 +60,7 @@ def _own_lines(document: Document, entry: Entry) -> Iterator[Replacement]:
 
 
 def _known_comments(_: Document) -> dict[int, list[tuple[int, int]]]:
-    """Those in each entry that has gone so far, by id(): many findings take out the same one."""
+    """The comments in each removed entry, by id(): many findings remove the same one."""
     return {}
 
 

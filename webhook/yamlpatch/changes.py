@@ -108,7 +108,7 @@ class NodeChanges:
         return [node for node in found.values() if isinstance(node, Map | List)]
 
     def removed_from(self, holder: Node) -> list[int]:
-        """The positions of the removed entries, in order: one of a long list for each finding."""
+        """The positions of the removed entries, in order."""
         return sorted(self._removed.get(id(holder), ()))
 
     def added_to(self, node: Node) -> list[tuple[str, Any]]:
