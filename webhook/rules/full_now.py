@@ -48,7 +48,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     fitting = fit.enough(asked, index) & fit.allowed(pod, index, cx.settings.capacity)
     if fitting & fit.enough_free(asked, index):
         return
-    fitting &= ~index.may_come  # nobody waits for pods on those
+    fitting &= ~index.may_come  # no pod is waited for on those
     if not fitting:
         return
     added = fit.may_be_added(pod, asked, index, cx.settings.capacity)

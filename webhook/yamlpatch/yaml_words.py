@@ -69,7 +69,7 @@ def _of_plain(text: str) -> Any:
     return text if isinf(real) else real  # what is too large for a float is a text, too
 
 
-# What somebody else's reader could take for a number, a date or a sign.
+# Words that another YAML reader could take for a number, a date or a sign.
 _DOUBTFUL = re.compile(
     r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"  # base 60
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*"
@@ -83,7 +83,7 @@ _IN_FLOW = re.compile(r"[,\[\]{}:]")
 
 
 def is_plain(text: str, *, flow: bool) -> bool:
-    """Whether the text can stand without quotes and is a text to everybody."""
+    """Whether the text needs no quotes, and every YAML reader takes it for a text."""
     return (
         _PLAIN.fullmatch(text) is not None
         and text.isprintable()
