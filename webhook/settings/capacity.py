@@ -18,7 +18,7 @@ class Pool(Map, title="a pool"):
     """A node pool that may be empty."""
 
     name: v.LabelValue = Field(examples=["a100"])
-    """The pool, for messages."""
+    """The name of the pool in messages."""
     gpus: Annotated[dict[v.Resource, v.Amount], v.NOT_EMPTY] = Field(
         examples=[{"nvidia.com/gpu": 8}]
     )
