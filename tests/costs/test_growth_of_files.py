@@ -62,10 +62,21 @@ FOUND |= {
     "driver volumes between others": lambda n: _volumes(n, n // 2),
     "annotations that all leave, each for a container": _annotated,
 }
+
+
+def _with_lines(line: str, n: int) -> str:
+    """A legacy pod with these lines in a command."""
+    lines = "".join(f"      {line}\n" for _ in range(n))
+    return f"{as_yaml(pod(container(image='i')))}  - name: d\n    args:\n    - |\n{lines}"
+
+
 _LIMITS = f"limits:\n    {LEGACY}: 1\n"
 # Texts that are no object of the API server. The kind is that of the file.
 TEXTS: dict[str, tuple[str, Callable[[int], str]]] = {
     "resources of values": ("yaml", lambda n: "".join(f"r{i}:\n  {_LIMITS}" for i in range(n))),
+    "blocks inside of lines": ("jinja", lambda n: _with_lines("{{a}}{%if x%}{%endif%}", n)),
+    "raw blocks": ("jinja", lambda n: _with_lines("{% raw %}x{% endraw %}", n)),
+    "blocks that are never closed": ("jinja", lambda n: _with_lines("{% if x %}", 25 * n)),
     "resources beside tolerations": (
         "yaml",
         lambda n: "tolerations: [{key: a}]\n" + "".join(f"r{i}:\n  {_LIMITS}" for i in range(n)),

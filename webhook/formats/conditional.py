@@ -71,6 +71,8 @@ def migrate_part(
     only: frozenset[str] = frozenset(),
 ) -> Outcome:
     """The result of the rules on this part of the text; with `only`, edits of these rules alone."""
+    if template.excess:
+        return Outcome(why=template.excess)
     try:
         masks = Masks(template, region, plan.settings)
     except TooManyError as error:

@@ -29,9 +29,12 @@ _ACTION = re.compile(
 _LITERAL = re.compile(
     r"\{%-?\s*(?:raw|verbatim)\s*-?%\}.*?\{%-?\s*end(?:raw|verbatim)\s*-?%\}", re.DOTALL
 )
+_LINE_END = re.compile(r"[^\S\n]*(?:\n|\Z)")
 _OPENING = {"if", "unless", "range", "with", "for", "define", "block", "macro", "filter", "call"}
 _CONDITIONAL = {"if", "unless", "range", "with", "for"}
 LOOPS = {"range", "with", "for"}  # their content may have another meaning each time
+MOST_OPEN = 50  # blocks in each other
+_TOO_DEEP = f"more than {MOST_OPEN} blocks of the template are inside each other"
 _SILENT = {"set", "import", "from", "do", "extends", "include_once", "break", "continue", "assign"}
 _ASSIGNMENT = re.compile(r"\$[\w]*\s*(?:,\s*\$\w+\s*)?:?=[^=]")
 
@@ -95,6 +98,7 @@ class Template:
     actions: list[Action]
     blocks: list[Block]
     torn: bool = False
+    excess: str = ""  # why the blocks are not read, if they are not
 
     @cached_property
     def shown(self) -> str:
@@ -169,6 +173,8 @@ def read(text: str, placeholders: re.Pattern[str] | None = None) -> Template:
     if placeholders is not None:
         actions += _placeholders(text, list(actions), placeholders)
         actions.sort(key=attrgetter("start"))
+    if _are_too_deep(actions):
+        return Template(text, actions, [], torn=True, excess=_TOO_DEEP)
     blocks, torn = _nested(actions, len(text))
     inline = [block for block, _ in every_block(blocks, {}) if _is_inline(text, block)]
     if inline:
@@ -180,8 +186,23 @@ def read(text: str, placeholders: re.Pattern[str] | None = None) -> Template:
 def read_apart(text: str) -> Template:
     """The same, with blocks inside one line, which `read` does not treat as blocks."""
     actions = list(_actions(text))
+    if _are_too_deep(actions):
+        return Template(text, actions, [], torn=True, excess=_TOO_DEEP)
     blocks, torn = _nested(actions, len(text))
     return Template(text, actions, blocks, torn)
+
+
+def _are_too_deep(actions: list[Action]) -> bool:
+    """Whether more blocks are open at one place than any template has."""
+    depth = 0
+    for action in actions:
+        if action.kind is Kind.OPENS:
+            depth += 1
+        elif action.kind is Kind.ENDS:
+            depth = max(depth - 1, 0)
+        if depth > MOST_OPEN:
+            return True
+    return False
 
 
 def has_actions(text: str) -> bool:
@@ -202,7 +223,8 @@ def covered(text: str, sign: str) -> str:
 def _placeholders(text: str, known: list[Action], signs: re.Pattern[str]) -> Iterator[Action]:
     for match in signs.finditer(text):
         start, end = match.span()
-        if not any(each.start < end and start < each.end for each in known):
+        behind = bisect_right(known, start, key=attrgetter("end"))
+        if behind == len(known) or end <= known[behind].start:
             yield Action(start, end, Kind.WRITES)
 
 
@@ -210,27 +232,37 @@ def _is_inline(text: str, block: Block) -> bool:
     """Whether a block is inside one line: `name: {{ if .x }}a{{ else }}b{{ end }}`."""
     if "\n" in text[block.start : block.end]:
         return False
-    before = text[text.rfind("\n", 0, block.start) + 1 : block.start]
-    after = text[block.end :].split("\n", 1)[0]
-    return bool(before.strip() or after.strip() or len(block.arms) > 1)
+    before = block.start
+    while before and text[before - 1].isspace() and text[before - 1] != "\n":
+        before -= 1
+    has_text = before > 0 and text[before - 1] != "\n"
+    return has_text or len(block.arms) > 1 or not _LINE_END.match(text, block.end)
 
 
 def _joined(actions: list[Action], inline: list[Block]) -> list[Action]:
-    """The actions, with one output action for each of these blocks."""
-    kept = [
-        each
-        for each in actions
-        if not any(block.start <= each.start < block.end for block in inline)
-    ]
-    made = [Action(block.start, block.end, Kind.WRITES) for block in inline]
+    """The actions, with one output action for each of these blocks that is in no other one."""
+    outer: list[Block] = []
+    for block in inline:  # in the order of the text
+        if not outer or outer[-1].end <= block.start:
+            outer.append(block)
+    made = [Action(block.start, block.end, Kind.WRITES) for block in outer]
+    starts = [block.start for block in outer]
+
+    def is_inside(at: int) -> bool:
+        before = bisect_right(starts, at)
+        return before > 0 and at < outer[before - 1].end
+
+    kept = [each for each in actions if not is_inside(each.start)]
     return sorted([*kept, *made], key=attrgetter("start"))
 
 
 def _actions(text: str) -> Iterator[Action]:
     literal = [match.span() for match in _LITERAL.finditer(text)] if "{%" in text else []
+    starts = [start for start, _ in literal]
     for match in _ACTION.finditer(text):
         start, end = match.span()
-        if any(a < start and end < b for a, b in literal):
+        before = bisect_left(starts, start)
+        if before and end < literal[before - 1][1]:
             continue
         statement, expression = match["statement"], match["expression"]
         if statement is None and expression is None:
