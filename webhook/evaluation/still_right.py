@@ -93,9 +93,9 @@ class _Terms:
         """
         return {
             each.operator in _SELECTING
-            for term in self._of_models
+            for term, is_for_legacy in ((each, bool(_legacy(each))) for each in self._of_models)
             for each in term
-            if each.operator in _SELECTING or not _legacy(term)
+            if each.operator in _SELECTING or not is_for_legacy
         }
 
     def without_exclusions(self) -> _Terms:
