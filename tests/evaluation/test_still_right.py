@@ -33,6 +33,26 @@ def test_a_legacy_label_that_nodes_have_lost_is_not_right() -> None:
     assert is_still_right(made, made, where({TODAY: "K80"}))
 
 
+def test_a_template_whose_last_node_in_its_zone_got_another_label_is_not_right() -> None:
+    zone = {"zone": "a"}
+    elsewhere = {TODAY: "K80", "zone": "b"}
+    stored = having((TODAY, "In", ["K80"]), ("zone", "In", ["a"]))
+    made = having(("zone", "In", ["a"]), (LEGACY, "In", ["K80"]))
+    made.affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ].append({"matchExpressions": [{"key": TODAY, "operator": "In", "values": ["K80"]}]})
+    assert is_still_right(made, stored, where({TODAY: "K80", **zone}, elsewhere))
+    assert not is_still_right(made, stored, where({LEGACY: "K80", **zone}, elsewhere))
+    assert is_still_right(stored, stored, where(elsewhere))  # none would fit in any case
+
+
+def test_a_template_whose_only_model_left_is_excluded_is_not_right() -> None:
+    apart = (TODAY, "NotIn", ["V100"])
+    stored = having((TODAY, "In", ["K80", "V100"]), apart)
+    made = having((LEGACY, "In", ["K80"]), apart, (LEGACY, "NotIn", ["V100"]))
+    assert not is_still_right(made, stored, where({LEGACY: "K80"}, {TODAY: "V100"}))
+
+
 def having(*requirements: tuple[str, str, list[str]]) -> Pod:
     listed = [{"key": key, "operator": asked, "values": v} for key, asked, v in requirements]
     required = {"nodeSelectorTerms": [{"matchExpressions": listed}]}

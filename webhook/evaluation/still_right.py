@@ -45,11 +45,18 @@ def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
     fitting = index.everything
     for each in node_selection.selector(made, index):
         fitting &= index.everything if each.key in _labels(models) else each.nodes
-    return all(_is_as_good(now, then, fitting, index) for now, then in both)
+    return _has_nodes(*asked, fitting, index) and all(
+        _is_as_good(now, then, fitting, index) for now, then in both
+    )
+
+
+def _has_nodes(now: _Terms, then: _Terms, fitting: NodeSet, index: NodeIndex) -> bool:
+    """Whether a node fits what is required, unless none would fit the terms of now, either."""
+    return bool(then.nodes(index) & fitting) or not now.nodes(index) & fitting
 
 
 def _is_as_good(now: _Terms, then: _Terms, fitting: NodeSet, index: NodeIndex) -> bool:
-    """Whether the terms of then allow no node that is excluded now, and still have their nodes.
+    """Whether the terms of then allow no node that is excluded now, and still have their models.
 
     They need not allow all current nodes: some may have joined under another spelling.
     """
