@@ -142,7 +142,7 @@ class _Part:
             return why
 
         data = without(document.data, hidden)
-        done = evaluations(data, self.plan, held)
+        done = evaluations(data, self.plan, held, is_open=self.ways.is_open)
         for each in done:
             each.findings = list(_told(each.findings, labels))
         written_here = written(template, document, done, document, open_)

@@ -7,6 +7,7 @@ and a Deployment.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -33,9 +34,12 @@ from webhook.rules import (
     POLICY,
     RULES,
     codes,
+    daemonset_template,
+    driver_profile,
     legacy_name_elsewhere,
     missing_toleration,
     model_label,
+    placement,
 )
 from webhook.templates.placeholders import stands_for_action
 from webhook.yamlpatch import documents
@@ -65,17 +69,74 @@ _STAGES = Stages(MANIFEST, RULES, policy=POLICY)
 # For a `resources` without its container.
 _OF_AMOUNTS = Stages(repairs=RULES).only(AMOUNTS.__contains__)
 _ELSEWHERE = legacy_name_elsewhere.CODE
+# Fields that decide which nodes do for a pod, how many GPUs it needs, or which limits it has.
+_DECIDING = {
+    "affinity",
+    "completions",
+    "namespace",
+    "nodeName",
+    "nodeSelector",
+    "parallelism",
+    "replicas",
+    "resources",
+    "runtimeClassName",
+    "schedulerName",
+    "tolerations",
+}
+# A sign of text that is inserted later, as in $(POOL), <pool> and @POOL@: none of the fields above
+# may contain it.
+_INSERTED = re.compile(r"[$<>@%{}()\[\]]")
 
 
-def evaluations(data: Any, plan: Plan, held: Held = nothing_is_held) -> list[Evaluation]:
+def evaluations(
+    data: Any, plan: Plan, held: Held = nothing_is_held, *, is_open: bool = False
+) -> list[Evaluation]:
     """The results of the rules on the objects in the data, which is edited.
 
-    `held` returns the reason why no edit may be made at a place.
+    `held` returns the reason why no edit may be made at a place. In a text that `is_open` actions
+    of a template stand for amounts, labels or whole fields, so nobody knows yet which nodes do.
     """
+    unknown = is_open or _is_unfinished(data)
+    plan = _without_nodes(plan) if unknown else plan
     found = list(objects(data))
     if any(isinstance(obj.get("kind"), str) for _, obj in found):
-        return [each for at, obj in found for each in _of_object(obj, at, plan, held)]
-    return list(_of_fragment(data, plan, held))
+        done = [each for at, obj in found for each in _of_object(obj, at, plan, held)]
+    else:
+        done = list(_of_fragment(data, plan, held))
+    if unknown and plan.inventory is not None:
+        for each in done:
+            each.findings = [f for f in each.findings if not _is_about_parts_of_gpus(f)]
+    return done
+
+
+def _without_nodes(plan: Plan) -> Plan:
+    """The plan without the rules that compare a pod with limits, or with the known nodes."""
+    out = {rule.CODE for rule in POLICY}
+    if plan.inventory is not None:
+        out |= {daemonset_template.CODE, placement.CODE}
+        if plan.inventory.runtime_classes.get(plan.settings.drivers.runtime_class):
+            out.add(driver_profile.CODE)  # the class is only for some nodes
+    return replace(plan, ignored=(*plan.ignored, *out))
+
+
+def _is_about_parts_of_gpus(finding: Finding) -> bool:
+    """Whether it is the remark that nodes for this pod offer parts of GPUs."""
+    return finding.code == model_label.CODE and finding.severity is Severity.NOTICE
+
+
+def _is_unfinished(data: Any) -> bool:
+    """Whether text is inserted later into a field that decides about nodes or limits."""
+    waiting: list[tuple[Any, bool]] = [(data, False)]
+    while waiting:
+        value, decides = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(each, decides or name in _DECIDING) for name, each in value.items()]
+            waiting += [(name, decides) for name in value]
+        elif isinstance(value, list):
+            waiting += [(each, decides) for each in value]
+        elif decides and isinstance(value, str) and _INSERTED.search(value):
+            return True
+    return False
 
 
 def context(obj: Raw, plan: Plan) -> Context:

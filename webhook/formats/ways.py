@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
 from webhook.templates import cases
-from webhook.templates.actions import blank
+from webhook.templates.actions import Kind, blank
 from webhook.templates.cases import Case, Rest
 from webhook.templates.labels_in_sight import LabelsInSight
 from webhook.templates.open_places import OpenPlaces
-from webhook.yamlpatch import documents
+from webhook.yamlpatch import documents, style
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from webhook.templates.actions import Template
+    from webhook.templates.actions import Action, Template
     from webhook.templates.placeholders import Masks
     from webhook.templates.regions import Region
     from webhook.yamlpatch.documents import Document, Stream
@@ -59,6 +59,21 @@ class Ways:
         self._before = blank(template.text[: region.start])
         self.views = self._found()
         self.others = [each for each in self.others if each not in self.views]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether actions choose or repeat some of the text, or write some outside of comments."""
+        actions = self.template.actions_in(self.region.start, self.region.end)
+        return any(
+            each.kind not in {Kind.COMMENT, Kind.SILENT} and not self._is_comment(each)
+            for each in actions
+        )
+
+    def _is_comment(self, action: Action) -> bool:
+        """Whether it only writes into a comment of YAML."""
+        text = self.template.text
+        line = text[style.line_start(text, action.start) : action.start]
+        return action.kind is Kind.WRITES and line.lstrip().startswith("#")
 
     def shows(self, view: View, start: int, end: int) -> bool:
         """Whether all of this span is active in the view."""
