@@ -1,8 +1,8 @@
 """The rules, in the order in which they act: on manifests, on pods, then policy, and the guard.
 
 Other rooms use: affinity_annotation, daemonset_template, dead_annotations, dead_api_version,
-driver_paths, leak_guard, legacy_name_elsewhere, legacy_resource, missing_selector,
-missing_toleration, model_label, never_fits, tolerations_annotation.
+driver_paths, driver_profile, leak_guard, legacy_name_elsewhere, legacy_resource, missing_selector,
+missing_toleration, model_label, never_fits, placement, tolerations_annotation.
 """
 
 from __future__ import annotations
