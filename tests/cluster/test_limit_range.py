@@ -90,6 +90,26 @@ CASES = {
         pod(container(requests={ALPHA: "2"})),
         {NVIDIA: "2"},
     ),
+    "none under the legacy name, which opts out of its max": (
+        [{"max": {ALPHA: "4"}}],
+        pod(alpha(0)),
+        {ALPHA: "0"},
+    ),
+    "none under the legacy name, which opts out of its default": (
+        [{"default": {ALPHA: "1"}}],
+        pod(alpha(0)),
+        {ALPHA: "0"},
+    ),
+    "what a repair stored under a legacy max, created again": (
+        [{"max": {ALPHA: "4"}}],
+        pod(container(limits={NVIDIA: "2", ALPHA: "0"})),
+        {NVIDIA: "2", ALPHA: "0"},
+    ),
+    "the same beside a legacy default": (
+        [{"default": {ALPHA: "1"}}],
+        pod(container(limits={NVIDIA: "2", ALPHA: "0"})),
+        {NVIDIA: "2", ALPHA: "0"},
+    ),
     "slices beside a legacy max that is below them": (
         [{"max": {ALPHA: "1"}}],
         pod(container(limits={SLICE: "7"})),
@@ -136,12 +156,12 @@ REFUSED: dict[str, tuple[list[Json], Json, str]] = {
     "more than a max of the legacy name": (
         [{"max": {ALPHA: "1"}}],
         pod(modern(2)),
-        "it is removed, and the API server refuses the pod if the LimitRange has any max of it",
+        "it is removed, and the API server refuses the pod if the LimitRange has any max or min",
     ),
     "more than a legacy default below a max: nobody can tell that it is not the max": (
         [{"default": {ALPHA: "1"}, "max": {ALPHA: "4"}}],
         pod(modern(2)),
-        "it is removed, and the API server refuses the pod if the LimitRange has any max of it",
+        "it is removed, and the API server refuses the pod if the LimitRange has any max or min",
     ),
     "a min of the legacy name": (
         [{"default": {ALPHA: "2"}, "min": {ALPHA: "1"}}],

@@ -349,7 +349,8 @@ def test_what_the_repair_took_out_of_the_annotations_goes_again(tool: Any) -> No
             id="more GPUs",
         ),
         pytest.param(
-            pod(), pod(container({LEGACY: "0"})), ("resources",), {}, id="no GPU"
+            pod(), pod(container({LEGACY: "0"})), ("resources", "limits"), {LEGACY: "0"},
+            id="no GPU",
         ),
     ],
 )  # fmt: skip

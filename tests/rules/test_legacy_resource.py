@@ -72,7 +72,11 @@ def larger(legacy: str, other: str, *sections: Path) -> Finding:
     return repaired(sections[0] / LEGACY, message, tuple(e for pair in changes for e in pair))
 
 
-ZERO = f"container cuda requests 0 {LEGACY}: no GPU; delete the line"
+ZERO = f"container cuda requests 0 {LEGACY}: no GPU; delete the line, unless a LimitRange names it"
+ZERO_STAYS = [
+    Finding(rule.CODE, section / LEGACY, ZERO, severity=Severity.NOTICE)
+    for section in (LIMITS, REQUESTS)
+]
 
 
 @pytest.mark.parametrize(
@@ -121,20 +125,26 @@ ZERO = f"container cuda requests 0 {LEGACY}: no GPU; delete the line"
         pytest.param(
             {LEGACY: "0"},
             {LEGACY: "0"},
-            [repaired(LIMITS / LEGACY, ZERO, edits(Remove, LIMITS, REQUESTS))],
-            id="zero meant no GPU: dropped",
+            ZERO_STAYS,
+            id="zero meant no GPU: it stays, for a LimitRange of the name",
         ),
         pytest.param(
             {LEGACY: 0, "cpu": 16},
             {LEGACY: 0, "cpu": 16},
-            [repaired(LIMITS / LEGACY, ZERO, edits(Remove, LIMITS, REQUESTS))],
-            id="zero of a generated CPU variant (pattern 3): dropped",
+            ZERO_STAYS,
+            id="zero of a generated CPU variant (pattern 3): it stays",
         ),
         pytest.param(
             {LEGACY: "0.0"},
             None,
-            [repaired(LIMITS / LEGACY, ZERO, edits(Remove, LIMITS))],
-            id="zero in another form: dropped",
+            ZERO_STAYS[:1],
+            id="zero in another form: it stays",
+        ),
+        pytest.param(
+            {LEGACY: "0", GPU: "2"},
+            {LEGACY: "0", GPU: "2"},
+            ZERO_STAYS,
+            id="zero beside an amount under today's name: both stay",
         ),
         pytest.param(
             {LEGACY: "0"},
@@ -291,6 +301,12 @@ ZERO = f"container cuda requests 0 {LEGACY}: no GPU; delete the line"
 )
 def test_legacy_resource(limits: Any, requests: Any, expected: list[Finding]) -> None:
     assert found(rule, pod(container(limits, requests))) == expected
+
+
+def test_a_zero_under_another_legacy_name_stays_beside_what_counts() -> None:
+    obj = pod(container({OPAQUE: "2", LEGACY: "0"}))
+    found(rule, obj, Context(Settings(legacy_resources=(LEGACY, OPAQUE))))
+    assert obj["spec"]["containers"][FIRST[-1]]["resources"] == {"limits": {GPU: "2", LEGACY: "0"}}
 
 
 def test_every_kind_of_container_that_may_have_resources() -> None:
@@ -459,7 +475,7 @@ def amounts_of(obj: Any) -> dict[str, Any]:
         ),
         pytest.param(
             asking({LEGACY: "0", GPU: "1"}, OF_GPU),
-            {GPU: "1"},
+            {LEGACY: "0", GPU: "1"},
             id="the author's zero beside a positive default: zero never counts",
         ),
         pytest.param(
@@ -534,7 +550,9 @@ def forged(obj: Any) -> Any:
             noted(sent(asking({LEGACY: "6", GPU: "3"}), LEGACY)), {GPU: "6"}, id="a larger one"
         ),
         pytest.param(
-            noted(sent(asking({LEGACY: "0", GPU: "3"}), LEGACY)), {GPU: "3"}, id="none at all"
+            noted(sent(asking({LEGACY: "0", GPU: "3"}), LEGACY)),
+            {LEGACY: "0", GPU: "3"},
+            id="none at all",
         ),
         pytest.param(
             noted(sent(asking({LEGACY: "1", GPU: "2"}, OF_GPU), LEGACY)),
@@ -623,7 +641,7 @@ def test_a_limit_that_a_limit_range_added_to_a_request() -> None:
     assert amounts_of(obj) == {GPU: "2"}
 
 
-@pytest.mark.parametrize(("amount", "left"), [("0", {}), ("2", {GPU: "2"})])
+@pytest.mark.parametrize(("amount", "left"), [("0", {LEGACY: "0"}), ("2", {GPU: "2"})])
 def test_of_a_server_side_apply_managed_fields_name_the_limit_alone(
     amount: str, left: dict[str, str]
 ) -> None:
@@ -657,7 +675,8 @@ def test_managed_fields_that_say_nothing() -> None:
         pytest.param(
             {GPU: "2", LEGACY: "1"},
             OF_LEGACY,
-            "it is removed, and the API server refuses the pod if the LimitRange has any max",
+            "it is removed, and the API server refuses the pod if the LimitRange has any max or "
+            "min of it",
             id="a legacy default below",
         ),
         pytest.param(

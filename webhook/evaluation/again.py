@@ -65,6 +65,10 @@ def pod(obj: Raw, old: Raw, rules: Asking, cx: Context, _at: Path = ROOT) -> Ver
     sent, trial = PodFields(obj).kept(), copied(obj)
     made = _made(draft, sent, at_work, cx, cx)
     touched = {unit_of(key) for key in changes(made.author, PodFields(obj).values)}
+    # A legacy 0 is not translated, but instead of the amount of a repair it counts.
+    came = changes(then.values, sent.values).items()
+    legacy = cx.settings.legacy_resources
+    touched |= {unit_of(key) for key, (_, now) in came if key[-1] in legacy and now is not None}
     found = unwritten(sent, then, touched, Authors(obj), cx.settings)
     repaired = _without_defaults(found, stored, cx.settings)
     if repaired:

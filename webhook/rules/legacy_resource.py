@@ -4,14 +4,15 @@ Why: no node offers `alpha.kubernetes.io/nvidia-gpu` since 1.11. The API server 
 a warning, and the pod stays Pending: "Insufficient alpha.kubernetes.io/nvidia-gpu".
 
 Does: renames the key to `nvidia.com/gpu` in limits and requests and keeps the amount as written.
-An amount of 0 meant no GPU, so the key is removed. If a container requests GPUs under several
-names, one of them counts, and amounts are never added up:
+If a container requests GPUs under several names, one of them counts, and amounts are never added
+up:
 
 - The amount of the author counts, not an amount that a LimitRange added beside it (its default, or
   its max). The annotation `kubernetes.io/limit-ranger` and managedFields show the difference.
 - Of two amounts of whole GPUs the larger one counts. If the author wrote MIG slices or shared GPUs
   beside the legacy name, they count instead of it.
-- 0 counts only if there is no other amount.
+- 0 counts only if there is no other amount. An amount of 0 under a legacy name stays: the scheduler
+  ignores it, and without it a LimitRange of that name would add its amount or refuse the pod.
 - If another webhook or policy writes the legacy name again after the repair, the larger amount
   counts. The annotation `gpu-webhook.dev/repaired` shows that there was a repair: with
   `messages.annotation: false` the origin of the amount under the current name is unknown.
@@ -21,10 +22,11 @@ limit. GPU102, GPU103 and GPU104 repair these. If a container needs one of these
 does not repair there (its mode is off, audit or warn, or it is not selected), the container is not
 changed, and a warning gives the reason.
 
-Names that do not count are removed. LimitRanger would add its name again, so that name stays with
-an amount of 0, which a max allows. Only where a container requests more GPUs than LimitRanger added
-under a legacy name, that name is removed, because the amount may be the max of the LimitRange: with
-any max of it, the API server then refuses the pod. Write the current name in the LimitRange.
+Other names that do not count are removed. LimitRanger would add its name again, so that name stays
+with an amount of 0, which a max allows. Only where a container requests more GPUs than LimitRanger
+added under a legacy name, that name is removed, because the amount may be the max of the
+LimitRange: with any max or min of it, the API server then refuses the pod. Write the current name
+in the LimitRange.
 
 If the LimitRange may refuse the repaired pod, a warning says so. The rule can know this only for a
 LimitRange that sets amounts. If it sets none for the current name (type Pod, or only a `min` or a
@@ -101,6 +103,8 @@ def _of_container(container: Container, asked: Asked, cx: Context, by: str) -> I
         if name != counts.name:
             if by == _LIMIT_RANGE and _is_default(name, asked):
                 yield from _added(container, name, counts, today, asked)
+            elif _is_zero(container, name):
+                yield from _zero(container, name)
             else:
                 yield _beside(container, name, counts, today, asked)
 
@@ -148,10 +152,22 @@ def _none(container: Container, name: str, asked: Asked) -> Iterator[Finding]:
             "GPUs: correct it"
         )
         yield Finding(CODE, at, message, severity=Severity.MANUAL)
-    elif not _is_default(name, asked):  # LimitRanger would put it back, or miss it
-        message = f"container {container.name} requests 0 {name}: no GPU; delete the line"
-        edits = tuple(Remove(container.section_at(section) / name) for section in where)
-        yield Finding(CODE, at, message, edits)
+    elif not _is_default(name, asked):
+        yield from _zero(container, name)
+
+
+def _zero(container: Container, name: str) -> Iterator[Finding]:
+    """An amount of 0, which stays: the scheduler ignores it.
+
+    Without it LimitRanger (1.36) would set its default there, or its max would refuse the pod.
+    """
+    message = (
+        f"container {container.name} requests 0 {name}: no GPU; delete the line, unless a "
+        "LimitRange names it"
+    )
+    for section in _sections(container, name):
+        at = container.section_at(section) / name
+        yield Finding(CODE, at, message, severity=Severity.NOTICE)
 
 
 def _lacking(amounts: Mapping[str, object], cx: Context) -> tuple[str, str]:
@@ -309,7 +325,8 @@ def _added(
     outcome = (
         f"it is 0 now, {_IF_MIN}"
         if within
-        else "it is removed, and the API server refuses the pod if the LimitRange has any max of it"
+        else "it is removed, and the API server refuses the pod if the LimitRange has any max or "
+        "min of it"
     )
     message = (
         f"a LimitRange adds {_amounts(container, name)} {name} to container {container.name}, "
@@ -320,6 +337,11 @@ def _added(
 
 def _sections(container: Container, name: str) -> list[str]:
     return [section for section in SECTIONS if name in container.section(section)]
+
+
+def _is_zero(container: Container, name: str) -> bool:
+    values = [quantity.parse(container.section(each)[name]) for each in _sections(container, name)]
+    return all(value == 0 for value in values)
 
 
 def _is_default(name: str, asked: Asked) -> bool:
