@@ -203,6 +203,13 @@ def test_a_drawn_pod(drawn: Raw, asking: Raw, plan: str, is_template: bool) -> N
     assert added("x.yaml", text_of(made), PLANS[plan]) == set()
 
 
+def test_a_name_on_the_line_below_a_removed_annotation() -> None:
+    """Drawn: the removed line ends where the next one begins, and hid the name on it."""
+    text = text_of(pod({AFFINITY: "{}", "example.com/note": OLD}))
+    assert {code for code, _ in manual("x.yaml", text, PLANS[SOME[0]])[0]} == {"GPU105"}
+    assert added("x.yaml", text, PLANS[SOME[0]]) == set()
+
+
 @some_clusters
 def test_what_the_api_server_stores(plan: Plan) -> None:
     for name, made in PODS.items():

@@ -206,18 +206,20 @@ def _lines_said(source: Source, known: Iterable[Located]) -> Iterator[tuple[int,
 
     A finding about a whole pod does not cover the words in it; one about a text does.
     """
-    places: set[tuple[int, int, str]] = set()
+    places: set[tuple[Place, str]] = set()
     fixes: dict[int, tuple[Replacement, ...]] = {}  # many findings may share one
     for each in known:
         place = each.place
         is_whole = place.line == place.end_line or each.code in _OF_TEXTS
-        places.add((place.line, place.end_line, "" if is_whole else each.code))
+        places.add((place, "" if is_whole else each.code))
         fixes[id(each.fix)] = each.fix
     for fix in fixes.values():
-        made = (source.place(each.start, each.end) for each in fix)
-        places.update((each.line, each.end_line, "") for each in made)
-    for first, last, code in places:
-        yield from ((line, code) for line in range(first, last + 1))
+        places.update((source.place(each.start, each.end), "") for each in fix)
+    for place, code in places:
+        # What ends at the first column of a line, as a removed line does, has nothing of it.
+        ends_before = place.end_column == 1 and place.end_line > place.line
+        last = place.end_line - 1 if ends_before else place.end_line
+        yield from ((line, code) for line in range(place.line, last + 1))
 
 
 def _sign_of(source: Source) -> re.Pattern[str]:
