@@ -53,7 +53,7 @@ browser: dev  ## a headless Chromium for the tests of the HTML report, if there 
 	@$(PY) tests/reports/browser.py
 
 test-cluster: dev cluster  ## what the real control plane says; two at a time
-	@$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m cluster
+	@$(PY) -m pytest -q -n 2 --dist loadfile -m cluster
 
 nightly: dev cluster  ## hours: 5,000 new examples of each property, 10,000 new pods for the scheduler
 	@HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -q -n auto --dist worksteal -m "(hypothesis or nightly) and not cluster"

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from tests.cluster.controlplane import ControlPlane
 
 BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "install.md").read_text(), re.DOTALL)
-OPERATE = re.findall(r"`(kubectl [^`]+)`", (ROOT / "docs" / "operate.md").read_text())
+# A command has a flag; the page also speaks of `kubectl apply` as such.
+OPERATE = re.findall(r"`(kubectl [^`]* -[^`]+)`", (ROOT / "docs" / "operate.md").read_text())
 
 
 @pytest.fixture

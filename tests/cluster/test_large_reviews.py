@@ -90,7 +90,7 @@ def deep(levels: int) -> Json:
     return made
 
 
-JUDGED, UNJUDGED = "requests 4 nvidia.com/gpu", "GPU304 is in force here and could not judge"
+JUDGED, UNJUDGED = "requests 4 nvidia.com/gpu", "GPU304 is in force here and could not check"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_the_guard_holds(cluster: ControlPlane, guarded: str) -> None:
     assert safe.ok, safe.message
     assert VOID in safe.body["spec"]["containers"][0]["env"]
     assert refused.status == 403
-    assert "GPU303 is in force here and could not judge" in refused.message
+    assert "GPU303 is in force here and could not check" in refused.message
 
 
 def test_the_guard_holds_for_ephemeral_containers(cluster: ControlPlane, guarded: str) -> None:
@@ -140,7 +140,7 @@ def test_the_guard_holds_for_ephemeral_containers(cluster: ControlPlane, guarded
         media_type="application/strategic-merge-patch+json",
     )
     assert answer.status == 403
-    assert "GPU303 is in force here and could not judge" in answer.message
+    assert "GPU303 is in force here and could not check" in answer.message
 
 
 def test_a_job_is_warned(cluster: ControlPlane, limited: str) -> None:
