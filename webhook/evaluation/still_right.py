@@ -36,8 +36,7 @@ def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
     models = settings.models
     asked = _Terms(_required(made, models), models), _Terms(_required(stored, models), models)
     wished = _Terms(_preferred(made), models), _Terms(_preferred(stored), models)
-    both = asked, wished
-    if not all(now.ways <= then.ways for now, then in both):
+    if not all(now.ways <= then.ways for now, then in (asked, wished)):
         return False
     if cx.inventory is None:
         return True
@@ -45,22 +44,22 @@ def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
     fitting = index.everything
     for each in node_selection.selector(made, index):
         fitting &= index.everything if each.key in _labels(models) else each.nodes
-    return _has_nodes(*asked, fitting, index) and all(
-        _is_as_good(now, then, fitting, index) for now, then in both
+    return _is_as_good(*asked, fitting, index, is_required=True) and _is_as_good(
+        *wished, fitting, index, is_required=False
     )
 
 
-def _has_nodes(now: _Terms, then: _Terms, fitting: NodeSet, index: NodeIndex) -> bool:
-    """Whether a node fits what is required, unless none would fit the terms of now, either."""
-    return bool(then.nodes(index) & fitting) or not now.nodes(index) & fitting
-
-
-def _is_as_good(now: _Terms, then: _Terms, fitting: NodeSet, index: NodeIndex) -> bool:
+def _is_as_good(
+    now: _Terms, then: _Terms, fitting: NodeSet, index: NodeIndex, *, is_required: bool
+) -> bool:
     """Whether the terms of then allow no node that is excluded now, and still have their models.
 
-    They need not allow all current nodes: some may have joined under another spelling.
+    They need not allow all current nodes: some may have joined under another spelling. But terms
+    that are required must allow one, unless those of now allow none, either.
     """
     allowed, before = now.nodes(index) & fitting, then.nodes(index) & fitting
+    if is_required and allowed and not before:
+        return False
     if before & now.without_exclusions().nodes(index) & ~allowed:
         return False
     return not allowed & ~before or (then.has_models(index) and not then.has_lost_models(index))
@@ -98,12 +97,11 @@ class _Terms:
         The terms for nodes that carry the legacy label leave out what today's label selects, so
         that no node is counted twice: these exclude nothing for the author.
         """
-        return {
-            each.operator in _SELECTING
-            for term, is_for_legacy in ((each, bool(_legacy(each))) for each in self._of_models)
-            for each in term
-            if each.operator in _SELECTING or not is_for_legacy
-        }
+        found: set[bool] = set()
+        for term in self._of_models:
+            operators = {each.operator in _SELECTING for each in term}
+            found |= {True} if _legacy(term) else operators
+        return found
 
     def without_exclusions(self) -> _Terms:
         """The same without the exclusions of models."""

@@ -173,19 +173,17 @@ def read(text: str, placeholders: re.Pattern[str] | None = None) -> Template:
     if placeholders is not None:
         actions += _placeholders(text, list(actions), placeholders)
         actions.sort(key=attrgetter("start"))
-    if _are_too_deep(actions):
-        return Template(text, actions, [], torn=True, excess=_TOO_DEEP)
-    blocks, torn = _nested(actions, len(text))
-    inline = [block for block, _ in every_block(blocks, {}) if _is_inline(text, block)]
-    if inline:
-        actions = _joined(actions, inline)
-        blocks, torn = _nested(actions, len(text))
-    return Template(text, actions, blocks, torn)
+    made = _with_blocks(text, actions)
+    inline = [block for block, _ in every_block(made.blocks, {}) if _is_inline(text, block)]
+    return _with_blocks(text, _joined(actions, inline)) if inline else made
 
 
 def read_apart(text: str) -> Template:
     """The same, with blocks inside one line, which `read` does not treat as blocks."""
-    actions = list(_actions(text))
+    return _with_blocks(text, list(_actions(text)))
+
+
+def _with_blocks(text: str, actions: list[Action]) -> Template:
     if _are_too_deep(actions):
         return Template(text, actions, [], torn=True, excess=_TOO_DEEP)
     blocks, torn = _nested(actions, len(text))
