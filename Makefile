@@ -3,12 +3,12 @@ PYTHON ?= python3
 PY     := .venv/bin/python
 MADE   := .venv/.made-from-$(shell cat pyproject.toml requirements-dev.txt | cksum | cut -d' ' -f1)
 
-# The tests of what decides, in two halves that take about as long. Coverage makes Python slower:
-# the properties, which add none to the tables, go without.
+# The tests of what decides, in two halves that take about as long. Coverage makes Python two to
+# three times slower: properties and large tables, which add no line to it, run without.
 DECIDING := tests/evaluation tests/rules
 KNOWING  := tests/kube tests/core tests/capacity
 PURE     := $(DECIDING) $(KNOWING)
-COVERED  := $(PY) -m coverage run --parallel-mode -m pytest -q -m "not hypothesis"
+COVERED  := $(PY) -m coverage run --parallel-mode -m pytest -q -m "not hypothesis and not large"
 
 # A file stays in one process, with the server and whatever else its tests share.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -40,7 +40,7 @@ test: unit newest test-cluster  ## everything
 unit: dev browser  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage erase
 	@$(COVERED) $(DECIDING) & deciding=$$!; $(COVERED) $(KNOWING) & knowing=$$!; \
-	$(PY) -m pytest -q -m hypothesis $(PURE); properties=$$?; \
+	$(PY) -m pytest -q -m "hypothesis or large" $(PURE); properties=$$?; \
 	wait $$deciding && wait $$knowing && exit $$properties
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
@@ -52,8 +52,8 @@ newest: dev browser  ## the unit tests again on the newest Python of this machin
 browser: dev  ## a headless Chromium for the tests of the HTML report, if there is none
 	@$(PY) tests/reports/browser.py
 
-test-cluster: dev cluster  ## what the real control plane says; two at a time
-	@$(PY) -m pytest -q -n 2 --dist loadfile -m cluster
+test-cluster: dev cluster  ## what the real control plane says; three at a time, since many tests wait
+	@$(PY) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m cluster tests/cluster
 
 nightly: dev cluster  ## hours: 5,000 new examples of each property, 10,000 new pods for the scheduler
 	@HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -q -n auto --dist worksteal -m "(hypothesis or nightly) and not cluster"

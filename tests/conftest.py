@@ -33,12 +33,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files come first, so that the short ones fill what time is left at the end.
-
-    Not so on the control plane, which files share: the scheduler's many nodes are to come late.
-    """
-    if any(item.get_closest_marker("cluster") for item in items):
-        return
+    """Long files come first, so that the short ones fill what time is left at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (item.path not in slow, -tests[item.path], item.path))

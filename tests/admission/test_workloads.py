@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import pytest
 
+from webhook.admission import response
 from webhook.admission.workloads import Workload, judge, repair, workload_of
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.findings import Finding, Severity
@@ -207,7 +208,9 @@ def test_what_is_our_business(asked: dict[str, Any]) -> None:
             id="a controller adopts it",
         ),
         pytest.param(
-            request(deployment(), **as_user("system:serviceaccount:kube-system:cronjob")),
+            request(
+                deployment(), **as_user("system:serviceaccount:kube-system:cronjob-controller")
+            ),
             id="a controller asks",
         ),
         pytest.param(
@@ -344,7 +347,220 @@ def test_a_repair_is_one_patch_for_all_templates() -> None:
     containers = [each["template"]["spec"]["containers"] for each in list(specs)[:3]]
     limits = [each[0]["resources"].get("limits", {}) for each in containers]
     assert limits == [{GPU: 1}, {LEGACY: 0}, {GPU: 2}]
-    assert [each.action for each in verdict.findings] == ["repaired", "reported"]
+    assert [each.action for each in verdict.findings] == ["repaired"]
+
+
+AFFINITY = "scheduler.alpha.kubernetes.io/affinity"
+
+
+def test_what_is_only_reported_is_said_in_the_words_of_validate() -> None:
+    """The API server prints the same text of both once."""
+    obj = deployment()
+    obj["spec"]["template"] = template(0)
+    asked = [workload_of(request(copy.deepcopy(obj)), DEFAULTS) for _ in range(2)]
+    assert asked[0] is not None
+    assert asked[1] is not None
+    made, judged = repair(asked[0], RULES, Context()), judge(asked[1], RULES, (), Context())
+    assert response.warnings_of(made.findings, "") == response.warnings_of(judged.findings, "")
+
+
+MODEL, PRODUCT = "alpha.kubernetes.io/nvidia-gpu-name", "nvidia.com/gpu.product"
+P100 = "Tesla-P100-PCIE-16GB"
+IN_AFFINITY: dict[str, Any] = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": MODEL, "operator": "In", "values": [P100]}]}
+            ]
+        }
+    }
+}
+
+
+def _named(what: dict[str, Any], label: str) -> dict[str, Any]:
+    named: dict[str, Any] = json.loads(json.dumps(what).replace(MODEL, label))
+    return named
+
+
+TOLERATING: dict[str, Any] = {
+    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+}
+FLEETS = Settings(
+    workloads=Workloads(
+        repair=True,
+        kinds=(
+            CustomKind("Fleet", "a.dev", ("/spec/template",)),
+            CustomKind("Trial", "a.dev", ("/spec/t/*/template",)),
+        ),
+    )
+)
+
+
+def fleet(pod: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    spec = {"replicas": 2, "template": pod}
+    return {"apiVersion": "a.dev/v1", "kind": "Fleet", "metadata": metadata, "spec": spec}
+
+
+def sent(obj: dict[str, Any], old: dict[str, Any] | None = None) -> tuple[dict[str, Any], Any]:
+    """Repair the object as /mutate does; give what would be stored without a schema, and how."""
+    asked = request(
+        copy.deepcopy(obj), **({"operation": "UPDATE", "oldObject": old} if old else {})
+    )
+    workload = workload_of(asked, FLEETS)
+    assert workload is not None
+    models = (NodeClass({PRODUCT: P100}, (), {GPU: 8}, nodes=("n",)),)
+    made = repair(workload, RULES, Context(FLEETS, inventory=Inventory(models)))
+    result = jsonpatch.apply_patch(obj, made.patch)
+    assert result == asked["object"]
+    return result, made.findings
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(template(nodeSelector={MODEL: P100}), id="a toleration would be added"),
+        pytest.param(
+            template(nodeSelector={MODEL: "Tesla-P100"}, **TOLERATING), id="and affinity, too"
+        ),
+        pytest.param(template(), id="although nothing would leave its place"),
+        pytest.param(
+            {**template(), "metadata": {"annotations": {AFFINITY: json.dumps(IN_AFFINITY)}}},
+            id="an annotation would become affinity",
+        ),
+    ],
+)
+def test_a_template_whose_kind_may_lack_a_field_of_the_repair_is_left_to_its_pods(
+    pod: dict[str, Any],
+) -> None:
+    result, findings = sent(fleet(pod))
+    assert result == fleet(pod)
+    assert {each.outlook for each in findings} == {"its pods will be repaired"}
+    assert {each.action for each in findings} == {"reported"}
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        pytest.param(template(**TOLERATING), template(name=GPU, **TOLERATING), id="an amount"),
+        pytest.param(
+            template(nodeSelector={MODEL: P100}, **TOLERATING),
+            template(name=GPU, nodeSelector={PRODUCT: P100}, **TOLERATING),
+            id="a label in nodeSelector",
+        ),
+        pytest.param(
+            template(affinity=IN_AFFINITY, **TOLERATING),
+            template(name=GPU, affinity=_named(IN_AFFINITY, PRODUCT), **TOLERATING),
+            id="a label in affinity",
+        ),
+    ],
+)
+def test_it_is_repaired_where_it_has_every_field_of_the_repair(
+    pod: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    result, _ = sent(fleet(pod))
+    assert result["spec"]["template"] == expected
+    assert record.is_on(result)
+
+
+WRITTEN_BEFORE: dict[str, Any] = {
+    "/spec/containers/cuda/resources/limits/alpha.kubernetes.io~1nvidia-gpu": [1, None],
+    "/spec/containers/cuda/resources/limits/nvidia.com~1gpu": [None, 1],
+    "/spec/nodeSelector/alpha.kubernetes.io~1nvidia-gpu-name": ["Tesla-P100", None],
+    "/spec/tolerations": [None, TOLERATING["tolerations"]],
+}
+
+
+def test_what_a_schema_lost_of_an_earlier_repair_comes_back_with_the_manifest() -> None:
+    noted = {record.ANNOTATION: json.dumps({"/spec/template": WRITTEN_BEFORE})}
+    stored = fleet(template(name=GPU), annotations=noted)
+    update = fleet(template(nodeSelector={MODEL: "Tesla-P100"}), annotations=noted)
+    update["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][GPU] = 1
+    result, _ = sent(update, stored)
+    assert result == fleet(template(nodeSelector={MODEL: "Tesla-P100"}))
+
+
+def test_what_a_schema_kept_of_an_earlier_repair_stays() -> None:
+    words = template(nodeSelector={MODEL: "Tesla-P100"})
+    whole = {**deployment(), "spec": {"template": words}}
+    made, _ = sent(whole)
+    written, metadata = made["spec"]["template"], made["metadata"]
+    assert "affinity" in written["spec"]
+    merged = {**words, "spec": {**written["spec"], **words["spec"]}}
+    result, _ = sent(fleet(merged, **metadata), fleet(written, **metadata))
+    assert result["spec"] == fleet(written)["spec"]
+
+
+def job_set(*jobs: tuple[str, dict[str, Any]], **metadata: Any) -> dict[str, Any]:
+    listed = [{"name": name, "template": {"spec": {"template": each}}} for name, each in jobs]
+    spec, api = {"replicatedJobs": listed}, "jobset.x-k8s.io/v1alpha2"
+    return {"apiVersion": api, "kind": "JobSet", "metadata": metadata, "spec": spec}
+
+
+def trial(*pods: tuple[str, dict[str, Any]], **metadata: Any) -> dict[str, Any]:
+    listed = [{**({"name": name} if name else {}), "template": pod} for name, pod in pods]
+    metadata = {**metadata, "name": "t"}
+    return {"apiVersion": "a.dev/v1", "kind": "Trial", "metadata": metadata, "spec": {"t": listed}}
+
+
+WITH_MODEL = template(2, nodeSelector={MODEL: P100}, **TOLERATING)
+WITHOUT = template(1, **TOLERATING)
+BY_NAME = {
+    "another order": [("b", WITHOUT), ("a", WITH_MODEL)],
+    "one more in front": [("c", template(name="cpu")), ("b", WITHOUT), ("a", WITH_MODEL)],
+    "one less": [("b", WITHOUT)],
+    "other names": [("c", WITHOUT), ("d", WITHOUT)],
+    "no names": [("", WITHOUT), ("", WITH_MODEL)],
+    "the same name twice": [("b", WITHOUT), ("b", WITH_MODEL)],
+}
+
+
+@pytest.mark.parametrize("make", [trial, job_set])
+@pytest.mark.parametrize("items", BY_NAME.values(), ids=BY_NAME)
+def test_templates_in_a_list_are_found_again_by_their_names(
+    items: list[tuple[str, dict[str, Any]]], make: Any
+) -> None:
+    stored, _ = sent(make(("a", WITH_MODEL), ("b", WITHOUT)))
+    fresh, _ = sent(make(*items))
+    update = {**make(*items), "metadata": stored["metadata"]}
+    again, _ = sent(update, stored)
+    assert again["spec"] == fresh["spec"]
+    assert _record(again) == _record(fresh)
+    twice, _ = sent({**make(*items), "metadata": again["metadata"]}, again)
+    assert twice["spec"] == fresh["spec"]
+
+
+@pytest.mark.parametrize("name", [7, {"a": "b"}, ["a"], None, True], ids=repr)
+@pytest.mark.parametrize("there", [[], None, 7, {}, [7], [{"name": "a"}], "x"], ids=repr)
+def test_whatever_names_a_template_in_a_list_nothing_breaks(name: Any, there: Any) -> None:
+    stored, _ = sent(trial(("a", WITH_MODEL)))
+    update = trial((name, WITH_MODEL), ("a", WITHOUT), **stored["metadata"])
+    fresh, _ = sent(trial((name, WITH_MODEL), ("a", WITHOUT)))
+    stored["spec"]["t"] = there
+    assert sent(update, stored)[0]["spec"] == fresh["spec"]
+
+
+def test_a_list_with_very_many_items_is_repaired_anew() -> None:
+    many = [(f"x{n}", template(name="cpu")) for n in range(10)]
+    stored, _ = sent(trial(("a", WITH_MODEL), *many))
+    update = trial(*many, ("a", WITH_MODEL), **stored["metadata"])
+    for each in (update, stored):
+        each["spec"]["t"] += [{}] * 1000
+    result, _ = sent(update, stored)
+    expected, _ = sent(trial(*many, ("a", WITH_MODEL)))
+    assert result["spec"]["t"][:11] == expected["spec"]["t"]
+
+
+def _record(obj: dict[str, Any]) -> Any:
+    return json.loads(obj["metadata"].get("annotations", {}).get(record.ANNOTATION, "null"))
+
+
+def test_a_repaired_template_that_only_moves_keeps_its_record() -> None:
+    stored, _ = sent(trial(("a", WITH_MODEL), ("b", WITHOUT)))
+    turned = copy.deepcopy(stored)
+    turned["spec"]["t"].reverse()
+    result, _ = sent(turned, stored)
+    assert result["spec"] == turned["spec"]
+    assert _record(result) == _record(sent(trial(("b", WITHOUT), ("a", WITH_MODEL)))[0])
 
 
 HOSTILE: list[Any] = [None, 7, "x", [], {}, [7], {"x": 7}, True, 10**30]

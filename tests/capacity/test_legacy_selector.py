@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -8,7 +9,7 @@ from tests.rules.pods import GPU, LABEL, PRODUCT, gpu_nodes, modern_pod
 from webhook.capacity.fit import chosen
 from webhook.capacity.legacy_selector import translated
 from webhook.capacity.nodes import Inventory, NodeClass
-from webhook.core.modes import Mode, Modes
+from webhook.core.modes import IGNORE, Mode, Modes
 from webhook.core.rule import Context
 from webhook.core.settings import Settings, Workloads
 from webhook.kube.pod import REQUIRED, Pod
@@ -74,3 +75,12 @@ def test_the_pods_of_a_template_will_choose_these_nodes(
 def test_where_nothing_is_translated_the_pod_stays(cx: Context) -> None:
     pod = Pod(modern_pod(nodeSelector={LABEL: "K80"}))
     assert translated(pod, cx) is pod
+
+
+def test_a_pod_that_opted_out_keeps_its_label() -> None:
+    raw = modern_pod(nodeSelector={LABEL: "K80"})
+    cx = Context(inventory=NODES, stuck=True)
+    assert translated(Pod(raw), cx).node_selector != {LABEL: "K80"}
+    assert translated(Pod(raw), replace(cx, pods_opted_out=True)).node_selector == {LABEL: "K80"}
+    raw["metadata"]["labels"] = {IGNORE: "true"}
+    assert translated(Pod(raw), cx).node_selector == {LABEL: "K80"}

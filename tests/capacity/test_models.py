@@ -577,6 +577,7 @@ WRITTEN: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("written", WRITTEN)
 @pytest.mark.parametrize("profile", ["gfd", "gke", "eks", "karpenter", "aks"])
 @pytest.mark.parametrize("name", NVIDIA_SMI)

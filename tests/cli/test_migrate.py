@@ -20,6 +20,7 @@ from webhook.formats import migrate
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Command
+    from webhook.files.results import Plan
     from webhook.files.source import Source
 
 ROOT = Path(__file__).parents[2]
@@ -311,16 +312,30 @@ spec:
 """
 
 
+def test_values_of_a_chart_are_all_read_before_one_is_written(
+    gpu_webhook: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: c\nversion: 0.1.0\n")
+    values = "resources:\n  requests:\n    alpha.kubernetes.io/nvidia-gpu: {}\n"
+    for name, amount in (("values", 2), ("values-a", 1), ("values-b", 4)):
+        (tmp_path / f"{name}.yaml").write_text(values.format(amount))
+    done = gpu_webhook("migrate", ".", "-w")
+    assert done.code == 0
+    for file in tmp_path.glob("values*"):
+        assert "alpha.kubernetes.io" not in file.read_text()
+        assert "limits:" in file.read_text()
+
+
 def test_a_file_that_we_fail_on_does_not_stop_the_others(
     gpu_webhook: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By an error of our own making: there is no input that would make us fail, that we know."""
     real = migrate._format
 
-    def format_(source: Source) -> migrate.Format:
+    def format_(source: Source, plan: Plan) -> migrate.Format:
         if source.path == "b.json":
             raise ZeroDivisionError
-        return real(source)
+        return real(source, plan)
 
     monkeypatch.setattr(migrate, "_format", format_)
     put(tmp_path, a=LEGACY)

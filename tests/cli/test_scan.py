@@ -270,3 +270,35 @@ def test_help_and_start_do_not_load_what_they_do_not_need() -> None:
         "webhook.rules",
         "urllib3",
     }
+
+
+NODE = """\
+apiVersion: v1
+kind: Node
+metadata: {name: a, labels: {pool: k80}}
+status: {allocatable: {nvidia.com/gpu: "4"}}
+"""
+OPEN = LEGACY.replace("alpha.kubernetes.io/nvidia-gpu: 1 #", 'nvidia.com/gpu: "$(N)" #')
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["open.yaml"], "1 file has a GPU pod that is", id="a placeholder"),
+        pytest.param(
+            ["open.yaml", "also.yaml"], "2 files have GPU pods that are", id="in two files"
+        ),
+        pytest.param(["open.yaml", "--rule=GPU301"], "1 file has", id="by the rule itself"),
+        pytest.param(["open.yaml", "--rule=GPU101"], "", id="by a rule that compares nothing"),
+        pytest.param(["known.yaml"], "", id="no placeholder"),
+    ],
+)
+def test_it_warns_once_of_pods_that_are_not_compared_with_nodes(
+    words: list[str], said: str, gpu_webhook: Command, tmp_path: Path
+) -> None:
+    known = OPEN.replace("$(N)", "1")
+    put(tmp_path, open=OPEN, also=f"{OPEN}---\n{OPEN}", known=known, nodes=NODE)
+    done = gpu_webhook("scan", "--inventory", "nodes.yaml", *words)
+    assert (done.code, done.err.count("not compared with the nodes")) == (0, bool(said))
+    assert said in done.err
+    assert "not compared" not in gpu_webhook("scan", *words).err

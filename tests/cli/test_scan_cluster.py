@@ -339,6 +339,45 @@ def test_what_limit_ranger_notes_on_a_pod_is_nobodys_word(
     assert main(["scan", "--cluster", "-A", config]) == 0, capsys.readouterr().out
 
 
+@pytest.mark.parametrize("noted", ["", "alpha.kubernetes.io/nvidia-gpu limit for container main"])
+def test_a_legacy_zero_that_stays_is_not_counted_as_legacy(
+    noted: str, cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It asks for nothing, also where LimitRanger would have added an amount."""
+    made = job()
+    spec = made["spec"]["template"]["spec"]
+    amounts = {LEGACY: "0"}
+    spec["containers"][0] |= {"name": "main", "resources": {"limits": amounts, "requests": amounts}}
+    annotations = {"kubernetes.io/limit-ranger": f"LimitRanger plugin set: {noted}"}
+    metadata = {**made["metadata"], "annotations": annotations if noted else {}}
+    cluster.list_has("Pod", {"metadata": metadata, "spec": spec})
+    assert main(["scan", "--cluster", "-A", config]) == 0
+    out = capsys.readouterr().out
+    assert "0 of 1 objects are legacy" in out
+    assert "to be changed" not in out
+
+
+def test_what_a_repair_left_of_a_limit_range_is_nobodys_word(
+    cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The author wrote no amount: the default became an amount of today, and 0 stays beside it."""
+    made = job()
+    spec = made["spec"]["template"]["spec"]
+    amounts = {LEGACY: "0", "nvidia.com/gpu": "1"}
+    spec["containers"][0] |= {"name": "main", "resources": {"limits": amounts, "requests": amounts}}
+    noted = " for container main; ".join(f"{LEGACY} {each}" for each in ("request", "limit"))
+    annotations = {
+        "kubernetes.io/limit-ranger": f"LimitRanger plugin set: {noted} for container main"
+    }
+    cluster.list_has(
+        "Pod", {"metadata": {**made["metadata"], "annotations": annotations}, "spec": spec}
+    )
+    assert main(["scan", "--cluster", "-A", config]) == 0
+    out = capsys.readouterr().out
+    assert "0 of 1 objects are legacy" in out
+    assert "to be changed" not in out
+
+
 @pytest.mark.parametrize("way", ["created", "server-side"])
 def test_a_workload_that_was_repaired_is_named(
     way: str, cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]

@@ -154,6 +154,12 @@ class Client:
         body: Json = self.demand("GET", path_of(kind, namespace, name)).body
         return body
 
+    def delete_all(self, kind: str, namespace: str = "") -> bool:
+        """Delete all objects of a kind; tell if there were any."""
+        body = self.demand("DELETE", path_of(kind, namespace), _AT_ONCE).body
+        # What is nested too deeply for our parser stays text.
+        return not isinstance(body, dict) or bool(body["items"])
+
     def list(self, kind: str, namespace: str = "", selector: str = "") -> list[Json]:
         query = {"labelSelector": selector} if selector else None
         answer = self.demand("GET", path_of(kind, namespace), query=query)
@@ -183,9 +189,6 @@ class Client:
         answer = self.request("DELETE", path_of(kind, namespace, name), _AT_ONCE)
         if not answer.ok and answer.status != http.client.NOT_FOUND:
             raise Refused(f"delete {kind} {name}", answer)
-
-    def delete_all(self, kind: str, namespace: str = "") -> None:
-        self.demand("DELETE", path_of(kind, namespace), _AT_ONCE)
 
 
 _AT_ONCE = {

@@ -1,4 +1,7 @@
-"""One control plane and one webhook server for all cluster tests; each test its own namespace."""
+"""One control plane and one webhook server for the cluster tests of a process.
+
+Each test has a namespace of its own, and a file that makes nodes takes them away.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from tests.cluster import build, nodes
 from tests.cluster.client import until
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.pods import NVIDIA, alpha, pod
-from tests.cluster.scheduling import empty
+from tests.cluster.scheduling import leave
 from tests.cluster.webhook import ROOT, Recorder, WebhookServer, failed_open, registered
 from tests.cluster.workloads import made_by, serving
 
@@ -56,7 +59,7 @@ def namespace(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator
     name = f"{readable[:40].strip('-')}-{zlib.crc32(request.node.nodeid.encode())}"
     cluster.make_namespace(name)
     yield name
-    empty(cluster.client, name)
+    leave(cluster.client, name)
 
 
 def until_templates_are_repaired(cluster: ControlPlane) -> None:
@@ -96,7 +99,7 @@ def team(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Call
 
     yield make
     for name in made:
-        empty(cluster.client, name)
+        leave(cluster.client, name)
 
 
 @pytest.fixture(scope="session")
@@ -119,10 +122,10 @@ def recorder(server: WebhookServer) -> Iterator[Recorder]:
 def webhook(cluster: ControlPlane, recorder: Recorder) -> Iterator[Recorder]:
     """Register the shipped configuration; it is in force during the test."""
     with registered(cluster, recorder.endpoint.port, recorder.endpoint.bundle):
-        before = failed_open(cluster.client)
+        before = failed_open(cluster)
         yield recorder
         # A pod that failed open looks like one that was not repaired: say which it was.
-        assert failed_open(cluster.client) == before, (
+        assert failed_open(cluster) == before, (
             "the API server gave up on a call: was it slower than timeoutSeconds? "
             f"slowest call: {recorder.slowest():.1f} s; {cluster.failed_calls()[-3:]}"
         )

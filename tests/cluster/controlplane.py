@@ -113,7 +113,12 @@ class ControlPlane:
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl; warnings and denials are in `stderr`, as a person sees them."""
         return subprocess.run(
-            [str(self.programs / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
+            [
+                str(self.programs / "kubectl"),
+                f"--kubeconfig={self.kubeconfig}",
+                f"--cache-dir={self.folder / 'kubectl'}",  # the port is another one each time
+                *arguments,
+            ],
             input=stdin,
             capture_output=True,
             text=True,
@@ -221,6 +226,9 @@ class ControlPlane:
             f"--authorization-kubeconfig={kubeconfig}",
             "--leader-elect=false",
             "--secure-port=0",
+            # No test is to wait for the limits of a client (20 and 50 requests a second).
+            "--kube-api-qps=1000",
+            "--kube-api-burst=1000",
         ]
 
     def _write_kubeconfig(self, user: str, identity: KeyPair) -> Path:

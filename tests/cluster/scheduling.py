@@ -68,19 +68,27 @@ def pods_of(client: Client, namespace: str, count: int) -> list[Json]:
     return until(made, f"{count} pods in {namespace}")
 
 
-_LOOKS = 5
+_LOOKS = 6
+
+
+def leave(client: Client, namespace: str) -> None:
+    """Delete everything that runs or makes pods in a namespace that nobody uses again."""
+    if [kind for kind in _CONTROLLERS if client.delete_all(kind, namespace)]:
+        # The API server lets no controller make one more pod, which would keep its GPUs: there is
+        # no kubelet that would end it.
+        client.delete("Namespace", namespace)
+    until(lambda: not client.delete_all("Pod", namespace), f"{namespace} to be empty")
 
 
 def empty(client: Client, namespace: str) -> None:
     """Delete everything that runs or makes pods; nothing of it holds a GPU when this returns."""
-    for kind in _CONTROLLERS:
-        client.delete_all(kind, namespace)
-
-    looks = [0]  # in a row at which nothing was there: a controller may be about to make one more
+    controllers = [kind for kind in _CONTROLLERS if client.delete_all(kind, namespace)]
+    # A controller may be about to make one more pod: nothing is there at several looks in a row.
+    wanted = _LOOKS if controllers else 1
+    looks = [0]
 
     def gone() -> bool:
-        client.delete_all("Pod", namespace)
-        looks[0] = 0 if client.list("Pod", namespace) else looks[0] + 1
-        return looks[0] > _LOOKS
+        looks[0] = 0 if client.delete_all("Pod", namespace) else looks[0] + 1
+        return looks[0] >= wanted
 
     until(gone, f"{namespace} to be empty")

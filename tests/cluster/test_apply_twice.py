@@ -345,22 +345,34 @@ def test_a_limit_range_of_the_legacy_name_does_not_stand_in_the_way(  # a table
 ) -> None:
     """What LimitRanger adds is stored with an amount of 0: it is no word of an author."""
     ranged(cluster, namespace, *ranges)
-    wrong = {}
-    for number, (called, shape) in enumerate(RANGED.items()):
-        what = named(shape, f"pod-{number}")
-        first = run(cluster, namespace, what, "apply", *side)
-        if "usage per Container is" in first.stderr:
-            continue  # of a max, without us as with us
-        made = cluster.client.get("Pod", f"pod-{number}", namespace)
-        diff = run(cluster, namespace, what, "diff", *side)
-        again = [run(cluster, namespace, what, "apply", *side) for _ in range(2)]
-        after = cluster.client.get("Pod", f"pod-{number}", namespace)
-        if [first.returncode, diff.returncode, *(each.returncode for each in again)] != [0] * 4:
-            wrong[called] = diff.stdout + diff.stderr + again[0].stderr
-        if _settled(made) != _settled(after):
-            wrong[called] = f"{made} became {after}"
-    assert wrong == {}
-    assert webhook.calls(namespace)
+    pods = [named(shape, f"pod-{number}") for number, shape in enumerate(RANGED.values())]
+    first = run(cluster, namespace, _together(pods), "apply", *side)
+    made = _specs(cluster, namespace)
+    over = [each for each in pods if each["metadata"]["name"] not in made]
+    for each in over:  # a max, without us as with us
+        name = re.escape(each["metadata"]["name"])
+        assert re.search(rf'"{name}" is forbidden: .* usage per Container is', first.stderr), name
+    assert first.returncode == (1 if over else 0), first.stderr
+
+    allowed = _together([each for each in pods if each not in over])
+    diff = run(cluster, namespace, allowed, "diff", *side)
+    again = [run(cluster, namespace, allowed, "apply", *side) for _ in range(2)]
+
+    assert made
+    assert (diff.returncode, diff.stdout) == (0, ""), diff.stdout + diff.stderr
+    assert [each.returncode for each in again] == [0, 0], again[0].stderr + again[1].stderr
+    assert _specs(cluster, namespace) == made
+    assert len({call.is_about for call in webhook.calls(namespace)}) > 1
+
+
+def _together(pods: list[Json]) -> Json:
+    """Give one object that holds the pods, for one run of kubectl."""
+    return {"apiVersion": "v1", "kind": "List", "items": pods}
+
+
+def _specs(cluster: ControlPlane, namespace: str) -> dict[str, Json]:
+    pods = cluster.client.list("Pod", namespace)
+    return {each["metadata"]["name"]: _settled(each) for each in pods}
 
 
 def test_updates_without_a_legacy_word_never_reach_us(

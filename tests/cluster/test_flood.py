@@ -145,7 +145,7 @@ def test_one_tenants_large_pods(cluster: ControlPlane, namespace: str) -> None:
     until(guarded, "the guard to be called")
     assert limited()
     assert all(map(repaired, neighbours))
-    before = failed_open(client)
+    before = failed_open(cluster)
     alone = Visits(lambda: repaired(neighbours[0]))
     alone.go_on(20)
     good = [Visits(lambda where=each: repaired(where)) for each in neighbours]  # type: ignore[misc]
@@ -172,7 +172,7 @@ def test_one_tenants_large_pods(cluster: ControlPlane, namespace: str) -> None:
         f"{sum(each.bad for each in good)} not repaired; "
         f"the tenant's own: {len(tries[0].seconds)} over the limit, {tries[0].bad} let in, "
         f"{len(tries[1].seconds)} that would see GPUs, {tries[1].bad} let in; "
-        f"the API server gave up on {failed_open(client) - before} calls"
+        f"the API server gave up on {failed_open(cluster) - before} calls"
     )
     assert sum(each.bad for each in good) == 0
     assert tries[0].bad == 0

@@ -17,13 +17,14 @@ import yaml
 
 from tests.cluster.client import Refused, until
 from tests.cluster.pods import ALPHA, NVIDIA, container, limits_of, modern, named, pod
-from tests.cluster.scheduling import empty
+from tests.cluster.scheduling import leave
 from tests.cluster.webhook import (
     ROOT,
     Endpoint,
     Recorder,
     WebhookServer,
     failed_open,
+    kustomized,
     pointed_at,
     shipped,
 )
@@ -96,9 +97,9 @@ def asking(cluster: ControlPlane) -> str:
 def guard(cluster: ControlPlane, recorder: Recorder, asking: str) -> Iterator[Recorder]:
     """Register what manifests/guard holds; it is in force during the test."""
     with registered(cluster, recorder, asking):
-        before = failed_open(cluster.client)
+        before = failed_open(cluster)
         yield recorder
-        assert failed_open(cluster.client) == before, cluster.failed_calls()[-3:]
+        assert failed_open(cluster) == before, cluster.failed_calls()[-3:]
 
 
 @contextmanager
@@ -107,10 +108,8 @@ def registered(cluster: ControlPlane, recorder: Recorder, asking: str) -> Iterat
         probe = cluster.client.try_create(named(pod(), "probe"), asking, dry_run=True)
         return probe.ok and env_of(probe.body["spec"]["containers"][0]) == [VOID]
 
-    rendered = cluster.kubectl("kustomize", str(GUARD))
-    configuration = pointed_at(
-        yaml.safe_load(rendered), recorder.endpoint.port, recorder.endpoint.bundle
-    )
+    [shape] = kustomized(cluster, GUARD)
+    configuration = pointed_at(shape, recorder.endpoint.port, recorder.endpoint.bundle)
     cluster.client.create(configuration)
     try:
         until(is_called, "the guard to be called")
@@ -137,7 +136,7 @@ def team(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Call
 
     yield make
     for name in made:
-        empty(cluster.client, name)
+        leave(cluster.client, name)
 
 
 def env_of(made: Json) -> list[Json]:
@@ -323,9 +322,8 @@ def refusing(cluster: ControlPlane, recorder: Recorder, asking: str) -> Iterator
     def is_called() -> bool:
         return not cluster.client.try_create(named(pod(), "probe"), asking, dry_run=True).ok
 
-    rendered = cluster.kubectl("kustomize", str(REFUSING))
-    endpoint = recorder.endpoint
-    configuration = pointed_at(yaml.safe_load(rendered), endpoint.port, endpoint.bundle)
+    [shape] = kustomized(cluster, REFUSING)
+    configuration = pointed_at(shape, recorder.endpoint.port, recorder.endpoint.bundle)
     cluster.client.create(configuration)
     try:
         until(is_called, "the refusing half to be called")

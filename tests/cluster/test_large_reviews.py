@@ -42,9 +42,9 @@ def strict(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> I
 @pytest.fixture
 def limited(cluster: ControlPlane, namespace: str, strict: None) -> Iterator[str]:  # noqa: ARG001
     """A namespace about which no call may fail."""
-    before = webhook.failed_open(cluster.client)
+    before = webhook.failed_open(cluster)
     yield namespace
-    assert webhook.failed_open(cluster.client) == before
+    assert webhook.failed_open(cluster) == before
 
 
 @pytest.fixture

@@ -61,10 +61,10 @@ def test_a_deployment_makes_pods_while_the_webhook_is_down(
 ) -> None:
     nobody = free_ports(1)[0]
     with registered_but_down(cluster, nobody, recorder.endpoint.bundle):
-        before = failed_open(cluster.client)
+        before = failed_open(cluster)
         cluster.client.create(made_by("Deployment", pod(alpha(1))), namespace)
         made = pods_of(cluster.client, namespace, 2)
-        assert failed_open(cluster.client) >= before + 2
+        assert failed_open(cluster) >= before + 2
 
     for each in made:
         assert limits_of(each) == [{ALPHA: "1"}]  # nothing lost: Pending, as it was without us

@@ -100,6 +100,26 @@ CASES = {
         pod(alpha(0)),
         {ALPHA: "0"},
     ),
+    "none under the legacy name, in requests alone, beside its default": (
+        [{"default": {ALPHA: "1"}}],
+        pod(container(requests={ALPHA: "0"})),
+        {ALPHA: "0"},
+    ),
+    "none under the legacy name, in requests alone, beside its max": (
+        [{"max": {ALPHA: "1"}}],
+        pod(container(requests={ALPHA: "0"})),
+        {ALPHA: "0"},
+    ),
+    "none under the legacy name beside a default of the current one": (
+        [{"default": {NVIDIA: "1"}}],
+        pod(alpha(0)),
+        {ALPHA: "0", NVIDIA: "0"},
+    ),
+    "none under the current name beside a legacy default": (
+        [{"default": {ALPHA: "1"}}],
+        pod(modern(0)),
+        {ALPHA: "0", NVIDIA: "0"},
+    ),
     "what a repair stored under a legacy max, created again": (
         [{"max": {ALPHA: "4"}}],
         pod(container(limits={NVIDIA: "2", ALPHA: "0"})),

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.files.trees import tree
-from tests.projects.test_overlays import BASE_OF, HELD
+from tests.projects.test_overlays import AGREED, BASE_OF, HELD, OLD
 from webhook.cli.main import main
 from webhook.files.results import Plan
 from webhook.files.source import Source
@@ -108,9 +108,37 @@ def test_what_is_held_builds_as_before(
     cluster: ControlPlane, base: str, files: dict[str, str], tmp_path: Path
 ) -> None:
     tree(tmp_path, {**BASE_OF, "base/d.yaml": base, **files})
-    built = cluster.kubectl("kustomize", str(tmp_path / "overlays/a"))
+    built = cluster.kubectl("kustomize", str(tmp_path / outermost(files)))
     assert main(["migrate", "--write", "--recursive", str(tmp_path)]) == 3
-    assert cluster.kubectl("kustomize", str(tmp_path / "overlays/a")) == built
+    assert cluster.kubectl("kustomize", str(tmp_path / outermost(files))) == built
+
+
+@pytest.mark.parametrize(("base", "files"), AGREED.values(), ids=AGREED)
+def test_what_is_migrated_builds_as_the_migrated_build(
+    cluster: ControlPlane, base: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    """Only a toleration may be more: it does no harm where a patch has taken the GPUs away."""
+    tree(tmp_path, {**BASE_OF, "base/d.yaml": base, **files})
+    built = cluster.kubectl("kustomize", str(tmp_path / outermost(files)))
+    wanted = migrate_text(Source.of_text("built.yaml", built), Plan()).new_text or built
+    assert main(["migrate", "--write", "--recursive", str(tmp_path)]) == 0
+    after = cluster.kubectl("kustomize", str(tmp_path / outermost(files)))
+    assert OLD not in after
+    assert pods_of(after) == pods_of(wanted)
+
+
+def outermost(files: dict[str, str]) -> str:
+    """The folder that is built: of a chain of overlays, the last."""
+    return next(
+        folder for folder in ("overlays/a", "top") if f"{folder}/kustomization.yaml" in files
+    )
+
+
+def pods_of(text: str) -> list[dict[str, Any]]:
+    pods = [deployment["spec"]["template"]["spec"] for deployment in objects(text)]
+    for pod in pods:
+        pod.pop("tolerations", None)
+    return pods
 
 
 def test_patches_of_a_dead_version_find_their_target_in_that_of_today(

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cluster import build
 from tests.cluster.client import until
+from tests.cluster.controlplane import ControlPlane
 from tests.cluster.drawn_clusters import GPU, NOW, OVERHEAD, draw
 from tests.cluster.nodes import gpu_node
 from tests.cluster.pods import container, named, pod
@@ -39,10 +41,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.cluster.client import Client, Json
-    from tests.cluster.controlplane import ControlPlane
     from tests.cluster.drawn_clusters import Drawn
     from webhook.capacity.nodes import Inventory
     from webhook.core.findings import Finding
+
+pytestmark = pytest.mark.slow
 
 PODS = int(os.environ.get("NEVER_FITS_PODS") or 2000)
 SEED = int(os.environ.get("NEVER_FITS_SEED") or 1)
@@ -88,7 +91,15 @@ class Judged:
         )
 
 
-@pytest.mark.slow
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ControlPlane]:
+    """A control plane of its own: thousands of nodes come and go."""
+    if not build.is_built():
+        pytest.fail("the control plane is not built: run `make cluster` first", pytrace=False)
+    with ControlPlane() as running:
+        yield running
+
+
 @pytest.mark.usefixtures("runtime_class")
 @pytest.mark.timeout(600 + PODS // 5)
 def test_no_pod_that_the_scheduler_places_is_called_impossible(

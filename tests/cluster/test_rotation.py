@@ -31,8 +31,8 @@ def test_the_api_server_accepts_each_new_pair(cluster: ControlPlane, tmp_path: P
             put(pair, tmp_path / "live")
             until(partial(is_shown, server, pair), f"{kind} to be shown")
             with registered(cluster, server.port, pair.ca):
-                before = failed_open(cluster.client)
+                before = failed_open(cluster)
                 made = cluster.client.create(named(pod(alpha(1)), kind.lower()), "default")
                 assert limits_of(made.body) == [{NVIDIA: "1"}]
-                assert failed_open(cluster.client) == before
+                assert failed_open(cluster) == before
                 cluster.client.delete("Pod", kind.lower(), "default")

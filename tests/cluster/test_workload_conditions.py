@@ -346,7 +346,12 @@ def test_what_controllers_make_is_not_told_of(
         pytest.param(["--as=ada"], True, id="a person"),
         pytest.param(["--as=system:admin"], True, id="an administrator"),
         pytest.param(["--as=system:serviceaccount:argocd:server"], True, id="a pipeline"),
-        pytest.param(["--as=system:serviceaccount:kube-system:x"], False, id="a controller"),
+        pytest.param(["--as=system:serviceaccount:kube-system:helm"], True, id="K3s for its users"),
+        pytest.param(
+            ["--as=system:serviceaccount:kube-system:deployment-controller"],
+            False,
+            id="a controller",
+        ),
         pytest.param(["--as=system:kube-controller-manager"], False, id="all controllers"),
         pytest.param(["--as=system:node:gpu-1"], False, id="a node"),
         pytest.param(["--as=gpu-1", "--as-group=system:nodes"], False, id="a node by its group"),

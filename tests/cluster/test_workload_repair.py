@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
+from tests.cluster import nodes
+from tests.cluster.conftest import INVENTORY
 from tests.cluster.pods import (
     AFFINITY,
     ALPHA,
@@ -23,13 +25,12 @@ from tests.cluster.pods import (
     pod,
     required,
 )
-from tests.cluster.webhook import ROOT, WebhookServer
+from tests.cluster.webhook import WebhookServer
 from tests.cluster.workloads import made_by
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from tests.cluster.client import Json
     from tests.cluster.controlplane import ControlPlane
@@ -93,6 +94,7 @@ class Tenant:
     cluster: ControlPlane
     namespace: str
     recorder: Recorder
+    server: Callable[[list[Json], Json], WebhookServer]
     side: tuple[str, ...] = ()
 
     def apply(self, what: Json) -> Json:
@@ -112,11 +114,38 @@ class Tenant:
         return True
 
 
+@pytest.fixture(scope="module")
+def server(
+    cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[list[Json], Json], WebhookServer]]:
+    """Servers that know these nodes and have these settings; each of them is started once."""
+    running: dict[str, WebhookServer] = {}
+    with ExitStack() as stack:
+
+        def start(items: list[Json], given: Json) -> WebhookServer:
+            asked = json.dumps([items, given])
+            if asked not in running:
+                folder = tmp_path_factory.mktemp("another-server")
+                settings, inventory = folder / "settings.yaml", folder / "inventory.yaml"
+                settings.write_text(json.dumps(given))
+                inventory.write_text(json.dumps({"kind": "List", "items": items}))
+                arguments = [f"--config={settings}", f"--inventory={inventory}"]
+                made = WebhookServer(folder, cluster.authority, arguments)
+                running[asked] = stack.enter_context(made)
+            return running[asked]
+
+        yield start
+
+
 @pytest.fixture
 def tenant(
-    cluster: ControlPlane, namespace: str, repairing: Recorder, request: pytest.FixtureRequest
+    cluster: ControlPlane,
+    namespace: str,
+    repairing: Recorder,
+    server: Callable[[list[Json], Json], WebhookServer],
+    request: pytest.FixtureRequest,
 ) -> Tenant:
-    return Tenant(cluster, namespace, repairing, getattr(request, "param", ()))
+    return Tenant(cluster, namespace, repairing, server, getattr(request, "param", ()))
 
 
 sides = pytest.mark.parametrize(
@@ -268,12 +297,12 @@ OF_SETTINGS = {
 
 
 @sides
-def test_what_the_settings_ask_for_follows_the_manifest(tenant: Tenant, tmp_path: Path) -> None:
+def test_what_the_settings_ask_for_follows_the_manifest(tenant: Tenant) -> None:
     """The API server writes defaults: a schedulerName, say, where the author wrote none."""
     what = made_by("Deployment", pod(alpha(), annotations={SCHEDULER: "volcano"}), 0)
     no_gpu = changed(what, *LIMITS, to={"memory": "1Gi"})
     no_gpu = changed(no_gpu, "metadata", "annotations", SCHEDULER, to=None)
-    with another_server(tenant, tmp_path, ROOT / "examples" / "inventory.yaml", OF_SETTINGS):
+    with another_server(tenant, nodes.from_inventory(INVENTORY), OF_SETTINGS):
         first = tenant.apply(what)
         second = tenant.apply(what)
         assert of(first, "spec", "schedulerName") == "volcano"
@@ -396,13 +425,11 @@ def test_a_job_is_refused_only_where_its_words_change(tenant: Tenant) -> None:
 
 
 @sides
-def test_of_a_job_labels_and_finalizers_change_after_other_nodes_came(
-    tenant: Tenant, tmp_path: Path
-) -> None:
+def test_of_a_job_labels_and_finalizers_change_after_other_nodes_came(tenant: Tenant) -> None:
     """And the API server, which never lets its template change, allows it."""
     what = made_by("Job", pod(alpha(), nodeSelector={MODEL: "Tesla K80"}), 1)
     first = tenant.apply(what)
-    with other_inventory(tenant, tmp_path, joining=False):
+    with other_inventory(tenant, joining=False):
         again = tenant.apply({**what, "metadata": {**what["metadata"], "labels": {"a": "b"}}})
 
     assert again["metadata"]["labels"]["a"] == "b"
@@ -446,12 +473,12 @@ def test_kubectl_diff_is_not_told_of_all_that_apply_is(tenant: Tenant) -> None:
 
 
 @sides
-def test_a_model_that_more_nodes_have_rolls_nothing_out(tenant: Tenant, tmp_path: Path) -> None:
+def test_a_model_that_more_nodes_have_rolls_nothing_out(tenant: Tenant) -> None:
     kinds = ("Deployment", "Job")
     made = [made_by(kind, EVERYTHING, 0 if kind == "Deployment" else 1) for kind in kinds]
     first = [tenant.apply(each) for each in made]
 
-    with other_inventory(tenant, tmp_path, joining=True):
+    with other_inventory(tenant, joining=True):
         second = [tenant.apply(each) for each in made]
         assert all(tenant.has_nothing_to_apply(each) for each in made)
         new = tenant.apply(changed(made[0], *LIMITS, ALPHA, to=2))
@@ -463,10 +490,10 @@ def test_a_model_that_more_nodes_have_rolls_nothing_out(tenant: Tenant, tmp_path
 
 
 @sides
-def test_a_model_that_no_node_has_any_more_is_named_anew(tenant: Tenant, tmp_path: Path) -> None:
+def test_a_model_that_no_node_has_any_more_is_named_anew(tenant: Tenant) -> None:
     what = made_by("Deployment", pod(alpha(), nodeSelector={MODEL: "Tesla K80"}), 0)
     tenant.apply(what)
-    with other_inventory(tenant, tmp_path, joining=False):
+    with other_inventory(tenant, joining=False):
         live = tenant.apply(what)
 
     assert OTHER_K80 in json.dumps(live["spec"]["template"])
@@ -486,13 +513,13 @@ NO_K80 = required(expression(MODEL, "NotIn", "Tesla-K80"))
 )
 @pytest.mark.parametrize("kind", ["StatefulSet", "Deployment"])
 def test_an_exclusion_rolls_nothing_out_whichever_label_its_nodes_get(
-    kind: str, asked: Json, tenant: Tenant, tmp_path: Path
+    kind: str, asked: Json, tenant: Tenant
 ) -> None:
     what = made_by(kind, pod(alpha(), **asked), 0)
     old, new = {MODEL: "Tesla-K80"}, {PRODUCT: "Tesla-K80"}
     seen = []
     for labels in (new, old, old | new, new, {}):
-        with inventory_of_k80(labels, tenant, tmp_path):
+        with inventory_of_k80(labels, tenant):
             seen.append(tenant.apply(what))
             assert tenant.has_nothing_to_apply(what)
 
@@ -501,43 +528,32 @@ def test_an_exclusion_rolls_nothing_out_whichever_label_its_nodes_get(
 
 
 @contextmanager
-def inventory_of_k80(labels: Json, tenant: Tenant, folder: Path) -> Iterator[None]:
+def inventory_of_k80(labels: Json, tenant: Tenant) -> Iterator[None]:
     """Another server answers, for which the K80 nodes carry only these labels of models."""
-    items = yaml.safe_load((ROOT / "examples" / "inventory.yaml").read_text())
-    for each in items["items"]:
+    items = nodes.from_inventory(INVENTORY)
+    for each in items:
         there = each["metadata"]["labels"]
         if there.get(PRODUCT) == "Tesla-K80":
             del there[PRODUCT]
             there |= labels
-    inventory = folder / "inventory.yaml"
-    inventory.write_text(yaml.safe_dump(items))
-    with another_server(tenant, folder, inventory, {"workloads": {"repair": True}}):
+    with another_server(tenant, items, {"workloads": {"repair": True}}):
         yield
 
 
 @contextmanager
-def other_inventory(tenant: Tenant, folder: Path, *, joining: bool) -> Iterator[None]:
+def other_inventory(tenant: Tenant, *, joining: bool) -> Iterator[None]:
     """Another server answers, which knows K80 nodes of another spelling: more, or instead."""
-    text = (ROOT / "examples" / "inventory.yaml").read_text()
-    items = yaml.safe_load(text)
-    k80 = next(each for each in items["items"] if each["metadata"]["name"] == "gpu-k80-1")
+    items = nodes.from_inventory(INVENTORY)
+    k80 = next(each for each in items if each["metadata"]["name"] == "gpu-k80-1")
     other = copy.deepcopy(k80)
     other["metadata"] |= {"name": "gpu-k80-2"}
     other["metadata"]["labels"] |= {PRODUCT: OTHER_K80, "kubernetes.io/hostname": "gpu-k80-2"}
-    items["items"] = [each for each in items["items"] if joining or each is not k80] + [other]
-    inventory = folder / "inventory.yaml"
-    inventory.write_text(yaml.safe_dump(items))
-    with another_server(tenant, folder, inventory, {"workloads": {"repair": True}}):
+    items = [each for each in items if joining or each is not k80] + [other]
+    with another_server(tenant, items, {"workloads": {"repair": True}}):
         yield
 
 
 @contextmanager
-def another_server(tenant: Tenant, folder: Path, inventory: Path, given: Json) -> Iterator[None]:
-    settings = folder / "settings.yaml"
-    settings.write_text(yaml.safe_dump(given))
-    arguments = [f"--config={settings}", f"--inventory={inventory}"]
-    with (
-        WebhookServer(folder, tenant.cluster.authority, arguments) as server,
-        tenant.recorder.passing_to(server),
-    ):
+def another_server(tenant: Tenant, items: list[Json], given: Json) -> Iterator[None]:
+    with tenant.recorder.passing_to(tenant.server(items, given)):
         yield

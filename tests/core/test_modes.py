@@ -161,3 +161,10 @@ def test_the_mode_is_the_first_one_found_on_the_way_back(
 )
 def test_opting_out(labels: dict[str, str], out: bool) -> None:  # noqa: FBT001
     assert is_opted_out(labels) is out
+
+
+def test_in_files_only_off_counts() -> None:
+    modes = Modes(OFF, {"GPU101": AUDIT, "GPU301": ENFORCE}).only_off()
+    assert [modes.of(rule) for rule in RULES] == [ENFORCE, OFF, WARN, OFF]
+    modes = Modes(AUDIT, {"GPU303": OFF}).only_off()
+    assert [modes.of(rule) for rule in RULES] == [ENFORCE, ENFORCE, WARN, OFF]

@@ -92,6 +92,7 @@ def test_a_higher_percentage_only_adds_namespaces(name: str, one: int, other: in
     assert Selection(percent=high).selects(name, {}) or not Selection(percent=low).selects(name, {})
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("percent", [1, 5, 10, 25, 50, 75, 99])
 def test_a_percentage_of_many_namespaces_is_that_share_of_them(percent: int) -> None:
     draw = random.Random(percent)  # noqa: S311  # no secret

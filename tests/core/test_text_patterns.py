@@ -175,6 +175,7 @@ def test_names_of_the_settings() -> None:
     ]
 
 
+@pytest.mark.large
 @pytest.mark.timeout(60)  # what is tried in too many ways never ends
 @pytest.mark.parametrize(
     "part",

@@ -373,6 +373,7 @@ class Copy:
     def __init__(self) -> None:
         self.meter = Meter()
         self._modules: dict[str, ModuleType] = {}
+        self._caches: list[_lru_cache_wrapper[Any]] = []
 
     def module(self, name: str) -> Any:
         """A module of the copy, with those that it imports."""
@@ -392,13 +393,17 @@ class Copy:
             sys.meta_path.remove(finder)
             self._modules = _taken_out()
             sys.modules.update(real)
+            self._caches = _caches_of(self._modules.values())
 
     def forget(self) -> None:
         """Empty the caches: what was asked before must not make the next question cheaper."""
-        for module in self._modules.values():
-            for value in vars(module).values():
-                if isinstance(value, _lru_cache_wrapper):
-                    value.cache_clear()
+        for each in self._caches:
+            each.cache_clear()
+
+
+def _caches_of(modules: Iterable[ModuleType]) -> list[_lru_cache_wrapper[Any]]:
+    values = (value for module in modules for value in vars(module).values())
+    return [each for each in values if isinstance(each, _lru_cache_wrapper)]
 
 
 def _taken_out() -> dict[str, ModuleType]:

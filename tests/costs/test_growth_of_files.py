@@ -5,21 +5,25 @@ What an admission request may hold a file may hold, too, and no budget of the se
 
 from __future__ import annotations
 
-import itertools
 import json
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 from tests.costs.meter import Copy
-from tests.costs.shapes import LEGACY, MODEL, SECCOMP, container, deployment, pod
+from tests.costs.shapes import LEGACY, MODEL, MODERN, SECCOMP, container, deployment, pod
+from webhook.files import diff
 from webhook.reports.printing import as_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.nightly
 _DOCUMENTS = "webhook.yamlpatch.documents"
-SIZES = (80, 160, 320)
+# `make nightly` goes further, as test_growth.py does.
+SIZES = (160, 320) if settings.get_current_profile_name() == "nightly" else (80, 160)
 MOST_GROWTH = 2.2  # steps know no logarithm; a square has 4
 TERMS = {"key": MODEL, "operator": "In", "values": ["K80"]}
 
@@ -70,6 +74,14 @@ def _with_lines(line: str, n: int) -> str:
     return f"{as_yaml(pod(container(image='i')))}  - name: d\n    args:\n    - |\n{lines}"
 
 
+def _listed(fields: str, n: int) -> str:
+    """A List of pods with these fields."""
+    resources = f"{{limits: {{{LEGACY}: 1}}}}"
+    item = f"- apiVersion: v1\n  kind: Pod\n  metadata: {{name: p%d}}\n  spec:\n    {fields}\n"
+    item += f"    containers: [{{name: c, image: i, resources: {resources}}}]\n"
+    return "apiVersion: v1\nkind: List\nitems:\n" + "".join(item % each for each in range(n))
+
+
 _LIMITS = f"limits:\n    {LEGACY}: 1\n"
 # Texts that are no object of the API server. The kind is that of the file.
 TEXTS: dict[str, tuple[str, Callable[[int], str]]] = {
@@ -77,6 +89,13 @@ TEXTS: dict[str, tuple[str, Callable[[int], str]]] = {
     "blocks inside of lines": ("jinja", lambda n: _with_lines("{{a}}{%if x%}{%endif%}", n)),
     "raw blocks": ("jinja", lambda n: _with_lines("{% raw %}x{% endraw %}", n)),
     "blocks that are never closed": ("jinja", lambda n: _with_lines("{% if x %}", 25 * n)),
+    "a List of pods of a chart": ("helm", lambda n: _listed("nodeSelector: {a: {{ .a }}}", n)),
+    "a List of pods with placeholders": ("yaml", lambda n: _listed('nodeSelector: {a: "$(P)"}', n)),
+    "actions on one line": ("helm", lambda n: f"x: {'{{ a }}' * 25 * n}\n{as_yaml(pod())}"),
+    "amounts on one line": (
+        "helm",
+        lambda n: f"x: {{{f'{MODERN}: {{{{ a }}}}, ' * 5 * n}}}\n{as_yaml(pod())}",
+    ),
     "resources beside tolerations": (
         "yaml",
         lambda n: "tolerations: [{key: a}]\n" + "".join(f"r{i}:\n  {_LIMITS}" for i in range(n)),
@@ -149,6 +168,29 @@ def test_documents_that_all_fail_verification_are_tried_in_their_own_part() -> N
         _hold([tried(size) for size in SIZES])
 
 
+def test_the_parts_of_a_long_text_are_compared_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As difflib looks at all of a part for each change in it."""
+    seen: list[int] = []
+
+    def counted(junk: None, old: list[str], new: list[str], **more: bool) -> Any:
+        seen.append(len(old) * len(new))
+        return SequenceMatcher(junk, old, new, **more)
+
+    monkeypatch.setattr(diff, "SequenceMatcher", counted)
+
+    def compared(size: int) -> int:
+        seen.clear()
+        old, new = (
+            [line for i in range(size) for line in (f"{i}:", f" {name}: 1", "b: 2")]
+            for name in ("old", "new")
+        )
+        found = diff.changes(old, new)
+        assert found == [(at, at + 1, at, at + 1) for at in range(1, 3 * size, 3)]
+        return sum(seen)
+
+    _hold([compared(20 * size) for size in SIZES])
+
+
 def _hold(seen: list[int]) -> None:
-    growth = [after / before for before, after in itertools.pairwise(seen)]
-    assert growth[-1] <= MOST_GROWTH, (growth, seen)
+    few, many = seen
+    assert many / few <= MOST_GROWTH, seen

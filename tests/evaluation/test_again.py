@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from webhook.capacity.node_selection import matching
+from webhook.capacity.node_selection import matching, selector
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.draft import Draft
 from webhook.core.modes import Mode, Modes
@@ -23,11 +23,12 @@ from webhook.core.settings import (
     Taint,
     Workloads,
 )
-from webhook.evaluation import again, record
+from webhook.evaluation import again, again_pod, record
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.engine import run
 from webhook.evaluation.evaluate import Asking
 from webhook.evaluation.update_fields import Update
+from webhook.kube.pod import Pod
 from webhook.kube.pointer import Path
 from webhook.rules import RULES
 
@@ -170,7 +171,7 @@ def sent_again(manifest: Raw, live: Raw, cx: Context, tool: Any = client_side) -
     """Give the pod as it leaves us when the manifest is applied to the stored one."""
     update: Raw = tool(live, manifest)
     before = copy.deepcopy(update)
-    verdict = again.pod(update, copy.deepcopy(live), Asking(RULES), cx)
+    verdict = again_pod.pod(update, copy.deepcopy(live), Asking(RULES), cx)
     assert verdict.failed == ()
     assert bool(verdict.patch) is (before != update)
     return update
@@ -243,6 +244,7 @@ def test_the_same_pod_comes_to_what_is_stored(manifest: Raw, tool: Any) -> None:
     assert sent_again(manifest, live, K80, tool)["spec"] == live["spec"]
 
 
+@pytest.mark.large
 @pods
 @tools
 @pytest.mark.parametrize(
@@ -450,9 +452,9 @@ def test_the_drivers_profile_is_put_back() -> None:
 
 def test_a_pod_stored_under_a_legacy_name_stays() -> None:
     live = pod(container({LEGACY: "1"}))
-    assert again.pod(copy.deepcopy(live), live, Asking(RULES), K80).patch == []
+    assert again_pod.pod(copy.deepcopy(live), live, Asking(RULES), K80).patch == []
     other = pod(container({LEGACY: "2"}), annotations=in_annotation(model("K80")))
-    assert again.pod(other, live, Asking(RULES), K80).patch == []
+    assert again_pod.pod(other, live, Asking(RULES), K80).patch == []
 
 
 def with_defaults(manifest: Raw, default: Raw, tool: Any, *, is_said: bool) -> Raw:
@@ -479,6 +481,7 @@ PARTS = ("limit", "request")
 BESIDE = pod(container(), container({}, name="other"))
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("is_said", [True, False], ids=["said", "not said"])
 @pytest.mark.parametrize(
     "default",
@@ -526,7 +529,7 @@ def test_an_update_without_words_is_let_through() -> None:
     live = stored(EVERYTHING, K80)
     update = copy.deepcopy(live)
     update["spec"]["containers"][0]["image"] = "other"
-    assert again.pod(update, live, Asking(RULES), K80).patch == []
+    assert again_pod.pod(update, live, Asking(RULES), K80).patch == []
 
 
 @pytest.mark.parametrize(
@@ -547,8 +550,75 @@ def test_what_others_added_to_a_stored_pod_stays(selector: Raw, metadata: Raw) -
     live["metadata"] = metadata
     update = copy.deepcopy(live)
     update["metadata"]["labels"] = {"a": "b"}
-    assert again.pod(update, live, Asking(RULES), cx).patch == []
+    assert again_pod.pod(update, live, Asking(RULES), cx).patch == []
     assert run(RULES, copy.deepcopy(live), cx).patch
+
+
+GATED = {"schedulingGates": [{"name": "a.dev/quota"}]}
+CARD = "Tesla-P100-PCIE-16GB"
+CARDS = ["Tesla-P100-PCIE-12GB", CARD, "Tesla-P100-SXM2-16GB"]  # of the shipped table
+OF_ZONE = terms(("zone", "In", ["a"]))
+
+
+def waiting(**spec: Any) -> Raw:
+    """A stored pod that was repaired and has scheduling gates."""
+    made = pod(container({GPU: "1"}), **copy.deepcopy({**GATED, **spec}))
+    made["metadata"]["annotations"] = {"gpu-webhook.dev/repaired": "GPU101"}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("then", "came", "expected"),
+    [
+        pytest.param(
+            {}, {"nodeSelector": {MODEL: CARD}}, {"nodeSelector": {PRODUCT: CARD}}, id="one name"
+        ),
+        pytest.param(
+            {},
+            {"affinity": model("Tesla-P100")},
+            {"affinity": terms((PRODUCT, "In", CARDS))},
+            id="in affinity",
+        ),
+        pytest.param(
+            {"affinity": OF_ZONE},
+            {"nodeSelector": {MODEL: "Tesla-P100"}, "affinity": OF_ZONE},
+            {"affinity": terms(("zone", "In", ["a"]), (PRODUCT, "In", CARDS))},
+            id="beside the affinity that is stored",
+        ),
+    ],
+)
+def test_a_model_that_comes_to_a_pod_with_scheduling_gates_is_translated(
+    then: Raw, came: Raw, expected: Raw
+) -> None:
+    cx = nodes(CARD, "Tesla-P100-SXM2-16GB", "Tesla-K80")
+    update, live = waiting(**came), waiting(**then)
+    verdict = again_pod.pod(update, live, Asking(RULES), cx)
+    assert [each.action for each in verdict.findings] == ["repaired"]
+    found = {key: update["spec"].get(key) for key in ("nodeSelector", "affinity")}
+    assert {key: value for key, value in found.items() if value} == expected
+
+
+@pytest.mark.parametrize(
+    ("then", "came"),
+    [
+        pytest.param({"schedulingGates": []}, {}, id="a pod without gates"),
+        pytest.param({"nodeSelector": {MODEL: "K80"}}, {}, id="the label was stored"),
+        pytest.param({}, {"nodeSelector": {}}, id="it does not come"),
+    ],
+)
+def test_any_other_model_in_a_stored_pod_is_left(then: Raw, came: Raw) -> None:
+    update = waiting(**{"nodeSelector": {MODEL: CARD}, **came})
+    assert again_pod.pod(update, waiting(**then), Asking(RULES), nodes(CARD)).patch == []
+
+
+def test_so_it_is_where_the_terms_would_be_others() -> None:
+    """The API server refuses an update that adds a term."""
+    cx = nodes(CARD, old=(CARD,))
+    live = waiting(affinity=OF_ZONE)
+    update = waiting(affinity=OF_ZONE, nodeSelector={MODEL: CARD})
+    verdict = again_pod.pod(update, live, Asking(RULES), cx)
+    assert verdict.patch == []
+    assert {each.action for each in verdict.findings} == {"reported"}
 
 
 def test_a_pod_that_names_very_many_models_is_translated_as_of_today() -> None:
@@ -684,6 +754,190 @@ def test_the_same_template_comes_to_what_is_stored(manifest: Raw, tool: Any) -> 
     assert author.applies(manifest) == first
 
 
+STABLE_ZONE, BETA_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
+T4, V100 = "Tesla-T4", "Tesla-V100-SXM2-16GB"
+PLACED = [
+    pytest.param(pod(nodeSelector={MODEL: T4}), id="in nodeSelector"),
+    pytest.param(pod(nodeSelector={MODEL: T4, "disk": "ssd"}), id="beside another label"),
+    pytest.param(pod(affinity=model(T4)), id="in required affinity"),
+    pytest.param(pod(affinity=model(T4, V100)), id="one of two models"),
+    pytest.param(pod(affinity=wishes((MODEL, "In", [T4]))), id="in preferred affinity"),
+    pytest.param(pod(annotations=in_annotation(model(T4))), id="in the annotation"),
+    pytest.param(
+        pod(annotations=in_annotation(wishes((MODEL, "In", [T4])))), id="preferred, annotated"
+    ),
+    pytest.param(
+        pod(nodeSelector={MODEL: T4}, annotations=in_annotation(terms(("zone", "In", ["a"])))),
+        id="in nodeSelector beside an annotation",
+    ),
+    pytest.param(
+        pod(nodeSelector={MODEL: T4}, affinity=terms((MODEL, "NotIn", [V100]))),
+        id="in nodeSelector beside an exclusion",
+    ),
+    pytest.param(
+        pod(nodeSelector={MODEL: "Tesla T4"}, affinity=wishes((MODEL, "In", [T4]))),
+        id="under two spellings",
+    ),
+]
+
+
+@tools
+@pytest.mark.parametrize("manifest", PLACED)
+@pytest.mark.parametrize("is_applied", [True, False], ids=["applied again", "labelled"])
+@pytest.mark.parametrize(
+    "then",
+    [
+        nodes(old=(T4,)),
+        nodes(V100, old=(T4,)),
+        nodes(T4, old=(T4,)),
+        nodes(T4),
+    ],
+    ids=["legacy label", "legacy label beside another model", "two pools", "label of today"],
+)
+@pytest.mark.parametrize("now", [nodes(), nodes("Tesla-M40")], ids=["none", "another model"])
+def test_a_template_stays_while_the_last_nodes_of_its_model_are_away(
+    then: Context, now: Context, manifest: Raw, tool: Any, *, is_applied: bool
+) -> None:
+    author = Author(tool, then)
+    first = author.applies(manifest)
+    author.cx = now
+    if is_applied:
+        assert author.applies(manifest) == first
+    else:
+        update = copy.deepcopy(author.live or {})
+        update["metadata"]["labels"] = {"a": "b"}
+        assert author.sends(update) == first
+    author.cx = then
+    assert author.applies(manifest) == first
+
+
+# Not those of which a node with another model fits, or with another spelling.
+ONLY_T4 = [
+    each for each in PLACED if not {"preferred", "two"} & {*str(each.id).replace(",", "").split()}
+]
+
+
+_PLACES = {"disk": "ssd", "zone": "a"}
+
+
+def came_back(label: str, other: str, *, joining: bool = False) -> Context:
+    """Give a cluster whose T4 node was removed, and came back under the other label."""
+    away = NodeClass({label: T4, **_PLACES}, gpus={GPU: 8}, removed=1)
+    here = NodeClass({other: T4, **_PLACES}, gpus={GPU: 8}, nodes=("t4",), open_labels=joining)
+    v100 = NodeClass({label: V100, **_PLACES}, gpus={GPU: 8})
+    return Context(inventory=Inventory((v100, here, away)))
+
+
+def joining(label: str, other: str) -> Context:
+    return came_back(label, other, joining=True)
+
+
+def relabelled(label: str, other: str) -> Context:
+    """Give a cluster whose T4 node has lost one label, perhaps for a moment."""
+    had = ({label: (T4,)},)
+    here = NodeClass({other: T4, **_PLACES}, gpus={GPU: 8}, nodes=("t4",), former=had)
+    v100 = NodeClass({label: V100, **_PLACES}, gpus={GPU: 8})
+    return Context(inventory=Inventory((v100, here)))
+
+
+BOTH_WAYS = pytest.mark.parametrize(
+    ("label", "other"), [(MODEL, PRODUCT), (PRODUCT, MODEL)], ids=["of today", "legacy"]
+)
+
+
+def t4_and_v100(label: str) -> Context:
+    classes = (NodeClass({label: each, **_PLACES}, gpus={GPU: 8}) for each in (T4, V100))
+    return Context(inventory=Inventory(tuple(classes)))
+
+
+@tools
+@BOTH_WAYS
+@pytest.mark.parametrize("manifest", ONLY_T4)
+def test_a_template_follows_the_last_node_of_its_model_that_came_back_under_the_other_label(
+    manifest: Raw, label: str, other: str, tool: Any
+) -> None:
+    """Though the node is remembered as it was."""
+    author = Author(tool, t4_and_v100(label))
+    author.applies(manifest)
+    author.cx = came_back(label, other)
+    made = author.applies(manifest)
+    assert runs_on_t4(made, author.cx)
+    assert author.applies(manifest) == made
+    author.cx = t4_and_v100(label)  # and comes back as it was
+    assert author.applies(manifest) == made
+    assert runs_on_t4(made, author.cx)
+
+
+@tools
+@BOTH_WAYS
+@pytest.mark.parametrize("manifest", ONLY_T4)
+@pytest.mark.parametrize("change", ["amount", "image"])
+@pytest.mark.parametrize("now", [joining, relabelled])
+def test_a_changed_template_does_so_before_all_labels_of_the_node_are_known(
+    now: Any, change: str, manifest: Raw, label: str, other: str, tool: Any
+) -> None:
+    """It is rolled out in any case; without a change it waits for the labels."""
+    author = Author(tool, t4_and_v100(label))
+    first = author.applies(manifest)
+    author.cx = now(label, other)
+    assert author.applies(manifest) == first
+    changed = copy.deepcopy(manifest)
+    only = changed["spec"]["containers"][0]
+    if change == "amount":
+        only["resources"] = {"limits": {LEGACY: "2"}}
+    else:
+        only["image"] = "j"
+    made = author.applies(changed)
+    assert runs_on_t4(made, came_back(label, other))
+    assert runs_on_t4(made, t4_and_v100(label)) is (now is joining)  # as in a new object
+    assert author.applies(changed) == made
+
+
+def runs_on_t4(template: Raw, cx: Context) -> bool:
+    """Whether an existing T4 node fits."""
+    assert cx.inventory is not None
+    index = cx.inventory.index
+    t4 = index.label(MODEL).having(T4) | index.label(PRODUCT).having(T4)
+    fitting = t4 & ~index.may_come
+    for each in selector(Pod(template), index):
+        fitting &= each.nodes
+    affinity = template["spec"].get("affinity", {}).get("nodeAffinity", {})
+    listed = affinity.get(REQUIRED, {}).get("nodeSelectorTerms")
+    found = [matching(each, index) for each in listed or ()]
+    return any(fitting & each for each in found) if listed else bool(fitting)
+
+
+@tools
+@pytest.mark.parametrize("manifest", PLACED)
+def test_a_label_on_the_object_takes_no_word_of_the_template_away(manifest: Raw, tool: Any) -> None:
+    """Its nodes got the label of today, and then it was labelled, and applied again."""
+    author = Author(tool, nodes(V100, old=(T4,)))
+    author.applies(manifest)
+    author.cx = nodes(V100, T4)
+    update = copy.deepcopy(author.live or {})
+    update["metadata"]["labels"] = {"a": "b"}
+    made = author.sends(update)
+    assert author.applies(manifest) == made
+    asked = Author(tool, author.cx).applies(manifest)["spec"]
+    for name in ("nodeSelector", "affinity"):
+        assert bool(made["spec"].get(name)) is bool(asked.get(name))
+    assert author.sends(copy.deepcopy(author.live or {})) == made
+
+
+@tools
+def test_a_zone_stays_while_its_nodes_are_away(tool: Any) -> None:
+    there = Context(inventory=Inventory((NodeClass({STABLE_ZONE: "a"}, (), {GPU: 8}),)))
+    author = Author(tool, there)
+    manifest = pod(nodeSelector={BETA_ZONE: "a"})
+    first = author.applies(manifest)
+    assert first["spec"]["nodeSelector"] == {STABLE_ZONE: "a"}
+    author.cx = nodes()
+    assert author.applies(manifest)["spec"]["nodeSelector"][STABLE_ZONE] == "a"
+    author.cx = there
+    assert author.applies(manifest) == first
+
+
+@pytest.mark.large
 @pods
 @tools
 @pytest.mark.parametrize("may_change", [True, False], ids=["may change", "is fixed"])
@@ -737,6 +991,7 @@ def beside_p100(labels: Raw) -> Context:
     return Context(inventory=Inventory(tuple(NodeClass(each, (), {GPU: 8}) for each in both)))
 
 
+@pytest.mark.large
 @tools
 @pytest.mark.parametrize("is_noted", [True, False], ids=["noted", "not noted"])
 @pytest.mark.parametrize("now", K80_UNDER.values(), ids=[f"then {each}" for each in K80_UNDER])
@@ -821,6 +1076,7 @@ def test_a_model_under_both_labels_stays_while_one_of_them_is_on_its_nodes(
     assert PRODUCT in str(author.applies(pod(affinity=model("Tesla-K80"))))
 
 
+@pytest.mark.large
 @pods
 @tools
 @pytest.mark.parametrize(
@@ -1010,6 +1266,79 @@ def test_a_record_of_what_nobody_wants_any_more_goes() -> None:
     assert made["spec"]["containers"][0]["resources"]["limits"] == {GPU: "1"}
     assert made["spec"]["nodeSelector"] == {PRODUCT: "Tesla-K80"}
     assert not author.noted
+
+
+def of_custom_kind(written: Raw, *, operation: str = "Apply") -> Any:
+    """Give a tool that sends a custom kind whose template has these managedFields."""
+
+    def tool(live: Raw, manifest: Raw) -> Raw:
+        sent = as_one_field(live, manifest)
+        fields = {"f:spec": {"f:template": written}}
+        sent["metadata"]["managedFields"][0] |= {"operation": operation, "fieldsV1": fields}
+        return {**sent, "apiVersion": "example.com/v1"}
+
+    return tool
+
+
+ATOMIC = {
+    "the containers": {"f:spec": {"f:containers": {}, "f:nodeSelector": {}, "f:affinity": {}}},
+    "the containers are a set": {"f:spec": {"f:containers": {"v:1": {}}, "f:affinity": {}}},
+    "the spec": {"f:metadata": {}, "f:spec": {}},
+    "the template": {},
+}
+_ZONE = terms(("zone", "In", ["a"]))
+
+
+@pytest.mark.parametrize("written", ATOMIC.values(), ids=ATOMIC)
+@pytest.mark.parametrize("operation", ["Apply", "Update"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"containers": [container(env=[{"name": "A", "value": "b"}])]},
+        {"containers": [container(), {"name": "sidecar", "image": "s"}]},
+        {"containers": [container({LEGACY: "2"})]},
+        {"containers": [container({LEGACY: "1", GPU: "2"})]},
+        {"nodeSelector": {MODEL: "Tesla K80"}},
+        {"nodeSelector": {MODEL: "Tesla K80"}, "affinity": _ZONE},
+        {"tolerations": [{"key": "night", "operator": "Exists"}]},
+    ],
+    ids=["env", "sidecar", "amount", "both names", "model", "beside affinity", "toleration"],
+)
+@pytest.mark.parametrize("first", [{}, {"affinity": _ZONE}], ids=["plain", "affinity"])
+def test_no_update_takes_gpus_out_of_an_atomic_field_that_was_stored_as_written(
+    written: Raw, operation: str, change: Raw, first: Raw
+) -> None:
+    """Stored while the webhook was away, or left to its pods."""
+    tool = of_custom_kind(written, operation=operation)
+    author, alone = Author(tool), Author(tool)
+    before, after = pod(**first), pod(**first)
+    after["spec"] |= copy.deepcopy(change)
+    author.live, author.manifest = tool(deployment(before), deployment(before)), deployment(before)
+    made = author.applies(after)
+    assert made == alone.applies(after)
+    assert author.applies(after) == made
+
+
+@pytest.mark.parametrize("written", ATOMIC.values(), ids=ATOMIC)
+def test_a_larger_amount_beside_a_legacy_one_stays_in_an_atomic_field(written: Raw) -> None:
+    author = Author(of_custom_kind(written))
+    both = pod(container({LEGACY: "1", GPU: "2"}))
+    author.live = author.tool(deployment(both), deployment(both))
+    author.manifest = deployment(both)
+    assert limits_of(author.applies(pod(container({LEGACY: "1", GPU: "2"}, image="j")))) == {
+        GPU: "2"
+    }
+
+
+@tools
+def test_a_legacy_amount_that_another_writer_set_while_we_were_away_stays(tool: Any) -> None:
+    author = Author(tool)
+    author.applies(pod({"name": "c", "image": "i"}))
+    assert author.live is not None
+    author.live["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {LEGACY: 1}}
+    update = copy.deepcopy(author.live)
+    update["spec"]["template"]["spec"]["nodeSelector"] = {MODEL: "Tesla K80"}
+    assert limits_of(author.sends(update)) == {GPU: 1}
 
 
 @tools
@@ -1213,6 +1542,7 @@ def legacy(amount: str, name: str) -> list[Any]:
     ]
 
 
+@pytest.mark.large
 @tools
 @pytest.mark.parametrize("is_noted", [True, False], ids=["noted", "not noted"])
 @pytest.mark.parametrize("first", legacy("2", "Tesla K80"))
@@ -1403,6 +1733,7 @@ def two(first: Raw, second: Raw) -> Raw:
     return pod(container(first), container(second, name="side"))
 
 
+@pytest.mark.large
 @by_any_tool
 @pytest.mark.parametrize(
     ("cx", "first", "second"),
@@ -1507,6 +1838,7 @@ def test_a_driver_volume_that_another_mount_keeps_there_is_never_writable(
     assert not is_written_to(mounts(read_only=False))
 
 
+@pytest.mark.large
 @by_any_tool
 @pytest.mark.parametrize("limits", [{LEGACY: "1"}, {GPU: "1"}], ids=["legacy", "of today"])
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from webhook.core.budget import MOST_CONTAINERS
-from webhook.evaluation.authors import LAST_APPLIED, Authors
+from webhook.evaluation.authors import Authors
 from webhook.evaluation.pod_fields import PodFields
+from webhook.kube.managed_fields import LAST_APPLIED
 from webhook.kube.pod import REQUIRED
 from webhook.kube.pointer import ROOT, Path
 
@@ -129,3 +130,67 @@ def test_whether_a_selector_was_written_anew_is_the_same_for_each_word_of_it() -
     for word in ("v", "w"):
         key = ("spec", "nodeSelector", word)
         assert now.took_out(key, before, PodFields(sent), PodFields(then))
+
+
+def custom(below: Any, manager: str = "Apply", kind: str = "example.com/v1") -> dict[str, Any]:
+    fields = {"f:spec": {"f:template": below}}
+    return {"apiVersion": kind, **managed(manager, fields)}
+
+
+@pytest.mark.parametrize(
+    ("written", "hidden"),
+    [
+        ({"f:spec": {"f:containers": {}}}, True),
+        ({"f:spec": {}}, True),
+        ({}, True),
+        ({"f:spec": {"f:containers": {'v:{"name":"c"}': {}}}}, True),
+        ({"f:spec": {"f:containers": {'k:{"name":"c"}': {".": {}, "f:resources": {}}}}}, True),
+        ({"f:spec": {"f:containers": {'k:{"name":"c"}': {".": {}, "f:image": {}}}}}, False),
+        ({"f:spec": {"f:containers": {'k:{"name":"x"}': {".": {}}}}}, False),
+        ({"f:spec": {"f:nodeSelector": {}}}, False),
+        ({"f:metadata": {}}, False),
+    ],
+    ids=[
+        "an atomic list of containers",
+        "an atomic spec",
+        "an atomic template",
+        "containers as a set",
+        "atomic resources",
+        "a container of which each field is listed",
+        "a list with another container",
+        "other fields of the spec",
+        "other fields of the template",
+    ],
+)
+@pytest.mark.parametrize("operation", ["Apply", "Update"])
+def test_what_an_atomic_field_of_a_custom_kind_holds_may_be_its_owners(
+    operation: str, written: Any, *, hidden: bool
+) -> None:
+    key = (*RESOURCES, "limits", GPU)
+    assert Authors(custom(written, operation)).may_have_written(TEMPLATE, key) is hidden
+    for kind in ("apps/v1", "v1"):  # here it was sent empty
+        assert not Authors(custom(written, operation, kind)).may_have_written(TEMPLATE, key)
+
+
+def test_a_manifest_that_kubectl_applied_shows_what_an_atomic_field_holds() -> None:
+    sent = custom({}, "Update")
+    sent["metadata"]["annotations"] = {LAST_APPLIED: '{"spec":{"hostname":"h"}}'}
+    assert not Authors(sent).may_have_written(TEMPLATE, (*RESOURCES, "limits", GPU))
+
+
+@pytest.mark.parametrize(
+    "tasks", [{}, {"i:0": {}}, {'k:{"name":"a"}': {"f:template": {}}}], ids=["atomic", "i", "k"]
+)
+def test_a_template_in_a_list_may_be_of_its_author(tasks: Any) -> None:
+    sent = {"apiVersion": "example.com/v1", **managed("Apply", {"f:spec": {"f:tasks": tasks}})}
+    at, key = Path(("spec", "tasks", 0, "template")), (*RESOURCES, "limits", GPU)
+    assert Authors(sent).may_have_written(at, key)
+    assert not Authors({"apiVersion": "example.com/v1"}).may_have_written(at, key)
+
+
+def test_a_field_that_another_manager_wrote_is_hidden_from_nobody() -> None:
+    amount: Any = {"f:resources": {"f:limits": {f"f:{GPU}": {".": {}}}}}
+    whole = {"f:spec": {"f:containers": {'k:{"name":"c"}': amount}}}
+    sent, other = custom({"f:metadata": {}}), custom(whole, "Update")
+    sent["metadata"]["managedFields"] += other["metadata"]["managedFields"]
+    assert not Authors(sent).may_have_written(TEMPLATE, (*RESOURCES, "limits", GPU))

@@ -36,11 +36,16 @@ def test_an_update_counts_where_it_brings_a_word_or_loses_a_toleration_of_ours()
     expression = match_conditions(settings)[-1]["expression"]
     new, *updates = expression.split("\n|| (")
     assert new == 'request.operation == "CREATE"'
-    resource, *_, annotation, toleration = updates
+    resource, *rest, annotation, toleration = updates
     assert "object.spec.containers" in resource
     assert '"old/gpu"' in resource
     assert resource.startswith("object.spec != oldObject.spec")
     assert 'c.resources.limits[k] != "0"' in expression.partition("!(oldObject.spec.cont")[2]
+    selector, affinity, *_ = rest
+    assert '"alpha.kubernetes.io/nvidia-gpu-name" in object.spec.nodeSelector' in selector
+    assert "!(has(oldObject.spec.nodeSelector)" in selector
+    assert "!(has(oldObject.spec.affinity)" in expression
+    assert "object.spec.affinity.nodeAffinity.required" in affinity
     assert '!(has(oldObject.metadata.annotations) && "scheduler.alpha' in annotation
     assert 't.key in ["nvidia.com/gpu", "nvidia.com/gpu.shared", "team"]' in toleration
     assert "!(has(object.spec.tolerations)" in toleration

@@ -22,17 +22,28 @@ from tests.properties.pods import pods
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.cli.review import _review
 from webhook.core.exceptions import ALLOW
+from webhook.core.legacy_names import AFFINITY_ANNOTATION
 from webhook.core.modes import IGNORE, Mode
 from webhook.core.selection import Selection
 from webhook.core.settings import Allowance, Policy, Settings
 from webhook.core.text_patterns import find
 from webhook.evaluation import record
 from webhook.evaluation.evaluate import Stages
-from webhook.files.results import Plan
-from webhook.formats import file_objects
-from webhook.kube.pod import as_map
+from webhook.files.results import Plan, Status
+from webhook.formats import file_objects, unfinished
+from webhook.kube import affinity, go_json
+from webhook.kube.pod import PREFERRED, as_map
 from webhook.reports.printing import as_yaml
-from webhook.rules import PATTERNS, POLICY, RULES, leak_guard, missing_toleration, never_fits
+from webhook.rules import (
+    PATTERNS,
+    POLICY,
+    RULES,
+    affinity_annotation,
+    leak_guard,
+    legacy_resource,
+    missing_toleration,
+    never_fits,
+)
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -42,7 +53,7 @@ if TYPE_CHECKING:
     from tests.properties.clusters import Cluster
     from webhook.core.findings import Finding
     from webhook.core.rule import Context, Facts, Rule
-    from webhook.files.results import FileResult
+    from webhook.files.results import FileResult, Located
     from webhook.kube.pod import Pod
 
     Raw = dict[str, Any]
@@ -58,9 +69,13 @@ LEGACY, GPU = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
 
 @pytest.fixture(autouse=True, scope="module")
 def only_rules_on_pods() -> Iterator[None]:
-    """Ask those of files that are asked of pods."""
+    """Ask those of files that are asked of pods, and compare all pods of files with nodes.
+
+    Text that is illegal in its field is a placeholder in a file, and refused by the API server.
+    """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(file_objects, "_STAGES", Stages((), RULES, policy=POLICY))
+        patched.setattr(unfinished, "is_unfinished", lambda _: False)
         yield
 
 
@@ -95,11 +110,16 @@ def in_file(obj: Raw, settings: Settings, inventory: Inventory | None) -> Said:
     result = result_of("x.json", text, Plan(settings, inventory))
     assert not result.error
     failed = {each.code for each in result.located if "the rule failed" in each.message}
-    codes = {each.code for each in result.located if each.object} - failed
+    codes = {each.code for each in result.located if each.object and not is_of_zero(each)} - failed
     mentioned = {each.code for each in result.located if not each.object}
     return Said(
         without_old(json.loads(result.new_text or text), settings), codes, failed, mentioned
     )
+
+
+def is_of_zero(located: Located) -> bool:
+    """Whether it is the notice on a legacy 0 that stays, which is of no interest in a cluster."""
+    return located.code == legacy_resource.CODE and located.status is Status.NOTICE
 
 
 def in_review(obj: Raw, settings: Settings, inventory: Inventory | None) -> Said:
@@ -164,6 +184,18 @@ def test_a_case_of_the_corpus(case: Case) -> None:
     assert not said.failed
 
 
+def has_dead_parts(pod: Raw) -> bool:
+    """Whether its affinity annotation has parts that never had an effect (GPU106)."""
+    try:
+        sections = affinity.decode(as_map(pod["metadata"].get("annotations"))[AFFINITY_ANNOTATION])
+    except (KeyError, TypeError, go_json.Mistake):
+        return False
+    terms = sections.get("podAntiAffinity", affinity.Section()).value.get(PREFERRED, [])
+    return any(each.left for each in sections.values()) or any(
+        "podAffinityTerm" not in each for each in terms
+    )
+
+
 @given(pods(), clusters(), st.sampled_from(CODES), st.booleans())
 def test_any_pod(pod: Raw, cluster: Cluster, off: str, has_label: bool) -> None:  # noqa: FBT001
     """A rule that is off is off everywhere; of a pod that opted out files say nothing at all."""
@@ -176,7 +208,9 @@ def test_any_pod(pod: Raw, cluster: Cluster, off: str, has_label: bool) -> None:
         metadata["labels"] = {**(metadata.get("labels") or {}), IGNORE: "true"}
     cx = cluster.context
     settings = replace(cx.settings, scope="all-legacy", policy=Policy(rules={off: Mode.OFF}))
-    settings = replace(settings, unsafe=CHOOSING)
+    # With `unsafe` parts of the annotation that never had an effect are removed in a file only.
+    stays = {affinity_annotation.CODE} if has_dead_parts(pod) else set()
+    settings = replace(settings, unsafe=tuple(code for code in CHOOSING if code not in stays))
     said = in_file(pod, settings, cx.inventory)
     reviewed = in_review(pod, settings, cx.inventory)
     made = in_admission(pod, settings, cx.inventory)

@@ -146,6 +146,46 @@ def test_a_document_that_cannot_be_edited_is_a_persons_and_the_others_are_not() 
     assert all(each.fix == () for each in refused)
 
 
+LISTED = """\
+apiVersion: v1
+kind: List
+items:
+- &pod
+  apiVersion: v1
+  kind: Pod
+  metadata: {name: a}
+  spec:
+    containers:
+    - name: c
+      image: i
+      resources: {limits: {alpha.kubernetes.io/nvidia-gpu: 1}}
+- <<: *pod
+  metadata: {name: b, labels: {gpu-webhook.dev/ignore: "true"}}
+"""
+ITEM = """\
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: d}
+  spec:
+    containers:
+    - name: c
+      image: i
+      resources: {limits: {alpha.kubernetes.io/nvidia-gpu: 1}}
+"""
+
+
+def test_an_item_of_a_list_that_cannot_be_edited_holds_no_other() -> None:
+    result = migrated(LISTED + ITEM)
+    assert result.new_text is not None
+    assert result.new_text.startswith(LISTED)
+    assert "nvidia.com/gpu: 1" in result.new_text.removeprefix(LISTED)
+    (refused,) = [each for each in result.located if "in 2 places" in each.message]
+    assert (refused.status, refused.object, refused.fix) == (Status.MANUAL, "Pod/a", ())
+    again = migrated(result.new_text)
+    assert again.new_text is None
+    assert [each.message for each in again.located] == [refused.message]
+
+
 def test_a_shared_anchor_is_edited_once_if_all_want_it() -> None:
     text = POD.replace("limits:\n", "limits: &l\n") + "      requests: *l\n"
     result = migrated(text)
@@ -385,3 +425,22 @@ def test_notes_that_show_a_manifest_are_no_manifest(first: str) -> None:
     result = migrate_text(source, Plan())
     assert source.kind == "other"
     assert (result.located, result.skipped, result.error) == ((), (), "")
+
+
+@pytest.mark.parametrize("amount", ["0", '"0"', "null"])
+def test_values_that_take_gpus_away_still_do_when_the_values_below_are_renamed(
+    amount: str,
+) -> None:
+    """Of a values file for one stage, a parent chart, or a release of helmfile."""
+    text = f"sub:\n  resources:\n    limits: {{alpha.kubernetes.io/nvidia-gpu: {amount}}}\n"
+    result = migrate_text(Source.of_text("values-dev.yaml", text), Plan())
+    assert result.new_text == text.replace("alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu")
+    assert [each.code for each in result.located] == ["GPU101"]  # no toleration for no GPU
+
+
+def test_a_whole_pod_keeps_an_amount_of_0() -> None:
+    text = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: c\n"
+        "    image: x\n    resources: {limits: {alpha.kubernetes.io/nvidia-gpu: 0}}\n"
+    )
+    assert migrate_text(Source.of_text("p.yaml", text), Plan()).new_text is None

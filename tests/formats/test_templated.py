@@ -562,3 +562,84 @@ def test_what_only_a_way_with_a_name_that_stands_twice_shows_is_told() -> None:
     found = {(each.code, each.place.line, each.status) for each in migrated(TWICE).located}
     assert found == {("GPU109", 27, Status.MANUAL), ("GPU133", 15, Status.NOTICE)}
     assert migrated(TWICE).new_text is None
+
+
+KINDS = {
+    "{{ range(3) | list }}": "WRITES",
+    "{{ range (3) }}": "OPENS",  # as in Go; Jinja is written without the blank
+    "{{ range($i) }}": "WRITES",
+    "{{ range .Values.x }}": "OPENS",
+    "{{- range $i, $x := .Values.x -}}": "OPENS",
+    "{{ block.super }}": "WRITES",
+    "{{ block | indent }}": "WRITES",
+    '{{ block "name" . }}': "OPENS",
+    "{{- define `x` }}": "OPENS",
+    "{{ define }}": "WRITES",
+    "{{ filter | default('x') }}": "WRITES",
+    "{{ call .f }}": "WRITES",
+    "{{ macro ~ 'x' }}": "WRITES",
+    "{{ for }}": "WRITES",
+    "{{ with | x }}": "WRITES",
+    "{{ with .x }}": "OPENS",
+    "{{ if and .a .b }}": "OPENS",
+    "{{ if (eq .a 1) }}": "OPENS",
+    "{{ end }}": "ENDS",
+    "{{ endpoint }}": "WRITES",
+    "{{ end.x }}": "WRITES",
+    "{{ else }}": "TURNS",
+    "{{ else if .x }}": "TURNS",
+    "{{ else with .x }}": "TURNS",
+    "{{ elsewhere }}": "WRITES",
+    "{{ from }}": "WRITES",
+    "{{ set }}": "WRITES",
+    "{{ break }}": "SILENT",
+    "{{ $x := 1 }}": "SILENT",
+    "{% for x in range(3) %}": "OPENS",
+    "{% block x %}": "OPENS",
+    "{% set x = 1 %}": "SILENT",
+    "{% set x %}": "OPENS",
+    "{% endset %}": "ENDS",
+    "{% elif x %}": "TURNS",
+    "{% include 'x' %}": "WRITES",
+    "{% import 'x' as y %}": "SILENT",
+}
+
+
+@pytest.mark.parametrize("text", KINDS)
+def test_the_kind_of_an_action(text: str) -> None:
+    (action,) = actions.read_apart(text).actions
+    assert action.kind.name == KINDS[text]
+
+
+def test_a_go_template_needs_no_blank_after_range() -> None:
+    made = actions.read("{{range(list 1 2)}}\na\n{{end}}\n{{if.x}}\nb\n{{end}}\n")
+    assert (made.torn, [each.word for each in made.blocks]) == (False, ["range", "if"])
+
+
+def test_many_calls_of_range_in_jinja_are_no_blocks() -> None:
+    labels = "".join(f'    l{i}: "{{{{ range({i}) | length }}}}"\n' for i in range(60))
+    text = (
+        f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n  labels:\n{labels}"
+        + textwrap.dedent(
+            f"""\
+        spec:
+          containers:
+          - name: main
+            resources: {{limits: {{{OLD}: {{{{ n }}}}}}}}
+        """
+        )
+    )
+    result = migrated(text, "jinja")
+    assert (result.skipped, result.error) == ((), "")
+    assert f"{NEW}: {{{{ n }}}}" in (result.new_text or "")
+
+
+@pytest.mark.parametrize("name", [OLD, NEW])
+def test_blocks_that_are_too_deep_are_an_error(name: str) -> None:
+    """So that the exit code is not 0: no rule ran."""
+    text = "{% if x %}\n" * 60 + pod(f"{name}: 1\n") + "{% endif %}\n" * 60
+    result = migrated(text, "jinja")
+    assert result.error == (
+        "more than 50 blocks of the template are inside each other, so the rules did not run on "
+        "it: check it manually"
+    )

@@ -16,7 +16,18 @@ from webhook.kube.accounts import is_system
         pytest.param(
             "system:serviceaccount:kube-system:job-controller", [], True, id="a controller"
         ),
-        pytest.param("x", ["system:serviceaccounts:kube-system"], True, id="one by its group"),
+        pytest.param(
+            "system:serviceaccount:kube-system:deployment-controller",
+            ["system:serviceaccounts", "system:serviceaccounts:kube-system"],
+            True,
+            id="another controller",
+        ),
+        pytest.param(
+            "system:serviceaccount:kube-system:helm-traefik",
+            ["system:serviceaccounts", "system:serviceaccounts:kube-system"],
+            False,
+            id="an account of kube-system that applies charts for users",
+        ),
         pytest.param(
             "system:serviceaccount:argocd:application-controller",
             ["system:serviceaccounts", "system:serviceaccounts:argocd"],

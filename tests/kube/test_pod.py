@@ -108,7 +108,7 @@ def test_a_container_knows_its_parts_and_their_paths() -> None:
         "env": [{"name": "PATH"}, 3],
     }
     container = Container("containers", Path(("spec", "containers", 0)), raw)
-    assert (container.section("limits"), container.section("requests")) == ({"a": 1}, {"b": 2})
+    assert (container.sections["limits"], container.sections["requests"]) == ({"a": 1}, {"b": 2})
     assert str(container.section_at("limits")) == "/spec/containers/0/resources/limits"
     assert container.volume_mounts() == [(1, {"name": "v"})]
     assert container.env() == [(0, {"name": "PATH"})]

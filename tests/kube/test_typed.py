@@ -108,7 +108,15 @@ def with_junk(at: tuple[str | int, ...], junk: Any) -> dict[str, Any]:
     return pod  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("at", list(places(POD)), ids=lambda at: ".".join(map(str, at)))
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(
+            at, id=".".join(map(str, at)), marks=[pytest.mark.large] if len(at) > 2 else []
+        )
+        for at in places(POD)
+    ],
+)
 def test_no_rule_fails_by_what_an_api_server_never_sends(at: tuple[str | int, ...]) -> None:
     for junk in JUNK:
         for rules in (RULES, POLICY, GUARD):

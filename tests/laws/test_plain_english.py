@@ -64,7 +64,9 @@ def test_a_page_avoids_these_words(file: Path) -> None:
 
 
 def helps(command: click.Command) -> Iterator[str]:
-    yield command.get_help(click.Context(command))
+    # With the program's own settings: click keeps the help option that a command makes first, and
+    # without them `-h` would be missing for the tests that run later in this process.
+    yield command.get_help(click.Context(command, **commands.context_settings))
     if isinstance(command, click.Group):
         for each in command.commands.values():
             yield from helps(each)

@@ -283,13 +283,6 @@ HELD = {
         MODEL,
         strategic(POD + f"      nodeSelector: {{{LABEL}: null}}\n"),
     ),
-    "null takes the amount away in a patch with an image": (
-        GPU,
-        strategic(
-            POD + "      containers:\n      - name: c\n        image: y\n"
-            f"        resources: {{limits: {{{OLD}: null}}}}\n"
-        ),
-    ),
     "null takes the annotation away": (
         ANNOTATED,
         strategic(HEAD + f"    metadata: {{annotations: {{{AFFINITY}: null}}}}\n"),
@@ -333,7 +326,10 @@ HELD = {
     ),
     "the base's model becomes a list, and a patch has one": (
         MODEL.replace("M60", "P100"),
-        strategic(POD + "      affinity: {nodeAffinity: {}}\n"),
+        strategic(
+            POD + "      affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+            "{nodeSelectorTerms: [{matchExpressions: [{key: z, operator: Exists}]}]}}}\n"
+        ),
     ),
     "the base's model becomes a list, and a patch gives another model": (
         MODEL.replace("M60", "P100"),
@@ -355,6 +351,198 @@ HELD = {
 }
 
 
+OF_SEVERAL = MODEL.replace("M60", "P100")
+TOLERATES = GPU.replace(
+    "metadata: {labels: {app: d}}",
+    f'metadata: {{labels: {{app: d}}, annotations: {{{TOLERATIONS}: \'[{{"key": "a"}}]\'}}}}',
+)
+BOTH = GPU.replace(f"{{limits: {{{OLD}: 1}}}}", f"{{limits: {{{OLD}: 1}}, requests: {{{OLD}: 1}}}}")
+DEDICATED = "{key: dedicated, operator: Exists}"
+HELD |= {
+    "an operation adds to a map that would go": (
+        OF_SEVERAL,
+        operation(f"op: add, path: {AT}/nodeSelector/pool, value: b"),
+    ),
+    "an operation in the kustomization adds to a map that would go": (
+        OF_SEVERAL,
+        overlay(f"{INLINE}|-\n    - op: add\n      path: {AT}/nodeSelector/pool\n      value: b\n"),
+    ),
+    "an operation adds an annotation where all would go": (
+        TOLERATES,
+        operation(f"op: add, path: {ANNOTATIONS}/x, value: b"),
+    ),
+    "an operation removes the annotations": (
+        TOLERATES,
+        operation(f"op: remove, path: {ANNOTATIONS}"),
+    ),
+    "an operation removes the selector": (
+        OF_SEVERAL,
+        operation(f"op: remove, path: {AT}/nodeSelector"),
+    ),
+    "an operation moves the selector": (
+        OF_SEVERAL,
+        operation(f"op: move, from: {AT}/nodeSelector, path: /metadata/labels"),
+    ),
+    "an operation tests the selector": (
+        OF_SEVERAL,
+        operation(f"op: test, path: {AT}/nodeSelector, value: {{{LABEL}: Tesla P100}}"),
+    ),
+    "an operation replaces the selector": (
+        OF_SEVERAL,
+        operation(f"op: replace, path: {AT}/nodeSelector, value: {{pool: b}}"),
+    ),
+    "a patch replaces the selector": (
+        OF_SEVERAL,
+        strategic(POD + "      nodeSelector: {$patch: replace, pool: b}\n"),
+    ),
+    "a patch removes the selector": (OF_SEVERAL, strategic(POD + "      nodeSelector: null\n")),
+    "a patch removes the affinity": (OF_SEVERAL, strategic(POD + "      affinity: null\n")),
+    "a replacement copies the selector": (
+        OF_SEVERAL,
+        overlay(
+            "replacements:\n- source:\n    fieldPath: spec.template.spec.nodeSelector\n"
+            "    kind: Deployment\n  targets: [{select: {kind: Deployment}, "
+            "fieldPaths: [metadata.labels], options: {create: true}}]"
+        ),
+    ),
+    "a patch replaces the tolerations": (
+        GPU,
+        strategic(POD + f"      tolerations: [{DEDICATED}]\n"),
+    ),
+    "an operation replaces the tolerations": (
+        GPU,
+        operation(f"op: add, path: {AT}/tolerations, value: [{DEDICATED}]"),
+    ),
+    "a patch replaces one of two amounts": (
+        BOTH,
+        strategic(POD + f"      containers: [{{name: c, resources: {{limits: {{{OLD}: 4}}}}}}]\n"),
+    ),
+    "a patch gives another amount in requests alone": (
+        GPU,
+        strategic(
+            POD + f"      containers: [{{name: c, resources: {{requests: {{{OLD}: 4}}}}}}]\n"
+        ),
+    ),
+    "a patch with an image gives an amount in requests alone": (
+        GPU,
+        strategic(
+            POD
+            + f"      containers: [{{name: c, image: y, resources: {{requests: {{{OLD}: 2}}}}}}]\n"
+        ),
+    ),
+    "a patch gives a part of a GPU": (
+        GPU,
+        strategic(
+            POD + f"      containers: [{{name: c, resources: {{limits: {{{OLD}: 0.5}}}}}}]\n"
+        ),
+    ),
+    "a transformer names the file of its patch": (
+        OF_SEVERAL,
+        overlay(
+            "transformers: [t.yaml]",
+            t="apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: x}\npath: p.yaml\n"
+            "target: {kind: Deployment}\n",
+            p=f"- {{op: remove, path: {AT}/nodeSelector}}\n",
+        ),
+    ),
+    "an operation replaces the amount beside which a limit would be added": (
+        GPU.replace("limits", "requests"),
+        operation(f"op: replace, path: {AT}/containers/0/resources/requests, value: {{cpu: 1}}"),
+    ),
+}
+
+TODAY = GPU.replace(f"{OLD}: 1", "nvidia.com/gpu: 2")
+CURRENT_BELOW = "resources: [../../base]\npatches: [{path: q.yaml}]\n"
+
+
+def gives(amount: str, name: str = OLD) -> str:
+    limits = f"{{limits: {{{name}: {amount}}}}}"
+    return f"{POD}      containers: [{{name: c, resources: {limits}}}]\n"
+
+
+HELD |= {
+    "a patch of 0 GPUs beside the current amount": (TODAY, strategic(gives("0"))),
+    "a patch that removes the legacy amount beside the current one": (
+        TODAY,
+        strategic(gives("null")),
+    ),
+    "a patch of a smaller amount than the current one": (TODAY, strategic(gives("1"))),
+    "an operation that adds a smaller amount than the current one": (
+        TODAY,
+        operation(f"op: add, path: {AMOUNT}, value: 1"),
+    ),
+    "a patch of 0 GPUs beside both amounts": (
+        TODAY.replace("gpu: 2", f"gpu: 2, {OLD}: 1"),
+        strategic(gives("0")),
+    ),
+    "a smaller amount than that of the patch of an overlay below": (
+        GPU.replace(f"{OLD}:", "cpu:"),
+        {
+            "overlays/b/kustomization.yaml": CURRENT_BELOW,
+            "overlays/b/q.yaml": gives("2", "nvidia.com/gpu"),
+            **strategic(gives("1")),
+            "overlays/a/kustomization.yaml": "resources: [../b]\npatches: [{path: p.yaml}]\n",
+        },
+    ),
+}
+
+IN_TWO = GPU.replace(f"{OLD}: 1", f"{OLD}: 2")
+OTHER_OBJECT = GPU.replace("name: d}", "name: web-d}")
+
+
+def above(patch: str, name: str = "a-d-v1") -> dict[str, str]:
+    """A patch of what an overlay with a prefix and a suffix has renamed."""
+    target = f"{{kind: Deployment, name: {name}}}"
+    return {
+        "mid/kustomization.yaml": "resources: [../base]\nnamePrefix: a-\nnameSuffix: -v1\n",
+        "top/kustomization.yaml": "resources: [../mid]\n"
+        f"patches: [{{target: {target}, path: p.yaml}}]\n",
+        "top/p.yaml": patch,
+    }
+
+
+HELD |= {
+    "an operation on an object with a prefix and a suffix": (
+        OF_SEVERAL,
+        above(f"- {{op: remove, path: {AT}/nodeSelector}}\n"),
+    ),
+    "a patch of an object with a prefix and a suffix": (
+        GPU,
+        above(f"{POD}      tolerations: [{DEDICATED}]\n".replace("name: d}", "name: a-d-v1}")),
+    ),
+    "requests alone, as much as the limit of another object": (
+        f"{IN_TWO}---\n{OTHER_OBJECT.replace(': 1}', ': 4}')}",
+        strategic(gives("4").replace("limits", "requests")),
+    ),
+}
+
+REMOVES = f'[{{"op": "remove", "path": "{AT}/nodeSelector"}}]'
+TRANSFORMER = (
+    "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: x}\n"
+    f"target: {{kind: Deployment}}\npatch: '{REMOVES}'\n"
+)
+HELD |= {
+    "a transformer in the kustomization": (
+        OF_SEVERAL,
+        overlay("transformers:\n- |-\n" + textwrap.indent(TRANSFORMER, "  ")),
+    ),
+    "a folder of transformers": (
+        OF_SEVERAL,
+        overlay("transformers: [../../more]")
+        | {"more/kustomization.yaml": "resources: [t.yaml]\n", "more/t.yaml": TRANSFORMER},
+    ),
+    "a transformer names several files": (
+        OF_SEVERAL,
+        overlay(
+            "transformers: [t.yaml]",
+            t="apiVersion: builtin\nkind: PatchStrategicMergeTransformer\nmetadata: {name: x}\n"
+            "paths: [q.yaml]\n",
+            q=POD + "      nodeSelector: {$patch: replace, pool: b}\n",
+        ),
+    ),
+}
+
+
 def run_changes_nothing(base: str, files: dict[str, str], tmp_path: Path) -> None:
     """Of this base with these files beside it, and the run says that there is manual work."""
     folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": base, **files})
@@ -368,6 +556,385 @@ def test_pods_stay_as_they_are_while_a_patch_of_them_does(
     base: str, files: dict[str, str], tmp_path: Path
 ) -> None:
     run_changes_nothing(base, files, tmp_path)
+
+
+V1BETA1 = GPU.replace("apps/v1", "extensions/v1beta1").replace(
+    "  selector: {matchLabels: {app: d}}\n", ""
+)
+SELECTED = GPU.replace("apps/v1", "extensions/v1beta1")
+PATCH = "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: d}\nspec: "
+CRON_JOB = (
+    "apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: d}\n"
+    "spec:\n  schedule: '0 0 * * *'\n"
+    "  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: "
+    f"[{{name: c, image: x, resources: {{limits: {{{OLD}: 1}}}}}}]}}}}}}}}\n"
+)
+
+
+def replicas_of(target: str) -> dict[str, str]:
+    return overlay(
+        f"patchesJson6902:\n- {{path: p.yaml, target: {target}}}",
+        p="- {op: add, path: /spec/replicas, value: 3}\n",
+    )
+
+
+FOUND_AGAIN = {
+    "a target on one line": (
+        V1BETA1,
+        replicas_of("{group: extensions, version: v1beta1, kind: Deployment, name: d}"),
+        "group: apps, version: v1,",
+    ),
+    "a target on several lines": (
+        V1BETA1,
+        overlay(
+            "patches:\n- target:\n    group: extensions\n    version: v1beta1\n"
+            "    kind: Deployment\n"
+            '  patch: \'[{"op": "add", "path": "/spec/replicas", "value": 3}]\''
+        ),
+        "    group: apps\n    version: v1\n",
+    ),
+    "a target of a CronJob": (
+        CRON_JOB,
+        overlay(
+            "patches: [{path: p.yaml, target: {group: batch, version: v1beta1, kind: CronJob}}]",
+            p="- {op: replace, path: /spec/schedule, value: '0 1 * * *'}\n",
+        ),
+        "group: batch, version: v1,",
+    ),
+}
+
+
+@pytest.mark.parametrize(("base", "files", "target"), FOUND_AGAIN.values(), ids=FOUND_AGAIN)
+def test_the_target_of_a_patch_gets_the_version_of_what_it_patches(
+    base: str, files: dict[str, str], target: str, tmp_path: Path
+) -> None:
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": base, **files})
+    assert main(["migrate", "-w", "-R", str(folder)]) == 0
+    assert "beta" not in (folder / "base/d.yaml").read_text()
+    assert target in (folder / "overlays/a/kustomization.yaml").read_text()
+
+
+VERSIONS_HELD = {
+    "a target by the group alone": (V1BETA1, replicas_of("{group: extensions, kind: Deployment}")),
+    "a target by the version alone": (V1BETA1, replicas_of("{version: v1beta1, name: d}")),
+    "a variable": (
+        V1BETA1,
+        overlay(
+            "vars: [{name: N, objref: {kind: Deployment, name: d, apiVersion: extensions/v1beta1}}]"
+        ),
+    ),
+    "a patch that recreates all pods": (
+        V1BETA1,
+        strategic(PATCH + "{strategy: {type: Recreate}}\n"),
+    ),
+    "a patch that removes the strategy": (V1BETA1, strategic(PATCH + "{strategy: null}\n")),
+    "an operation that sets the strategy": (
+        V1BETA1,
+        operation("op: add, path: /spec/strategy, value: {type: Recreate}"),
+    ),
+    "a patch of the labels": (
+        V1BETA1,
+        strategic(PATCH + "{template: {metadata: {labels: {app: e}}}}\n"),
+    ),
+    "an operation on a label": (
+        V1BETA1,
+        operation("op: replace, path: /spec/template/metadata/labels/app, value: e"),
+    ),
+    "a patch of the selector": (
+        V1BETA1,
+        strategic(PATCH + "{selector: {matchLabels: {env: dev}}}\n"),
+    ),
+    "common labels": (V1BETA1, overlay("commonLabels: {env: dev}")),
+    "labels of selectors": (
+        V1BETA1,
+        overlay("labels: [{pairs: {env: dev}, includeSelectors: true}]"),
+    ),
+    "labels of templates": (
+        V1BETA1,
+        overlay("labels: [{pairs: {env: dev}, includeTemplates: true}]"),
+    ),
+    "common labels of the base": (
+        V1BETA1,
+        {"base/kustomization.yaml": "resources: [d.yaml]\ncommonLabels: {env: dev}\n"},
+    ),
+    "an operation that tests the version": (
+        V1BETA1,
+        operation("op: test, path: /apiVersion, value: extensions/v1beta1"),
+    ),
+    "an operation on a field that only the old version has": (
+        V1BETA1.replace("spec:\n", "spec:\n  rollbackTo: {revision: 1}\n", 1),
+        operation("op: remove, path: /spec/rollbackTo"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("base", "files"), VERSIONS_HELD.values(), ids=VERSIONS_HELD)
+def test_the_version_stays_where_an_overlay_does_not_fit_what_it_needs(
+    base: str, files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": base, **files})
+    overlays = {each: each.read_text() for each in folder.rglob("*.yaml") if each.name != "d.yaml"}
+    for _ in range(2):
+        assert main(["migrate", "-w", "-R", str(folder)]) == 3
+        assert "change both by hand" in " ".join(capsys.readouterr().out.split())
+        text = (folder / "base/d.yaml").read_text()
+        assert "apiVersion: extensions/v1beta1" in text
+        assert ("selector:" in text, "strategy:" in text) == (False, False)
+        assert {each: each.read_text() for each in overlays} == overlays
+
+
+VERSIONS_DONE = {
+    "no overlay changes the labels": (V1BETA1, overlay("namePrefix: a-")),
+    "a patch of something else": (V1BETA1, strategic(PATCH + "{replicas: 3}\n")),
+    "a patch that rolls more pods at once": (
+        V1BETA1,
+        strategic(PATCH + "{strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 3}}}\n"),
+    ),
+    "common labels over a selector": (SELECTED, overlay("commonLabels: {env: dev}")),
+    "labels of the object alone": (V1BETA1, overlay("labels: [{pairs: {env: dev}}]")),
+    "a label patch of another object": (
+        V1BETA1,
+        strategic(
+            PATCH.replace("name: d", "name: z") + "{template: {metadata: {labels: {app: e}}}}\n"
+        ),
+    ),
+    "a target by kind": (V1BETA1, replicas_of("{kind: Deployment}")),
+    "a target of another version": (
+        V1BETA1,
+        replicas_of("{group: apps, version: v1, kind: Deployment}"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("base", "files"), VERSIONS_DONE.values(), ids=VERSIONS_DONE)
+def test_the_version_changes_where_overlays_fit_what_it_needs(
+    base: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": base, **files})
+    assert main(["migrate", "-w", "-R", str(folder)]) == 0
+    text = (folder / "base/d.yaml").read_text()
+    assert "apiVersion: apps/v1" in text
+    assert "selector:" in text
+
+
+def test_the_version_stays_where_the_target_is_not_among_the_files(tmp_path: Path) -> None:
+    target = "{group: extensions, version: v1beta1, kind: Deployment}"
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": V1BETA1, **replicas_of(target)})
+    assert main(["migrate", "-w", "-f", str(folder / "base/d.yaml")]) == 3
+    assert "extensions/v1beta1" in (folder / "base/d.yaml").read_text()
+
+
+FLUX = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nspec:\n  path: ./base\n"
+ARGO = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec:\n  source:\n    path: base\n"
+POOL = f"patches:\n- patch: |-\n    - op: add\n      path: {AT}/nodeSelector/pool\n      value: b\n"
+OF_OTHERS = {
+    "a patch of Flux": {"flux/ks.yaml": FLUX + textwrap.indent(POOL, "  ")},
+    "a patch of Argo CD": {
+        "app.yaml": f"{ARGO}    kustomize:\n" + textwrap.indent(POOL, "      "),
+    },
+}
+
+OF_OTHERS |= {
+    "a patch of one of several sources of Argo CD": {
+        "app.yaml": ARGO.partition("  source:")[0]
+        + "  sources:\n  - path: base\n    kustomize:\n"
+        + textwrap.indent(POOL, "      "),
+    },
+    "a patch of an ApplicationSet": {
+        "app.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nspec:\n  template:\n"
+        "    spec:\n      source:\n        path: base\n        kustomize:\n"
+        + textwrap.indent(POOL, "          "),
+    },
+    "operations in a list of Flux": {
+        "flux/ks.yaml": f"{FLUX}  patchesJson6902:\n  - target: {{kind: Deployment}}\n"
+        f"    patch: {REMOVES}\n",
+    },
+}
+
+
+@pytest.mark.parametrize("files", OF_OTHERS.values(), ids=OF_OTHERS)
+def test_a_patch_of_a_controller_holds_what_it_patches(
+    files: dict[str, str], tmp_path: Path
+) -> None:
+    run_changes_nothing(OF_SEVERAL, files, tmp_path)
+
+
+def test_flux_builds_a_folder_without_a_kustomization_too(tmp_path: Path) -> None:
+    patched = FLUX.replace("base", "plain") + textwrap.indent(POOL, "  ")
+    folder = written(tmp_path / "x", {"plain/d.yaml": OF_SEVERAL, "flux/ks.yaml": patched})
+    assert main(["migrate", "-w", "-R", str(folder)]) == 3
+    assert (folder / "plain/d.yaml").read_text() == OF_SEVERAL
+
+
+K80 = MODEL.replace("M60", "K80")
+AGREED = {
+    "a selector that is replaced with all that changes in it": (
+        K80,
+        operation(f"op: replace, path: {AT}/nodeSelector, value: {{pool: b}}"),
+    ),
+    "a key beside the one that changes": (
+        K80,
+        operation(f"op: add, path: {AT}/nodeSelector/pool, value: b"),
+    ),
+    "a key that is merged": (OF_SEVERAL, strategic(POD + "      nodeSelector: {pool: b}\n")),
+    "another kind of affinity": (
+        OF_SEVERAL,
+        strategic(POD + "      affinity: {podAntiAffinity: {}}\n"),
+    ),
+    "tolerations of GPU nodes": (
+        GPU,
+        strategic(POD + "      tolerations: [{key: nvidia.com/gpu, operator: Exists}]\n"),
+    ),
+    "both amounts": (
+        BOTH,
+        strategic(
+            POD + f"      containers: [{{name: c, resources: {{limits: {{{OLD}: 4}}, "
+            f"requests: {{{OLD}: 4}}}}}}]\n"
+        ),
+    ),
+    "no resources at all": (
+        GPU,
+        operation(f"op: remove, path: {AT}/containers/0/resources"),
+    ),
+    "a patch of another object": (
+        OF_SEVERAL,
+        overlay(
+            "patches:\n- {target: {kind: Deployment, name: other}, path: p.yaml}",
+            p=f"- {{op: add, path: {AT}/nodeSelector/pool, value: b}}\n",
+        ),
+    ),
+}
+
+AGREED |= {
+    "a smaller amount than the legacy one": (
+        GPU.replace(f"{OLD}: 1", f"{OLD}: 2"),
+        strategic(gives("1")),
+    ),
+    "a larger amount than the current one": (TODAY, strategic(gives("4"))),
+    "a map of amounts instead of that with the current one": (
+        TODAY,
+        operation(f"op: replace, path: {AT}/containers/0/resources/limits, value: {{{OLD}: 1}}"),
+    ),
+    "a smaller amount than that of an overlay beside it": (
+        GPU.replace(f"{OLD}:", "cpu:"),
+        {
+            "overlays/b/kustomization.yaml": CURRENT_BELOW,
+            "overlays/b/q.yaml": gives("2", "nvidia.com/gpu"),
+            **strategic(gives("1")),
+        },
+    ),
+}
+
+WEB = MODEL.replace("name: d}", "name: web-d}").replace(f"{OLD}:", "cpu:").replace(LABEL, "disk")
+SELECTS = f"- {{op: replace, path: {AT}/nodeSelector, value: {{pool: x}}}}\n"
+
+
+def of_web(target: str) -> dict[str, str]:
+    return overlay(f"patches: [{{target: {target}, path: p.yaml}}]", p=SELECTS)
+
+
+AGREED |= {
+    "an operation on one line of the kustomization": (
+        GPU,
+        overlay(f"{INLINE}|-\n    - {{op: replace, path: {AMOUNT}, value: 8}}\n"),
+    ),
+    "a patch of another object whose name ends alike": (
+        f"{OF_SEVERAL}---\n{WEB}",
+        of_web("{kind: Deployment, name: web-d}"),
+    ),
+    "a patch of objects with another label": (
+        OF_SEVERAL,
+        of_web("{kind: Deployment, labelSelector: 'tier=web,x'}"),
+    ),
+    "a patch of another namespace": (
+        OF_SEVERAL.replace("name: d}", "name: d, namespace: a}"),
+        of_web("{kind: Deployment, namespace: b}"),
+    ),
+    "limits alone, beside an object with requests": (
+        f"{IN_TWO}---\n{BOTH.replace('name: d}', 'name: other}')}",
+        strategic(gives("8")),
+    ),
+    "both amounts, in two files": (
+        BOTH,
+        overlay(
+            "patches: [{path: p.yaml}, {path: q.yaml}]",
+            p=gives("8"),
+            q=gives("8").replace("limits", "requests"),
+        ),
+    ),
+    "both amounts by one alias": (
+        BOTH,
+        strategic(
+            f"{POD}      containers:\n      - name: c\n        resources:\n"
+            f"          requests: &gpus\n            {OLD}: 2\n          limits: *gpus\n"
+        ),
+    ),
+}
+ADDED = {
+    "labels": ("labels: [{pairs: {tier: web}}]", "labelSelector: tier=web"),
+    "a namespace": ("namespace: b", "namespace: b"),
+}
+
+
+@pytest.mark.parametrize(("added", "target"), ADDED.values(), ids=ADDED)
+def test_a_target_may_name_what_a_kustomization_below_adds(
+    added: str, target: str, tmp_path: Path
+) -> None:
+    base = OF_SEVERAL.replace("name: d}", "name: d, namespace: a}")
+    files = {
+        "mid/kustomization.yaml": f"resources: [../base]\n{added}\n",
+        "top/kustomization.yaml": "resources: [../mid]\n"
+        f"patches: [{{target: {{kind: Deployment, {target}}}, path: p.yaml}}]\n",
+        "top/p.yaml": SELECTS,
+    }
+    run_changes_nothing(base, files, tmp_path)
+
+
+@pytest.mark.parametrize(("base", "files"), AGREED.values(), ids=AGREED)
+def test_pods_are_migrated_where_their_patches_mean_the_same_of_them(
+    base: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": base, **files})
+    assert main(["migrate", "-w", "-R", str(folder)]) == 0
+    assert all(OLD not in each.read_text() for each in folder.rglob("*.yaml"))
+
+
+CPU = GPU.replace(f"{OLD}:", "cpu:")
+GIVES_GPUS = POD + f"      containers: [{{name: c, resources: {{limits: {{{OLD}: 1}}}}}}]\n"
+UNTOLERATED = {
+    "a patch": (CPU, strategic(GIVES_GPUS), 1),
+    "an operation": (
+        CPU,
+        operation(f"op: add, path: {AT}/containers/0/resources, value: {{limits: {{{OLD}: 1}}}}"),
+        1,
+    ),
+    "a patch of 0 GPUs": (CPU, strategic(GIVES_GPUS.replace("gpu: 1", "gpu: 0")), 0),
+    "a base that gets the toleration": (GPU, strategic(GIVES_GPUS), 0),
+    "a patch with the toleration": (
+        CPU,
+        strategic(GIVES_GPUS + "      tolerations: [{key: nvidia.com/gpu, operator: Exists}]\n"),
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("base", "files", "number"), UNTOLERATED.values(), ids=UNTOLERATED)
+def test_a_patch_that_gives_gpus_says_that_the_pod_needs_a_toleration(
+    base: str, files: dict[str, str], number: int, tmp_path: Path
+) -> None:
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": base, **files})
+    result = looked_at(folder, "overlays/a/p.yaml")
+    said = [each for each in result.located if each.code == "GPU201"]
+    assert [each.status for each in said] == [Status.NOTICE] * number
+    assert result.new_text is not None
+
+
+def test_what_a_patch_replaces_is_named_with_what_to_write(tmp_path: Path) -> None:
+    files = strategic(POD + f"      tolerations: [{DEDICATED}]\n")
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": GPU, **files})
+    (said,) = (each.message for each in looked_at(folder).located if each.code == "GPU101")
+    assert "overlays/a/p.yaml replaces spec.template.spec.tolerations" in said
+    assert "add a toleration of nvidia.com/gpu:NoSchedule there" in said
 
 
 def test_a_patch_that_is_excluded_is_not_among_the_files(
@@ -483,6 +1050,18 @@ def test_components_that_are_not_there_or_form_a_loop_hide_no_other(tmp_path: Pa
     assert (folder / "base/d.yaml").read_text() == GPU
 
 
+@pytest.mark.parametrize("amount", ["0", "null", '"0"'])
+def test_a_patch_with_an_image_still_takes_the_amount_of_its_base_away(
+    amount: str, tmp_path: Path
+) -> None:
+    patch = POD + "      containers:\n      - name: c\n        image: y\n"
+    files = strategic(f"{patch}        resources: {{limits: {{{OLD}: {amount}}}}}\n")
+    folder = written(tmp_path / "x", {**BASE_OF, "base/d.yaml": GPU, **files})
+    assert main(["migrate", "-w", "-R", str(folder)]) == 0
+    assert "nvidia.com/gpu: 1" in (folder / "base/d.yaml").read_text()
+    assert f"limits: {{nvidia.com/gpu: {amount}}}" in (folder / "overlays/a/p.yaml").read_text()
+
+
 WITH_DRIVER = BASE.replace(
     "        image: x\n", f"        image: x\n        resources: {{limits: {{{OLD}: 1}}}}\n"
 )
@@ -560,7 +1139,10 @@ GOES_BY_POSITION = {
         WITH_DRIVER,
         f"op: add, path: {AT}/containers/-, value: {{name: s, image: y}}",
     ),
-    "a toleration": (WITH_DRIVER, f"op: add, path: {AT}/tolerations, value: []"),
+    "a toleration": (
+        WITH_DRIVER,
+        f"op: add, path: {AT}/tolerations, value: [{{key: nvidia.com/gpu, operator: Exists}}]",
+    ),
 }
 
 

@@ -91,9 +91,9 @@ def test_the_author_of_a_legacy_pod_gets_what_was_asked_for(
         assert got >= wanted
         assert resources["limits"][GPU] == resources["requests"][GPU]
     elif SLICE not in defaults:
-        names = {LEGACY} if GPU in author["limits"] else {LEGACY, GPU}
-        added = any(quantity.parse(defaults.get(name)) for name in names)
-        assert (got > 0) is added, "zero never counts"
+        wrote = {LEGACY, GPU} & {*author["limits"], *author["requests"]}
+        added = any(quantity.parse(defaults.get(name)) for name in (LEGACY, GPU))
+        assert (got > 0) is (added and not wrote), "who wrote 0 gets 0"
 
 
 @given(authors(), st.text() | st.sampled_from([LEGACY, GPU]))

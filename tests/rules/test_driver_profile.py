@@ -262,6 +262,21 @@ def test_the_volume_of_the_driver_is_read_only_to_all(
             (),
             id="that source is there, at another place: untouched",
         ),
+        *(
+            pytest.param(
+                [{"name": "own", "hostPath": {"path": "/opt/driver/bin"}}],
+                [{"name": "own", "mountPath": "/elsewhere", part: "tools"}],
+                both(0, BIN),
+                id=f"only a {part} of that source is there",
+            )
+            for part in ("subPath", "subPathExpr")
+        ),
+        pytest.param(
+            [{"name": "own", "hostPath": {"path": "/opt/driver/bin"}}],
+            [{"name": "own", "mountPath": "/usr/local/nvidia/bin", "subPath": "tools"}],
+            (),
+            id="a part of that source at that mountPath: untouched",
+        ),
         pytest.param(
             [{"name": "own", "hostPath": {"path": "/opt/driver/bin"}}],
             [],
@@ -343,7 +358,12 @@ ENV = FIRST / "env"
 def test_the_library_path_if_it_is_asked_for(env: Any, edits: list[Edit]) -> None:
     cx = host_path(BIN, library_path="/a:/b")
     there = {"volumeMounts": [{"name": "own", "mountPath": BIN.mount_path}], "env": env}
-    assert found(rule, pod(gpu(**there)), cx) == ([given(*edits)] if edits else [])
+    message = (
+        "container cuda gets the LD_LIBRARY_PATH of this cluster's profile, and no host path of "
+        "the driver, since it has mounts of its own there; nothing to do in the manifest"
+    )
+    expected = [repaired(FIRST, message, tuple(edits))] if edits else []
+    assert found(rule, pod(gpu(**there)), cx) == expected
 
 
 @pytest.mark.parametrize("name", ["nvidia-375", "nvidia-docker-1"])
@@ -500,6 +520,18 @@ def test_a_runtime_class_whose_node_selector_the_pods_contradicts_is_not_set(
     )
     expected = [reported(SPEC / "runtimeClassName", message)] if told else [CLASS]
     assert found(rule, obj, Context(Settings(drivers=drivers), inventory)) == expected
+
+
+def test_a_runtime_class_beside_a_label_whose_value_is_inserted_later() -> None:
+    cx = replace(by_class(*TWO_POOLS), is_open=True)
+    for written in ("$(POOL)", "<pool>"):
+        message = (
+            "the runtime class nvidia is not set: it is for nodes with pool=b, nodeSelector says "
+            f"pool={written}, which is filled in later: write runtimeClassName: nvidia if it will "
+            "be the same"
+        )
+        said = [reported(SPEC / "runtimeClassName", message)]
+        assert found(rule, modern_pod(nodeSelector={"pool": written}), cx) == said
 
 
 CLASS = repaired(

@@ -906,6 +906,27 @@ def kai(*env: Raw, annotations: Any = None, **spec: Any) -> Raw:
         pytest.param(
             kai(FROM_CONFIG, annotations={"gpu-fraction": "some"}), "", id="no number at all"
         ),
+        *(
+            pytest.param(kai(FROM_CONFIG, annotations={"gpu-fraction": text}), "", id=f"{text}")
+            for text in ("500m", "5n", "1", "1.5", "-0.5", "nan", "inf", " 0.5", "0_5", "1e-400")
+        ),
+        *(
+            pytest.param(
+                kai(FROM_CONFIG, annotations={"gpu-fraction": text}), "gpu-fraction", id=f"{text}"
+            )
+            for text in ("1e-3", ".5", "+0.5", "5E-1")
+        ),
+        *(
+            pytest.param(
+                kai(FROM_CONFIG, annotations={"gpu-memory": text}), "", id=f"memory {text}"
+            )
+            for text in ("0", "5n", "1Gi", "1e3", "1e-30", "+5", "1.5", str(2**64), "9" * 5000)
+        ),
+        pytest.param(
+            kai(FROM_CONFIG, annotations={"gpu-fraction": "0.5", "gpu-memory": "x"}),
+            "",
+            id="one of both is no amount",
+        ),
         pytest.param(
             kai(FROM_CONFIG, annotations={"gpu-fraction-num-devices": "2"}), "", id="how many only"
         ),

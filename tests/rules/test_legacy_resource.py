@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -300,7 +301,11 @@ ZERO_STAYS = [
     ],
 )
 def test_legacy_resource(limits: Any, requests: Any, expected: list[Finding]) -> None:
-    assert found(rule, pod(container(limits, requests))) == expected
+    """In a cluster nothing is said of a 0 that stays: its author need not do anything."""
+    made = pod(container(limits, requests))
+    here = [each for each in expected if each.severity is not Severity.NOTICE]
+    assert found(rule, copy.deepcopy(made), Context(in_manifest=True)) == expected
+    assert found(rule, made) == here
 
 
 def test_a_zero_under_another_legacy_name_stays_beside_what_counts() -> None:
@@ -415,7 +420,7 @@ def amounts_of(obj: Any) -> dict[str, Any]:
             asking({LEGACY: "2", GPU: "0"}), {GPU: "2"}, id="nor does it without the annotation"
         ),
         pytest.param(
-            asking({LEGACY: "2", GPU: "0"}, OF_LEGACY),
+            sent(asking({LEGACY: "2", GPU: "0"}, OF_LEGACY), LEGACY, GPU),
             {GPU: "2"},
             id="nor where the annotation says it of the wrong name",
         ),
@@ -475,13 +480,18 @@ def amounts_of(obj: Any) -> dict[str, Any]:
         ),
         pytest.param(
             asking({LEGACY: "0", GPU: "1"}, OF_GPU),
-            {LEGACY: "0", GPU: "1"},
-            id="the author's zero beside a positive default: zero never counts",
+            {LEGACY: "0", GPU: "0"},
+            id="the author's zero beside a positive default: no GPU",
         ),
         pytest.param(
             asking({GPU: "0", LEGACY: "1"}, OF_LEGACY),
-            {GPU: "1"},
+            {GPU: "0", LEGACY: "0"},
             id="the same the other way round",
+        ),
+        pytest.param(
+            asking({LEGACY: "0", SLICE: "1"}, BOTH.format(SLICE)),
+            {LEGACY: "0", SLICE: "0"},
+            id="the author's zero beside a slice for everyone",
         ),
         pytest.param(
             sent(asking({LEGACY: "2", GPU: "1"}, OF_LEGACY), LEGACY, GPU),
@@ -565,6 +575,11 @@ def forged(obj: Any) -> Any:
             id="LimitRanger writes the legacy name: its default",
         ),
         pytest.param(
+            noted(sent(asking({LEGACY: "4", GPU: "2"}, OF_LEGACY), LEGACY, GPU)),
+            {GPU: "2", LEGACY: "0"},
+            id="LimitRanger writes the legacy name, and the author wrote 0 under today's",
+        ),
+        pytest.param(
             noted(sent(asking({LEGACY: "2", GPU: "3"}), LEGACY), "GPU201"),
             {GPU: "2"},
             id="we have translated no amount: the other one is a webhook's",
@@ -639,6 +654,31 @@ def test_a_limit_that_a_limit_range_added_to_a_request() -> None:
     obj = pod(container({LEGACY: "1"}, {LEGACY: "2"}))
     found(rule, limited(obj, f"LimitRanger plugin set: {LEGACY} limit for container cuda"))
     assert amounts_of(obj) == {GPU: "2"}
+
+
+def test_a_limit_that_a_limit_range_added_to_a_request_for_none() -> None:
+    obj = pod(container({LEGACY: "1"}, {LEGACY: "0"}), container({LEGACY: "2"}, name="b"))
+    limited(obj, f"LimitRanger plugin set: {LEGACY} limit for container cuda")
+    first, second = found(rule, obj)
+    assert amounts_of(obj) == {LEGACY: "0"}
+    assert obj["spec"]["containers"][1]["resources"]["limits"] == {GPU: "2"}
+    assert first.message == (
+        f"container cuda requests 0 GPUs, and 1 {LEGACY} of a LimitRange does not count: it is 0 "
+        "now, which the API server refuses if the LimitRange has a min or a maxLimitRequestRatio "
+        "of it"
+    )
+    assert second.message.startswith("container b ")
+
+
+def test_the_sum_of_a_pod_is_without_a_container_that_wants_none() -> None:
+    """A LimitRange sets the current name in each container, and may have a max for the pod."""
+    names = ("a", "b", "cuda")
+    obj = pod(
+        *(container({LEGACY: each, GPU: "4"}, name=n) for each, n in zip("220", names, strict=True))
+    )
+    text = "; ".join(f"{GPU} limit for container {each}" for each in names)
+    said = " ".join(each.message for each in found(rule, limited(obj, BOTH[:24] + text)))
+    assert "for a whole pod is below 4," in said
 
 
 @pytest.mark.parametrize(("amount", "left"), [("0", {LEGACY: "0"}), ("2", {GPU: "2"})])
@@ -741,3 +781,15 @@ def test_nothing_is_said_of_a_limit_range_where_none_set_anything() -> None:
     (said,) = found(rule, other)
     assert "LimitRange" not in said.message
     assert amounts_of(other) == {GPU: "4"}
+
+
+@pytest.mark.parametrize("amount", [0, "0", None])
+def test_what_is_merged_over_others_removes_their_amount_under_the_current_name(
+    amount: Any,
+) -> None:
+    obj = pod(container(limits={LEGACY: amount}, requests={LEGACY: amount}))
+    (finding,) = found(rule, obj, Context(Settings(), is_merged=True, in_manifest=True))
+    assert finding.edits == edits(Rename, LIMITS, REQUESTS)
+    beside_current = pod(container(limits={LEGACY: amount, GPU: 0}))
+    (stays,) = found(rule, beside_current, Context(Settings(), is_merged=True, in_manifest=True))
+    assert stays.severity is Severity.NOTICE

@@ -849,6 +849,27 @@ def test_a_pod_that_asks_under_todays_name_is_only_warned(spec: Any) -> None:
     assert LABEL not in str(obj)
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"nodeSelector": {LABEL: "Tesla-K80"}}, id="nodeSelector"),
+        pytest.param({"affinity": required(models("Tesla-K80"))}, id="required"),
+    ],
+)
+@pytest.mark.parametrize("make", [legacy_pod, modern_pod])
+def test_a_label_that_a_node_carries_with_another_value_is_not_called_gone(
+    make: Any, spec: Any
+) -> None:
+    gpus = {"nvidia.com/gpu": 1}
+    nodes = (
+        NodeClass({LABEL: "Tesla-M60", PRODUCT: "Tesla-M60"}, gpus=gpus),
+        NodeClass({PRODUCT: "Tesla-K80"}, gpus=gpus),
+    )
+    (finding,) = found(rule, make(**copy.deepcopy(spec)), Context(inventory=Inventory(nodes)))
+    start = f"no GPU node carries the label {LABEL} with this value; "
+    assert finding.message.startswith(start)
+
+
 WHERE = (
     "write {} where it comes from (namespace annotation "
     "scheduler.alpha.kubernetes.io/node-selector, RuntimeClass, policy or webhook)"

@@ -283,3 +283,40 @@ def test_a_label_that_was_added_stays_and_is_not_said_to_be_left_out(
     )
     kept = replace(LEFT, message=message, edits=placed().edits)
     assert told == (kept if stays else LEFT)
+
+
+@pytest.mark.parametrize("asking", [of_legacy, of_today], ids=["legacy", "today"])
+@pytest.mark.parametrize(
+    ("spec", "nodes", "is_added"),
+    [
+        pytest.param({}, [NodeClass(LABELLED, (), LARGE)], True, id="nodes with too few GPUs"),
+        pytest.param({}, [NodeClass(LABELLED, (), SMALL)], False, id="only smaller nodes"),
+        pytest.param({}, [NodeClass(LABELLED, (TAINT,), LARGE)], True, id="nodes with a taint"),
+        pytest.param({}, [NodeClass(LABELLED)], False, id="nodes without GPUs"),
+        pytest.param({}, [], False, id="no node"),
+        pytest.param(
+            {"nodeName": "$(NODE)"}, [NodeClass(LABELLED, (), LARGE)], True, id="a node by its name"
+        ),
+    ],
+)
+def test_of_a_pod_with_placeholders_only_what_is_certain_counts(
+    asking: Any, spec: dict[str, Any], nodes: list[NodeClass], *, is_added: bool
+) -> None:
+    others = NodeClass({}, (), LARGE)
+    cx = replace(on(*nodes, others), is_open=True)
+    assert run_after_rename(asking("9", **spec), cx) == [placed() if is_added else LEFT]
+
+
+@pytest.mark.parametrize("amount", ["1", "9"])
+def test_a_daemon_set_with_placeholders_gets_what_all_gpu_nodes_have(amount: str) -> None:
+    daemons = {"kind": "DaemonSet"}
+    large, small = NodeClass(LABELLED, (), LARGE), NodeClass({}, (), SMALL)
+    for nodes, is_added in (([large], True), ([large, small], False)):
+        cx = replace(on(*nodes), is_open=True, workload=daemons)
+        assert run_after_rename(of_today(amount), cx) == [placed() if is_added else LEFT]
+
+
+def test_a_known_amount_beside_placeholders_counts() -> None:
+    cx = replace(on(NodeClass(LABELLED, (), SMALL), NodeClass({}, (), LARGE)), is_open=True)
+    assert run_after_rename(of_today("2"), cx) == [placed()]
+    assert run_after_rename(of_today("3"), cx) == [LEFT]

@@ -220,7 +220,7 @@ def test_nodes_are_where_they_stand() -> None:
     (document,) = documents.read(text).documents
     said = [
         (type(node).__name__, text[node.start : node.end])
-        for node in document.root.walk()
+        for node in document.nodes
         if isinstance(node, Scalar | Alias) or (isinstance(node, Map | List) and node.flow)
     ]
     assert said == [
@@ -240,7 +240,7 @@ def test_nodes_are_where_they_stand() -> None:
 def test_a_list_without_indent_begins_at_its_dash() -> None:
     text = "a: &x\n- 1\n- 2\nb:\n  - 3\nc:\n-\n  d: 1\n"
     (document,) = documents.read(text).documents
-    starts = [text[n.start : n.start + 3] for n in document.root.walk() if isinstance(n, List)]
+    starts = [text[n.start : n.start + 3] for n in document.nodes if isinstance(n, List)]
     assert starts == ["- 1", "- 3", "-\n "]
 
 

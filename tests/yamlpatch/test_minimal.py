@@ -10,7 +10,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from tests.yamlpatch.styled import Styled, Values, text_of
-from webhook.core.draft import Draft
+from webhook.core.draft import Draft, copied
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.core.errors import EditError
 from webhook.files.results import Plan, Status
@@ -71,7 +71,7 @@ def random_edit(data: dict[str, Any], random: Random) -> Edit:
 
 
 def edited(document: Document, random: Random) -> Draft:
-    draft = Draft(documents.copy_of(document.data))
+    draft = Draft(copied(document.data))
     for _ in range(random.randint(1, 4)):
         edit = random_edit(draft.object, random)
         if isinstance(edit, Rename) and document.find(edit.at) is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from webhook.core.draft import Draft
+from webhook.core.draft import Draft, copied
 from webhook.core.edits import Append, Remove, Rename, Set
 from webhook.kube.pointer import Path
 from webhook.yamlpatch import documents
@@ -24,7 +24,7 @@ def at(*tokens: str | int) -> Path:
 def migrated(before: str, edits: list[Edit], *, json: bool = False) -> str:
     """The text with the edits, which must say what the edited object says."""
     (document,) = documents.read(before, json=json).documents
-    draft = Draft(documents.copy_of(document.data))
+    draft = Draft(copied(document.data))
     draft.apply(edits)
     after = apply(before, splice(document, draft.changes()))
     (read,) = documents.read(after, json=json).documents

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.admission import request_pods
 from webhook.capacity import daemons
+from webhook.core.budget import MOST_TEMPLATES
 from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
 from webhook.core.errors import EditError
@@ -21,6 +22,8 @@ from webhook.core.modes import Mode
 from webhook.evaluation import again, record
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.evaluate import Asking, Evaluation, Stages, evaluate, nothing_is_over
+from webhook.evaluation.known_fields import are_known, known_fields
+from webhook.evaluation.same_places import SamePlaces
 from webhook.evaluation.update_fields import Update
 from webhook.evaluation.workloads import group_of, has_controller, template_changed, templates_of
 from webhook.kube.accounts import is_system
@@ -111,7 +114,13 @@ def repair(
     """
     again = _Again(workload, cx.settings, notes=True)
     made = _evaluated(workload, Stages(repairs=rules), cx, excess, again)
-    made.findings = _once(made.findings)
+    made.findings = [
+        each
+        if each.action == "repaired" or each.outlook is not None
+        # In the words of /validate: the API server prints the same text once.
+        else replace(each, outlook=outlook(each, workload.namespace))
+        for each in _once(made.findings)
+    ]
     made.patch += again.note()
     return made
 
@@ -143,26 +152,51 @@ class _Again:
         obj, before = self._workload.obj, self._before
         if not (self._notes or before):
             return rules.of(obj, cx, at)
-        update = Update(
-            at,
-            self._workload.old if at in self._stored else None,
-            before.get(str(at), {}),
-            *self._authors,
-            may_change=not _is_fixed(obj),
-        )
-        verdict, changed = again.template(Draft(obj), update, rules, cx)
-        self._repaired = self._repaired or changed is not None
-        self._noted[str(at)] = before.get(str(at), {}) if changed is None else changed
+        update = self._update(at)
+        known = known_fields(at, obj, update.old) if self._notes else None
+        draft = Draft(obj)
+        verdict, changed = again.template(draft, update, rules, cx)
+        if not are_known(obj, at, known):
+            changed = again.taken_back(draft, update, changed or {}, cx.settings)
+            findings = tuple(_left_to_pods(verdict.findings, self._workload.namespace))
+            verdict = replace(verdict, findings=findings, patch=draft.patch())
+        noted = update.noted if changed is None else changed
+        self._repaired = self._repaired or changed is not None or noted != before.get(str(at), {})
+        self._noted[str(at)] = dict(noted)
         return verdict
 
     def note(self) -> list[dict[str, Any]]:
-        """The patch that records the changes."""
-        return _note(self._workload.obj, self._noted) if self._repaired else []
+        """The patch that records the changes, and forgets templates that are no longer there."""
+        there = {str(at) for at in self._workload.templates}
+        left = self._workload.old is not None and not self._before.keys() <= there
+        return _note(self._workload.obj, self._noted) if self._repaired or left else []
+
+    def _update(self, at: Path) -> Update:
+        """The template at this place, and what is stored of it, moved to the same place."""
+        obj, old, before = self._workload.obj, self._workload.old, self._before
+        authors = self._authors
+        place = at if old is None else self._places.in_old(at)
+        noted = before.get(str(place if self._is_first else at), {})
+        if place is None or place not in self._stored:
+            old = None
+        elif old is not None and place != at:
+            old, authors = _moved(old, place, at), (authors[0], Authors({}))
+        return Update(at, old, noted, *authors, may_change=not _is_fixed(obj))
 
     @cached_property
     def _before(self) -> record.Record:
         reads = self._notes or self._settings.workloads.repair
         return record.latest(self._workload.obj, self._workload.old) if reads else {}
+
+    @cached_property
+    def _is_first(self) -> bool:
+        """Whether the record is that of the stored object: no earlier round of this request."""
+        stored = as_map(as_map(self._workload.old).get("metadata"))
+        return self._before == record.read(stored)
+
+    @cached_property
+    def _places(self) -> SamePlaces:
+        return SamePlaces(self._workload.old or {}, self._workload.obj)
 
     @cached_property
     def _stored(self) -> frozenset[Path]:
@@ -174,6 +208,22 @@ class _Again:
         """The authors of the sent object, and of the stored one."""
         workload = self._workload
         return Authors(workload.obj, workload.manager), Authors(workload.old or {})
+
+
+def _moved(old: dict[str, Any], place: Path, at: Path) -> dict[str, Any]:
+    """An object that has the template of the stored one at another place, and nothing else."""
+    held: Any = value_at(old, place)
+    for token in reversed(at):
+        held = {token: held} if isinstance(token, str) else [*([{}] * token), held]
+    moved: dict[str, Any] = held
+    return moved
+
+
+def _left_to_pods(findings: Iterable[Finding], namespace: str) -> Iterator[Finding]:
+    """The findings on a template that stays as its author wrote it, in the words of /validate."""
+    for each in findings:
+        told = as_warning(each, namespace)
+        yield replace(told, edits=()) if each.action == "repaired" else told
 
 
 def _note(obj: dict[str, Any], noted: record.Record) -> list[dict[str, Any]]:
@@ -203,7 +253,11 @@ def _is_news(request: dict[str, Any], settings: Settings) -> bool:
             old, now = as_map(request.get("oldObject")), request["object"]
             if template_changed(old, now, settings):
                 return True
-            return record.is_on(old) and (_may_drop_words(old, now) or _has_words(now, settings))
+            return record.is_on(old) and (
+                _may_drop_words(old, now)
+                or _has_words(now, settings)
+                or _moves_templates(old, now, settings)
+            )
         case _:
             return False
 
@@ -217,6 +271,15 @@ def _may_drop_words(old: dict[str, Any], now: dict[str, Any]) -> bool:
         return bool(old.get("metadata") != now.get("metadata"))
     except RecursionError:  # managedFields that are nested too deeply to be compared
         return True
+
+
+def _moves_templates(old: dict[str, Any], now: dict[str, Any], settings: Settings) -> bool:
+    """Whether templates have other positions in a list, so that the record must change."""
+    places = templates_of(now, settings)
+    if len(places) > MOST_TEMPLATES:
+        return True
+    same = SamePlaces(old, now)
+    return places != templates_of(old, settings) or any(same.in_old(at) != at for at in places)
 
 
 def _has_words(obj: dict[str, Any], settings: Settings) -> bool:

@@ -47,7 +47,7 @@ def placement_of(pod: Pod) -> Pod:
 def outcome(template: Pod, pods: Pod, cx: Context) -> Outcome:
     """The outcome for a template; `pods` are its pods after the repair."""
     inventory = cx.inventory
-    if inventory is None or not cx.fresh or not inventory.index.size:
+    if inventory is None or cx.is_open or not cx.fresh or not inventory.index.size:
         label = cx.settings.models.legacy_label
         lost = _needs(template, label) and not _needs(pods, label)
         return Outcome(no_pod=lost, pending=not _chooses(template))

@@ -8,12 +8,14 @@ scheduler. No function loops over nodes, so a large cluster takes no longer.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from webhook.capacity import node_selection
 from webhook.capacity.requests import as_scheduled, gpu_requests
 from webhook.kube import quantity
-from webhook.kube.pod import Pod, is_for_windows
+from webhook.kube.labels import is_key, is_value
+from webhook.kube.pod import Pod, as_items, is_for_windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -119,6 +121,46 @@ def would_do(pod: Pod, cx: Context) -> NodeSet:
     if node:  # its kubelet checks labels, but no taints (1.36 predicateAdmitHandler)
         return found & chosen(pod, index) & index.named(str(node))
     return found & allowed(pod, index, cx.settings.capacity)
+
+
+def compared(changed: Pod, pod: Pod, cx: Context) -> tuple[NodeSet, NodeSet]:
+    """The nodes that would do for the pod with a change of its node selection, and without it.
+
+    Of a pod into which text is inserted later only the requirements count that are legal as they
+    are written. It may request as many GPUs as one of its nodes has; a DaemonSet gets all of them.
+    """
+    if cx.inventory is None or not cx.is_open:
+        return would_do(changed, cx), would_do(pod, cx)
+    index = cx.inventory.index
+    nodes = chosen(_certain(pod), index)
+    amounts = asked(pod, replace(cx, fresh=True))
+    likely = {
+        name: 1 if cx.makes_daemons else _at_most(amount, name, nodes, index)
+        for name, amount in amounts.items()
+    }
+    nodes &= enough(likely, index)
+    return nodes & chosen(_certain(changed), index), nodes
+
+
+def _at_most(amount: int, name: str, nodes: NodeSet, index: NodeIndex) -> int:
+    """The amount, or less if none of these nodes has so much."""
+    if index.at_least(name, amount) & nodes:
+        return amount
+    return max(most_on_one(nodes, amount, partial(index.at_least, name)), 1)
+
+
+def _certain(pod: Pod) -> Pod:
+    """The pod with the requirements on its node that Kubernetes accepts as they are written."""
+    asked_for = pod.node_selector.items()
+    legal = all(
+        is_key(each.get("key")) and all(map(is_value, node_selection.values_of(each)))
+        for term in node_selection.terms(pod) or ()
+        for _, each in as_items(term.get("matchExpressions"))
+    )
+    return pod.having(
+        nodeSelector={k: v for k, v in asked_for if is_key(k) and is_value(v)},
+        affinity=pod.affinity if legal else {},
+    )
 
 
 def chosen(pod: Pod, index: NodeIndex) -> NodeSet:

@@ -6,6 +6,7 @@ conditions.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -135,8 +136,27 @@ def _fraction(pod: Pod, settings: Settings) -> str:
     """The annotation by which a listed scheduler gives this pod a share of a GPU, if it does."""
     if pod.spec.get("schedulerName") not in settings.guard.fraction_schedulers:
         return ""
-    amounts = ((key, quantity.parse(pod.annotations.get(key))) for key in FRACTIONS)
-    return next((key for key, amount in amounts if amount is not None and amount > 0), "")
+    said = {key: str(pod.annotations[key]) for key in FRACTIONS if pod.annotations.get(key)}
+    is_valid = all(_FRACTIONS[key](text) for key, text in said.items())
+    return next(iter(said), "") if is_valid else ""
+
+
+def _is_fraction(text: str) -> bool:
+    """As ParseFloat of Go reads it, but for hexadecimal numbers."""
+    return len(text) <= _LONGEST and bool(_NUMBER.fullmatch(text)) and 0 < float(text) < 1
+
+
+def _is_memory(text: str) -> bool:
+    """As ParseUint of Go reads it."""
+    return len(text) <= _LONGEST and bool(_DIGITS.fullmatch(text)) and 0 < int(text) < _MOST_MEMORY
+
+
+# KAI-Scheduler refuses pods with other values (admission: ValidateGpuRequests).
+_FRACTIONS = {"gpu-fraction": _is_fraction, "gpu-memory": _is_memory}
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DIGITS = re.compile(r"[0-9]+")
+_LONGEST = 400  # characters that are read
+_MOST_MEMORY = 2**64
 
 
 def _comes_from_config_map(container: Container) -> bool:

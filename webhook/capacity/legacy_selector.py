@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from webhook.capacity import models, node_labels, node_selection
 from webhook.capacity.model_terms import Fate, chosen, rewritten, term_change
-from webhook.core.modes import Mode
+from webhook.core.modes import Mode, is_opted_out
 from webhook.core.repaired import earlier
 from webhook.core.rule import RENAMES_AMOUNTS, TRANSLATES_LABELS, Context
 from webhook.kube import affinity
@@ -41,7 +41,8 @@ def is_translated(pod: Pod, cx: Context) -> bool:
 
 def translated(pod: Pod, cx: Context) -> Pod:
     """The pod, or the pods of this template, with the labels by which they will choose nodes."""
-    if cx.modes.of_code(TRANSLATES_LABELS) is not Mode.ENFORCE:
+    opted_out = cx.pods_opted_out or is_opted_out(as_map(pod.metadata.get("labels")))
+    if opted_out or cx.modes.of_code(TRANSLATES_LABELS) is not Mode.ENFORCE:
         return pod
     if not (cx.may_constrain or is_translated(pod, cx)):
         return pod

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 GONE = "no node carries the label {} any more; write {}"
 BOTH = "nodes of these models may lack the label {}; write {} as well"
 _MAY_BE = "nothing is known of the nodes, which may still carry the label {}; write {} as well"
-DROPPED = (
-    "no node carries the label {} any more, and nothing here stands for its value: delete the term"
-)
+DROPPED = "{}, and nothing here stands for its value: delete the term"
 _ADVICE = "name the model as the nodes do"
 
 
@@ -28,12 +26,22 @@ def message_of(made: TermChange, cx: Context) -> str:
     of_models = [change for change in changes if change.key and not change.was]
     if of_models:
         today = [value for change in of_models for value in change.values or ()]
-        text = both(cx) if is_of_some(made) else GONE
-        text = text.format(cx.settings.models.legacy_label, cx.settings.models.key)
+        models = cx.settings.models
+        text = both(cx).format(models.legacy_label, models.key)
+        if not is_of_some(made):
+            text = f"{no_node(cx)}; write {models.key}"
         texts.insert(0, f"{text}{f': {listed(today)}' if today else ''}")
     if not texts:  # nodes carry the label and the value
         return "a value that can be no label value is dropped; delete it"
     return f"{texts[0]} (and {len(texts) - 1} more)" if len(texts) > 1 else texts[0]
+
+
+def no_node(cx: Context) -> str:
+    """That no node has the model under the old label, as nodes may still have others."""
+    label, nodes = cx.settings.models.legacy_label, cx.inventory
+    if nodes is not None and nodes.index.label(label).present:
+        return f"no GPU node carries the label {label} with this value"
+    return f"no node carries the label {label} any more"
 
 
 def both(cx: Context) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product, repeat
 from typing import TYPE_CHECKING
 
 from webhook.core.settings import MODEL_PROFILES, Models
@@ -72,7 +72,7 @@ def model_of(value: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def _spelling(name: str) -> tuple[str, ...]:
     kept = _ODD.sub("", name.lower())
-    words = tuple(word for word in _BETWEEN_WORDS.split(kept) if word)
+    words = tuple(filter(None, _BETWEEN_WORDS.split(kept)))
     return words[1:] if words[:1] == ("nvidia",) else words
 
 
@@ -109,16 +109,18 @@ def _name(words: tuple[str, ...]) -> _Name:
 
 
 def _indexed(real: Iterable[tuple[str, Iterable[str]]]) -> _Index:
+    """The index of these real names, each with its values, which are legal ones."""
     index = _Index({}, set())
-    for words, values in ((spelling(name), values) for name, values in real):
-        legal, name = _legal(values), _name(words)
+    for known, values in real:
+        words = _spelling(known)
         if not words:
             continue
-        index.said.update((name.model, detail) for detail in ("", *name.details))
+        name = _name(words)
+        index.said.update(product([name.model], ("", *name.details)))
         brands = ("", name.brand) if name.brand else ("", *_BRANDS)
-        asked = product(*({detail, None} for detail in name.details))
+        asked = product(*zip(name.details, repeat(None)))
         for brand, details in product(brands, asked):
-            index.values.setdefault((brand, name.model, details), set()).update(legal)
+            index.values.setdefault((brand, name.model, details), set()).update(values)
     return index
 
 
@@ -133,8 +135,10 @@ def _less_said(name: _Name, *indexes: _Index, every: bool) -> set[str]:
     found: set[str] = set()
     for kept in _FEWER_DETAILS:
         details = tuple(
-            (detail if keep else "") if detail else None
-            for detail, keep in zip(name.details, kept, strict=True)
+            [
+                (detail if keep else "") if detail else None
+                for detail, keep in zip(name.details, kept, strict=True)
+            ]
         )
         found |= _at((name.brand, name.model, details), indexes)
         if found and not every:
@@ -143,7 +147,7 @@ def _less_said(name: _Name, *indexes: _Index, every: bool) -> set[str]:
 
 
 def _at(key: _Key, indexes: Iterable[_Index]) -> set[str]:
-    return set().union(*(index.values.get(key, ()) for index in indexes))
+    return set().union(*[index.values.get(key, ()) for index in indexes])
 
 
 def _whole_gpu(real: str, *, shared: bool, mig: bool) -> str:
@@ -264,7 +268,7 @@ def _of_table(models: Models, parts: bool) -> _Meanings:  # noqa: FBT001
 
 
 def _of_nodes(models: Models, inventory: Inventory, parts: bool) -> _Meanings:  # noqa: FBT001
-    here = inventory.values(models.key)
+    here = _legal(inventory.values(models.key))
     if not (inventory.has_gpus or here):
         # Pools that scale from zero have no GPU node now: such an inventory has no models.
         return _of_table(models, parts)
@@ -285,16 +289,18 @@ def _meanings(
 ) -> _Meanings:
     shared, mig = models.shared or parts, models.mig or parts
     table = _table(models.profile, shared)
+    shipped = frozenset().union(*table.values.values())
     alike: list[tuple[str, tuple[str]]] = []
     others: list[tuple[str, tuple[str]]] = []
-    for value in (here or frozenset()) - table.values:
+    for value in (here or frozenset()) - shipped:
         whole = _whole_gpu(value, shared=shared, mig=mig)
-        listed = alike if _without_brand(whole) in table.models else others
+        listed = alike if _lists(table, whole) else others
         listed.append((whole, (value,)))
-    own, known = _indexed(models.values), (table.index, _indexed(alike))
+    named = [(name, _legal(values)) for name, values in models.values]
+    own, known = _indexed(named), (table, _indexed(alike))
     rest = _indexed(others)
     return _Meanings(
-        {spelling(name): _legal(values) for name, values in models.values},
+        {spelling(name): values for name, values in named},
         own,
         known,
         rest,
@@ -310,33 +316,22 @@ def _meanings(
 
 
 def _legal(values: Iterable[str]) -> frozenset[str]:
-    return frozenset(value for value in values if value and labels.is_value(value))
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """The shipped values; only GPU Feature Discovery marks shared GPUs."""
-
-    index: _Index
-    values: frozenset[str]
-    models: frozenset[_Name]  # without brands
+    return frozenset(filter(labels.is_value, values)) - {""}
 
 
 @lru_cache(maxsize=16)
-def _table(profile: str, shared: bool) -> _Table:  # noqa: FBT001
+def _table(profile: str, shared: bool) -> _Index:  # noqa: FBT001
+    """The shipped values; only GPU Feature Discovery marks shared GPUs."""
     shipped = MODEL_PROFILES[profile]
     marks = ("", "-SHARED") if shared and profile == "gfd" else ("",)
-    real = [(value, tuple(f"{value}{mark}" for mark in marks)) for value in shipped.values]
-    real += shipped.named
-    return _Table(
-        _indexed(real),
-        frozenset(value for _, values in real for value in values),
-        frozenset(_without_brand(name) for name, _ in real),
-    )
+    listed = [(value, tuple(map(value.__add__, marks))) for value in shipped.values]
+    return _indexed(chain(listed, shipped.named))
 
 
-def _without_brand(name: str) -> _Name:
-    return replace(_name(spelling(name)), brand="")
+def _lists(index: _Index, real: str) -> bool:
+    """Whether a name in the index has the same model and details, of any brand."""
+    name = _name(spelling(real))
+    return ("", name.model, name.details) in index.values
 
 
 def _parts(here: frozenset[str]) -> Iterator[tuple[str, _Index]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -72,6 +72,11 @@ class NodeIndex:
     @cached_property
     def _tables(self) -> dict[str, Table]:
         return {}
+
+    @cached_property
+    def as_shown(self) -> NodeIndex:
+        """The same nodes with only the labels that they show now."""
+        return replace(self, former={}, opened=("", *self.opened[1:]))
 
     def label(self, key: str) -> Table:
         """The nodes by their value of this label."""

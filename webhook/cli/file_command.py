@@ -77,6 +77,7 @@ class Seen:
 
     files: int = 0  # files that were checked
     stdin: int = 0  # how many of them were stdin
+    uncompared: int = 0  # files with GPU pods that could not be compared with nodes
     marked: set[str] = field(default_factory=set)  # files with a result and a byte order mark
 
 
@@ -104,6 +105,7 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
                 vain.append(found)
 
     for each in judge_all(paths(), asked):
+        seen.uncompared += each.result.uncompared
         if each.result.remarks or each.result.new_text is not None:
             if each.source is not None and each.source.bom:
                 seen.marked.add(each.result.path)
@@ -141,8 +143,8 @@ def report(found: Iterable[FileResult], seen: Seen) -> Report:
     return Report(tuple(sorted(found, key=lambda each: each.path)), files=seen.files + seen.stdin)
 
 
-def warn_of_the_rest(args: SimpleNamespace, found: Report) -> None:
-    """Warn on stderr about subfolders that were not searched, or that no file was found."""
+def warn_of_the_rest(args: SimpleNamespace, found: Report, seen: Seen) -> None:
+    """Warn on stderr of what was not searched, not found, or not compared with the inventory."""
     from webhook.files import walk
 
     below = [] if args.recursive else list(walk.left_out(arguments(args)[0]))
@@ -153,6 +155,16 @@ def warn_of_the_rest(args: SimpleNamespace, found: Report) -> None:
         more = f" and {len(below) - 1:,} more" if len(below) > 1 else ""
         words = f"not searched: the folder {below[0]}{more}; add -R to search all subfolders"
         print(f"gpu-webhook: {words}", file=sys.stderr)  # noqa: T201
+    if seen.uncompared:
+        words = (
+            "files have GPU pods that are" if seen.uncompared > 1 else "file has a GPU pod that is"
+        )
+        print(  # noqa: T201
+            f"gpu-webhook: {seen.uncompared:,} {words} not compared with the nodes of --inventory, "
+            "since a template action or a placeholder stands in the object; render it and scan the "
+            "result",
+            file=sys.stderr,
+        )
 
 
 def exit_code(args: SimpleNamespace, found: Report) -> int:

@@ -43,15 +43,19 @@ def run(args: SimpleNamespace) -> int:
         if args.write and not isinstance(error, BrokenPipeError):
             _say_written(found)
         raise
-    file_command.warn_of_the_rest(args, found)
+    file_command.warn_of_the_rest(args, found, seen)
     return file_command.exit_code(args, found)
 
 
 def _migrated(
     args: SimpleNamespace, asked: Plan, show_progress: Progress, seen: file_command.Seen
 ) -> Iterator[FileResult]:
-    """Each result; with --write, after its file is written."""
-    for result, source in file_command.judged(args, asked, show_progress, seen):
+    """Each result; with --write, after its file is written.
+
+    No file is written before all are read: those of a chart or a kustomization decide together.
+    """
+    found = file_command.judged(args, asked, show_progress, seen)
+    for result, source in list(found) if args.write else found:
         if args.write and source is not None and result.new_text is not None:
             yield _written(result, source)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, TextIO
 
 from webhook.files.results import FileResult, Report, Status
@@ -68,7 +69,7 @@ def diff(result: FileResult, stream: TextIO) -> None:
 def _print(pieces: Iterable[Segment], stream: TextIO) -> None:
     on = console(stream)
     if on is None:
-        stream.writelines(piece.text for piece in pieces)
+        stream.writelines(map(attrgetter("text"), pieces))
         return
     from rich.text import Text
 

@@ -156,7 +156,7 @@ class Scan:
             return
         if obj["kind"] == "Pod" and is_finished(obj):
             return
-        result = judged(obj, self.plan)
+        result = _without_zeros(judged(obj, self.plan))
         came = _came_legacy(obj) and not _is_legacy(result)
         if came:
             self.repaired += 1
@@ -196,6 +196,19 @@ def _repaired(obj: Raw) -> Located:
 
 def _is_legacy(result: FileResult) -> bool:
     return any(is_legacy(each.code) for each in result.located)
+
+
+def _without_zeros(result: FileResult) -> FileResult:
+    """The result without 0 GPUs under a legacy name: there is nothing to do in a cluster.
+
+    They ask for nothing, and a repair leaves them, as a LimitRange may name them.
+    """
+    located = tuple(
+        each
+        for each in result.located
+        if each.code != legacy_resource.CODE or each.status is not Status.NOTICE
+    )
+    return replace(result, located=located)
 
 
 def _is_deep(obj: Raw) -> bool:

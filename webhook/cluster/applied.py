@@ -14,12 +14,11 @@ import orjson
 from webhook.core.draft import Draft, copied
 from webhook.core.errors import EditError
 from webhook.evaluation import record
-from webhook.evaluation.authors import LAST_APPLIED
 from webhook.evaluation.evaluate import is_pod
 from webhook.evaluation.pod_fields import PodFields
 from webhook.evaluation.repair_fields import believed
 from webhook.evaluation.workloads import group_of, templates_of
-from webhook.kube.managed_fields import entries, merged
+from webhook.kube.managed_fields import LAST_APPLIED, entries, merged
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import value_at
 

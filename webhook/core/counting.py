@@ -2,7 +2,8 @@
 
 An amount that the author wrote counts under any name; an amount that LimitRanger added does not. Of
 two amounts of whole GPUs the larger counts, so that a pod never gets less than was requested;
-amounts under several names are never added up. An amount of 0 counts only if there is no other.
+amounts under several names are never added up. An amount of 0 counts only if its author wrote no
+other: then no amount of LimitRanger counts, either.
 
 In the second round of a request, the current name has the amount that the webhook wrote in the
 first round. It counts like the author's amount, next to an amount that another webhook has written
@@ -42,6 +43,7 @@ class Asked:
     legacy: tuple[str, ...]  # its names of 1.3-1.10
     counts: Amount | None  # above 0, or None
     defaults: frozenset[Place]  # set by LimitRanger
+    is_none: bool = False  # the author wrote 0, and no other amount
     # The webhook wrote the amount under the current name in the first round.
     is_second_round: bool = False
 
@@ -87,17 +89,30 @@ def _asked_by(container: Container, settings: Settings, origins: Origins) -> Ask
     old = [_amount(container, name, defaults) for name in legacy if is_amount(container, name)]
     new = [_amount(container, name, defaults) for name in today]
     amounts = [each for each in (*old, *new) if each.value.numerator > 0]
-    authored = [each for each in amounts if each.authored] or amounts
-    winner = _winner(authored, legacy, settings.gpu_resource)
-    return Asked(legacy, winner, defaults, origins.is_second_round)
+    authored = [each for each in amounts if each.authored]
+    # Without the word of LimitRanger, another webhook may have written what the author did not.
+    has_zero = bool(origins.claimed) and _has_zero(container, {*legacy, *today}, defaults)
+    is_none = has_zero and not authored
+    winner = None if is_none else _winner(authored or amounts, legacy, settings.gpu_resource)
+    return Asked(legacy, winner, defaults, is_none, origins.is_second_round)
+
+
+def _has_zero(container: Container, names: set[str], defaults: frozenset[Place]) -> bool:
+    """Whether the author wrote 0 under one of these names."""
+    return any(
+        (section, name) not in defaults and _value(raw) == 0
+        for section in SECTIONS
+        for name, raw in container.sections[section].items()
+        if name in names
+    )
 
 
 def is_amount(container: Container, name: str) -> bool:
     """Whether all values under this name can be amounts of GPUs."""
     return all(
-        _value(container.section(section)[name]) is not _UNREADABLE
+        _value(container.sections[section][name]) is not _UNREADABLE
         for section in SECTIONS
-        if name in container.section(section)
+        if name in container.sections[section]
     )
 
 
@@ -114,8 +129,8 @@ def _amount(container: Container, name: str, defaults: frozenset[Place]) -> Amou
     written = [
         Amount(name, raw, _value(raw), (section, name) not in defaults)
         for section in SECTIONS
-        if name in container.section(section)
-        for raw in [container.section(section)[name]]
+        if name in container.sections[section]
+        for raw in [container.sections[section][name]]
     ]
     if len(written) == 1:
         return written[0]

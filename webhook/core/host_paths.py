@@ -11,6 +11,7 @@ from posixpath import normpath
 # The runtime reads a list of devices from mounts (the strategy `volume-mounts`): each mount of
 # /dev/null below this path adds a GPU (nvidia-container-toolkit, cuda_image.go).
 DEVICE_LIST = "/var/run/nvidia-container-devices"
+VOLUME_PREFIX = "gpu-webhook-driver-"  # of the volumes that the webhook adds
 
 _STALE = re.compile(
     r"/usr/lib[^/]*/nvidia-[0-9]+(?:/.*)?|/var/lib/nvidia-docker/volumes/nvidia_driver/.+"

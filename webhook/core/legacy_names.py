@@ -43,9 +43,9 @@ _TITAN = ("TITAN-X-Pascal", "TITAN-Xp", "TITAN-V", "TITAN-RTX")
 
 GFD_PRODUCTS: tuple[str, ...] = (
     *_DATA_CENTRE,
-    *(f"{maker}GeForce-{card}" for card in _GEFORCE for maker in ("", "NVIDIA-")),
-    *(f"{maker}Quadro-{card}" for card in _QUADRO for maker in ("", "NVIDIA-")),
-    *(f"{maker}{card}" for card in _TITAN for maker in ("", "NVIDIA-")),
+    *[f"{maker}GeForce-{card}" for card in _GEFORCE for maker in ("", "NVIDIA-")],
+    *[f"{maker}Quadro-{card}" for card in _QUADRO for maker in ("", "NVIDIA-")],
+    *[f"{maker}{card}" for card in _TITAN for maker in ("", "NVIDIA-")],
 )
 
 # cluster-autoscaler cloudprovider/gce; GKE writes only these.

@@ -54,7 +54,7 @@ class Origins:
 
     def defaults(self, container: Container, names: Collection[str]) -> set[Place]:
         """The amounts under these names that the author of the pod did not write."""
-        there = {(s, name) for s in SECTIONS for name in container.section(s) if name in names}
+        there = {(s, name) for s in SECTIONS for name in container.sections[s] if name in names}
         key = (container.kind, container.name)
         claimed = there & set(self.claimed.get(key, ()))
         if key not in self.sent:
@@ -65,7 +65,10 @@ class Origins:
         if sent <= there - claimed:
             return there - sent
         # A sent amount is missing, or claimed by LimitRanger. Either a webhook renamed it and
-        # LimitRanger ran again, or the annotation is forged: then nothing was renamed.
+        # LimitRanger ran again, or the annotation is forged: then nothing was renamed. If both
+        # names were sent, as in `2` beside a current `0`, only the second round shows which.
+        if self.is_second_round:
+            return claimed
         return set() if {name for _, name in there} <= {name for _, name in sent} else claimed
 
 

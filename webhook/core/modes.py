@@ -32,14 +32,26 @@ class Mode(StrEnum):
 class Modes:
     """The mode of each rule in one namespace."""
 
-    __slots__ = ("_default", "_rules")
+    __slots__ = ("_default", "_only_off", "_rules")
 
     def __init__(
-        self, default: Mode | None = None, rules: Mapping[str, Mode] | None = None
+        self,
+        default: Mode | None = None,
+        rules: Mapping[str, Mode] | None = None,
+        *,
+        only_off: bool = False,
     ) -> None:
-        """With a `default` of None each rule has its usual mode."""
+        """With a `default` of None each rule has its usual mode.
+
+        With `only_off`, each rule has it whose mode is not `off`.
+        """
         self._default = default
         self._rules = rules or {}
+        self._only_off = only_off
+
+    def only_off(self) -> Modes:
+        """The same modes, of which only `off` counts: other rules have their usual mode."""
+        return Modes(self._default, self._rules, only_off=True)
 
     def of(self, rule: Named) -> Mode:
         """The mode of the rule."""
@@ -47,7 +59,8 @@ class Modes:
 
     def of_code(self, code: str, usual: Mode = Mode.ENFORCE) -> Mode:
         """The mode of the rule with this code, and of this usual mode."""
-        return self._rules.get(code) or self._default or usual
+        mode = self._rules.get(code) or self._default or usual
+        return usual if self._only_off and mode is not Mode.OFF else mode
 
 
 def modes_for(policy: Policy, namespace: str, labels: Mapping[str, str]) -> Modes:

@@ -53,8 +53,12 @@ class Context:
     only_ephemeral: frozenset[str] | None = None
     final: bool = False  # the pod is as it will be stored: no later webhook changes it
     is_stored: bool = False  # the pod exists already: almost none of its fields may change
+    # Text is inserted into the pod later: which amounts and labels it will have is not known yet.
+    is_open: bool = False
     in_manifest: bool = False  # the pod is in a manifest, and the rules for manifests have run
     target: tuple[int, int] = (1, 36)  # the Kubernetes version that the manifest is for
+    # A part (values, a patch) that is merged over others: 0 and null in it remove their amount.
+    is_merged: bool = False
     unsafe: bool = False  # unsafe edits of all rules are allowed
 
     def wants_unsafe(self, code: str) -> bool:

@@ -109,7 +109,6 @@ def find(
 ) -> Iterator[Match]:
     """All legacy matches in the text; of two at the same place, the first pattern counts."""
     given = settings or Settings()
-    today = {"gpu": given.gpu_resource, "product": given.models.key}
     # Searched one by one: a literal prefix is found ten times faster than many alternatives.
     everything = [
         (found.start(), rank, found, pattern)
@@ -124,7 +123,8 @@ def find(
     for start, _, found, pattern in sorted(everything, key=lambda each: each[:2]):
         if start >= end:
             end = found.end()
-            yield Match(pattern, start, end, found.group(), pattern.advice.format(**today))
+            advice = pattern.advice.format(gpu=given.gpu_resource, product=given.models.key)
+            yield Match(pattern, start, end, found.group(), advice)
 
 
 def _is_current(found: str, settings: Settings) -> bool:
@@ -147,12 +147,14 @@ def _compiled(
         "label": _in_any_quoting(label),
     }
     return tuple(
-        (
-            each,
-            re.compile(_filled(each.text, names)),
-            re.compile(_filled(each.unless, names)) if each.unless else None,
-        )
-        for each in patterns
+        [
+            (
+                each,
+                re.compile(_filled(each.text, names)),
+                re.compile(_filled(each.unless, names)) if each.unless else None,
+            )
+            for each in patterns
+        ]
     )
 
 

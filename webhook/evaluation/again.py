@@ -1,4 +1,4 @@
-"""Updates of pods and templates whose manifests still have the legacy words.
+"""Updates of templates whose manifests still have the legacy words; of pods in again_pod.py.
 
 When a client applies a manifest again, it restores the fields that a repair removed, and it keeps
 the fields that the repair wrote. So an update is taken apart first: fields of the repair are
@@ -16,28 +16,25 @@ from webhook.core.draft import Draft, copied
 from webhook.core.edits import Edit, place_of
 from webhook.core.errors import EditError
 from webhook.core.findings import Verdict
-from webhook.core.limit_ranger import Origins
-from webhook.core.repaired import is_noted
+from webhook.core.legacy_names import BETA_NODE_LABELS
 from webhook.core.rule import Context, Trait
-from webhook.evaluation.authors import Authors
 from webhook.evaluation.pod_fields import Change, Key, PodFields, changes
-from webhook.evaluation.still_right import is_still_right
+from webhook.evaluation.still_right import fits_no_node, has_its_nodes, is_still_right
 from webhook.evaluation.stored import agrees, as_it_was
 from webhook.evaluation.update_fields import (
-    TOLERATIONS,
     VOLUMES,
     Update,
     has_words,
+    is_kept,
     is_said,
     made_anew,
     notes,
     placement,
     unit_of,
-    unwritten,
     without_mounted,
 )
 from webhook.kube.pod import Pod
-from webhook.kube.pointer import ROOT, Path, value_at
+from webhook.kube.pointer import Path, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,71 +44,7 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-
-def pod(obj: Raw, old: Raw, rules: Asking, cx: Context, _at: Path = ROOT) -> Verdict:
-    """Translate the legacy words in this update of a pod, and nothing else.
-
-    Almost no field of a pod may change. If the words have the meaning of the stored spec, the
-    stored spec is sent; otherwise the API server gets their present meaning, and rejects the
-    update. A stored pod with an amount under a legacy name was created while the webhook was away,
-    and stays as it is. An amount of 0 does not show that: LimitRanger and its repair leave it
-    (rules/legacy_resource.py).
-    """
-    stored, cx = Pod(old), replace(cx, is_stored=True)
-    if stored.asks_under_legacy_name(cx.settings):
-        return Verdict((), obj, [])
-    as_then, then, draft = as_it_was(cx, stored), PodFields(old), Draft(obj)
-    at_work = _at_work(rules, old, as_then)
-    sent, trial = PodFields(obj).kept(), copied(obj)
-    made = _made(draft, sent, at_work, cx, cx)
-    touched = {unit_of(key) for key in changes(made.author, PodFields(obj).values)}
-    # A legacy 0 is not translated, but instead of the amount of a repair it counts.
-    came = changes(then.values, sent.values).items()
-    legacy = cx.settings.legacy_resources
-    touched |= {unit_of(key) for key, (_, now) in came if key[-1] in legacy and now is not None}
-    found = unwritten(sent, then, touched, Authors(obj), cx.settings)
-    repaired = _without_defaults(found, stored, cx.settings)
-    if repaired:
-        draft.undo()
-        for each in (draft, Draft(trial)):
-            _apply(each, sent.edits_to(dict.fromkeys(repaired)))
-        made = _made(draft, PodFields(obj).kept(), at_work, cx, cx)
-    rules.of(trial, as_then)
-    if repaired:
-        _keep_fields(Draft(trial), repaired)
-        _keep_fields(draft, repaired)
-    now, tried = PodFields(obj), PodFields(trial)
-    changed = {
-        **changes(made.author, now.values),
-        **changes(made.author, tried.values),
-        **repaired,
-    }
-    zeros = (key for key in now.values if key[-1] in cx.settings.legacy_resources)
-    keys = [key for key in (*changed, *zeros, TOLERATIONS) if key[0] == "spec"]
-    if _is_the_same_manifest(old, sent, now, then):
-        _restore(
-            draft, now, then, [key for key in {**now.values, **then.values} if key[0] == "spec"]
-        )
-    elif agrees(Pod(trial), stored, keys, (tried, then), as_then):
-        _restore(draft, now, then, [*keys, *placement(now), *placement(then)])
-    return replace(made.verdict, patch=draft.patch())
-
-
-def _is_the_same_manifest(old: Raw, sent: PodFields, now: PodFields, then: PodFields) -> bool:
-    """Whether all words that come back to a repaired pod were in the manifest that kubectl applied.
-
-    Then the pod was created from them, whatever the present settings make of them. An annotation is
-    such a word if it is translated now.
-    """
-    if not is_noted(old):
-        return False
-    came = {
-        key: each for key, each in changes(then.values, sent.values).items() if key[0] == "spec"
-    }
-    gone = changes(now.values, sent.values).items()
-    came |= {key: each for key, each in gone if key[0] == "metadata"}
-    said = Authors(old).in_manifest(sent.at)
-    return bool(came) and all(is_said(key, *change, said) for key, change in came.items())
+_TODAY = dict(BETA_NODE_LABELS)
 
 
 class _Made(NamedTuple):
@@ -160,7 +93,7 @@ def _fixed(
     if not new:
         draft.undo()
     now = PodFields(draft.object, update.at)
-    _restore(draft, now, then, [k for k in {**now.values, **then.values} if unit_of(k) not in new])
+    restore(draft, now, then, [k for k in {**now.values, **then.values} if unit_of(k) not in new])
     if changed is not None:
         changed = {key: change for key, change in changed.items() if unit_of(key) in new}
         changed |= {key: each for key, each in update.noted.items() if unit_of(key) not in new}
@@ -176,64 +109,146 @@ def _repaired(
     obj, at, sent = draft.object, update.at, PodFields(draft.object, update.at).kept()
     if update.old is None and not update.noted:  # no repair wrote any of it
         verdict = rules.of(obj, cx, at, draft)
-        verdict = replace(verdict, patch=draft.patch())
-        return verdict, notes(sent.values, PodFields(obj, at).values) or None
-    beside = {key: change for key, change in update.noted.items() if change[0] == change[1]}
-    if beside:
-        noted = {key: change for key, change in update.noted.items() if key not in beside}
-        update = replace(update, noted=noted)
-    then = update.stored()
+        made_now = notes(sent.values, PodFields(obj, at).values, cx.settings)
+        return replace(verdict, patch=draft.patch()), made_now or None
+    recorded, beside = update, {k: change for k, change in update.noted.items() if is_kept(change)}
+    then, noted = update.stored(), {k: c for k, c in update.noted.items() if k not in beside}
+    update = replace(update, noted=noted)
     back = update.put_back(sent, then, cx.settings)
     if back:
-        _apply(draft, back)
+        apply(draft, back)
         sent = PodFields(obj, at).kept()
-    if has_words(Pod(obj, at), sent, update.noted, cx.settings):
-        cx = replace(cx, was_stuck=update.was_stuck(sent, cx.settings))
     loose = update.of_settings(sent)
-    cx = replace(cx, was_added={key: sent.values[key] for key in loose}) if loose else cx
-    as_then = cx if update.old is None else as_it_was(cx, Pod(update.old, at))
-    made = _made(draft, sent, rules, cx, as_then)
+    cx, as_then = _contexts(Pod(obj, at), update, sent, loose, cx)
+    made = made_of(draft, sent, rules, cx, as_then)
     now = PodFields(obj, at)
     touched = {unit_of(key) for key in changes(sent.values, now.values)}
-    touched |= update.worded(sent, then)
+    worded = update.worded(sent, then)
+    left = (touched - worded) & recorded.left(sent, then, now)
+    if stay := sorted(_staying(draft, update, left, sent, (now, then), cx) - loose.keys()):
+        now, touched = _restored(draft, at, then, stay), touched - left
+    touched |= worded
     if not touched and not loose:
         return replace(made.verdict, patch=draft.patch()), {} if update.is_over(sent) else None
-    repaired = {**update.fields_of_repairs(sent, then, touched, cx.settings), **loose}
+    brought = touched - left
+    repaired = {**update.fields_of_repairs(sent, then, brought, cx.settings), **loose}
     repaired = without_mounted(repaired, sent, read_only=not Pod(obj, at).is_in_scope(cx.settings))
     as_sent: Raw = {}
     if repaired:
         draft.undo()
-        _apply(draft, back)
+        apply(draft, back)
         as_sent = copied(value_at(obj, at)) if loose or VOLUMES in touched else {}
-        _apply(draft, sent.edits_to(repaired))
-        made = _made(draft, PodFields(obj, at).kept(), rules, cx, as_then)
+        apply(draft, sent.edits_to(repaired))
+        made = made_of(draft, PodFields(obj, at).kept(), rules, cx, as_then)
         if as_sent:
-            _apply(draft, PodFields(obj, at).ordered_as(PodFields(as_sent)))
-        now = PodFields(obj, at)
-    if touched and update.old is not None:
-        noted = {key: change for key, change in update.noted.items() if unit_of(key) in touched}
+            apply(draft, PodFields(obj, at).ordered_as(PodFields(as_sent)))
+        now = _restored(draft, at, then, stay)
+    if brought and update.old is not None:
+        noted = {key: change for key, change in update.noted.items() if unit_of(key) in brought}
         changed = changes(made.author, now.values)
         keys = [key for key in {**noted, **changed, **repaired} if key not in loose]
-        of_these = replace(update, noted=noted)
+        of_these = replace(
+            update, noted=noted | {k: c for k, c in beside.items() if unit_of(k) in brought}
+        )
         now = _kept(draft, of_these, keys, made, (now, then), (cx, as_then), rules)
         # Without a watcher all is known at once.
         watched = cx.inventory is not None and cx.inventory.watched
         if update.may_change and watched and VOLUMES not in map(unit_of, loose):
-            now, made, left = _without_news(draft, update, made, (now, then), rules, cx.settings)
-            touched -= left
+            now, made, idle = _without_news(draft, update, made, (now, then), rules, cx.settings)
+            brought -= idle
     # A volume that another mount uses stays, and is no more the author's than before.
     stays = {key for key in loose.keys() - repaired.keys() if key in now.values}
     kept = {
         key: change
         for key, change in {**update.noted, **beside}.items()
-        if key in stays or (unit_of(key) not in touched and key not in loose)
+        if key in stays or (unit_of(key) not in brought and key not in loose)
     }
     # Removed fields may have been added again.
     patch = draft.patch() if value_at(obj, at) != as_sent else []
-    return replace(made.verdict, patch=patch), {**kept, **notes(made.author, now.values)}
+    kept |= update.composed(notes(made.author, now.values, cx.settings), left)
+    return replace(made.verdict, patch=patch), kept
 
 
-def _made(draft: Draft, sent: PodFields, rules: Asking, cx: Context, as_then: Context) -> _Made:
+def _restored(draft: Draft, at: Path, then: PodFields, stay: list[Key]) -> PodFields:
+    """The fields of the template, with these as they are stored."""
+    now = PodFields(draft.object, at)
+    return restore(draft, now, then, stay) if stay else now
+
+
+def _contexts(
+    pod: Pod, update: Update, sent: PodFields, loose: Mapping[Key, Any], cx: Context
+) -> tuple[Context, Context]:
+    """The contexts of the template that is sent, now and as it was stored."""
+    if has_words(pod, sent, update.noted, cx.settings):
+        cx = replace(cx, was_stuck=update.was_stuck(sent, cx.settings))
+    if loose:
+        cx = replace(cx, was_added={key: sent.values[key] for key in loose})
+    return cx, cx if update.old is None else as_it_was(cx, Pod(update.old, update.at))
+
+
+def _staying(  # noqa: PLR0913, PLR0917  # as below
+    draft: Draft,
+    update: Update,
+    left: set[Key],
+    sent: PodFields,
+    versions: tuple[PodFields, PodFields],
+    cx: Context,
+) -> set[Key]:
+    """The stored fields of these units, which the update left, if they are still right."""
+    if not left or update.old is None:
+        return set()
+    made, stored = Pod(draft.object, update.at), Pod(update.old, update.at)
+    if update.may_change and (
+        not has_its_nodes(made, stored, cx)
+        or (
+            fits_no_node(made, stored, cx)
+            and _is_rolled_out(draft, update, sent.values, versions[1])
+        )
+    ):
+        return set()
+    placed = placement(*versions)
+    return set(placed) - made_anew(placed, cx.settings)
+
+
+def _is_rolled_out(
+    draft: Draft, update: Update, author: Mapping[Key, Any], then: PodFields
+) -> bool:
+    """Whether the author changes the template, so that its pods are replaced in any case.
+
+    Not if only words of before the last repair come back.
+    """
+    for key in author.keys() | then.values.keys():
+        word = update.noted[key][0] if key in update.noted else then.values.get(key)
+        if author.get(key) not in (word, then.values.get(key)):
+            return True
+    trial = copied(value_at(draft.object, update.at))
+    fields = PodFields(trial)
+    restore(Draft(trial), fields, then, {**fields.values, **then.values})
+    return bool(trial != value_at(update.old, update.at))
+
+
+def taken_back(
+    draft: Draft, update: Update, changed: Mapping[Key, Change], settings: Settings
+) -> dict[Key, Change] | None:
+    """Undo this repair of the template and the recorded ones: the author's words are stored.
+
+    Returns the new record, which is empty, or None if there was none.
+    """
+    draft.undo()
+    update = update.without_forged(settings)
+    sent = PodFields(draft.object, update.at)
+    words = {key: changed[key][0] for key in update.noted if key in changed}
+    words |= {
+        key: None
+        for key, (before, after) in update.noted.items()
+        if before is None and key not in changed and sent.values.get(key) == after
+        if not update.authors.declared(update.at, key)
+    }
+    apply(draft, sent.edits_to(words))
+    return {} if update.noted else None
+
+
+def made_of(draft: Draft, sent: PodFields, rules: Asking, cx: Context, as_then: Context) -> _Made:
     """The results of the rules on the template with these fields."""
     obj, at = draft.object, sent.at
     trial = copied(value_at(obj, at)) if as_then is not cx else {}
@@ -259,15 +274,24 @@ def _kept(  # noqa: PLR0913, PLR0917  # the results, their input, and the option
     if update.may_change:
         anew = made_anew(keys, cx.settings)
         keys = [key for key in keys if key not in anew]
-    all_keys = keys if noted else [*keys, *placement(now), *placement(then)]
+    all_keys = keys if noted else [*keys, *placement(now, then)]
     absent = [key for key in all_keys if key in then.values and key not in now.values]
     moved = any(
         # words that came while the webhook was away, and words that the author removes
-        (noted and made.author.get(key) is not None)
+        (
+            noted
+            and (word := made.author.get(key)) is not None
+            and noted.get(key) != (word, then.values[key])
+        )
         or update.authors.dropped(at, key, update.before)
         for key in absent
     )
-    if update.may_change and (moved or not is_still_right(Pod(obj, at), stored, cx)):
+    result = Pod(obj, at)
+    if update.may_change and (
+        moved
+        or not is_still_right(result, stored, cx)
+        or (fits_no_node(result, stored, cx) and _is_rolled_out(draft, update, made.author, then))
+    ):
         return now
     if noted:
         same = _are_the_words_of(then, noted, made.author, keys)
@@ -277,7 +301,12 @@ def _kept(  # noqa: PLR0913, PLR0917  # the results, their input, and the option
             rules.of(made.trial, as_then)
             tried, its = Pod(made.trial), PodFields(made.trial)
         same = agrees(tried, stored, keys, (its, then), as_then)
-    return _restore(draft, now, then, all_keys) if same else now
+    if not same:
+        return now
+    # A label of zones is not in the record for its own sake: a policy may have set it.
+    zones = [(*key[:-1], _TODAY[key[-1]]) for key in all_keys if key[-1] in _TODAY]
+    here = [key for key in zones if key in then.values and key not in now.values]
+    return restore(draft, now, then, [*all_keys, *here])
 
 
 def _without_news(  # noqa: PLR0913, PLR0917  # as above
@@ -300,7 +329,7 @@ def _without_news(  # noqa: PLR0913, PLR0917  # as above
     if not news or not is_added or not news <= made_anew(list(news), settings):
         return now, made, set()
     trial = copied(value_at(draft.object, update.at))
-    _restore(Draft(trial), PodFields(trial), then, news)
+    restore(Draft(trial), PodFields(trial), then, news)
     is_same = all(
         (word := made.author.get(key)) == (value := then.values.get(key))
         or update.noted.get(key) == (word, value)
@@ -321,40 +350,13 @@ def _without_news(  # noqa: PLR0913, PLR0917  # as above
     ]
     found = tuple(each for each in made.verdict.findings if each not in idle)
     made = made._replace(verdict=replace(made.verdict, findings=found))
-    return _restore(draft, now, then, news), made, units
+    return restore(draft, now, then, news), made, units
 
 
-def _apply(draft: Draft, edits: Iterable[Edit]) -> None:
+def apply(draft: Draft, edits: Iterable[Edit]) -> None:
     """Make all of these edits, or none in a pod whose fields have unexpected types."""
     with suppress(EditError):
         draft.apply(edits)
-
-
-def _without_defaults(repaired: dict[Key, Any], stored: Pod, settings: Settings) -> dict[Key, Any]:
-    """Fields of repairs without amounts that LimitRanger set: the amount of an author wins."""
-    added = {
-        ("spec", *container, "resources", *place)
-        for container, places in Origins.of(stored).claimed.items()
-        for place in places
-        if place[1] not in settings.legacy_resources
-    }
-    return {key: value for key, value in repaired.items() if key not in added}
-
-
-def _keep_fields(draft: Draft, repaired: Mapping[Key, Any]) -> None:
-    """Put back fields whose words are no longer there: the API server sets some by itself."""
-    pod = PodFields(draft.object)
-    fields = {k: value for k, value in repaired.items() if unit_of(k) == ("fields",)}
-    _apply(draft, pod.edits_to({k: v for k, v in fields.items() if k not in pod.values}))
-
-
-def _at_work(rules: Asking, old: Raw, cx: Context) -> Asking:
-    """The rules on legacy words, without those whose legacy words are in the stored pod."""
-    legacy = rules.only(lambda rule: Trait.CLUSTER not in rule.FACTS.traits)
-    wide = replace(cx, settings=replace(cx.settings, scope="all-legacy"))
-    found = legacy.of(copied(old), wide).findings
-    idle = {each.code for each in found if each.action == "repaired"}
-    return legacy.only(lambda rule: rule.CODE not in idle)
 
 
 def _are_the_words_of(
@@ -373,13 +375,13 @@ def _are_the_words_of(
     return True
 
 
-def _restore(draft: Draft, now: PodFields, then: PodFields, keys: Iterable[Key]) -> PodFields:
+def restore(draft: Draft, now: PodFields, then: PodFields, keys: Iterable[Key]) -> PodFields:
     """Restore the stored values of these fields, and the order of lists.
 
     Returns the fields after it.
     """
     wanted = {key: then.values.get(key) for key in keys}
-    _apply(draft, now.edits_to(wanted))
+    apply(draft, now.edits_to(wanted))
     restored = PodFields(draft.object, now.at)
-    _apply(draft, restored.ordered_as(then))
+    apply(draft, restored.ordered_as(then))
     return restored

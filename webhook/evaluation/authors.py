@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.budget import excess
 from webhook.evaluation.pod_fields import Key, PodFields
 from webhook.evaluation.record import ANNOTATION as RECORD
-from webhook.kube.managed_fields import entries, fields, merged
+from webhook.kube.managed_fields import LAST_APPLIED, entries, fields, merged
 from webhook.kube.pod import KINDS, REQUIRED, as_map
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _SELECTOR: Key = ("spec", "nodeSelector")
 _ITEMS = {
     **dict.fromkeys(KINDS, "name"),
@@ -95,6 +94,25 @@ class Authors:
         if self._manifest or self._applied:
             return self.declared(at, key)
         return _owns(_fields(self._sent, at), key, applied=False)
+
+    def may_have_written(self, at: Path, key: Key) -> bool:
+        """Whether an author wrote this field, or managedFields do not show who did.
+
+        A list or map of a custom kind may be atomic: it has one owner, and no entries for what is
+        in it (KEP-555; `containers` of most CustomResourceDefinitions). The client sent all of it.
+        """
+        if self.wrote(at, key):
+            return True
+        is_shown = bool(self._manifest) or not self._is_custom
+        return not is_shown and _is_hidden(self._named[0], at, key)
+
+    @cached_property
+    def _is_custom(self) -> bool:
+        """Whether this is of a custom kind: only these have a group with a dot.
+
+        In the kinds of Kubernetes, lists of containers and their variables show their items.
+        """
+        return "." in str(self._obj.get("apiVersion")).partition("/")[0]
 
     def dropped(self, at: Path, key: Key, before: Authors) -> bool:
         """Whether the applied manifest had this field the last time and no longer has it."""
@@ -193,21 +211,40 @@ def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:
 
 def _field(fields: Raw, key: Key, whole: tuple[str, ...] = ()) -> Raw | None:
     """What these fieldsV1 have for this field, or for a map around it owned as a `whole`."""
-    here, place = fields, 0
-    while place < len(key):
-        name = key[place]
-        place += 1
-        there = here.get(f"f:{name}")
+    here, names = fields, _names(key)
+    for name in names:
+        there = here.get(name)
         if not isinstance(there, dict):
             return None
         here = there
-        if name in _ITEMS and place < len(key):
-            item = json.dumps({_ITEMS[name]: key[place]}, separators=(",", ":"), ensure_ascii=False)
-            place += 1
-            there = here.get(f"k:{item}")
-            if not isinstance(there, dict):
-                return None
-            here = there
-        elif not here and place < len(key):
-            return here if name in whole else None
+        if not here and name != names[-1] and name.removeprefix("f:") in whole:
+            return here
     return here
+
+
+def _is_hidden(written: Raw, at: Path, key: Key) -> bool:
+    """Whether this field is inside a list or map whose members these fieldsV1 do not name."""
+    if any(isinstance(token, int) for token in at):
+        return bool(written)  # items have keys of their own, or the list is atomic
+    here = written
+    for name in (*(f"f:{token}" for token in at), *_names(key)):
+        there = here.get(name)
+        if there is None:
+            # Items without keys: the list is a set.
+            return name.startswith("k:") and not next(iter(here)).startswith(("k:", "."))
+        if not there:
+            break
+        here = there
+    return name != f"f:{key[-1]}"
+
+
+def _names(key: Key) -> list[str]:
+    """The names of this field, and of those around it, in fieldsV1."""
+    names: list[str] = []
+    for place, name in enumerate(key):
+        if place and key[place - 1] in _ITEMS and names[-1].startswith("f:"):
+            item = {_ITEMS[key[place - 1]]: name}
+            names.append(f"k:{json.dumps(item, separators=(',', ':'), ensure_ascii=False)}")
+        else:
+            names.append(f"f:{name}")
+    return names

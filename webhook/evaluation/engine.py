@@ -48,13 +48,11 @@ def run(  # noqa: PLR0913  # the options of a run
     pod = Pod(obj, at)
     if not every_pod and not pod.is_in_scope(cx.settings):
         return Verdict((), obj, [], draft=draft)
-    cx = _as_it_came(pod, cx, rules)
+    asked = [(rule, mode) for rule in rules if (mode := cx.modes.of(rule)) is not Mode.OFF]
+    cx = _as_it_came(pod, cx, [rule.CODE for rule, mode in asked if mode is Mode.ENFORCE])
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
-    for rule in rules:
-        mode = cx.modes.of(rule)
-        if mode is Mode.OFF:
-            continue
+    for rule, mode in asked:
         try:
             found = tuple(rule.check(pod, cx))
             if not found:  # the usual case
@@ -75,7 +73,7 @@ def run(  # noqa: PLR0913  # the options of a run
     return Verdict(tuple(findings), obj, patch, tuple(failed), draft)
 
 
-def _as_it_came(pod: Pod, cx: Context, rules: Sequence[Rule]) -> Context:
+def _as_it_came(pod: Pod, cx: Context, enforced: Sequence[str]) -> Context:
     """The context with facts that the rules will no longer find in the pod."""
     if not cx.was_stuck and not pod.asks_under_legacy_name(cx.settings):
         return (
@@ -85,8 +83,7 @@ def _as_it_came(pod: Pod, cx: Context, rules: Sequence[Rule]) -> Context:
         )
     legacy = frozenset([container.at for container, _ in counted(pod, cx.settings)])
     written = placement_of(pod) if cx.makes_daemons else None
-    enforced = frozenset([each.CODE for each in rules if cx.modes.of(each) is Mode.ENFORCE])
-    return replace(cx, stuck=True, legacy=legacy, repairing=enforced, written=written)
+    return replace(cx, stuck=True, legacy=legacy, repairing=frozenset(enforced), written=written)
 
 
 def run_on_object(
@@ -108,7 +105,10 @@ def run_on_object(
         if mode is Mode.OFF:
             continue
         try:
-            found = _allowed(tuple(rule.check(obj, cx)), mode, cx, hear)
+            found = tuple(rule.check(obj, cx))
+            if not found:
+                continue
+            found = _allowed(found, mode, cx, hear)
             edits = [e for f in found if f.action == "repaired" for e in f.edits]
             if edits:
                 draft.apply(edits)

@@ -96,6 +96,7 @@ class Evaluation:
     stuck: Collection[Path] = ()  # the pods that could never run before the repair
     foretold: Sequence[Finding] = ()
     over: str = ""
+    uncompared: bool = False  # text is inserted into a GPU pod of it later (in files)
     draft: Draft = field(init=False, repr=False)
     _changes: Changes | None = field(default=None, init=False, repr=False)
 
@@ -289,7 +290,8 @@ class _Hearing:
     def _origin(self, at: Path, renamed: dict[Path, Path]) -> Path:
         was = ROOT
         for token in at:  # names that the finding itself is about to write
-            was = renamed.get(was / token, was / token)
+            here = was / token
+            was = renamed.get(here, here)
         return self.made.placed(self.made.draft.origin(was))
 
 

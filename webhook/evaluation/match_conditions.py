@@ -174,9 +174,13 @@ def _brings_legacy_words(settings: Settings) -> str:
     there, gone = "object", "oldObject"
     named = _has_container(there, settings.legacy_resources)
     stored = _has_container(gone, settings.legacy_resources, above_zero=True)
+    label = settings.models.legacy_label  # controllers may add it to a pod with scheduling gates
+    in_selector = (_in_map(f"{pod}.spec", "nodeSelector", label) for pod in (there, gone))
+    in_affinity = (_in_affinity(pod, label) for pod in (there, gone))
+    annotations = (_in_tolerations(pod) for pod in (there, gone))
     brought = [
         f"({there}.spec != {gone}.spec\n  && {named}\n  && !{stored})",
-        f"({_in_tolerations(there)}\n  && !{_in_tolerations(gone)})",
+        *("({}\n  && !{})".format(*each) for each in (in_selector, in_affinity, annotations)),
     ]
     taints = (each.key for each in settings.taints)
     names = (settings.gpu_resource, *settings.gpu_resources, *taints)
@@ -268,7 +272,8 @@ def _in_affinity(pod: str, label: str) -> str:
 
 def _asked_by_a_person() -> str:
     user = "request.userInfo.username"
-    tests = [f"{user} in {_list(SYSTEM_USERS)}"]
+    users = ",\n  ".join(map(_text, SYSTEM_USERS))
+    tests = [f"{user} in [\n  {users}]"]
     tests += [f"{user}.startsWith({_text(prefix)})" for prefix in SYSTEM_PREFIXES]
     tests.append(
         f"(has(request.userInfo.groups)\n"

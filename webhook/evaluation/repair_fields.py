@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from webhook.capacity.whole_gpus import is_exclusion
+from webhook.core.host_paths import VOLUME_PREFIX
 from webhook.core.legacy_names import (
     AFFINITY_ANNOTATION,
     BETA_NODE_LABELS,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-VOLUME_PREFIX = "gpu-webhook-driver-"
 _NODES, _PODS = "nodeAffinity", ("podAffinity", "podAntiAffinity")
 _TERMS = (_NODES, REQUIRED, "nodeSelectorTerms")
 _TODAY = dict(BETA_NODE_LABELS)

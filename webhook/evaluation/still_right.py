@@ -33,33 +33,70 @@ def is_still_right(made: Pod, stored: Pod, cx: Context) -> bool:
     settings = cx.settings
     if _gpu_names(made, settings) != _gpu_names(stored, settings):
         return False
-    models = settings.models
-    asked = _Terms(_required(made, models), models), _Terms(_required(stored, models), models)
-    wished = _Terms(_preferred(made), models), _Terms(_preferred(stored), models)
-    if not all(now.ways <= then.ways for now, then in (asked, wished)):
-        return False
+    pairs = _asked(made, stored, settings.models), _wished(made, stored, settings.models)
+    return all(now.ways <= then.ways for now, then in pairs) and has_its_nodes(made, stored, cx)
+
+
+def has_its_nodes(made: Pod, stored: Pod, cx: Context) -> bool:
+    """Whether the stored template selects nodes as well as the one that is made of it now."""
     if cx.inventory is None:
         return True
-    index = cx.inventory.index
-    fitting = index.everything
-    for each in node_selection.selector(made, index):
-        fitting &= index.everything if each.key in _labels(models) else each.nodes
-    return _is_as_good(*asked, fitting, index, is_required=True) and _is_as_good(
-        *wished, fitting, index, is_required=False
+    models, index = cx.settings.models, cx.inventory.index
+    fitting = _fitting(made, models, index), _fitting(stored, models, index)
+    return _is_as_good(
+        *_asked(made, stored, models), fitting, index, is_required=True
+    ) and _is_as_good(*_wished(made, stored, models), fitting, index, is_required=False)
+
+
+def fits_no_node(made: Pod, stored: Pod, cx: Context) -> bool:
+    """Whether existing nodes fit the template that is made now, but none fits the stored one.
+
+    By the labels that the nodes show now: none that they had or may get counts.
+    """
+    if cx.inventory is None:
+        return False
+    models, index = cx.settings.models, cx.inventory.index.as_shown
+    now, then = (
+        terms.nodes(index) & _fitting(pod, models, index) & ~index.may_come
+        for pod, terms in zip((made, stored), _asked(made, stored, models), strict=True)
     )
+    return bool(now) and not then
+
+
+def _asked(made: Pod, stored: Pod, models: Models) -> tuple[_Terms, _Terms]:
+    return _Terms(_required(made, models), models), _Terms(_required(stored, models), models)
+
+
+def _wished(made: Pod, stored: Pod, models: Models) -> tuple[_Terms, _Terms]:
+    return _Terms(_preferred(made), models), _Terms(_preferred(stored), models)
+
+
+def _fitting(pod: Pod, models: Models, index: NodeIndex) -> NodeSet:
+    """The nodes that have the other labels of its nodeSelector."""
+    fitting = index.everything
+    for each in node_selection.selector(pod, index):
+        fitting &= index.everything if each.key in _labels(models) else each.nodes
+    return fitting
 
 
 def _is_as_good(
-    now: _Terms, then: _Terms, fitting: NodeSet, index: NodeIndex, *, is_required: bool
+    now: _Terms,
+    then: _Terms,
+    fitting: tuple[NodeSet, NodeSet],
+    index: NodeIndex,
+    *,
+    is_required: bool,
 ) -> bool:
     """Whether the terms of then allow no node that is excluded now, and still have their models.
 
     They need not allow all current nodes: some may have joined under another spelling. But terms
-    that are required must allow one, unless those of now allow none, either.
+    that are required must allow one, unless those of now allow none, either; and one that exists,
+    if those of now allow one: a removed node may have come back under the other label.
     """
-    allowed, before = now.nodes(index) & fitting, then.nodes(index) & fitting
-    if is_required and allowed and not before:
-        return False
+    allowed, before = now.nodes(index) & fitting[0], then.nodes(index) & fitting[1]
+    for there in (index.everything, ~index.may_come):
+        if is_required and allowed & there and not before & there:
+            return False
     if before & now.without_exclusions().nodes(index) & ~allowed:
         return False
     return not allowed & ~before or (then.has_models(index) and not then.has_lost_models(index))
@@ -95,13 +132,15 @@ class _Terms:
         """Whether models are selected, and whether they are excluded.
 
         The terms for nodes that carry the legacy label leave out what today's label selects, so
-        that no node is counted twice: these exclude nothing for the author.
+        that no node is counted twice: these exclude nothing for the author. What the author
+        excludes is excluded under the legacy label, too.
         """
-        found: set[bool] = set()
-        for term in self._of_models:
-            operators = {each.operator in _SELECTING for each in term}
-            found |= {True} if _legacy(term) else operators
-        return found
+        return {
+            each.operator in _SELECTING
+            for term in self._of_models
+            for each in term
+            if each.is_legacy or each.operator in _SELECTING or not _legacy(term)
+        }
 
     def without_exclusions(self) -> _Terms:
         """The same without the exclusions of models."""

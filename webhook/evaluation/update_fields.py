@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     Raw = dict[str, Any]
 
 TOLERATIONS: Key = ("spec", "tolerations")
+_ANNOTATED: Key = ("metadata", "annotations", AFFINITY_ANNOTATION)
+_OF_NODES = (("affinity", "nodeAffinity"),)
 _SETTINGS = ("nodeSelector", "runtimeClassName", "volumes")
 _IN_CONTAINERS = (("env",), ("volumeMounts",))
 # The values that the API server sets for missing fields.
 _DEFAULTS: dict[Key, Any] = {("spec", "schedulerName"): "default-scheduler"}
 VOLUMES: Key = ("volumes",)
+PLACED: Key = ("placement",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,30 @@ class Update:
             if sent.values.get(key) == word
             or (after is None and key in sent.values)
             or self.authors.took_out(key, self.before, sent, then)
+        }
+
+    def left(self, sent: PodFields, then: PodFields, now: PodFields) -> set[Key]:
+        """The unit of node selection, if this update leaves it as the last repair left it.
+
+        For example, it only changes a label of the object. The rules, which made `now` of it, may
+        still translate a legacy label in it: one that nodes had at that time.
+        """
+        if self.old is None or not self.noted or _ANNOTATED in sent.values:
+            return set()
+        if any(sent.values.get(key) != then.values.get(key) for key in placement(sent, then)):
+            return set()
+        noted = {key: after for key, (_, after) in self.noted.items() if unit_of(key) == PLACED}
+        if any(sent.values.get(key) != after for key, after in noted.items()):
+            return set()
+        # A legacy label that is not recorded came while the webhook was away.
+        changed = (key for key in placement(sent) if now.values.get(key) != sent.values[key])
+        return {PLACED} if all(key in noted for key in changed) else set()
+
+    def composed(self, made: dict[Key, Change], left: set[Key]) -> dict[Key, Change]:
+        """These changes with the words from before the last repair, in units that it wrote."""
+        return {
+            key: (self.noted[key][0] if key in self.noted and unit_of(key) in left else word, after)
+            for key, (word, after) in made.items()
         }
 
     def is_over(self, sent: PodFields) -> bool:
@@ -232,20 +259,33 @@ def without_mounted(
     return {key: value for key, value in repaired.items() if value is not None or key not in used}
 
 
-def notes(author: Mapping[Key, Any], now: Mapping[Key, Any]) -> dict[Key, Change]:
-    """The changes of a repair; and next to a word in nodeSelector its other labels, unchanged.
+def is_kept(change: Change) -> bool:
+    """Whether the last repair kept this field: it is recorded next to a translated word."""
+    return bool(change[0] == change[1])
 
-    With these the record differs as soon as the selector does (evaluation/authors.py).
+
+def notes(
+    author: Mapping[Key, Any], now: Mapping[Key, Any], settings: Settings
+) -> dict[Key, Change]:
+    """The changes of a repair; and next to a word on node selection its other fields, unchanged.
+
+    With these the record differs as soon as a nodeSelector does (evaluation/authors.py). And a
+    legacy label that a repair kept, because nodes have it, differs from one that came while the
+    webhook was away.
     """
     found = changes(author, now)
-    words = (key for key, (_, after) in found.items() if after is None)
-    if found and any(key[1] == "nodeSelector" for key in words):
-        found |= {
-            key: (value, value)
-            for key, value in now.items()
-            if key[1] == "nodeSelector" and author.get(key) == value
-        }
-    return found
+    of_nodes = {
+        key: (value, value)
+        for key, value in now.items()
+        if key[1] == "nodeSelector" or key[1:3] in _OF_NODES
+        if author.get(key) == value
+    }
+    label = settings.models.legacy_label
+    keeps = any(label == key[-1] or label in canonical(now[key]) for key in of_nodes)
+    repairs = {unit_of(key)[-1] for key in found}
+    return (
+        found | of_nodes if "placement" in repairs or (keeps and "resources" in repairs) else found
+    )
 
 
 def unit_of(key: Key) -> Key:
@@ -253,7 +293,7 @@ def unit_of(key: Key) -> Key:
     if key[1] in KINDS and "resources" in key[3:4]:
         return key[:4]
     if key[1] in PLACEMENT or key[-1] == AFFINITY_ANNOTATION:
-        return ("placement",)
+        return PLACED
     if key == TOLERATIONS or key[-1] == TOLERATIONS_ANNOTATION:
         return TOLERATIONS
     if key[1] == "volumes" or "env" in key[3:4] or "volumeMounts" in key[3:4]:
@@ -317,15 +357,16 @@ def unwritten(
         for key, value in sent.values.items()
         if (unit := unit_of(key)) in touched and then.values.get(key) == value
         if _is_of_words(key, unit, labels, settings) and value != _DEFAULTS.get(key)
-        if not authors.wrote(sent.at, key)
+        if not authors.may_have_written(sent.at, key)
     }
 
 
 def _is_of_words(key: Key, unit: Key, labels: frozenset[str], settings: Settings) -> bool:
     match unit:
         case (_, _, _, "resources"):
-            return settings.is_gpu(key[-1]) or key[-1] in settings.legacy_resources
-        case ("placement",):
+            # No repair writes a legacy amount: without it the pods would have no GPU.
+            return settings.is_gpu(key[-1])
+        case _ if unit == PLACED:
             return key[1] == "affinity" or key[-1] in labels
         case ("fields",):
             return key[0] == "spec"
@@ -333,5 +374,6 @@ def _is_of_words(key: Key, unit: Key, labels: frozenset[str], settings: Settings
             return False
 
 
-def placement(fields: PodFields) -> list[Key]:
-    return [key for key in fields.values if key[1] in PLACEMENT]
+def placement(*versions: PodFields) -> list[Key]:
+    """The fields of node selection in any of these versions of a pod."""
+    return [key for each in versions for key in each.values if key[1] in PLACEMENT]

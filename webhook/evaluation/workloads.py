@@ -97,7 +97,7 @@ def template_at(obj: dict[str, Any]) -> Path | None:
         return None
     here: Any = obj
     for token in at:
-        here = as_map(here).get(str(token))
+        here = here.get(token) if isinstance(here, dict) else None
     return at if isinstance(here, dict) else None
 
 
@@ -109,6 +109,11 @@ def group_of(obj: Mapping[str, Any]) -> str:
 def is_built_in(obj: Mapping[str, Any]) -> bool:
     """Whether the kind of the object is built into Kubernetes."""
     return str(obj.get("kind", "")) in TEMPLATES and group_of(obj) in _GROUPS
+
+
+def has_whole_templates(obj: Mapping[str, Any]) -> bool:
+    """Whether the templates of this kind are known to have all fields that pods have."""
+    return is_built_in(obj) or _ready_made(str(obj.get("kind")), group_of(obj) or "-") is not None
 
 
 def templates_of(obj: Raw, settings: Settings) -> list[Path]:
@@ -192,10 +197,11 @@ def custom_kinds(settings: Settings) -> tuple[CustomKind, ...]:
 
     A kind without templates gets those of the built-in definition with its name.
     """
-    return tuple(
-        each if each.templates else _ready_made(each.kind, each.group) or each
-        for each in settings.workloads.kinds
-    )
+    return tuple([_with_templates(each) for each in settings.workloads.kinds])
+
+
+def _with_templates(kind: CustomKind) -> CustomKind:
+    return kind if kind.templates else _ready_made(kind.kind, kind.group) or kind
 
 
 @lru_cache(maxsize=256)
@@ -206,9 +212,9 @@ def tokens(pointer: str) -> tuple[str, ...]:
 
 def _custom(obj: Mapping[str, Any], settings: Settings) -> CustomKind | None:
     kind, group = obj.get("kind"), group_of(obj)
-    for each in custom_kinds(settings):
+    for each in settings.workloads.kinds:
         if each.kind == kind and each.group in ("", group):
-            return each
+            return _with_templates(each)
     return _ready_made(str(kind), group) if group else None
 
 

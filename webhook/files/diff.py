@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -33,6 +35,7 @@ class Line:
         return "-" if self.old else "+"
 
 
+Change = tuple[int, int, int, int]
 Hunk = tuple[Line, ...]
 
 
@@ -48,19 +51,60 @@ def without_end(line: str) -> str:
     return line.removesuffix("\n").removesuffix("\r")
 
 
-def changes(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int, int]]:
+def changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
     """The ranges old[a:b] that became new[c:d], in order."""
     head = _alike(old, new)
     tail = _alike(old[head:][::-1], new[head:][::-1])
-    middle = old[head : len(old) - tail]
-    matcher = SequenceMatcher(
-        None, middle, new[head : len(new) - tail], autojunk=len(middle) > _FEW
-    )
-    return [
-        (a + head, b + head, c + head, d + head)
-        for tag, a, b, c, d in matcher.get_opcodes()
-        if tag != "equal"
-    ]
+    whole = (head, len(old) - tail, head, len(new) - tail)
+    parts = [whole] if whole[1] - head <= _FEW else _between_landmarks(old, new, whole)
+    return [found for part in parts for found in _compared(old, new, part)]
+
+
+def _compared(old: Sequence[str], new: Sequence[str], part: Change) -> Iterator[Change]:
+    """The changes of a part old[a:b], which became new[c:d]."""
+    a, b, c, d = part
+    matcher = SequenceMatcher(None, old[a:b], new[c:d], autojunk=b - a > _FEW)
+    for tag, first, last, start, end in matcher.get_opcodes():
+        if tag != "equal":
+            yield first + a, last + a, start + c, end + c
+
+
+def _between_landmarks(old: Sequence[str], new: Sequence[str], part: Change) -> Iterator[Change]:
+    """The parts between lines that occur once in both texts.
+
+    difflib looks at all of a part for each change in it.
+    """
+    a, b, c, d = part
+    mine, theirs = _once(old, a, b), _once(new, c, d)
+    marks = [(at, theirs[line]) for line, at in mine.items() if line in theirs]
+    for here, there in _rising(marks):
+        if a < here or c < there:
+            yield a, here, c, there
+        a, c = here + 1, there + 1
+    yield a, b, c, d
+
+
+def _once(lines: Sequence[str], start: int, end: int) -> dict[str, int]:
+    """The lines of a part that occur once in it, with their places, in order."""
+    numbers = Counter(lines[start:end])
+    return {lines[at]: at for at in range(start, end) if numbers[lines[at]] == 1}
+
+
+def _rising(marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The most of these pairs of which both places rise (a longest increasing subsequence)."""
+    lowest: list[int] = []  # the least second place with which so many rise
+    at_end: list[int] = []  # and the number of that pair
+    before: list[int] = []
+    for number, (_, there) in enumerate(marks):
+        length = bisect_left(lowest, there)
+        lowest[length : length + 1] = [there]
+        at_end[length : length + 1] = [number]
+        before.append(at_end[length - 1] if length else -1)
+    found, number = [], at_end[-1] if at_end else -1
+    while number >= 0:
+        found.append(marks[number])
+        number = before[number]
+    return found[::-1]
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
@@ -73,7 +117,7 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
 def hunks(old: str, new: str, context: int = _CONTEXT) -> Iterator[Hunk]:
     """The changes with lines around them; changes that are near each other are one hunk."""
     before, after = split(old), split(new)
-    near: list[tuple[int, int, int, int]] = []
+    near: list[Change] = []
     for change in changes(before, after):
         if near and change[0] - near[-1][1] > 2 * context:
             yield _hunk(before, after, near, context)
@@ -86,7 +130,7 @@ def hunks(old: str, new: str, context: int = _CONTEXT) -> Iterator[Hunk]:
 def _hunk(
     before: Sequence[str],
     after: Sequence[str],
-    near: list[tuple[int, int, int, int]],
+    near: list[Change],
     context: int,
 ) -> Hunk:
     lines: list[Line] = []

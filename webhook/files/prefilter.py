@@ -73,8 +73,7 @@ def examine(batch: Batch, words: Sequence[bytes]) -> tuple[list[tuple[int, int]]
 
 def _parts(words: Sequence[bytes]) -> list[bytes]:
     """Fewer words: a text without any of these has none of the others."""
-    parts = (next((part for part in _SHARED if part in word), word) for word in words)
-    return list(dict.fromkeys(parts))
+    return list(dict.fromkeys([next(filter(word.__contains__, _SHARED), word) for word in words]))
 
 
 def _hits(
@@ -89,7 +88,7 @@ def _hits(
             number = bisect_right(ends, at)
             if part == b"\0":
                 found[number] = BINARY
-            elif number not in found and any(word in texts[number] for word in words):
+            elif number not in found and any(map(texts[number].__contains__, words)):
                 found[number] = HIT
             at = joined.find(part, ends[number])
     return [(first + number, verdict) for number, verdict in found.items()]
@@ -107,7 +106,7 @@ def _long(descriptor: int, text: bytes, words: Sequence[bytes]) -> tuple[int | N
     while text:
         if b"\0" in text:
             return BINARY, read
-        if found is None and any(word in text for word in words):
+        if found is None and any(map(text.__contains__, words)):
             found = HIT
         chunk = os.read(descriptor, _LARGE_CHUNK)
         read += len(chunk)

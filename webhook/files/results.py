@@ -83,6 +83,7 @@ class FileResult:
     located: tuple[Located, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     error: str = ""
+    uncompared: bool = False  # text is inserted into a GPU pod later, so no nodes are compared
 
     @classmethod
     def of(
@@ -170,6 +171,12 @@ class Plan:
     left: Mapping[str, str] = field(default_factory=dict)
     # By code: why edits are not made in this file.
     held: Mapping[str, str] = field(default_factory=dict)
+    # Text is inserted later into the amounts or the node selection of this object.
+    is_open: bool = False
+    # The file is a patch of a kustomization.
+    is_patch: bool = False
+    # The file has values of a chart, whatever members they have.
+    is_values: bool = False
 
     def asks(self, code: str) -> bool:
         """Whether the rule with this code runs."""

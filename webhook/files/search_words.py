@@ -33,7 +33,7 @@ def words(settings: Settings, rules: Iterable[Named] = ALL) -> tuple[bytes, ...]
 def fewest(named: Iterable[str]) -> tuple[bytes, ...]:
     """Leave out words that contain another word: the shorter one finds the same files."""
     kept: list[str] = []
-    for name in sorted(set(named), key=lambda each: (len(each), each)):
-        if name and not any(each in name for each in kept):
+    for name in sorted(sorted(set(named)), key=len):
+        if name and not any(map(name.__contains__, kept)):
             kept.append(name)
-    return tuple(name.encode() for name in kept)
+    return tuple(map(str.encode, kept))

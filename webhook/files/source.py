@@ -81,7 +81,7 @@ class Source:
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [0, *(found.end() for found in re.finditer("\n", self.text))]
+        return [0, *[found.end() for found in re.finditer("\n", self.text)]]
 
     def place(self, start: int, end: int) -> Place:
         """The place between two indexes. A line ends with its newline, as in git and editors."""

@@ -21,6 +21,7 @@ from webhook.formats.file_objects import (
     evaluations,
     failures,
     right_labels,
+    selects_nodes,
 )
 from webhook.formats.holding import Holding, Made, all_replacements, cause_in, without
 from webhook.formats.spans import written
@@ -32,7 +33,7 @@ from webhook.rules import (
     driver_paths,
     missing_selector,
 )
-from webhook.templates import unseen_mounts
+from webhook.templates import made_selection, unseen_mounts
 from webhook.templates.actions import Kind, Template
 from webhook.templates.made_annotations import made_annotations
 from webhook.templates.placeholders import Masks, TooManyError, stands_for_part
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.files.source import Source
+    from webhook.formats.spans import Group
     from webhook.templates.labels_in_sight import LabelsInSight
     from webhook.templates.open_places import OpenPlaces
     from webhook.templates.regions import Region
@@ -61,6 +63,7 @@ class Outcome:
     hidden: bool = False  # the template produces annotations
     left_alone: list[Place] = field(default_factory=list)  # pods with the opt-out label
     right: list[tuple[int, int]] = field(default_factory=list)  # model labels that nodes have
+    uncompared: bool = False  # text is inserted into a GPU pod later
 
 
 def migrate_part(
@@ -92,6 +95,7 @@ class _Part:
     ways: Ways
     holding: Holding
     only: frozenset[str]
+    unseen: dict[int, str] = field(default_factory=dict)  # by id() of a document of the views
 
     def run(self) -> Outcome:
         views = self.ways.views
@@ -118,7 +122,10 @@ class _Part:
             for evaluation in each.evaluations
             for span in right_labels(each.document, evaluation, self.plan)
         ]
-        return Outcome(self._replacements(made), located, "", hidden, alone, right)
+        uncompared = any(evaluation.uncompared for each in made for evaluation in each.evaluations)
+        return Outcome(
+            self._replacements(made), located, "", hidden, alone, right, uncompared=uncompared
+        )
 
     # -- one document in one view
 
@@ -137,12 +144,18 @@ class _Part:
                 return self.holding.held[cause]
             if self.only and code not in self.only:
                 return _LOOK_FIRST
-            if why := self._why_out_of_sight(code, at, document, open_, labels):
+            if selects_nodes(code, at, self.plan) and made_selection.may_be_made(
+                document, template, open_, view.shown, legacy_pods.pod_of(at) / "spec"
+            ):
+                why = made_selection.WHY
+            else:
+                why = self._why_out_of_sight(code, at, document, open_, labels)
+            if why:
                 self.holding.held[cause] = why
             return why
 
         data = without(document.data, hidden)
-        done = evaluations(data, self.plan, held, is_open=self.ways.is_open)
+        done = evaluations(data, self.plan, held, self.ways.open_objects(view, document))
         for each in done:
             each.findings = list(_told(each.findings, labels))
         written_here = written(template, document, done, document, open_)
@@ -175,17 +188,26 @@ class _Part:
 
     def _why_alone(self, document: Document, open_: OpenPlaces, at: Path) -> str:
         """Why the amounts of this pod must not be renamed; empty if all of the pod is known."""
+        if id(document) not in self.unseen:
+            self.unseen[id(document)] = self._why_unseen(document)
+        if why := self.unseen[id(document)]:
+            return why
+        is_whole = not self.plan.is_values and legacy_pods.is_of_object(document.data, at)
+        for code, where in self.plan.left.items():
+            if not is_whole or any(
+                self._is_made(document, open_, each)
+                for each in legacy_pods.places(legacy_pods.pod_of(at), code)
+            ):
+                return legacy_pods.elsewhere(code, where)
+        return ""
+
+    def _why_unseen(self, document: Document) -> str:
+        """The same for a word that no view shows; it counts for all pods of a document."""
         start, end, template = document.root.start, document.root.end, self.ways.template
         for word, first, last in legacy_pods.words(template.text[start:end], self.plan):
             here = (start + first, start + last)
             if not self.ways.show(*here) or template.actions_in(*here):
                 return legacy_pods.of_same_pod(word, self.source.place(*here).line)
-        for code, where in self.plan.left.items():
-            if not legacy_pods.is_of_object(document.data, at) or any(
-                self._is_made(document, open_, each)
-                for each in legacy_pods.places(legacy_pods.pod_of(at), code)
-            ):
-                return legacy_pods.elsewhere(code, where)
         return ""
 
     def _is_made(self, document: Document, open_: OpenPlaces, at: Path) -> bool:
@@ -239,12 +261,16 @@ class _Part:
 
     def _say_all(self, made: Made) -> Iterator[Located]:
         whole = self.source.place(made.document.root.start, made.document.root.start)
+        groups: dict[int, list[Group]] = {}  # by id() of their findings
+        for group in made.written.groups:
+            for found in group.causes:
+                groups.setdefault(id(found), []).append(group)
         for found in made.findings:
-            yield self._say(found, made)
+            yield self._say(found, made, groups.get(id(found), []))
         for evaluation in made.evaluations:
             yield from failures(evaluation, whole)
 
-    def _say(self, found: Finding, made: Made) -> Located:
+    def _say(self, found: Finding, made: Made, groups: list[Group]) -> Located:
         restored = self.ways.masks.restored
         start, end = made.document.place(found.origin)
         message = restored(found.message)
@@ -257,8 +283,7 @@ class _Part:
             status = Status.MANUAL if found.severity is Severity.MANUAL else Status.FIXABLE
             fix = tuple(
                 Replacement(each.start, each.end, restored(each.text))
-                for group in made.written.groups
-                if found in group.causes
+                for group in groups
                 for each in group.replacements
             )
         place = self.source.place(start, end)

@@ -7,14 +7,13 @@ and a Deployment.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from webhook.capacity.legacy_selector import carried
-from webhook.core.findings import Finding, Severity
-from webhook.core.modes import IGNORE, Mode, Modes, is_opted_out, modes_for
+from webhook.core.findings import Severity
+from webhook.core.modes import IGNORE, is_opted_out, modes_for
 from webhook.core.rule import Context, Trait
 from webhook.evaluation.evaluate import (
     Stages,
@@ -26,15 +25,15 @@ from webhook.evaluation.evaluate import (
 )
 from webhook.evaluation.workloads import objects, templates_of
 from webhook.files.results import Located, Plan, Status
+from webhook.formats import unfinished
+from webhook.kube import quantity
 from webhook.kube.pod import SECTIONS, Pod, as_items, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.rules import (
-    ALL,
     MANIFEST,
     POLICY,
     RULES,
     codes,
-    daemonset_template,
     driver_profile,
     legacy_name_elsewhere,
     missing_toleration,
@@ -45,8 +44,9 @@ from webhook.templates.placeholders import stands_for_action
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from webhook.core.findings import Finding
     from webhook.evaluation.evaluate import Evaluation, Held
     from webhook.yamlpatch.documents import Document
     from webhook.yamlpatch.places import Place
@@ -69,74 +69,44 @@ _STAGES = Stages(MANIFEST, RULES, policy=POLICY)
 # For a `resources` without its container.
 _OF_AMOUNTS = Stages(repairs=RULES).only(AMOUNTS.__contains__)
 _ELSEWHERE = legacy_name_elsewhere.CODE
-# Fields that decide which nodes do for a pod, how many GPUs it needs, or which limits it has.
-_DECIDING = {
-    "affinity",
-    "completions",
-    "namespace",
-    "nodeName",
-    "nodeSelector",
-    "parallelism",
-    "replicas",
-    "resources",
-    "runtimeClassName",
-    "schedulerName",
-    "tolerations",
-}
-# A sign of text that is inserted later, as in $(POOL), <pool> and @POOL@: none of the fields above
-# may contain it.
-_INSERTED = re.compile(r"[$<>@%{}()\[\]]")
+_POLICY = [rule.CODE for rule in POLICY]
+
+
+def nothing_is_open(_at: Path) -> bool:
+    """No action of a template writes into any object."""
+    return False
 
 
 def evaluations(
-    data: Any, plan: Plan, held: Held = nothing_is_held, *, is_open: bool = False
+    data: Any,
+    plan: Plan,
+    held: Held = nothing_is_held,
+    is_open: Callable[[Path], bool] = nothing_is_open,
 ) -> list[Evaluation]:
     """The results of the rules on the objects in the data, which is edited.
 
-    `held` returns the reason why no edit may be made at a place. In a text that `is_open` actions
-    of a template stand for amounts, labels or whole fields, so nobody knows yet which nodes do.
+    `held` returns the reason why no edit may be made at a place. `is_open` returns whether actions
+    of a template stand for amounts, labels or whole fields of the object at a place.
     """
-    unknown = is_open or _is_unfinished(data)
-    plan = _without_nodes(plan) if unknown else plan
     found = list(objects(data))
-    if any(isinstance(obj.get("kind"), str) for _, obj in found):
-        done = [each for at, obj in found for each in _of_object(obj, at, plan, held)]
-    else:
-        done = list(_of_fragment(data, plan, held))
-    if unknown and plan.inventory is not None:
-        for each in done:
-            each.findings = [f for f in each.findings if not _is_about_parts_of_gpus(f)]
-    return done
+    if plan.is_values or not any(isinstance(obj.get("kind"), str) for _, obj in found):
+        return list(_of_fragment(data, opened(plan, data, is_open=is_open(ROOT)), held))
+    plans = [opened(plan, obj, is_open=is_open(at)) for at, obj in found]
+    return [
+        each
+        for (at, obj), its in zip(found, plans, strict=True)
+        for each in _of_object(obj, at, its, held)
+    ]
 
 
-def _without_nodes(plan: Plan) -> Plan:
-    """The plan without the rules that compare a pod with limits, or with the known nodes."""
-    out = {rule.CODE for rule in POLICY}
-    if plan.inventory is not None:
-        out |= {daemonset_template.CODE, placement.CODE}
-        if plan.inventory.runtime_classes.get(plan.settings.drivers.runtime_class):
-            out.add(driver_profile.CODE)  # the class is only for some nodes
-    return replace(plan, ignored=(*plan.ignored, *out))
+def opened(plan: Plan, data: Any, *, is_open: bool = False) -> Plan:
+    """The plan for an object: text may be inserted later into its amounts or its node selection.
 
-
-def _is_about_parts_of_gpus(finding: Finding) -> bool:
-    """Whether it is the remark that nodes for this pod offer parts of GPUs."""
-    return finding.code == model_label.CODE and finding.severity is Severity.NOTICE
-
-
-def _is_unfinished(data: Any) -> bool:
-    """Whether text is inserted later into a field that decides about nodes or limits."""
-    waiting: list[tuple[Any, bool]] = [(data, False)]
-    while waiting:
-        value, decides = waiting.pop()
-        if isinstance(value, dict):
-            waiting += [(each, decides or name in _DECIDING) for name, each in value.items()]
-            waiting += [(name, decides) for name in value]
-        elif isinstance(value, list):
-            waiting += [(each, decides) for each in value]
-        elif decides and isinstance(value, str) and _INSERTED.search(value):
-            return True
-    return False
+    No rule then compares its pods with limits, nor with nodes, except in what is certain.
+    """
+    if not (is_open or unfinished.is_unfinished(data)):
+        return plan
+    return replace(plan, ignored=(*plan.ignored, *_POLICY), is_open=True)
 
 
 def context(obj: Raw, plan: Plan) -> Context:
@@ -153,18 +123,19 @@ def context(obj: Raw, plan: Plan) -> Context:
     if name in said.namespaces or (said.pods and obj.get("kind") == "Pod"):
         labels = {**labels, IGNORE: "true"}
     modes = modes_for(plan.settings.policy, name, labels)
-    off = [r.CODE for r in ALL if modes.of(r) is Mode.OFF]
     return Context(
         replace(plan.settings, scope="all-legacy"),
         plan.inventory,
         name,
-        modes=Modes(rules=dict.fromkeys(off, Mode.OFF)),
+        modes=modes.only_off(),
         namespace_labels=labels,
         pods_opted_out=said.templates,
         today=datetime.now(UTC).date(),
         in_manifest=True,
+        is_open=plan.is_open,
         target=plan.target,
         unsafe=plan.unsafe,
+        is_merged=plan.is_patch,
     )
 
 
@@ -173,6 +144,14 @@ def is_left_alone(pod: Raw) -> bool:
     value = as_map(as_map(pod.get("metadata")).get("labels")).get(IGNORE)
     # Without quotes it is a boolean, which the API server rejects; the intention is clear.
     return has_label(pod) or value is True or stands_for_action(value)
+
+
+def selects_nodes(code: str, at: Path, plan: Plan) -> bool:
+    """Whether an edit selects nodes for a pod: the label of placement, or a class with a label."""
+    if code == driver_profile.CODE and at[-1:] == ("runtimeClassName",):
+        known = plan.inventory.runtime_classes if plan.inventory is not None else {}
+        return bool(known.get(plan.settings.drivers.runtime_class))
+    return code == placement.CODE
 
 
 def cause_of(finding: Finding) -> Path:
@@ -253,6 +232,7 @@ def _of_object(obj: Raw, at: Path, plan: Plan, held: Held) -> Iterator[Evaluatio
     cx, name = context(obj, plan), name_of(obj)
     asked, around = stages.only(plan.asks), _Around()
     made = evaluate(obj, asked, cx, at, held=held, is_left_alone=is_left_alone)
+    made.uncompared = _is_uncompared(obj, templates, plan)
     yield made
     if is_opted_out(cx.namespace_labels):
         return
@@ -261,6 +241,13 @@ def _of_object(obj: Raw, at: Path, plan: Plan, held: Held) -> Iterator[Evaluatio
             yield _of_part(obj, part, at, place, name, plan, held, around)
         elif is_left_alone(part) and (there := Path((*at, *place))) not in made.left_alone:
             made.left_alone.append(there)
+
+
+def _is_uncompared(obj: Raw, templates: list[Path], plan: Plan) -> bool:
+    """Whether policy rules were wanted for the GPU pods of an object, and could not run."""
+    wanted = plan.inventory is not None and (not plan.codes or {*plan.codes} & {*_POLICY})
+    pods = (Pod(obj, at) for at in templates if plan.is_open and wanted)
+    return any(each.names_gpus(plan.settings) for pod in pods for each in pod.containers)
 
 
 def _of_fragment(data: Any, plan: Plan, held: Held) -> Iterator[Evaluation]:
@@ -306,6 +293,8 @@ def _of_part(  # noqa: PLR0913, PLR0917  # the place, and the input of the rules
         if around.has_label(data, place):
             pod["metadata"] = {"labels": {IGNORE: "true"}}
     cx = context(pod, plan)
+    if plan.is_values or "kind" not in as_map(data):
+        cx = replace(cx, is_merged=True)
     made = evaluate(
         pod,
         stages.only(plan.asks),
@@ -317,9 +306,19 @@ def _of_part(  # noqa: PLR0913, PLR0917  # the place, and the input of the rules
         held=held,
         is_left_alone=is_left_alone,
     )
-    if skip and plan.asks(missing_toleration.CODE) and not around.tolerates(data, place, cx):
+    if (
+        skip
+        and _asks_for_gpus(part, plan)
+        and plan.asks(missing_toleration.CODE)
+        and not around.tolerates(data, place, cx)
+    ):
         made.findings += _untolerated(made)
     return made
+
+
+def _asks_for_gpus(resources: Raw, plan: Plan) -> bool:
+    amounts = (as_map(resources.get(each)).get(plan.settings.gpu_resource) for each in SECTIONS)
+    return any(quantity.parse(each) != 0 for each in amounts if each is not None)
 
 
 def _untolerated(made: Evaluation) -> Iterator[Finding]:

@@ -21,7 +21,8 @@ from webhook.rules import dead_api_version, driver_paths, legacy_resource, missi
 from webhook.templates.actions import Kind
 from webhook.templates.cases import Rest
 from webhook.templates.labels_in_sight import NOT_ALWAYS, NOT_IN_SIGHT, is_of_old
-from webhook.yamlpatch import documents
+from webhook.templates.regions import lines_of
+from webhook.yamlpatch import documents, style
 from webhook.yamlpatch.places import Replacement
 from webhook.yamlpatch.splice import apply
 
@@ -54,10 +55,21 @@ class Made:
     data: Any  # as edited
     evaluations: list[Evaluation]
     written: Written
+    _amounts: dict[str, list[Finding]] | None = None
 
     @property
     def findings(self) -> list[Finding]:
         return [found for each in self.evaluations for found in each.findings]
+
+    @property
+    def amounts(self) -> dict[str, list[Finding]]:
+        """The findings on amounts, by their object."""
+        if self._amounts is None:
+            self._amounts = {}
+            for found in self.findings:
+                if found.code in AMOUNTS:
+                    self._amounts.setdefault(found.object, []).append(found)
+        return self._amounts
 
 
 @dataclass(slots=True)
@@ -162,8 +174,7 @@ class Holding:
             around = self.ways.template.arms_around(*made.document.place(cause_of(found)))
             gpus = [
                 self.ways.template.arms_around(*made.document.place(each.origin))
-                for each in made.findings
-                if each.code in AMOUNTS and each.object == found.object
+                for each in made.amounts.get(found.object, ())
             ]
             if found.code in HARMLESS and gpus:
                 yield from ([*around, *each] for each in gpus)
@@ -299,8 +310,10 @@ def _is_true(made: Made) -> bool:
 
 def _is_trimmed(text: str, added: Replacement) -> bool:
     """Whether an action before the added text trims blanks and line ends after it."""
-    before = text[: added.start].rstrip()
-    return adds_lines(text, added) and before.endswith(("-}}", "-%}"))
+    end = added.start
+    while end and text[end - 1].isspace():
+        end -= 1
+    return adds_lines(text, added) and text.endswith(("-}}", "-%}"), 0, end)
 
 
 def _is_torn(template: Template, added: Replacement) -> bool:
@@ -308,14 +321,13 @@ def _is_torn(template: Template, added: Replacement) -> bool:
     if not adds_lines(template.text, added):
         return False
     lines = added.text.lstrip("\r\n")
-    behind = template.shown[added.end :].split("\n")
-    before = template.shown[: added.end]
+    shown, end, start = template.shown, added.end, added.end
     if lines != added.text:  # after the line in which it begins
-        before += behind[0]
-        behind = behind[1:]
+        end, start = style.line_end(shown, end), style.next_line(shown, end)
+    behind = (each.text for each in lines_of(shown, start))
     following = next(filter(_says_something, behind), "")
     said = following.strip()
-    if said and not said.strip("@") and _is_open(before):  # an action, at any indent
+    if said and not said.strip("@") and _is_open(shown, end):  # an action, at any indent
         return True
     return follows(following, lines)
 
@@ -328,12 +340,14 @@ def _says_something(line: str) -> bool:
 _OPEN = re.compile(r"(?:^|[\s\"'\w}])(?:[:-]|[:-][ \t]+[|>][-+\d]*)[ \t]*(?:#.*)?$")
 
 
-def _is_open(before: str) -> bool:
+def _is_open(text: str, end: int) -> bool:
     """Whether the last line with content has its value on the lines below it."""
-    while before:
-        before, _, line = before.rpartition("\n")
+    while end > 0:
+        start = style.line_start(text, end)
+        line = text[start:end]
         if _says_something(line):
             return _OPEN.search(line.rstrip()) is not None
+        end = start - 1
     return False
 
 

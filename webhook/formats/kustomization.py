@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,12 @@ import yaml
 
 from webhook.core.errors import InputError
 from webhook.core.modes import is_opted_out
+from webhook.evaluation.workloads import objects
+from webhook.files.reading import text_of
 from webhook.files.results import OptedOut
 from webhook.formats.file_objects import namespaces_left_alone
 from webhook.kube.pod import as_items, as_map
+from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,10 +65,61 @@ def folders(root: str) -> tuple[str, ...]:
     for number, (folder, inner, files) in enumerate(os.walk(root)):
         if number >= _MOST_FOLDERS:
             break
-        inner[:] = sorted(each for each in inner if each not in _NOT_ENTERED)
+        inner[:] = sorted(set(inner).difference(_NOT_ENTERED))
         if not set(files).isdisjoint(NAMES):
             found.append(folder)
     return tuple(found)
+
+
+@lru_cache(maxsize=4)
+def applied(root: str) -> tuple[tuple[str, str], ...]:
+    """Files with patches in objects of Flux or Argo CD, and the folders that these build."""
+    found = []
+    for number, (folder, inner, files) in enumerate(os.walk(root)):
+        if number >= _MOST_FOLDERS:
+            break
+        inner[:] = sorted(each for each in inner if each not in _NOT_ENTERED)
+        for name in sorted(each for each in files if each.endswith((".yaml", ".yml"))):
+            file = os.path.join(folder, name)  # noqa: PTH118  # of many files
+            text = text_of(file)
+            if "patches" in text and any(group in text for group in _APPLYING):
+                found += [(file, built) for built in _built(file, text, root)]
+    return tuple(found)
+
+
+_APPLYING = ("kustomize.toolkit.fluxcd.io/", "argoproj.io/")
+
+
+def _built(file: str, text: str, root: str) -> Iterator[str]:
+    """The folders: their paths begin where the repository does, which may be below the root."""
+    for document in documents.read(text).documents:
+        for _, obj in objects(document.data):
+            for each in (as_map(obj.get("spec")), *sources(obj)):
+                name = each.get("path")
+                starts = (Path(root), *Path(file).parents) if isinstance(name, str) else ()
+                below = (os.path.realpath(start / str(name).lstrip("/")) for start in starts)
+                yield from islice(filter(os.path.isdir, below), 1)
+
+
+def sources(data: Any) -> list[dict[str, Any]]:
+    """The sources of an Application of Argo CD, or of those that an ApplicationSet makes."""
+    spec = as_map(as_map(data).get("spec"))
+    made = as_map(as_map(spec.get("template")).get("spec"))
+    return [
+        source
+        for each in (spec, made)
+        for source in (
+            as_map(each.get("source")),
+            *(one for _, one in as_items(each.get("sources"))),
+        )
+    ]
+
+
+def manifests(folder: str) -> list[str]:
+    """The files that Flux and Argo CD build of a folder, which needs no kustomization."""
+    with suppress(InputError):
+        return parts(folder).files
+    return [str(each) for each in sorted(Path(folder).rglob("*.y*ml"))]
 
 
 def known_of(file: str) -> tuple[OptedOut, bool]:

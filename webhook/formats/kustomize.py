@@ -10,10 +10,11 @@ everything else is manual.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.draft import Draft
+from webhook.core.draft import Draft, copied
 from webhook.core.edits import Edit, Rename, Set, at_place, place_of
 from webhook.core.findings import Finding
 from webhook.core.modes import is_opted_out
@@ -29,7 +30,14 @@ from webhook.kube.api_versions import workload_successor
 from webhook.kube.pod import SECTIONS, as_items, as_map
 from webhook.kube.pointer import ROOT, Path, escape, value_at
 from webhook.kube.walk import walk
-from webhook.rules import MANIFEST, PATTERNS, codes, dead_api_version, legacy_resource
+from webhook.rules import (
+    MANIFEST,
+    PATTERNS,
+    codes,
+    dead_api_version,
+    legacy_resource,
+    request_without_limit,
+)
 from webhook.templates import actions
 from webhook.templates.regions import Region
 from webhook.yamlpatch import documents
@@ -55,7 +63,8 @@ _SECTION = rf"(?P<before>(?:^|.*\.)(?:{'|'.join(SECTIONS)})\.?\[?)"  # in a path
 _ANNOTATIONS = "commonAnnotations"
 # Fields that the patched object may have although the patch does not: selector, labels, strategy,
 # name, and tolerations, a list that a list in the patch would replace.
-OF_WHOLE_OBJECTS = tuple(sorted(codes(Trait.WHOLE)))
+# A limit that is missing in the patch may be in what it patches, and larger.
+OF_WHOLE_OBJECTS = (*sorted(codes(Trait.WHOLE)), request_without_limit.CODE)
 
 
 def is_patch(source: Source) -> bool:
@@ -76,7 +85,7 @@ def migrate(source: Source, plan: Plan) -> FileResult:
     work = _Work(source, plan)
     for document in documents.read(source.text).documents:
         for at, value in walk(document.data):
-            if at and at[0] in kustomization.PATCHES and isinstance(value, str) and "\n" in value:
+            if at and at[0] in kustomization.PATCHES and isinstance(value, str):
                 work.written_out(document, at)
         work.look(document)
         work.field_paths(document)
@@ -138,7 +147,7 @@ def planned(path: str, asked: Plan) -> Plan:
     if asked.opted_out != OptedOut():
         opted_out = asked.opted_out
     ignored = (*asked.ignored, *(OF_WHOLE_OBJECTS if patch else ()))
-    return replace(asked, opted_out=opted_out, ignored=ignored)
+    return replace(asked, opted_out=opted_out, ignored=ignored, is_patch=patch)
 
 
 def _is_patch(data: Any) -> bool:
@@ -270,7 +279,9 @@ class _Work:
         if found.edits and refused:
             message = not_done(message, refused)
         elif found.edits:
-            fix, status = tuple(splice(document, found.edits)), Status.FIXABLE
+            status = Status.FIXABLE
+            with suppress(RefusedError):  # right only together with others, as with an alias
+                fix = tuple(splice(document, found.edits))
         self._add(document, found.code, found.at, message, status, fix, found.object)
 
     def _add(  # noqa: PLR0913, PLR0917  # the parts of a finding
@@ -310,7 +321,7 @@ def _of_object(data: Any, plan: Plan) -> Iterator[Finding]:
     if not obj:
         return
     name = name_of(obj)
-    stages, copy = _VERSIONS.only(plan.asks), documents.copy_of(obj)
+    stages, copy = _VERSIONS.only(plan.asks), copied(obj)
     made = evaluate(copy, stages, context(copy, plan), is_left_alone=is_left_alone)
     for finding in made.findings:
         edits = finding.touched if finding.action == "repaired" else ()
@@ -371,6 +382,6 @@ def _pointer(at: Path, pointer: Any, plan: Plan) -> Iterator[Finding]:
 
 def _edited(data: Any, edits: Iterable[Edit]) -> Any:
     """The data with these edits, of which none is an append."""
-    draft = Draft({"": documents.copy_of(data)})
+    draft = Draft({"": copied(data)})
     draft.apply(at_place(each, Path(("", *place_of(each)))) for each in edits)
     return draft.object[""]

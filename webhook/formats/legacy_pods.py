@@ -9,6 +9,8 @@ driver's libraries.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.core.edits import Remove
@@ -16,7 +18,7 @@ from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.host_paths import is_device
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
 from webhook.core.rule import Trait
-from webhook.core.text_patterns import find
+from webhook.core.text_patterns import RESOURCE_TEXT, find
 from webhook.files.results import FileResult, Located, Plan, Status
 from webhook.files.source import Source
 from webhook.formats.file_objects import AMOUNTS
@@ -29,14 +31,18 @@ from webhook.rules import (
     codes,
     dead_annotations,
     driver_paths,
+    legacy_resource,
     missing_selector,
     tolerations_annotation,
 )
+from webhook.templates import actions
+from webhook.templates.actions import Kind
 from webhook.templates.placeholders import stands_for_action
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from webhook.core.settings import Settings
     from webhook.evaluation.evaluate import Evaluation
     from webhook.templates.regions import Region
 
@@ -172,8 +178,54 @@ def words(text: str, plan: Plan) -> Iterator[tuple[str, int, int]]:
             yield code, start, end
 
 
+def read_by_name(text: str, settings: Settings) -> int:
+    """The line on which an action of a template has the name of an amount; 0 if none has.
+
+    Such an action looks the amount up. No run changes the inside of an action.
+    """
+    places = sorted(_named(text, settings))
+    if not places:
+        return 0
+    template, comments = actions.read_apart(text), Comments(text)
+    for start, end in places:
+        inside = template.actions_in(start, end)
+        # What an action writes into a comment has no effect; what it sets may have one.
+        if any(
+            each.kind is not Kind.COMMENT
+            and not (each.kind is Kind.WRITES and comments.hold(each.start))
+            for each in inside
+        ):
+            return text.count("\n", 0, start) + 1
+    return 0
+
+
+def _named(text: str, settings: Settings) -> Iterator[tuple[int, int]]:
+    """The places of the names of amounts, and of quoted parts from which a name may be made."""
+    yield from ((each.start, each.end) for each in find(text, (RESOURCE_TEXT,), settings))
+    for name in settings.legacy_resources:
+        domain, _, base = map(re.escape, name.partition("/"))
+        if domain and base:
+            parts = rf"(?<![-\w.]){domain}/?(?:%\w)?(?=[\"'`])|(?<=[\"'`])/{base}(?=[\"'`])"
+            yield from (found.span() for found in re.finditer(parts, text))
+
+
+def is_read(where: str) -> str:
+    """The reason for held amounts: a template action with their name."""
+    return (
+        f"{where} has this name inside a template action: change it there, in the keys and in the "
+        "values together"
+    )
+
+
+def with_amounts_held(plan: Plan, why: str) -> Plan:
+    """The plan for a file in which no amount is renamed."""
+    return replace(plan, held={**dict.fromkeys(AMOUNTS, why), **plan.held})
+
+
 def in_region(source: Source, region: Region, plan: Plan) -> str:
     """Why no amounts are renamed in a part of a text that no rule can read."""
+    if why := plan.held.get(legacy_resource.CODE):
+        return why
     for code, start, _ in words(source.text[region.start : region.end], plan):
         line = source.place(region.start + start, region.start + start).line
         return elsewhere(code, f"this file (line {line})")

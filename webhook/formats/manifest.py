@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.draft import copied
 from webhook.core.edits import Edit, place_of
 from webhook.core.findings import Finding, Severity
 from webhook.files.results import FileResult, Located, Plan, Skipped, Status, not_done
-from webhook.formats import legacy_pods
+from webhook.formats import legacy_pods, unfinished
 from webhook.formats.file_objects import (
     AMOUNTS,
     LEFT_ALONE,
     evaluations,
     failures,
     right_labels,
+    selects_nodes,
     with_namespaces,
 )
 from webhook.formats.mentions import mentions
+from webhook.kube.pod import as_map
+from webhook.kube.pointer import Path, value_at
 from webhook.rules import dead_api_version, missing_selector
 from webhook.yamlpatch import documents, verify
 from webhook.yamlpatch.nodes import Scalar
@@ -29,7 +34,6 @@ if TYPE_CHECKING:
 
     from webhook.evaluation.evaluate import Evaluation
     from webhook.files.source import Source
-    from webhook.kube.pointer import Path
     from webhook.yamlpatch.documents import Document, Stream
     from webhook.yamlpatch.places import Place, Replacement
 
@@ -44,6 +48,7 @@ class _Work:
     replacements: list[Replacement] = field(default_factory=list)
     refused: str = ""
     at: tuple[int, int] = (0, 0)  # the place of the refusal
+    alone: dict[Path, str] = field(default_factory=dict)  # objects that are refused alone, with why
     # By the edits of a finding: many have the same, as where all volumes of a list are removed.
     fixes: dict[tuple[int, ...], tuple[Replacement, ...]] = field(default_factory=dict)
 
@@ -64,12 +69,7 @@ def migrate(source: Source, plan: Plan) -> FileResult:
     """Run the rules on each document, and write their edits into the text."""
     stream = documents.read(source.text, json=source.kind == "json")
     plan = with_namespaces(plan, source.text)
-    works = [_work(each, plan, source) for each in stream.documents]
-    for work in works:
-        try:
-            work.replacements = splice(work.document, work.edits)
-        except RefusedError as error:
-            work.refuse(error.reason, (error.start, error.end))
+    works = [_spliced(each, plan, source) for each in stream.documents]
     new_text = _verified(source, stream, works, plan)
     located = [each for work in works for each in _located(source, work)]
     left_alone = [
@@ -86,7 +86,8 @@ def migrate(source: Source, plan: Plan) -> FileResult:
         for span in right_labels(work.document, each, plan)
     )
     located += mentions(source, plan, spoken_of, left_alone=left_alone, right=right)
-    return FileResult.of(source, new_text, located, _skipped(source, stream, works))
+    made = FileResult.of(source, new_text, located, _skipped(source, stream, works))
+    return replace(made, uncompared=any(e.uncompared for work in works for e in work.evaluations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ def _unstable(source: Source, new: _New, works: list[_Work], plan: Plan) -> str:
     if new.text == source.text:
         return ""
     for number, (document, work) in enumerate(zip(new.stream.documents, works, strict=True), 1):
-        again = _work(document, plan, source)
+        again = _work(document, plan, source, work.alone)
         if again.edits and not work.refused:
             made = ((each, found) for each in again.evaluations for found in each.findings)
             codes = sorted({found.code for each, found in made if each.edits_of(found)})
@@ -183,8 +184,33 @@ def _spoken_of(source: Source, works: list[_Work], plan: Plan) -> Iterator[Locat
                 yield Located("", "", Status.NOTICE, place)
 
 
-def _work(document: Document, plan: Plan, source: Source) -> _Work:
-    """Run the rules on a document.
+def _spliced(document: Document, plan: Plan, source: Source) -> _Work:
+    """The work on a document, without the objects of a List that cannot be edited."""
+    work = _work(document, plan, source, {})
+    try:
+        work.replacements = splice(document, work.edits)
+    except RefusedError as error:
+        work.refuse(error.reason, (error.start, error.end))
+        alone = dict(_refused_alone(work)) if len(work.evaluations) > 1 else {}
+        if 0 < len(alone) < len(work.evaluations):
+            again = _work(document, plan, source, alone)
+            with suppress(RefusedError):
+                again.replacements = splice(document, again.edits)
+                return again
+    return work
+
+
+def _refused_alone(work: _Work) -> Iterator[tuple[Path, str]]:
+    """The objects of which the edits cannot be made without those of others."""
+    for each in work.evaluations:
+        try:
+            splice(work.document, each.edits)
+        except RefusedError as error:
+            yield each.at, error.reason
+
+
+def _work(document: Document, plan: Plan, source: Source, alone: dict[Path, str]) -> _Work:
+    """Run the rules on a document; objects in `alone` are not edited.
 
     If its author must choose first, run them again without the edits.
     """
@@ -196,8 +222,8 @@ def _work(document: Document, plan: Plan, source: Source) -> _Work:
         return source.place(*document.place(at)).line
 
     def held(code: str, at: Path) -> str:
-        if code in plan.held:
-            return plan.held[code]
+        if why := _why_not(code, at, document.data, plan, alone):
+            return why
         if code in legacy_pods.OF_CHOICES and (waits := waiting.get(legacy_pods.pod_of(at))):
             cause, place = waits
             if code != cause or place != at:
@@ -208,19 +234,30 @@ def _work(document: Document, plan: Plan, source: Source) -> _Work:
         if code in AMOUNTS and (because := lost.get(legacy_pods.pod_of(at))):
             cause, place = because
             return legacy_pods.of_same_pod(cause, line_of(place))
-        if code not in AMOUNTS or not plan.left or legacy_pods.is_of_object(document.data, at):
+        is_whole = not plan.is_values and legacy_pods.is_of_object(document.data, at)
+        if code not in AMOUNTS or not plan.left or is_whole:
             return ""
         return legacy_pods.elsewhere(*next(iter(plan.left.items())))
 
-    data = documents.copy_of(document.data)
+    data = copied(document.data)
     made = evaluations(data, plan, held)
     waiting = legacy_pods.waiting(found for each in made for found in each.findings)
     unlabelled = legacy_pods.unlabelled(made)
     lost = {pod: why for each in made for pod, why in legacy_pods.lost(each.findings).items()}
     if waiting or unlabelled or lost:
-        data = documents.copy_of(document.data)
+        data = copied(document.data)
         made = evaluations(data, plan, held)
-    return _Work(document, data, made)
+    return _Work(document, data, made, alone=alone)
+
+
+def _why_not(code: str, at: Path, data: Any, plan: Plan, alone: dict[Path, str]) -> str:
+    """Why this edit must not be made whatever else is found; empty if nothing is against it."""
+    if selects_nodes(code, at, plan):
+        spec = as_map(value_at(data, legacy_pods.pod_of(at) / "spec"))
+        if unfinished.is_selection_unfinished(spec):
+            return unfinished.OF_SELECTION
+    around = (Path(at[:depth]) for depth in range(len(at) + 1)) if alone else ()
+    return plan.held.get(code) or next((alone[each] for each in around if each in alone), "")
 
 
 def _status(work: _Work, found: Finding) -> tuple[Status, str]:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from webhook.core.modes import Mode
 from webhook.core.rule import Trait
 from webhook.core.text_patterns import RESOURCE_TEXT, Match, find
-from webhook.evaluation.authors import LAST_APPLIED
 from webhook.evaluation.record import ANNOTATION
 from webhook.files.results import Located, Plan, Status
 from webhook.files.source import OBJECT, Source
 from webhook.formats.file_objects import context
+from webhook.kube.managed_fields import LAST_APPLIED
 from webhook.rules import PATTERNS, codes, legacy_resource, model_label
 from webhook.templates import actions
 from webhook.yamlpatch.style import line_start

@@ -25,7 +25,7 @@ _OF_PODS = ("yaml", "json", "helm", "jinja", OBJECT)
 
 def migrate_text(source: Source, plan: Plan) -> FileResult:
     """The findings on a file, and its new text if there is one; nothing is written."""
-    migrate = _format(source)
+    migrate = _format(source, plan)
     result = migrate(source, plan)
     if source.kind not in _OF_PODS or not legacy_pods.does_amounts(result):
         return result
@@ -41,10 +41,10 @@ def judge_object(path: str, text: str, plan: Plan) -> FileResult:
     return replace(result, error=f"it could not be checked: {why}") if why else result
 
 
-def _format(source: Source) -> Format:
+def _format(source: Source, plan: Plan) -> Format:
     """Imported with the first file of a kind, so that `scan` starts faster."""
     if source.kind in {"yaml", "json"}:
-        return _of_manifests(source)
+        return _of_manifests(source, plan)
     if source.kind == OBJECT:
         from webhook.formats.manifest import migrate
 
@@ -60,11 +60,15 @@ def _format(source: Source) -> Format:
     return migrate
 
 
-def _of_manifests(source: Source) -> Format:
+def _of_manifests(source: Source, plan: Plan) -> Format:
     """Templates and patches of a kustomization may also be plain YAML."""
-    from webhook.formats import kustomize, manifest, templated
+    from webhook.formats import kustomize, manifest
     from webhook.templates import made_annotations
 
-    if kustomize.is_patch(source):
+    if not plan.is_values and kustomize.is_patch(source):
         return kustomize.migrate_patch
-    return templated.migrate if made_annotations.is_any_made(source) else manifest.migrate
+    if not made_annotations.is_any_made(source):
+        return manifest.migrate
+    from webhook.formats import templated
+
+    return templated.migrate

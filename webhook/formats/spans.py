@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.edits import Append, Edit, Remove, place_of
 from webhook.formats.file_objects import cause_of
+from webhook.kube.pointer import Path
 from webhook.yamlpatch import style
 from webhook.yamlpatch.nodes import List, Map, entries
 from webhook.yamlpatch.places import Replacement
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from webhook.core.findings import Finding
     from webhook.evaluation.evaluate import Evaluation
-    from webhook.kube.pointer import Path
     from webhook.templates.actions import Arm, Block, Template
     from webhook.templates.open_places import OpenPlaces
     from webhook.yamlpatch.documents import Document
@@ -74,8 +74,9 @@ def written(
     """Write the edits that the rules made in one document into this text of it."""
     made = Written([], into, {})
     found = [each for made in evaluations for each in made.findings if each.action == "repaired"]
+    causes = _Causes(found)
     for at, edits in _grouped(edit for each in evaluations for edit in each.edits).items():
-        group = Group(at, edits, _causes_of(found, at))
+        group = Group(at, edits, causes.of(at))
         made.groups.append(group)
         try:
             replacements = splice(into, edits)
@@ -94,13 +95,27 @@ def written(
     return made
 
 
-def _causes_of(repaired: list[Finding], at: Path) -> list[Finding]:
-    """The findings from which the edit at this place results."""
-    return [
-        found
-        for found in repaired
-        if any(at[: len(was)] == was[: len(at)] for was in map(place_of, found.touched))
-    ]
+class _Causes:
+    """The findings from which an edit results, by the places that they touch.
+
+    An object has many findings, and each has its edits.
+    """
+
+    def __init__(self, repaired: list[Finding]) -> None:
+        self._repaired = repaired
+        self._at: dict[Path, set[int]] = {}  # the findings that touch this place
+        self._within: dict[Path, set[int]] = {}  # those that touch it, or a place in it
+        for number, found in enumerate(repaired):
+            for was in {place_of(edit) for edit in found.touched}:
+                self._at.setdefault(was, set()).add(number)
+                for depth in range(len(was) + 1):
+                    self._within.setdefault(Path(was[:depth]), set()).add(number)
+
+    def of(self, at: Path) -> list[Finding]:
+        """Those that touch the place, a place in it, or one around it."""
+        around = (self._at.get(Path(at[:depth]), ()) for depth in range(len(at)))
+        numbers = {*self._within.get(at, ()), *(each for some in around for each in some)}
+        return [self._repaired[number] for number in sorted(numbers)]
 
 
 def _grouped(edits: Iterable[Edit]) -> dict[Path, list[Edit]]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _BY_THEMSELVES = codes(Trait.SEPARATE)
 
 _MADE_LABEL = re.compile(rf"{re.escape(IGNORE)}[\"']?[ \t]*:[ \t]*[\"']?\{{\{{")
+_UNREAD = "{}, so the rules did not run on it: check it manually"
 _MAY_BE_LEFT = (
     f"the template decides whether the label {IGNORE} says to leave it alone, so nothing is changed"
 )
@@ -47,6 +48,9 @@ def migrate(source: Source, plan: Plan) -> FileResult:
 def _migrate(source: Source, plan: Plan) -> FileResult:
     template = actions.read(source.text)
     plan = with_namespaces(plan, template.blanked)
+    if line := legacy_pods.read_by_name(source.text, plan.settings):
+        why = legacy_pods.is_read(f"this file (line {line})")
+        plan = legacy_pods.with_amounts_held(plan, why)
     done = Done(source, plan, template)
     for region in _regions(template):
         done.add(region)
@@ -54,7 +58,8 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
         done = Done(source, plan, template, _BY_THEMSELVES)
         for region in _regions(template):
             done.add(region)
-    return done.result()
+    result = done.result()
+    return replace(result, error=_UNREAD.format(template.excess)) if template.excess else result
 
 
 @dataclass(slots=True)
@@ -71,6 +76,7 @@ class Done:
     left_alone: list[Place] = field(default_factory=list)  # no findings are reported in them
     right: list[tuple[int, int]] = field(default_factory=list)  # model labels that nodes have
     hidden: bool = False
+    uncompared: bool = False
     prose: bool = False  # most of it is not a manifest, and that is no mistake
 
     def add(
@@ -106,6 +112,7 @@ class Done:
             settings = self.plan.settings
             outcome.located += lines.not_indented(self.source, template, region, settings)
         self.hidden = self.hidden or outcome.hidden
+        self.uncompared = self.uncompared or outcome.uncompared
         self.right += outcome.right
         if _meet(outcome.replacements, self.replacements):  # for a manifest inside another
             return
@@ -128,7 +135,8 @@ class Done:
         """The file with all findings and edits; `more` replaces the mentions."""
         new_text = apply(self.source.text, self.replacements)
         found = (*self.located, *(self.mentions() if more is None else more))
-        return FileResult.of(self.source, new_text, found, self.skipped)
+        made = FileResult.of(self.source, new_text, found, self.skipped)
+        return replace(made, uncompared=self.uncompared)
 
 
 def stable(source: Source, plan: Plan, road: Callable[[Source, Plan], FileResult]) -> FileResult:

@@ -7,10 +7,12 @@ With their other branches the text must only stay YAML.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.core.modes import IGNORE
+from webhook.evaluation.workloads import objects
 from webhook.templates import cases
 from webhook.templates.actions import Kind, blank
 from webhook.templates.cases import Case, Rest
@@ -19,8 +21,9 @@ from webhook.templates.open_places import OpenPlaces
 from webhook.yamlpatch import documents, style
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from webhook.kube.pointer import Path
     from webhook.templates.actions import Action, Template
     from webhook.templates.placeholders import Masks
     from webhook.templates.regions import Region
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from webhook.yamlpatch.places import Replacement
 
 _LEGACY = re.compile(r"alpha\.kubernetes\.io|pod\.beta\.kubernetes\.io")
+_ALIAS = re.compile(r"[-:,\[{]\s+\*[\w.-]")  # its text stands in another place
 _OF_RULES = re.compile(rf"{_LEGACY.pattern}|nvidia|privileged")
 
 
@@ -60,13 +64,33 @@ class Ways:
         self.views = self._found()
         self.others = [each for each in self.others if each not in self.views]
 
-    @property
-    def is_open(self) -> bool:
-        """Whether actions choose or repeat some of the text, or write some outside of comments."""
-        actions = self.template.actions_in(self.region.start, self.region.end)
+    def open_objects(self, view: View, document: Document) -> Callable[[Path], bool]:
+        """Whether actions choose, repeat or write text of the object at a place of the document.
+
+        Text between two objects belongs to the one before it.
+        """
+        first, last = self.region.start, self.region.end
+        if not self._writes(first, last):
+            return lambda _: False
+        starts = sorted(
+            each.place(at)[0] for each in view.documents for at, _ in objects(each.data)
+        )
+        if len(starts) < 2 or _ALIAS.search(view.shown, first, last):  # noqa: PLR2004
+            return lambda _: True
+        ends = [*starts[1:], last]
+        starts[0] = first
+
+        def is_open(at: Path) -> bool:
+            number = max(bisect_right(starts, document.place(at)[0]) - 1, 0)
+            return self._writes(starts[number], ends[number])
+
+        return is_open
+
+    def _writes(self, start: int, end: int) -> bool:
+        """Whether actions choose or repeat some of this text, or write some outside of comments."""
         return any(
             each.kind not in {Kind.COMMENT, Kind.SILENT} and not self._is_comment(each)
-            for each in actions
+            for each in self.template.actions_in(start, end)
         )
 
     def _is_comment(self, action: Action) -> bool:

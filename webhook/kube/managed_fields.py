@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
+# What `kubectl apply` sent last, unless it is --server-side.
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
 
 def entries(obj: Mapping[str, Any]) -> Iterator[Raw]:
     """Each entry of the object, one for each manager, operation and subresource."""

@@ -88,7 +88,7 @@ def is_for_linux(pod: Mapping[str, Any]) -> bool:
 class Container:
     """One container of any kind; `limits` and `requests` are the raw maps, empty if missing."""
 
-    __slots__ = ("at", "kind", "limits", "name", "raw", "requests")
+    __slots__ = ("at", "kind", "limits", "name", "raw", "requests", "sections")
 
     def __init__(self, kind: str, at: Path, raw: Raw) -> None:
         self.kind = kind
@@ -99,9 +99,7 @@ class Container:
         resources = as_map(raw.get("resources"))
         self.limits = as_map(resources.get("limits"))
         self.requests = as_map(resources.get("requests"))
-
-    def section(self, name: str) -> Raw:
-        return self.limits if name == "limits" else self.requests
+        self.sections = {"limits": self.limits, "requests": self.requests}
 
     def section_at(self, name: str) -> Path:
         return self.at / "resources" / name
@@ -137,12 +135,13 @@ class Container:
 class Pod:
     """The pod, or pod template, at `at` in a raw object. Made again after each edit."""
 
-    __slots__ = ("_answers", "_named", "at", "containers", "metadata", "raw", "spec")
+    __slots__ = ("_answers", "_named", "annotations", "at", "containers", "metadata", "raw", "spec")
 
     def __init__(self, obj: Raw, at: Path = ROOT) -> None:
         self.raw: Raw = as_map(value_at(obj, at))
         self.at = at
         self.metadata = as_map(self.raw.get("metadata"))
+        self.annotations: Mapping[str, Any] = as_map(self.metadata.get("annotations"))
         self.spec = as_map(self.raw.get("spec"))
         self.containers = tuple(
             [
@@ -176,10 +175,6 @@ class Pod:
     @property
     def spec_at(self) -> Path:
         return self.at / "spec"
-
-    @property
-    def annotations(self) -> Mapping[str, Any]:
-        return as_map(self.metadata.get("annotations"))
 
     def annotation_at(self, key: str) -> Path:
         return self.at / "metadata" / "annotations" / key

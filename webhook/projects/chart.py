@@ -17,15 +17,22 @@ from typing import TYPE_CHECKING
 from webhook.core.errors import InputError
 from webhook.files.reading import UnreadableError, read_regular, stamp_of, text_of
 from webhook.files.source import Source
+from webhook.files.walk import Wanted, which_is_met
 from webhook.formats import legacy_pods
 from webhook.formats.migrate import migrate_text
+from webhook.projects import merged_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from webhook.files.results import FileResult, Plan
+    from webhook.projects.merged_values import Values
 
 _MARK = "Chart.yaml"
+_OWN = "values.yaml"
+_DEEPEST = 3  # charts in each other
+_NAME = re.compile(r"^name:[ \t]*[\"']?(?P<name>[-\w.]+)", re.MULTILINE)
+_ALIAS = re.compile(r"\balias:[ \t]*[\"']?(?P<name>[-\w.]+)")
 _DEPENDENCIES = (_MARK, "requirements.yaml")  # of Helm 3, and of Helm 2
 _BESIDE = re.compile(r"file://([^\s\"'},]+)")
 _READ = (".yaml", ".yml", ".tpl", ".json")
@@ -34,13 +41,91 @@ _MOST = 2_000  # files of a chart that are read
 
 def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     """The result for a file; its amounts wait for manual findings in the rest of its chart."""
+    chart = _chart_of(path)
+    if chart is None:
+        return migrate_text(source, plan)
+    plan = _planned(os.path.relpath(path, chart), source.text, plan)
     result = migrate_text(source, plan)
-    chart = _chart_of(path) if legacy_pods.does_amounts(result) else None
     left: dict[str, str] = {}
-    for each in _meeting(path, chart) if chart is not None else ():
+    for each in _meeting(path, chart) if legacy_pods.does_amounts(result) else ():
         if os.path.realpath(path) != os.path.realpath(each):
             left = {**_left(_asked(each, os.path.relpath(each, chart), plan)), **left}
-    return migrate_text(source, replace(plan, left=left)) if left else result
+    if left:
+        plan = replace(plan, left=left)
+        result = migrate_text(source, plan)
+    if not legacy_pods.does_amounts(result):
+        return result
+    why = _why_held(_release(chart, plan))
+    return migrate_text(source, legacy_pods.with_amounts_held(plan, why)) if why else result
+
+
+def _planned(name: str, text: str, plan: Plan) -> Plan:
+    return replace(plan, is_values=merged_values.are_values(Path(name).as_posix(), text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Release:
+    """The files of all charts that may be installed together, as they are now."""
+
+    chart: Path
+    files: tuple[tuple[Path, str], ...]  # each with its chart
+    changed: tuple[tuple[int, int], ...]
+    options: tuple[object, ...]
+    plan: Plan = field(compare=False)
+
+
+def _release(chart: Path, plan: Plan) -> _Release:
+    charts = _closed(_closed([chart], _users), _used)
+    files = tuple((each, file) for each in charts for file, _ in _files(each))
+    changed = tuple(stamp_of(file) for _, file in files)
+    codes = tuple(plan.codes), tuple(plan.ignored)
+    options = (*codes, plan.named, plan.below, plan.excluded)
+    return _Release(chart, files, changed, options, plan)
+
+
+@lru_cache(maxsize=64)
+def _why_held(release: _Release) -> str:
+    """Why no amount is renamed in these charts: templates and values find them by their names."""
+    values: dict[Path, dict[str, Values]] = {}
+    plan = replace(release.plan, held={}, left={})
+    is_met = which_is_met(Wanted(plan.named, plan.below, plan.excluded))
+    for chart, file in release.files:
+        text, name = text_of(file), os.path.relpath(file, release.chart)
+        if line := legacy_pods.read_by_name(text, plan.settings):
+            return legacy_pods.is_read(f"{name} (line {line})")
+        inside = os.path.relpath(file, chart)
+        its = _planned(inside, text, plan)
+        if its.is_values:
+            is_given = not plan.named or is_met(os.path.realpath(file))
+            seen = merged_values.look(file, name, text, its if is_given else None, plan.settings)
+            values.setdefault(chart, {})[inside] = seen
+    every = [each for its_own in values.values() for each in its_own.values()]
+    if why := next((each.stays for each in every if each.stays), ""):
+        return f"the legacy name stays in {why}, and Helm merges values by their names"
+    for chart, its_own in values.items():
+        others = [each for name, each in its_own.items() if name != _OWN]
+        if why := merged_values.why_unequal(_base(chart, values), others, plan):
+            return why
+    return ""
+
+
+def _base(chart: Path, values: dict[Path, dict[str, Values]], depth: int = 0) -> Values:
+    """The values of a chart, over those of the charts that it uses."""
+    base = merged_values.EMPTY
+    for inner in _used(chart) if depth < _DEEPEST else ():
+        given = _base(inner, values, depth + 1)
+        for key in sorted(_names(chart, inner)):
+            base = given.below(key).over(base)
+    return values.get(chart, {}).get(_OWN, merged_values.EMPTY).over(base)
+
+
+def _names(chart: Path, inner: Path) -> set[str]:
+    """The members under which a chart has values for one that it uses."""
+    found = _NAME.search(text_of(str(inner / _MARK)))
+    name = found["name"] if found else inner.name
+    said = "".join(text_of(str(chart / each)) for each in _DEPENDENCIES)
+    aliases = (each["name"] for each in _ALIAS.finditer(said))
+    return {name, *aliases}
 
 
 def _chart_of(path: str) -> Path | None:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.errors import InputError
 from webhook.evaluation.workloads import tokens
 from webhook.files.reading import text_of
-from webhook.files.results import FileResult, Plan, Status, in_order
-from webhook.formats import kustomization, kustomize, legacy_pods
+from webhook.files.results import FileResult, Located, Plan, Status, in_order
+from webhook.formats import kustomization, kustomize
 from webhook.kube.pod import as_items
 from webhook.kube.walk import walk
 from webhook.projects import bases_and_patches
 from webhook.projects.chart import migrated as migrate_in_chart
-from webhook.rules import driver_paths
+from webhook.rules import driver_paths, legacy_resource, missing_toleration
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _ANY = "*"  # not a valid name of a volume
 _PATCHES = (*kustomization.PATCHES, "transformers")
-HELD = legacy_pods.OF_PODS  # edits that are made in all files of a kustomization, or in none
+_HELD_TOGETHER = bases_and_patches.ALL_OF_PODS | bases_and_patches.OF_VERSIONS
 _LISTS = ("volumes", "volumeMounts", "env")  # which lose items together with a volume
 # What an operation needs of such a list, before its name: the position of its items, or the list.
 _COUNTED, _APPENDED = "#", "-"
@@ -43,17 +43,36 @@ def migrated(path: str, source: Source, plan: Plan) -> FileResult:
     """The result for a file; parts that the rest of its kustomizations needs stay as they are."""
     asked, plan = plan, kustomize.planned(path, plan)
     result = _with_volumes(path, source, plan)
-    done = any(each.code in HELD and each.status is Status.FIXABLE for each in result.located)
-    why = bases_and_patches.why_held(path, _root(path), asked, _with_volumes) if done else ""
-    if not why:
+    done = any(
+        each.code in _HELD_TOGETHER and each.status is Status.FIXABLE for each in result.located
+    )
+    if not done:
         return result
-    again = _with_volumes(path, source, replace(plan, ignored=(*plan.ignored, *sorted(HELD))))
+    why, untolerated = bases_and_patches.why_held(path, _root(path), asked, _with_volumes)
+    if not why:
+        is_told = os.path.realpath(path) in untolerated and asked.asks(missing_toleration.CODE)
+        return replace(result, located=_untolerated(result)) if is_told else result
+    again = _with_volumes(path, source, replace(plan, ignored=(*plan.ignored, *sorted(why))))
     held = [
-        each.undone(why) if each.status is Status.FIXABLE else each
+        each.undone(why[each.code]) if each.status is Status.FIXABLE else each
         for each in result.located
-        if each.code in HELD
+        if each.code in why
     ]
     return replace(again, located=in_order((*again.located, *held)))
+
+
+def _untolerated(result: FileResult) -> tuple[Located, ...]:
+    """The findings with a notice at the first amount; the pod may have the toleration elsewhere."""
+    first = [each for each in result.located if each.code == legacy_resource.CODE][:1]
+    code = missing_toleration.CODE
+    more = [replace(e, code=code, message=_TOLERATE, status=Status.NOTICE, fix=()) for e in first]
+    return in_order((*result.located, *more))
+
+
+_TOLERATE = (
+    "GPU nodes are usually tainted, and no file of this kustomization with GPUs tolerates them: "
+    "add a toleration of nvidia.com/gpu:NoSchedule to the pod that gets these resources"
+)
 
 
 def _with_volumes(path: str, source: Source, plan: Plan) -> FileResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from webhook.files import diff
@@ -70,8 +71,7 @@ def wide(report: Report) -> str:
 
 def segments(report: Report, *, wide: bool = False) -> Iterator[Segment]:
     """The report piece by piece, file by file."""
-    yield from findings(report, wide=wide)
-    yield from (Segment(summary(report), Style.HEADING), _END)
+    return chain(findings(report, wide=wide), (Segment(summary(report), Style.HEADING), _END))
 
 
 def findings(report: Report, *, wide: bool = False) -> Iterator[Segment]:
@@ -195,7 +195,7 @@ def shown(line: str) -> str:
 
 
 def _cells(line: str) -> int:
-    return sum(map(_width, line))
+    return len(line) if line.isascii() else sum(map(_width, line))
 
 
 def _width(character: str) -> int:

@@ -1,8 +1,9 @@
 """The rules, in the order in which they act: on manifests, on pods, then policy, and the guard.
 
-Other rooms use: affinity_annotation, daemonset_template, dead_annotations, dead_api_version,
-driver_paths, driver_profile, leak_guard, legacy_name_elsewhere, legacy_resource, missing_selector,
-missing_toleration, model_label, never_fits, placement, tolerations_annotation.
+Other rooms use: affinity_annotation, changed_default, daemonset_template, dead_annotations,
+dead_api_version, driver_paths, driver_profile, leak_guard, legacy_name_elsewhere, legacy_resource,
+missing_selector, missing_toleration, model_label, never_fits, placement, request_without_limit,
+tolerations_annotation.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ ALL: tuple[ObjectRule | Rule, ...] = (
 
 
 def _asked_at(stage: Stage) -> tuple[Any, ...]:
-    return tuple(rule for rule in ALL if rule.FACTS.stage is stage)
+    return tuple([rule for rule in ALL if rule.FACTS.stage is stage])
 
 
 MANIFEST: tuple[ObjectRule, ...] = _asked_at(Stage.MANIFEST)
@@ -106,18 +107,18 @@ GUARD: tuple[Rule, ...] = _asked_at(Stage.GUARD)
 
 # What is legacy in texts that are no manifests.
 PATTERNS: tuple[Pattern, ...] = tuple(
-    replace(pattern, code=rule.CODE) for rule in ALL for pattern in rule.FACTS.patterns
+    [replace(pattern, code=rule.CODE) for rule in ALL for pattern in rule.FACTS.patterns]
 )
 
 # Codes that are no longer given, with the one that took over; a code is never used again.
 RETIRED: dict[str, str] = {}
 
-_LEGACY = frozenset(rule.CODE for rule in ALL if rule.FACTS.is_legacy)
+_LEGACY = frozenset([rule.CODE for rule in ALL if rule.FACTS.is_legacy])
 
 
 def codes(trait: Trait) -> frozenset[str]:
     """The codes of the rules whose findings have this in common."""
-    return frozenset(rule.CODE for rule in ALL if trait in rule.FACTS.traits)
+    return frozenset([rule.CODE for rule in ALL if trait in rule.FACTS.traits])
 
 
 def is_legacy(code: str) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NAME = "changed-default"
 CODE = "GPU122"
 FACTS = Facts(
-    Stage.MANIFEST, Trait.OBJECT | Trait.WHOLE, words=tuple(version for version, _ in WORKLOADS)
+    Stage.MANIFEST, Trait.OBJECT | Trait.WHOLE, words=tuple([version for version, _ in WORKLOADS])
 )
 
 _SPEC = ROOT / "spec"

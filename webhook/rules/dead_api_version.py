@@ -36,7 +36,10 @@ CODE = "GPU120"
 FACTS = Facts(
     Stage.MANIFEST,
     Trait.OBJECT | Trait.VERSION,
-    words=tuple(version for version, _ in WORKLOADS),
+    # The target of a patch names the version apart from its group.
+    words=tuple(
+        [word for at, _ in WORKLOADS for word in (at, f"version: {at.rpartition('/')[2]}")]
+    ),
     patterns=(
         Pattern(
             "dead-api-version",

@@ -54,19 +54,17 @@ FACTS = Facts(
 )
 
 _METADATA = (ROOT / "metadata",)
+_FLAG, _GATES = "experimental-nvidia-gpus", ("Accelerators", "DevicePlugins")
 
 
 def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
     for at, value in walk(obj, without=_METADATA):
         # A member of featureGates, or of kubeadm's kubeletExtraArgs, reads like the flag itself.
-        text = f"{at[-1]}: {str(value).lower()}" if _is_member(value, at) else value
+        name = at[-1] if at else ""
+        is_member = name == _FLAG or (name in _GATES and isinstance(value, bool | str))
+        text = f"{name}: {str(value).lower()}" if is_member else value
         if isinstance(text, str):
             found = find(text, FACTS.patterns, cx.settings)
             said = {match.pattern.name: match.message for match in found}
             for message in said.values():
                 yield Finding(CODE, at, message, severity=Severity.MANUAL)
-
-
-def _is_member(value: object, at: tuple[str | int, ...]) -> bool:
-    gate = at[-1:] in (("Accelerators",), ("DevicePlugins",)) and isinstance(value, bool | str)
-    return gate or at[-1:] == ("experimental-nvidia-gpus",)

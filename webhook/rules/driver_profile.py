@@ -21,6 +21,9 @@ namespace yet, a class with a nodeSelector and host paths are added only to the 
 and a pod without legacy use and without a controller gets no host path, but a warning. A template
 gets what was left out as soon as its manifest changes. A class from an earlier repair stays if only
 the nodes, or what is known of them, changed.
+In a file where text is inserted into the pod later, a class with a nodeSelector is set if it allows
+one of the largest GPU nodes that the pod allows, and in a DaemonSet if it allows all of these; not
+where that text may select nodes itself.
 
 Safety: safe: the rule adds only what the settings name.
 """
@@ -36,9 +39,9 @@ from webhook.capacity.runtime_class import in_class, in_namespace, node_selector
 from webhook.capacity.why_not import short
 from webhook.core.edits import Append, Edit, Set
 from webhook.core.findings import Finding, Severity
-from webhook.core.host_paths import clean
+from webhook.core.host_paths import VOLUME_PREFIX, clean
 from webhook.core.rule import Context, Facts, Stage, Trait
-from webhook.evaluation.repair_fields import VOLUME_PREFIX
+from webhook.kube.labels import is_value
 from webhook.kube.pod import Container, Pod, as_map, controller_of
 
 if TYPE_CHECKING:
@@ -156,9 +159,13 @@ def _of_nodes(
         who = "nodeSelector" if against in pod.node_selector else "the namespace's node selector"
         message = (
             f"the runtime class {name} is not set: it is for nodes with {against}="
-            f"{selector[against]}, {who} says {against}={there[against]}, and the API server "
-            "refuses a pod with both; change one of them"
+            f"{selector[against]}, {who} says {against}={there[against]}, "
         )
+        if cx.is_open and not is_value(there[against]):
+            message += f"which is filled in later: write runtimeClassName: {name} if it will be "
+            message += "the same"
+        else:
+            message += "and the API server refuses a pod with both; change one of them"
         yield Finding(CODE, at, message, severity=Severity.MANUAL)
         return
     if node_selector(cx) is None and not stays:
@@ -199,8 +206,7 @@ def _fits(pod: Pod, name: str, cx: Context) -> bool:
     A legacy pod does not run as it is, so for it the class need only make nothing worse.
     """
     inventory = cx.inventory or Inventory()
-    with_it = fit.would_do(in_class(pod, name, inventory), cx)
-    without = fit.would_do(pod, cx)
+    with_it, without = fit.compared(in_class(pod, name, inventory), pod, cx)
     if cx.makes_daemons and without & ~with_it:
         return False  # its controller would make pods for these, which wait for ever
     if cx.stuck:
@@ -256,13 +262,15 @@ def _mounts(
             edits.append(Append(pod.spec_at / "volumes", volume))
         entry = {"name": name, "mountPath": mount.mount_path, "readOnly": True}
         edits.append(Append(container.at / "volumeMounts", entry))
+    given = f"the driver's host paths of this cluster's profile; {outlook}"
+    if not edits:
+        given = (
+            "the LD_LIBRARY_PATH of this cluster's profile, and no host path of the driver, since "
+            "it has mounts of its own there; nothing to do in the manifest"
+        )
     edits += _library_path(container, profile.library_path)
     if edits:
-        message = (
-            f"container {container.name} gets the driver's host paths of this cluster's profile; "
-            f"{outlook}"
-        )
-        yield Finding(CODE, container.at, message, tuple(edits))
+        yield Finding(CODE, container.at, f"container {container.name} gets {given}", tuple(edits))
 
 
 def _writable(pod: Pod) -> Iterator[Finding]:
@@ -286,13 +294,16 @@ def _writable(pod: Pod) -> Iterator[Finding]:
 def _is_mounted(container: Container, mount: DriverMount, paths: dict[str, str]) -> bool:
     """True if this mountPath, or this source, is in the container already.
 
-    The API server refuses a mountPath that stands twice, or that is a devicePath as well.
+    A subPath of the source is not the source. The API server refuses a mountPath that stands twice,
+    or that is a devicePath as well.
     """
     target, source = clean(mount.mount_path), mount.host_path.rstrip("/")
     taken = [each.get("mountPath") for _, each in container.volume_mounts()]
     taken += [each.get("devicePath") for _, each in container.volume_devices()]
     return any(clean(f"/{each}") == target for each in taken) or any(
-        paths.get(str(each.get("name"))) == source for _, each in container.volume_mounts()
+        paths.get(str(each.get("name"))) == source
+        and not (each.get("subPath") or each.get("subPathExpr"))
+        for _, each in container.volume_mounts()
     )
 
 

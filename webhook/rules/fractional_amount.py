@@ -35,7 +35,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         rounded = {
             section: str(quantity.whole(amount))
             for section in SECTIONS
-            if (amount := quantity.parse(container.section(section).get(counts.name))) is not None
+            if (amount := quantity.parse(container.sections[section].get(counts.name))) is not None
             and not quantity.is_whole(amount)
         }
         if rounded:
@@ -47,7 +47,7 @@ def _finding(container: Container, name: str, rounded: dict[str, str], today: st
     places = {container.section_at(section) / name: whole for section, whole in rounded.items()}
     section, whole = next(iter(rounded.items()))
     message = (
-        f"container {container.name} requests {container.section(section)[name]} {name}: GPUs are "
+        f"container {container.name} requests {container.sections[section][name]} {name}: GPUs are "
         f"whole, so it means {whole}; write {today}: {whole}"
     )
     edits = tuple(Set(place, whole) for place, whole in places.items())

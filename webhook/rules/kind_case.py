@@ -32,14 +32,14 @@ _CORE = (
     "PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount"
 )
 _KNOWN: tuple[tuple[str, str], ...] = (
-    *(("v1", kind) for kind in _CORE.split()),
+    *[("v1", kind) for kind in _CORE.split()],
     *OTHERS,
     *WORKLOADS,
-    *(
+    *[
         (each.api_version, each.kind)
         for each in (*OTHERS.values(), *WORKLOADS.values())
         if each.api_version
-    ),
+    ],
     ("autoscaling/v1", "HorizontalPodAutoscaler"),
 )
 _SPELLED = {(version.lower(), kind.lower()): (version, kind) for version, kind in _KNOWN}

@@ -17,8 +17,9 @@ Does: checks all containers, also those that `kubectl debug` adds.
 - A container with another name that may mean a GPU or a part of one is not changed, with a notice:
   a name that contains `gpu` or `cuda`, of any vendor; a name of nvidia.com that a node offers; a
   name in `guard.resources`. The same holds for a fraction of a GPU by KAI: the annotation
-  `gpu-fraction` or `gpu-memory`, a scheduler of `guard.fractionSchedulers`, no nodeName, and the
-  variable from a ConfigMap.
+  `gpu-fraction` (a number between 0 and 1) or `gpu-memory` (a whole number above 0), with an amount
+  that KAI accepts, a scheduler of `guard.fractionSchedulers`, no nodeName, and the variable from a
+  ConfigMap.
 - A name counts only if the pod can get the resource. With nodeName the kubelet drops resources that
   its node does not offer, so only names count that this node is known to offer. Amounts of 2^63 and
   more in one pod do not count: the scheduler and the kubelet read their last 64 bits. The request

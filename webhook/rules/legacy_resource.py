@@ -11,8 +11,11 @@ up:
   its max). The annotation `kubernetes.io/limit-ranger` and managedFields show the difference.
 - Of two amounts of whole GPUs the larger one counts. If the author wrote MIG slices or shared GPUs
   beside the legacy name, they count instead of it.
-- 0 counts only if there is no other amount. An amount of 0 under a legacy name stays: the scheduler
-  ignores it, and without it a LimitRange of that name would add its amount or refuse the pod.
+- 0 counts only if the author wrote no other amount. Then what a LimitRange added becomes 0, too: a
+  container that requests no GPU gets none. An amount of 0 under a legacy name stays: the scheduler
+  ignores it, and without it a LimitRange of that name would add its amount or refuse the pod. In a
+  file this is a notice; a pod with such a 0 does not count as legacy. In values of a chart and in
+  patches it is renamed, and so is null: there they remove the amount of what they are merged over.
 - If another webhook or policy writes the legacy name again after the repair, the larger amount
   counts. The annotation `gpu-webhook.dev/repaired` shows that there was a repair: with
   `messages.annotation: false` the origin of the amount under the current name is unknown.
@@ -75,7 +78,10 @@ _LIMIT_RANGE, _WEBHOOK = "a LimitRange", "a webhook"
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for container, asked in asking(pod, cx.settings):
-        yield from _of_container(container, asked, cx, _by(pod))
+        for found in _of_container(container, asked, cx, _by(pod)):
+            # A 0 that stays is a notice in files only: in a cluster nothing is wrong with it.
+            if cx.in_manifest or found.severity is not Severity.NOTICE:
+                yield found
     yield from _of_whole_pod(pod, cx)
     yield from _pod_level(pod, cx)
 
@@ -88,8 +94,7 @@ def _by(pod: Pod) -> str:
 def _of_container(container: Container, asked: Asked, cx: Context, by: str) -> Iterator[Finding]:
     counts, today = asked.counts, cx.settings.gpu_resource
     if counts is None:
-        for name in asked.legacy:
-            yield from _none(container, name, asked)
+        yield from _without(container, asked, cx)
         return
     if counts.name in asked.legacy:
         code, what = _lacking(_amounts_of_today(container, counts, asked, today), cx)
@@ -114,10 +119,13 @@ def _of_whole_pod(pod: Pod, cx: Context) -> Iterator[Finding]:
     asked, today = asking(pod, cx.settings), cx.settings.gpu_resource
     if not any(_is_default(today, each) for _, each in asked):
         return
-    legacy = {container.at: each.counts for container, each in asked}
+    legacy = {container.at: each for container, each in asked}
     amounts = []
     for container in pod.containers:
-        counts = legacy.get(container.at)
+        here = legacy.get(container.at)
+        if here is not None and here.is_none:
+            continue
+        counts = here.counts if here is not None else None
         value = counts.value if counts is not None else quantity.parse(container.limits.get(today))
         if container.kind == "containers" and value:
             amounts.append(quantity.whole(value))
@@ -141,19 +149,41 @@ def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
                 yield Finding(CODE, at, message, severity=Severity.MANUAL)
 
 
-def _none(container: Container, name: str, asked: Asked) -> Iterator[Finding]:
+def _without(container: Container, asked: Asked, cx: Context) -> Iterator[Finding]:
+    """A container with legacy names that requests no GPU at all."""
+    if asked.is_none:
+        yield from _against_default(container, asked)
+    for name in asked.legacy:
+        yield from _none(container, name, asked, cx)
+
+
+def _none(container: Container, name: str, asked: Asked, cx: Context) -> Iterator[Finding]:
     """A legacy name in a container that requests no GPU at all."""
-    where = _sections(container, name)
+    where, gpu = _sections(container, name), cx.settings.gpu_resource
     at = container.section_at(where[0]) / name
-    raw = container.section(where[0])[name]
+    raw = container.sections[where[0]][name]
     if not is_amount(container, name):
         message = (
             f"container {container.name} requests {str(raw)[:40]!r} {name}, which is no amount of "
             "GPUs: correct it"
         )
         yield Finding(CODE, at, message, severity=Severity.MANUAL)
-    elif not _is_default(name, asked):
+    elif cx.is_merged and name == asked.legacy[0] and not _sections(container, gpu):
+        yield _renamed_zero(container, name, gpu)
+    elif not _is_default(name, asked) or _is_zero(container, name):
         yield from _zero(container, name)
+
+
+def _renamed_zero(container: Container, name: str, today: str) -> Finding:
+    """In values or a patch it must still meet the amount that it removes."""
+    places = [container.section_at(each) / name for each in _sections(container, name)]
+    written = container.sections[_sections(container, name)[0]][name]
+    shown = "null" if written is None else written
+    message = (
+        f"{container.name} has {shown} {name}, which may remove the GPUs of what it is merged "
+        f"over; write {today}: {shown}"
+    )
+    return Finding(CODE, places[0], message, tuple(Rename(each, today) for each in places))
 
 
 def _zero(container: Container, name: str) -> Iterator[Finding]:
@@ -168,6 +198,24 @@ def _zero(container: Container, name: str) -> Iterator[Finding]:
     for section in _sections(container, name):
         at = container.section_at(section) / name
         yield Finding(CODE, at, message, severity=Severity.NOTICE)
+
+
+def _against_default(container: Container, asked: Asked) -> Iterator[Finding]:
+    """The amounts that LimitRanger set where the author wrote 0: an author's 0 wins, too."""
+    places = [
+        (section, name)
+        for section, name in sorted(asked.defaults)
+        if quantity.parse(container.sections[section][name])
+    ]
+    if not places:
+        return
+    added = ", ".join(dict.fromkeys(f"{container.sections[s][name]} {name}" for s, name in places))
+    message = (
+        f"container {container.name} requests 0 GPUs, and {added} of a LimitRange does not count: "
+        f"it is 0 now, {_IF_MIN}"
+    )
+    edits = tuple(Set(container.section_at(section) / name, "0") for section, name in places)
+    yield Finding(CODE, edits[0].at, message, edits)
 
 
 def _lacking(amounts: Mapping[str, object], cx: Context) -> tuple[str, str]:
@@ -225,15 +273,15 @@ def _amounts_of_today(
     return {
         section: counts.raw
         if counts.authored and (section, counts.name) in asked.defaults
-        else container.section(section).get(counts.name, counts.raw)
+        else container.sections[section].get(counts.name, counts.raw)
         for section in SECTIONS
-        if {today, counts.name} & container.section(section).keys()
+        if {today, counts.name} & container.sections[section].keys()
     }
 
 
 def _edits(container: Container, counts: Amount, asked: Asked, today: str) -> Iterator[Edit]:
     for section, raw in _amounts_of_today(container, counts, asked, today).items():
-        there, at = container.section(section), container.section_at(section)
+        there, at = container.sections[section], container.section_at(section)
         if today in there:
             yield Set(at / today, raw)
             if counts.name in there:
@@ -251,18 +299,18 @@ def _added_slices(container: Container, counts: Amount, asked: Asked, today: str
         name
         for name in added
         if counts.authored
-        and any(quantity.parse(container.section(s)[name]) for s in _sections(container, name))
+        and any(quantity.parse(container.sections[s][name]) for s in _sections(container, name))
     )
 
 
 def _refusal(container: Container, counts: Amount, asked: Asked, today: str) -> Iterator[Finding]:
     """A LimitRange that knows today's name may refuse the amount, which nobody can read here."""
     for section in _sections(container, today):
-        default = quantity.parse(container.section(section)[today])
+        default = quantity.parse(container.sections[section][today])
         if (section, today) in asked.defaults and default not in (None, counts.value):
             bound = "max is below" if counts.value > (default or 0) else "min is above"
             message = (
-                f"a LimitRange sets {container.section(section)[today]} {today} where nothing is "
+                f"a LimitRange sets {container.sections[section][today]} {today} where nothing is "
                 f"asked for: if its {bound} {quantity.whole(counts.value)}, the API server will "
                 f"refuse this pod for container {container.name}"
             )
@@ -290,7 +338,7 @@ def _beside(container: Container, name: str, counts: Amount, today: str, asked: 
     edits: list[Edit] = []
     for section in where:
         # One of the two may have stood in this section alone.
-        written = container.section(section).get(today)
+        written = container.sections[section].get(today)
         if counts.name == today and counts.raw != written:
             edits.append(Set(container.section_at(section) / today, counts.raw))
         edits.append(Remove(container.section_at(section) / name))
@@ -316,8 +364,9 @@ def _added(
     slices.
     """
     where = _sections(container, name)
-    values = [quantity.parse(container.section(section)[name]) or 0 for section in where]
+    values = [quantity.parse(container.sections[section][name]) or 0 for section in where]
     if not any(values):
+        yield from _zero(container, name)
         return
     within = counts.value <= max(values) or counts.name not in (today, *asked.legacy)
     places = [container.section_at(section) / name for section in where]
@@ -336,11 +385,11 @@ def _added(
 
 
 def _sections(container: Container, name: str) -> list[str]:
-    return [section for section in SECTIONS if name in container.section(section)]
+    return [section for section in SECTIONS if name in container.sections[section]]
 
 
 def _is_zero(container: Container, name: str) -> bool:
-    values = [quantity.parse(container.section(each)[name]) for each in _sections(container, name)]
+    values = [quantity.parse(container.sections[each][name]) for each in _sections(container, name)]
     return all(value == 0 for value in values)
 
 
@@ -349,5 +398,5 @@ def _is_default(name: str, asked: Asked) -> bool:
 
 
 def _amounts(container: Container, name: str) -> str:
-    written = {str(container.section(each)[name]) for each in _sections(container, name)}
+    written = {str(container.sections[each][name]) for each in _sections(container, name)}
     return ", ".join(sorted(written))

@@ -34,7 +34,8 @@ again after a repair. Such a label is removed again, and a warning shows where t
 one. A label in nodeSelector that a policy or a webhook adds to a legacy pod after its repair is
 translated in the second round. With `workloads.repair` this also holds for the pods of workloads,
 which do not show whether their template was repaired: only if the inventory is known, and no node
-has what the label requires.
+has what the label requires. A label that is added later to a repaired pod with scheduling gates is
+translated, too.
 
 Zone, region, arch, os and instance type were once beta labels. If a legacy pod requires what nodes
 have only under the stable label, the stable label is written. If nodeSelector requires another
@@ -135,7 +136,7 @@ def _labels(pod: Pod, cx: Context) -> Iterator[Finding]:
     for place, made, further in preferred:
         goes = made.fate is Fate.NEVER
         edits = (Remove(place.parent),) if goes else (*_requirement_edits(place, made), *further)
-        dropped = model_words.DROPPED.format(cx.settings.models.legacy_label)
+        dropped = model_words.DROPPED.format(model_words.no_node(cx))
         message = dropped if goes else model_words.message_of(made, cx)
         yield from _findings(place, message, edits, made, cx)
 
@@ -174,7 +175,7 @@ def _parts(pod: Pod, cx: Context) -> Iterator[Finding]:
     found = whole_gpus.parts(cx.settings, cx.inventory) if cx.stuck else ()
     named = pod.names_legacy_label(cx.settings.models.legacy_label)
     whole = cx.settings.gpu_resource in pod.gpus(cx.settings)
-    if cx.inventory is None or not found or named or not whole:
+    if cx.inventory is None or cx.is_open or not found or named or not whole:
         return
     index = cx.inventory.index
     nodes = fit.chosen(pod, index)
@@ -225,7 +226,7 @@ def _left(pod: Pod, cx: Context, *, some: bool, in_pods: bool) -> str:
             f"{_WHAT_ADDS_IT.format(today)}"
         )
     left = "is left as it is here and translated in the pods" if in_pods else "is left as it is"
-    return f"no node carries the label {legacy} any more; it {left}: write {today} or delete it"
+    return f"{model_words.no_node(cx)}; it {left}: write {today} or delete it"
 
 
 def _other_selectors(pod: Pod, cx: Context) -> Iterator[Finding]:
@@ -265,8 +266,9 @@ def _node_selector(
     remarks: list[str] = []
     beside: list[Raw] = []
     if match.values:
-        text = model_words.BOTH if match.carried else model_words.GONE
-        message = f"{text.format(legacy, key)}: {model_words.listed(today)}"
+        text = f"{model_words.no_node(cx)}; write {key}"
+        text = model_words.BOTH.format(legacy, key) if match.carried else text
+        message = f"{text}: {model_words.listed(today)}"
         absent = (value,) if match.why else ()
         made = Change(Fate.CHANGE, key, today, absent=absent, absent_why=match.why)
         made = replace(made, is_of_settings=match.is_of_settings)

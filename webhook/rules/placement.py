@@ -10,7 +10,9 @@ pod would stay Pending, or GPU301 would refuse it. A DaemonSet does not get the 
 lose one of its nodes. A pod without legacy use gets it only if a known node fits; if no node is
 known, all pods get it. A template keeps the label that it has. In a namespace with a node selector,
 and in one that the watcher does not know yet, only pods get the label, because PodNodeSelector has
-then changed them already.
+then changed them already. In a file where text is inserted into the pod later, the label is added
+if one of the largest GPU nodes has it, and to a DaemonSet if all GPU nodes have it. It is not added
+where that text may select nodes itself, as with `affinity: {{ toYaml .Values.affinity }}`.
 
 Safety: safe, and only where the settings enable it.
 """
@@ -75,8 +77,8 @@ def _fits(pod: Pod, cx: Context) -> bool:
     if cx.inventory is None:
         return True
     label = {cx.settings.placement.label: cx.settings.placement.value}
-    with_it = fit.would_do(as_admitted(pod.having(nodeSelector=label), cx), cx)
-    without = fit.would_do(as_admitted(pod, cx), cx)
+    changed = as_admitted(pod.having(nodeSelector=label), cx)
+    with_it, without = fit.compared(changed, as_admitted(pod, cx), cx)
     if cx.makes_daemons and without & ~with_it:
         return False  # its controller would make no pods for these
     parts = whole_gpus.parts(cx.settings, cx.inventory)

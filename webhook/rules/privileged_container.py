@@ -52,5 +52,5 @@ def _asks(container: Container, cx: Context) -> bool:
         (name in cx.settings.legacy_resources or cx.settings.is_gpu(name))
         and quantity.parse(amount) != 0
         for section in SECTIONS
-        for name, amount in container.section(section).items()
+        for name, amount in container.sections[section].items()
     )

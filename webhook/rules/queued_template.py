@@ -89,7 +89,7 @@ def _legacy_name(pod: Pod, settings: Settings) -> str:
     """The legacy name under which a container wants GPUs; empty if none does."""
     for container in pod.containers:
         for section in SECTIONS:
-            for name, amount in container.section(section).items():
+            for name, amount in container.sections[section].items():
                 if name in settings.legacy_resources and quantity.parse(amount) != 0:
                     return name
     return ""

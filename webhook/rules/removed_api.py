@@ -37,7 +37,7 @@ FACTS = Facts(
     Stage.MANIFEST,
     Trait.VERSION,
     words=(
-        *(version for version, _ in OTHERS),
+        *[version for version, _ in OTHERS],
         *("apiextensions.k8s.io/v1alpha1", "settings.k8s.io/v1beta1"),  # in programs
     ),
     patterns=(

@@ -33,7 +33,7 @@ FACTS = Facts(Stage.REPAIR, Trait.AMOUNTS | Trait.SEPARATE | Trait.TIMELESS)
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     for container, counts in counted(pod, cx.settings):
         name = counts.name
-        if not all(name in container.section(section) for section in SECTIONS):
+        if not all(name in container.sections[section] for section in SECTIONS):
             continue
         limit, request = container.limits[name], container.requests[name]
         if quantity.parse(limit) == quantity.parse(request):
@@ -45,6 +45,6 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         edits = tuple(
             Set(container.section_at(section) / name, counts.raw)
             for section in SECTIONS
-            if quantity.parse(container.section(section)[name]) != counts.value
+            if quantity.parse(container.sections[section][name]) != counts.value
         )
         yield Finding(CODE, container.section_at("requests") / name, message, edits)

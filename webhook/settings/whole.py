@@ -58,7 +58,9 @@ class Workloads(Section):
     are repaired: see docs/gitops.md for what tools that apply from Git see of a change. On, it
     needs the component manifests/workload-repair, too: without it no workload is changed."""
     kinds: tuple[CustomKind, ...] = ()
-    """Custom kinds with pod templates, which get the same warnings as those of a Deployment."""
+    """Custom kinds with pod templates, which get the same warnings as those of a Deployment. Their
+    objects must be in namespaces. Of a kind that is not known already, a template is repaired only
+    if it has all fields that the repair writes: see docs/gitops.md."""
 
     def to_core(self) -> core.Workloads:
         return core.Workloads(self.repair, tuple(each.to_core() for each in self.kinds))

@@ -30,12 +30,19 @@ _LITERAL = re.compile(
     r"\{%-?\s*(?:raw|verbatim)\s*-?%\}.*?\{%-?\s*end(?:raw|verbatim)\s*-?%\}", re.DOTALL
 )
 _LINE_END = re.compile(r"[^\S\n]*(?:\n|\Z)")
-_OPENING = {"if", "unless", "range", "with", "for", "define", "block", "macro", "filter", "call"}
+# Words that open a block in {% %}, as in Jinja, Liquid and Tornado.
+_STATEMENTS = {
+    *("if", "unless", "for", "with", "block", "macro", "filter", "call", "autoescape", "trans")
+}
+# In Go templates these are words of {{ }}. In Jinja {{ range(3) }} writes text, and {{ block.x }}.
+_GO_BLOCK = re.compile(r"(?:(?:if|range|with)\s+[\w.$(\"`'-]|(?:define|block)\s*[\"`])")
+_GO_TIGHT = re.compile(r"(?:if|range|with)[.$(\"`]")
+_GO_ELSE = re.compile(r"else(?:\s+(?:if|with)\b.*)?", re.DOTALL)
+_GO_END = re.compile(r"\{\{-?\s*end\s*-?\}\}")
 _CONDITIONAL = {"if", "unless", "range", "with", "for"}
 LOOPS = {"range", "with", "for"}  # their content may have another meaning each time
 MOST_OPEN = 50  # blocks in each other
 _TOO_DEEP = f"more than {MOST_OPEN} blocks of the template are inside each other"
-_SILENT = {"set", "import", "from", "do", "extends", "include_once", "break", "continue", "assign"}
 _ASSIGNMENT = re.compile(r"\$[\w]*\s*(?:,\s*\$\w+\s*)?:?=[^=]")
 
 
@@ -257,6 +264,7 @@ def _joined(actions: list[Action], inline: list[Block]) -> list[Action]:
 def _actions(text: str) -> Iterator[Action]:
     literal = [match.span() for match in _LITERAL.finditer(text)] if "{%" in text else []
     starts = [start for start, _ in literal]
+    has_end = _GO_END.search(text) is not None
     for match in _ACTION.finditer(text):
         start, end = match.span()
         before = bisect_left(starts, start)
@@ -269,22 +277,35 @@ def _actions(text: str) -> Iterator[Action]:
         inside = (statement if statement is not None else expression).strip()
         word = re.match(r"\w*", inside)
         head = word.group() if word else ""
-        kind = _kind(head, inside, is_statement=statement is not None)
-        yield Action(start, end, kind, head, inside[len(head) :].strip())
+        rest = inside[len(head) :].strip()
+        if statement is not None:
+            kind = _kind_of_statement(head, rest)
+        else:
+            kind = _kind_of_expression(inside, has_end=has_end)
+        yield Action(start, end, kind, head, rest)
 
 
-def _kind(word: str, inside: str, *, is_statement: bool) -> Kind:
+def _kind_of_statement(word: str, rest: str) -> Kind:
+    """The kind of `{% ... %}`."""
     if word in {"else", "elif", "elsif", "elseif"}:
         return Kind.TURNS
-    if word == "end" or (is_statement and word.startswith("end")):
+    if word.startswith("end"):
         return Kind.ENDS
-    if word in _OPENING and (is_statement or inside != word):
+    if word in _STATEMENTS or (word == "set" and "=" not in rest):
         return Kind.OPENS
-    if is_statement:
-        return Kind.WRITES if word in {"include", "render"} else Kind.SILENT
-    return (
-        Kind.SILENT if _ASSIGNMENT.match(inside) or word in _SILENT or not inside else Kind.WRITES
-    )
+    return Kind.WRITES if word in {"include", "render"} else Kind.SILENT
+
+
+def _kind_of_expression(inside: str, *, has_end: bool) -> Kind:
+    """The kind of `{{ ... }}`; only a text that `has_end` has blocks without a blank in them."""
+    if _GO_ELSE.fullmatch(inside):
+        return Kind.TURNS
+    if inside == "end":
+        return Kind.ENDS
+    if _GO_BLOCK.match(inside) or (has_end and _GO_TIGHT.match(inside)):
+        return Kind.OPENS
+    is_silent = _ASSIGNMENT.match(inside) or inside in {"", "break", "continue"}
+    return Kind.SILENT if is_silent else Kind.WRITES
 
 
 def _nested(actions: list[Action], length: int) -> tuple[list[Block], bool]:

@@ -7,6 +7,8 @@ that rules read it as one; every other action becomes a run of one letter that n
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from webhook.kube.pod import as_map
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
 _RUN = re.compile(f"([{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}])\\1*")
 _DIGITS = 18  # of a number that fits into 64 bits
-_KEY = re.compile(r"[\"']?(?P<name>[\w./-]+)[\"']?[ \t]*:[ \t]*(?P<quote>[\"']?)$")
+_KEY = re.compile(r"[\"']?(?<![\w./-])(?P<name>[\w./-]+)[\"']?[ \t]*:[ \t]*(?P<quote>[\"']?)$")
+_BLANK = re.compile(r"\s*")
 _NEW_LINES = re.compile(r"\|\s*nindent\b")
 # Parts without a meaning: `{{- $n | quote }}` equals `{{ $n }}`.
 _FORM = re.compile(r"\|\s*(?:quote|squote|int|int64|toString)\b|[-\s]")
@@ -59,6 +62,7 @@ class Masks:
         self._signs: dict[int, str] = {}  # by the start of the action
         self._runs: dict[str, Action] = {}
         self._numbers: dict[str, Action] = {}
+        self._rests: dict[tuple[int, int], str] = {}  # of lines, without their actions
         text = template.text
         if _RUN.search(text, region.start, region.end):
             raise TooManyError("it has the letters that would stand for the actions")
@@ -70,7 +74,7 @@ class Masks:
         amounts = [each for each in writing if self._is_amount(each, settings)]
         self._add_numbers(amounts)
         for action in writing:
-            if action not in amounts:
+            if action.start not in self._signs:
                 self._add(action)
 
     def is_alone(self, action: Action) -> bool:
@@ -79,10 +83,11 @@ class Masks:
         There are only actions on its line, or it begins new lines after a key.
         """
         text = self._template.text
-        start, end = style.line_start(text, action.start), text.find("\n", action.end)
-        end = len(text) if end < 0 else end
-        rest = "".join(self._between(start, end)).strip()
-        if _NEW_LINES.search(self._raw(action)) and not text[action.end : end].strip():
+        start, end = style.line_start(text, action.start), style.line_end(text, action.end)
+        if (start, end) not in self._rests:
+            self._rests[start, end] = "".join(self._between(start, end)).strip()
+        rest = self._rests[start, end]
+        if _NEW_LINES.search(self._raw(action)) and _BLANK.fullmatch(text, action.end, end):
             rest = _KEY.sub("", rest)
         return not rest or rest.startswith("#")
 
@@ -139,8 +144,9 @@ class Masks:
         text = self._template.text
         if "\n" in self._raw(action):
             return False
-        line = text[text.rfind("\n", 0, action.start) + 1 : action.start]
-        key = _KEY.search(line)
+        # A key has no braces, so it stands behind the action before this one.
+        start = max(style.line_start(text, action.start), text.rfind("}", 0, action.start) + 1)
+        key = _KEY.search(text, start, action.start)
         if key is None:
             return False
         name = key["name"]
@@ -154,15 +160,17 @@ class Masks:
         return _AFTER.match(after) is not None
 
     def _without_actions(self, at: int) -> str:
-        """The rest of the line; conditions in it are ignored."""
-        text = self._template.text
-        end = text.find("\n", at)
-        end = len(text) if end < 0 else end
-        rest = text[at:end]
-        for each in reversed(self._template.actions_in(at, end)):
-            if each.kind is not Kind.WRITES:
-                rest = rest[: max(each.start - at, 0)] + rest[each.end - at :]
-        return rest
+        """The begin of the rest of the line; conditions in it are ignored."""
+        text, actions = self._template.text, self._template.actions
+        end, said = style.line_end(text, at), ""
+        position = bisect_right(actions, at, key=attrgetter("end"))
+        while position < len(actions) and actions[position].start < end:
+            action = actions[position]
+            said += text[at : action.start]
+            if action.kind is Kind.WRITES or len(said.strip()) > 1:
+                return said + text[action.start]
+            at, position = action.end, position + 1
+        return said + text[at:end]
 
     def _raw(self, action: Action) -> str:
         return self._template.text[action.start : action.end]

@@ -145,7 +145,7 @@ def _parted(document: Document, removal: Replacement, kept: Container[int]) -> R
 
 def _block_scalars(document: Document) -> tuple[list[int], list[Scalar]]:
     """The scalars that continue as long as lines are indented, and their ends, in order."""
-    every = (node for node in document.root.walk() if isinstance(node, Scalar))
+    every = (node for node in document.nodes if isinstance(node, Scalar))
     scalars = [node for node in every if node.style in {"|", ">"}]
     return [node.end for node in scalars], scalars
 

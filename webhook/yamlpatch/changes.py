@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.edits import Append, Edit, Remove, Rename, Set, place_of
 from webhook.kube.pointer import ROOT, Path
-from webhook.yamlpatch.documents import Document, is_merge, sources_of
+from webhook.yamlpatch.documents import Document, sources_of
 from webhook.yamlpatch.nodes import (
     Alias,
     Collection,
@@ -64,7 +64,7 @@ class Places:
                 self.contents.setdefault(id(source), set()).add(at)
 
     def _sources(self, node: Map) -> Iterator[Node]:
-        for member in filter(is_merge, node.members):
+        for member in (each for each in node.members if each.name is None):
             for source in sources_of(member.value):
                 yield source
                 if isinstance(source, Map):
@@ -142,9 +142,11 @@ def changes_of(document: Document, edits: Iterable[Edit]) -> NodeChanges:
 def _positions(document: Document) -> dict[int, int]:
     """Where in its map or list each value is, by id() of the value."""
     found: dict[int, int] = {}
-    for node in document.root.walk():
-        every: Sequence[Entry] = entries(node) if isinstance(node, Map | List) else ()
-        found |= {id(entry.value): position for position, entry in enumerate(every)}
+    for node in document.nodes:
+        if isinstance(node, Map | List):
+            every: Sequence[Entry] = entries(node)
+            for position, entry in enumerate(every):
+                found[id(entry.value)] = position
     return found
 
 

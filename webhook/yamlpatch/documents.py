@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.kube.pointer import Path
@@ -17,6 +18,7 @@ from webhook.yamlpatch.nodes import (
     Scalar,
     UnreadableError,
     entry_at,
+    nodes_in,
     real,
 )
 
@@ -62,6 +64,7 @@ class Document:
     end: int
     root: Node
     json: bool = False
+    nodes: list[Node] = field(default_factory=list)  # in the order of the text
     data: Any = None
     duplicates: list[Duplicate] = field(default_factory=list)
     memo: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -127,10 +130,15 @@ def _collect(text: str, trees: Any, *, json: bool = False) -> Stream:
         document = Document(text, start, end, root, json)
         try:
             if root is not None:
-                nodes = _in_order_of_ends(root)
+                document.nodes = nodes_in(root)
+                # Children of a node, also by an alias or a merge key, come before the node.
+                nodes = document.nodes[::-1]
+                nodes.sort(key=attrgetter("end"))
                 _refuse_bombs(nodes)
-                _name_members(nodes, MOST_VALUES)
-            document.data = _Reading(document).value(root, Path())
+                has_duplicates = _name_members(nodes, MOST_VALUES)
+                document.data = _value(root)
+                if has_duplicates:
+                    document.duplicates = list(_duplicates(root, Path()))
         except _UnfitError as error:
             unread.append(Unread(start, end, str(error), error.at))
         else:
@@ -178,7 +186,7 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
 def _move(root: Node | None, by: int) -> None:
     if root is None:
         return
-    for node in root.walk():
+    for node in nodes_in(root):
         node.outer += by
         node.start += by
         node.end += by
@@ -187,7 +195,7 @@ def _move(root: Node | None, by: int) -> None:
                 item.start += by
 
 
-def is_merge(member: Member) -> bool:
+def _is_merge(member: Member) -> bool:
     """Whether the member is `<<: *other`: the members of the other map belong to this one, too."""
     key = member.key
     return isinstance(key, Scalar) and key.text == _MERGE and not key.style and key.tag is None
@@ -199,27 +207,32 @@ def sources_of(value: Node) -> list[Node]:
     return [real(item.value) for item in there.items] if isinstance(there, List) else [there]
 
 
-def _in_order_of_ends(root: Node) -> list[Node]:
-    """Children of a node, also by an alias or a merge key, come before the node."""
-    return sorted(root.walk(), key=lambda node: (node.end, -node.start))
-
-
 def _refuse_bombs(nodes: list[Node]) -> None:
     """Count the values for which the aliases stand, without making them."""
-    sizes: dict[int, int] = {}
+    sizes = dict.fromkeys(map(id, nodes), 1)
     for node in nodes:
-        held = [node.target] if isinstance(node, Alias) else node.children
-        size = sizes[id(node)] = 1 + sum(sizes.get(id(each), 1) for each in held)
+        if isinstance(node, Alias):
+            sizes[id(node)] += sizes[id(node.target)]
+        size = sizes[id(node)]
         if size > MOST_VALUES:
             raise _UnfitError(node.outer, f"holds over {MOST_VALUES:,} values, by its aliases")
+        if node.parent is not None:
+            sizes[id(node.parent)] += size
 
 
-def _name_members(nodes: list[Node], left: int) -> None:
-    """Set the names of every map."""
+def _name_members(nodes: list[Node], left: int) -> bool:
+    """Set the names of every map. Returns whether one occurs twice in a map."""
+    has_again = False
     for node in nodes:
         if not isinstance(node, Map):
             continue
-        for member in filter(is_merge, node.members):
+        own: dict[str, Member] = {}
+        for member in node.members:
+            if not _is_merge(member):
+                member.name = _name(member.key)
+                has_again |= member.name in own
+                own[member.name] = member
+                continue
             for source in sources_of(member.value):
                 if not isinstance(source, Map):
                     raise _UnfitError(member.start, "merges what is no map")
@@ -227,20 +240,16 @@ def _name_members(nodes: list[Node], left: int) -> None:
                 if left < 0:
                     raise _UnfitError(member.start, f"merges over {MOST_VALUES:,} values")
                 node.names = {**source.names, **node.names}
-        for member in node.members:
-            if not is_merge(member):
-                node.names[_name(member.key)] = member
+        node.names |= own
+    return has_again
 
 
 def _name(key: Node) -> str:
-    if not isinstance(real(key), Scalar):
-        raise _UnfitError(key.outer, "has a map or a list for a name: no manifest has")
-    return name_of(key)
-
-
-def name_of(key: Node) -> str:
     """A key as in JSON: a text."""
-    value = scalar_value(real(key))
+    there = real(key)
+    if not isinstance(there, Scalar):
+        raise _UnfitError(key.outer, "has a map or a list for a name: no manifest has")
+    value = scalar_value(there)
     if isinstance(value, bool) or value is None:
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)
@@ -257,43 +266,28 @@ class _UnfitError(UnreadableError):
     """YAML that is unlike any manifest."""
 
 
-@dataclass(slots=True)
-class _Reading:
-    """Turns nodes into data."""
-
-    document: Document
-    depth: int = 0
-
-    def value(self, node: Node | None, at: Path) -> Any:
-        if node is None:
-            return None
-        if self.depth > json_tree.DEEPEST:  # by aliases: the nodes themselves are not so deep
-            raise _UnfitError(node.outer, "is too deeply nested")
-        there = real(node)
-        self.depth += 1
-        try:
-            if isinstance(there, Map):
-                return self._map(there, at)
-            if isinstance(there, List):
-                return [self.value(item.value, at / n) for n, item in enumerate(there.items)]
-            return scalar_value(there)
-        finally:
-            self.depth -= 1
-
-    def _map(self, node: Map, at: Path) -> dict[str, Any]:
-        own: set[str] = set()
-        for member in node.members:
-            if is_merge(member):
-                continue
-            name = name_of(member.key)
-            if name in own:
-                self.document.duplicates.append(Duplicate(at / name, member.key))
-            own.add(name)
-        return {name: self.value(each.value, at / name) for name, each in node.names.items()}
+def _value(node: Node, depth: int = 0) -> Any:
+    """The data of a node."""
+    if depth > json_tree.DEEPEST:  # by aliases: the nodes themselves are not so deep
+        raise _UnfitError(node.outer, "is too deeply nested")
+    there = real(node)
+    if isinstance(there, Map):
+        return {name: _value(each.value, depth + 1) for name, each in there.names.items()}
+    if isinstance(there, List):
+        return [_value(item.value, depth + 1) for item in there.items]
+    return scalar_value(there)
 
 
-def copy_of(value: Any) -> Any:
-    """A copy that may be edited."""
-    if isinstance(value, dict):
-        return {name: copy_of(item) for name, item in value.items()}
-    return [copy_of(item) for item in value] if isinstance(value, list) else value
+def _duplicates(node: Node, at: Path) -> Iterator[Duplicate]:
+    there = real(node)
+    if isinstance(there, Map):
+        own: set[str | None] = {None}
+        for member in there.members:
+            if member.name is not None and member.name in own:
+                yield Duplicate(at / member.name, member.key)
+            own.add(member.name)
+        for name, each in there.names.items():
+            yield from _duplicates(each.value, at / name)
+    elif isinstance(there, List):
+        for position, item in enumerate(there.items):
+            yield from _duplicates(item.value, at / position)

@@ -185,6 +185,6 @@ def _usual_style(document: Document) -> JsonStyle:
 
 def _collections(document: Document) -> Iterator[Collection]:
     """Maps and lists that are not empty."""
-    for node in document.root.walk():
+    for node in document.nodes:
         if isinstance(node, Map | List) and entries(node):
             yield node

@@ -33,25 +33,12 @@ class Node:
     anchor: str = ""
     tag: str | None = None
 
-    @property
-    def children(self) -> Iterator[Node]:
-        """The nodes directly in this one."""
-        return iter(())
-
     def up(self) -> Iterator[Node]:
         """This node and all nodes around it, from the inside out."""
         node: Node | None = self
         while node is not None:
             yield node
             node = node.parent
-
-    def walk(self) -> Iterator[Node]:
-        """This node and all nodes in it, in the order of the text."""
-        waiting = [self]
-        while waiting:
-            node = waiting.pop()
-            yield node
-            waiting.extend(reversed(list(node.children)))
 
 
 @dataclass(eq=False, slots=True)
@@ -71,10 +58,11 @@ class Alias(Node):
 
 @dataclass(eq=False, slots=True)
 class Member:
-    """A key and its value in a map."""
+    """A key and its value in a map. `name` is the key as in JSON; None for a merge key (<<)."""
 
     key: Node
     value: Node
+    name: str | None = None
 
     @property
     def start(self) -> int:
@@ -105,12 +93,6 @@ class Map(Node):
     members: list[Member] = field(default_factory=list)
     names: dict[str, Member] = field(default_factory=dict)
 
-    @property
-    def children(self) -> Iterator[Node]:
-        for member in self.members:
-            yield member.key
-            yield member.value
-
 
 @dataclass(eq=False, slots=True)
 class List(Node):
@@ -119,14 +101,23 @@ class List(Node):
     flow: bool = False
     items: list[Item] = field(default_factory=list)
 
-    @property
-    def children(self) -> Iterator[Node]:
-        for item in self.items:
-            yield item.value
-
 
 Entry = Member | Item
 Collection = Map | List
+
+
+def nodes_in(node: Node) -> list[Node]:
+    """This node and all nodes in it, in the order of the text."""
+    found, waiting = [], [node]
+    while waiting:
+        here = waiting.pop()
+        found.append(here)
+        if isinstance(here, Map):
+            for member in reversed(here.members):
+                waiting += (member.value, member.key)
+        elif isinstance(here, List):
+            waiting += [item.value for item in reversed(here.items)]
+    return found
 
 
 def entry_at(node: Node, token: str | int) -> Entry | None:

@@ -118,7 +118,7 @@ def _by_value(document: Document) -> dict[int, Entry]:
     """The members and items of all maps and lists, by id() of their values."""
     return {
         id(entry.value): entry
-        for node in document.root.walk()
+        for node in document.nodes
         if isinstance(node, Map | List)
         for entry in entries(node)
     }
@@ -314,7 +314,7 @@ def _in_order(document: Document, found: list[Replacement]) -> list[Replacement]
 
 
 def _aliases(document: Document) -> list[Alias]:
-    return [node for node in document.root.walk() if isinstance(node, Alias)]
+    return [node for node in document.nodes if isinstance(node, Alias)]
 
 
 def _refuse_lost_anchors(document: Document, found: list[Replacement]) -> None:

@@ -10,11 +10,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from webhook.yamlpatch import yaml_words
-from webhook.yamlpatch.documents import Document, is_merge
 from webhook.yamlpatch.nodes import List, Map, Node, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from webhook.yamlpatch.documents import Document
 
 
 # Placeholders of template actions (templates/placeholders.py) are Yi syllables: letters that YAML
@@ -140,7 +141,7 @@ def _usual(document: Document) -> Style:
     steps, lists, items, names = counts
     needed: Counter[str] = Counter()
     plain: Counter[str] = Counter()
-    for node in document.root.walk():
+    for node in document.nodes:
         if isinstance(node, Map):
             steps.update(_indents(node, text, Map))
             lists.update(_indents(node, text, List))
@@ -168,7 +169,7 @@ def _usual(document: Document) -> Style:
 
 
 def _as_written(document: Document) -> Iterator[tuple[str, str]]:
-    for node in document.root.walk():
+    for node in document.nodes:
         if isinstance(node, Scalar) and _SIGN.search(node.text):
             said = document.text[node.start : node.end]
             is_one_line = node.style not in {"|", ">"} and "\n" not in said
@@ -201,7 +202,7 @@ def _behind_dashes(node: Node, text: str) -> Iterator[int]:
 
 def _names(node: Map) -> Counter[str]:
     """The quotes of names that need none."""
-    keys = [member.key for member in node.members if not is_merge(member)]
+    keys = [member.key for member in node.members if member.name is not None]
     return Counter(
         key.style
         for key in keys

@@ -77,10 +77,6 @@ def _without_tabs(text: str, at: int) -> str | None:
     return text[:at] + " " * len(found[0]) + text[found.end() :]
 
 
-def _span(event: Any) -> tuple[int, int]:
-    return event.start_mark.index, event.end_mark.index
-
-
 @dataclass
 class _Composer:
     """Turns events into nodes, with a stack of open ones."""
@@ -96,22 +92,23 @@ class _Composer:
         for _ in range(_MOST_EVENTS):
             if not loader.check_event():
                 return
-            event = loader.get_event()
+            event: Any = loader.get_event()
+            begin, end = event.start_mark.index, event.end_mark.index
             match event:
                 case yaml.DocumentStartEvent():
-                    start, root = _span(event)[0], None
+                    start, root = begin, None
                     self.anchors = {}
                 case yaml.DocumentEndEvent():
-                    yield Tree(start, _span(event)[1], root)
+                    yield Tree(start, end, root)
                 case yaml.NodeEvent():
-                    node = self._begin(event)
+                    node = self._begin(event, begin, end)
                     root = node if root is None else root
                 case yaml.CollectionEndEvent():
-                    self._end(event)
+                    self._end(end)
         raise NotYamlError(0, "is too large to be a manifest")
 
-    def _begin(self, event: Any) -> Node:
-        node = self._node(event)
+    def _begin(self, event: Any, outer: int, end: int) -> Node:
+        node = self._node(event, outer, end)
         if self.open_:
             holder, waiting = self.open_[-1]
             node.parent = holder
@@ -122,8 +119,7 @@ class _Composer:
                 raise NotYamlError(node.start, "is too deeply nested")
         return node
 
-    def _node(self, event: Any) -> Node:
-        outer, end = _span(event)
+    def _node(self, event: Any, outer: int, end: int) -> Node:
         anchor = event.anchor or ""
         if isinstance(event, yaml.AliasEvent):
             return Alias(outer, outer, end, target=self._anchored(anchor, outer))
@@ -180,19 +176,15 @@ class _Composer:
         blank = " \t\r\n" if not value.rstrip("\n").endswith((" ", "\t")) else "\r\n"
         return start + max(len(said.rstrip(blank)), len(header.rstrip()))
 
-    def _end(self, event: Any) -> None:
+    def _end(self, end: int) -> None:
         node, children = self.open_.pop()
         if isinstance(node, Map):
             pairs = zip(children[::2], children[1::2], strict=True)
             node.members = [Member(key, value) for key, value in pairs]
+            node.end = end if node.flow else node.members[-1].end
         else:
             node.items = list(self._items(node, children))
-        if node.flow:
-            node.end = _span(event)[1]
-        elif isinstance(node, Map):
-            node.end = max(member.end for member in node.members)
-        else:
-            node.end = max(item.end for item in node.items)
+            node.end = end if node.flow else node.items[-1].end
 
     def _items(self, node: List, children: list[Node]) -> Iterator[Item]:
         at = node.start
