@@ -11,7 +11,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from webhook.capacity import nodesets
-from webhook.capacity.node_index import NodeIndex, Total
+from webhook.capacity.node_index import NodeIndex
+from webhook.capacity.node_numbers import Total
 from webhook.capacity.nodes import Inventory, Node, NodeClass, group
 from webhook.capacity.nodesets import as_int64
 from webhook.core.settings import Taint

@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from webhook.capacity import nodesets
+from webhook.capacity.node_numbers import Numbers, Total, steps, texts
 from webhook.capacity.nodesets import NOTHING, NodeSet, Table
 from webhook.capacity.tainted import Tainted, by_key_and_effect
 from webhook.core.settings import Taint
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
 ANY = "*"  # in place of a former value: any value; no label can have this one
 # Labels with another value on each node: a new node never has the value of another node.
 OWN_NAMES = frozenset({"kubernetes.io/hostname"})
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """The sums over all existing nodes for one resource."""
-
-    nodes: int  # that have any
-    total: int
-    largest: int  # on one node, also on one that does not exist now
-    held: int  # by pods
 
 
 @dataclass(frozen=True)
@@ -242,19 +233,19 @@ class NodeIndex:
         cls, classes: Iterable[NodeClass], dumps: Callable[[Any], str] = json.dumps
     ) -> NodeIndex:
         """The index of these classes; `dumps` may be a faster json.dumps."""
-        numbers = _Numbers()
+        numbers = Numbers()
         for each in classes:
             numbers.add(each)
         return cls(
             size=numbers.size,
-            labels={key: dumps(_texts(table)) for key, table in numbers.labels.items()},
-            names=dumps(_texts(numbers.names)),
+            labels={key: dumps(texts(table)) for key, table in numbers.labels.items()},
+            names=dumps(texts(numbers.names)),
             taints=tuple((t, nodesets.encode(found)) for t, found in numbers.taints.items()),
-            allocatable={r: _steps(amounts) for r, amounts in numbers.allocatable.items()},
-            free={r: _steps(amounts) for r, amounts in numbers.free.items()},
+            allocatable={r: steps(amounts) for r, amounts in numbers.allocatable.items()},
+            free={r: steps(amounts) for r, amounts in numbers.free.items()},
             totals={r: numbers.total(r) for r in numbers.allocatable},
             gpu_labels=frozenset(numbers.gpu_labels),
-            former={key: _texts(table) for key, table in numbers.former.items()},
+            former={key: texts(table) for key, table in numbers.former.items()},
             opened=(
                 nodesets.encode(numbers.open_labels),
                 nodesets.encode(numbers.open_gpus),
@@ -312,93 +303,4 @@ class NodeIndex:
 
 
 def _steps_of(data: Mapping[str, Any]) -> dict[str, Steps]:
-    return {name: [(amount, text) for amount, text in steps] for name, steps in data.items()}
-
-
-def _texts(table: Mapping[str, list[int]]) -> dict[str, str]:
-    return {value: nodesets.encode(numbers) for value, numbers in table.items()}
-
-
-def _steps(amounts: Mapping[int, list[int]]) -> Steps:
-    """From nodes by exact amount to nodes by minimum amount."""
-    steps: Steps = []
-    there: list[int] = []
-    for amount in sorted(amounts, reverse=True):
-        there = sorted([*there, *amounts[amount]])
-        steps.append((amount, nodesets.encode(there)))
-    return steps[::-1]
-
-
-class _Numbers:
-    """Gives each node of each class its number, and collects its tables."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self.labels: dict[str, dict[str, list[int]]] = {}
-        self.names: dict[str, list[int]] = {}
-        self.taints: dict[tuple[Taint, ...], list[int]] = {}
-        self.allocatable: dict[str, dict[int, list[int]]] = {}
-        self.free: dict[str, dict[int, list[int]]] = {}
-        self.gpu_labels: set[str] = set()
-        self.former: dict[str, dict[str, list[int]]] = {}
-        self.open_labels: list[int] = []
-        self.open_gpus: list[int] = []
-        self.may_come: list[int] = []
-        self.grows: list[int] = []
-        self.hints: dict[str, list[int]] = {}
-        self.offered: dict[str, list[int]] = {}
-        self._nodes: dict[str, int] = {}
-        self._sums: dict[str, int] = {}
-        self._held: dict[str, int] = {}
-
-    def add(self, each: NodeClass) -> None:
-        # A declared pool adds one number, however many nodes it has.
-        numbers = range(self.size, self.size + (1 if each.may_come else each.count))
-        self.size = numbers.stop
-        for key, value in each.labels.items():
-            self.labels.setdefault(key, {}).setdefault(value, []).extend(numbers)
-        for number, unique in zip(numbers, each.unique, strict=False):
-            for key, value in unique.items():
-                self.labels.setdefault(key, {}).setdefault(value, []).append(number)
-        for number, name in zip(numbers, each.nodes, strict=False):
-            self.names.setdefault(name, []).append(number)
-        self.taints.setdefault(each.taints, []).extend(numbers)
-        for resource in (*each.gpus, *each.others):
-            self.offered.setdefault(resource, []).extend(numbers)
-        for resource, amount in each.counted.items():
-            if amount > 0:
-                self._amounts(each, resource, amount, numbers)
-        if each.has_gpus:
-            self.gpu_labels.update(each.labels, *each.unique)
-        self._unsure(each, numbers)
-
-    def _unsure(self, each: NodeClass, numbers: range) -> None:
-        """Record the facts of these nodes that are not certain."""
-        for number, former in zip(numbers, each.former, strict=False):
-            for key, values in former.items():
-                for value in values:
-                    self.former.setdefault(key, {}).setdefault(value, []).append(number)
-        self.open_labels += numbers if each.open_labels else ()
-        self.open_gpus += numbers if each.open_gpus else ()
-        self.may_come += numbers if each.may_come else ()
-        self.grows += numbers if each.may_grow else ()
-        if each.hint:
-            self.hints.setdefault(each.hint, []).extend(numbers)
-
-    def _amounts(self, each: NodeClass, resource: str, amount: int, numbers: range) -> None:
-        self.allocatable.setdefault(resource, {}).setdefault(amount, []).extend(numbers)
-        free, now = self.free.setdefault(resource, {}), each.gpus.get(resource, 0)
-        for number, held in zip(numbers, each.held_of(resource), strict=False):
-            if now > held and not (each.removed or each.hint):
-                free.setdefault(now - held, []).append(number)
-        self._nodes[resource] = self._nodes.get(resource, 0) + each.count
-        self._sums[resource] = self._sums.get(resource, 0) + amount * each.count
-        self._held[resource] = self._held.get(resource, 0) + sum(each.held_of(resource))
-
-    def total(self, resource: str) -> Total:
-        return Total(
-            self._nodes[resource],
-            self._sums[resource],
-            max(self.allocatable[resource]),
-            self._held[resource],
-        )
+    return {name: [(amount, text) for amount, text in listed] for name, listed in data.items()}

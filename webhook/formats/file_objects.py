@@ -18,7 +18,6 @@ from webhook.core.rule import Context, Trait
 from webhook.evaluation.evaluate import (
     Stages,
     evaluate,
-    has_label,
     is_pod,
     name_of,
     nothing_is_held,
@@ -26,6 +25,7 @@ from webhook.evaluation.evaluate import (
 from webhook.evaluation.workloads import objects, templates_of
 from webhook.files.results import Located, Plan, Status
 from webhook.formats import unfinished
+from webhook.formats.opt_outs import is_left_alone
 from webhook.kube import quantity
 from webhook.kube.pod import SECTIONS, Pod, as_items, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
@@ -41,7 +41,6 @@ from webhook.rules import (
     placement,
 )
 from webhook.templates.placeholders import stands_for_action
-from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,10 +52,6 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-LEFT_ALONE = (
-    "the label gpu-webhook.dev/ignore (of the pod, its namespace or its kustomization) says to "
-    "leave it alone"
-)
 # Findings about the object itself, not about its pods.
 OF_OBJECTS = codes(Trait.OBJECT)
 # A toleration only allows more nodes, so it does no harm in a pod without GPU requests.
@@ -139,13 +134,6 @@ def context(obj: Raw, plan: Plan) -> Context:
     )
 
 
-def is_left_alone(pod: Raw) -> bool:
-    """Whether the pod has the opt-out label, or a template decides whether it has."""
-    value = as_map(as_map(pod.get("metadata")).get("labels")).get(IGNORE)
-    # Without quotes it is a boolean, which the API server rejects; the intention is clear.
-    return has_label(pod) or value is True or stands_for_action(value)
-
-
 def selects_nodes(code: str, at: Path, plan: Plan) -> bool:
     """Whether an edit selects nodes for a pod: the label of placement, or a class with a label."""
     if code == driver_profile.CODE and at[-1:] == ("runtimeClassName",):
@@ -175,27 +163,6 @@ def right_labels(document: Document, made: Evaluation, plan: Plan) -> Iterator[t
         pod = Pod(document.data, at)
         for place in carried(pod, plan.settings.models, plan.inventory):
             yield document.place(place)
-
-
-def with_namespaces(plan: Plan, text: str) -> Plan:
-    """The plan with the opted-out namespaces that the text itself creates."""
-    names = namespaces_left_alone(text)
-    if not names:
-        return plan
-    said = replace(plan.opted_out, namespaces=plan.opted_out.namespaces | names)
-    return replace(plan, opted_out=said)
-
-
-def namespaces_left_alone(text: str, *, label: bool = False) -> frozenset[str]:
-    """The namespaces in a text that have the opt-out label, or get it from elsewhere."""
-    if "Namespace" not in text or not (label or IGNORE in text):
-        return frozenset()
-    found = (obj for each in documents.read(text).documents for _, obj in objects(each.data))
-    return frozenset(
-        str(as_map(obj.get("metadata")).get("name"))
-        for obj in found
-        if obj.get("kind") == "Namespace" and (label or is_left_alone(obj))
-    )
 
 
 def shapes(data: Any, at: Path = ROOT) -> Iterator[tuple[Path, Raw]]:

@@ -18,7 +18,7 @@ from webhook.core.modes import is_opted_out
 from webhook.evaluation.workloads import objects
 from webhook.files.reading import text_of
 from webhook.files.results import OptedOut
-from webhook.formats.file_objects import namespaces_left_alone
+from webhook.formats.opt_outs import namespaces_left_alone
 from webhook.kube.pod import as_items, as_map
 from webhook.yamlpatch import documents
 

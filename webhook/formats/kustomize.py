@@ -24,8 +24,9 @@ from webhook.evaluation.evaluate import Stages, evaluate, name_of
 from webhook.evaluation.workloads import template_at, tokens
 from webhook.files.results import FileResult, Located, OptedOut, Plan, Skipped, Status, not_done
 from webhook.formats import kustomization
-from webhook.formats.file_objects import LEFT_ALONE, context, is_left_alone, shapes
+from webhook.formats.file_objects import context, shapes
 from webhook.formats.mentions import mentions
+from webhook.formats.opt_outs import LEFT_ALONE, is_left_alone
 from webhook.kube.api_versions import workload_successor
 from webhook.kube.pod import SECTIONS, as_items, as_map
 from webhook.kube.pointer import ROOT, Path, escape, value_at

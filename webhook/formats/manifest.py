@@ -13,14 +13,13 @@ from webhook.files.results import FileResult, Located, Plan, Skipped, Status, no
 from webhook.formats import legacy_pods, unfinished
 from webhook.formats.file_objects import (
     AMOUNTS,
-    LEFT_ALONE,
     evaluations,
     failures,
     right_labels,
     selects_nodes,
-    with_namespaces,
 )
 from webhook.formats.mentions import mentions
+from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path, value_at
 from webhook.rules import dead_api_version, missing_selector

@@ -14,7 +14,8 @@ from webhook.core.text_patterns import find
 from webhook.files.results import FileResult, Located, Plan, Status
 from webhook.files.source import Source
 from webhook.formats.fences import fences, odd_backticks
-from webhook.formats.file_objects import AMOUNTS, with_namespaces
+from webhook.formats.file_objects import AMOUNTS
+from webhook.formats.opt_outs import with_namespaces
 from webhook.formats.prefixes import TABS, Stripped, of_block, strip
 from webhook.formats.templated import Done, stable
 from webhook.rules import PATTERNS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from webhook.files.source import OBJECT, Source
 from webhook.formats import legacy_pods
-from webhook.formats.file_objects import LEFT_ALONE
+from webhook.formats.opt_outs import LEFT_ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,8 @@ from webhook.files.results import NOT_DONE, FileResult, Located, Plan, Skipped, 
 from webhook.files.source import Source
 from webhook.formats import legacy_pods, lines
 from webhook.formats.conditional import migrate_part
-from webhook.formats.file_objects import LEFT_ALONE, with_namespaces
 from webhook.formats.mentions import holds_configuration, mentions
+from webhook.formats.opt_outs import LEFT_ALONE, with_namespaces
 from webhook.rules import codes
 from webhook.templates import actions
 from webhook.templates.regions import Region, manifests, split

@@ -31,9 +31,8 @@ added under a legacy name, that name is removed, because the amount may be the m
 LimitRange: with any max or min of it, the API server then refuses the pod. Write the current name
 in the LimitRange.
 
-If the LimitRange may refuse the repaired pod, a warning says so. The rule can know this only for a
-LimitRange that sets amounts. If it sets none for the current name (type Pod, or only a `min` or a
-`maxLimitRequestRatio`), the API server refuses the pod with its own message.
+If the LimitRange may refuse the repaired pod, a warning says so. The rule sees only one that sets
+amounts: for others (type Pod, `min`, `maxLimitRequestRatio`) the API server has its own message.
 
 Safety: safe. An amount that is no quantity, or is negative, is manual.
 """
@@ -360,8 +359,7 @@ def _added(
 ) -> Iterator[Finding]:
     """A legacy name that LimitRanger added. Without it a max would refuse the pod; so may a min.
 
-    What was added may be a default far below the max, or the max itself. A max of GPUs counts no
-    slices.
+    The amount may be a default far below the max, or the max itself. A max of GPUs counts no slices.
     """
     where = _sections(container, name)
     values = [quantity.parse(container.sections[section][name]) or 0 for section in where]
