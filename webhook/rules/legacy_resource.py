@@ -359,7 +359,7 @@ def _added(
 ) -> Iterator[Finding]:
     """A legacy name that LimitRanger added. Without it a max would refuse the pod; so may a min.
 
-    The amount may be a default far below the max, or the max itself. A max of GPUs counts no slices.
+    The amount may be a default far below the max, or the max. A max of GPUs counts no slices.
     """
     where = _sections(container, name)
     values = [quantity.parse(container.sections[section][name]) or 0 for section in where]
