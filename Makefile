@@ -16,7 +16,7 @@ PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # Hundreds of processes import the same modules: without bytecode each of them compiles them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# 100 examples of each property: in CI always the same, elsewhere new ones (tests/conftest.py).
+# 50 examples of each property: in CI always the same, elsewhere new ones (tests/conftest.py).
 export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
 .PHONY: dev demo demo-cluster test unit newest browser test-cluster nightly cluster lint fix docs bench lock image

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
-_EXAMPLES = 100
+_EXAMPLES = 50
 settings.register_profile(
     "dev", max_examples=_EXAMPLES, deadline=None, suppress_health_check=_SLOW_IS_FINE
 )

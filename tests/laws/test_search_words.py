@@ -82,7 +82,7 @@ PATHS = [
 
 @pytest.mark.parametrize(("pattern", "given"), [*OF_TEXTS, *IMAGES, *PATHS])
 @drawn_from(data=st.data())
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 2)
 def test_whatever_a_pattern_of_the_rules_fits(
     pattern: re.Pattern[str], given: tuple[bytes, ...], data: st.DataObject
 ) -> None:

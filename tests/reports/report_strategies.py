@@ -72,7 +72,8 @@ def _results(draw: st.DrawFn) -> FileResult:
     )
 
 
-FEW = settings(max_examples=100)  # each makes a whole report, and reads it again
+# Each makes a whole report, and reads it again: 500 in the nightly run.
+FEW = settings(max_examples=min(settings().max_examples, 500))
 REPORTS = st.builds(
     Report,
     st.lists(_results(), max_size=3).map(tuple),

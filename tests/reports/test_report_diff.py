@@ -40,7 +40,7 @@ def _applied(folder: Path, path: str, old: str, new: str) -> str:
     return file.read_bytes().decode()
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(settings().max_examples, 500))  # each starts git
 @given(old=TEXTS, new=TEXTS)
 @example(old="a\r\nb", new="a\r\nc")
 @example(old="", new="a")
