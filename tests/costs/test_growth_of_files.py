@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.nightly
 _DOCUMENTS = "webhook.yamlpatch.documents"
 # `make nightly` goes further, as test_growth.py does.
-SIZES = (160, 320) if settings.get_current_profile_name() == "nightly" else (80, 160)
+SIZES = (160, 320) if settings.get_current_profile_name() == "nightly" else (60, 120)
 MOST_GROWTH = 2.2  # steps know no logarithm; a square has 4
 TERMS = {"key": MODEL, "operator": "In", "values": ["K80"]}
 
