@@ -6,6 +6,7 @@ import json
 import textwrap
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -104,11 +105,17 @@ def result_of(path: str, text: str, asked: Plan) -> FileResult:
     return migrate_text(Source.of_text(path, text), asked)
 
 
+@cache
+def of_manifest(case: Case) -> tuple[str, Plan, FileResult]:
+    """The text, what is asked, and the result: what each other way is compared with."""
+    text, asked = case.file.read_text(), plan(case)
+    return text, asked, result_of("x.yaml", text, asked)
+
+
 @every_way
 @pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
 def test_a_case_of_the_corpus(case: Case, way: Way) -> None:
-    text, asked = case.file.read_text(), plan(case)
-    manifest = result_of("x.yaml", text, asked)
+    text, asked, manifest = of_manifest(case)
     result = result_of(way.path, way.write(text), asked)
     assert found(result) == found(manifest)
     assert way.read(result.new_text or way.write(text)) == (manifest.new_text or text)
@@ -119,8 +126,7 @@ ALONE = [case for case in CASES if len(documents.read(case.file.read_text()).doc
 
 @pytest.mark.parametrize("case", ALONE, ids=map(str, ALONE))
 def test_a_case_of_the_corpus_in_json_and_in_a_list(case: Case) -> None:
-    text, asked = case.file.read_text(), plan(case)
-    manifest = result_of("x.yaml", text, asked)
+    text, asked, manifest = of_manifest(case)
     as_json = result_of("x.json", json.dumps(in_data(text), indent=2), asked)
     assert found(as_json) == found(manifest)
     if manifest.new_text is not None:

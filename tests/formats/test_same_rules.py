@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ ON_PODS = tuple(rule.CODE for rule in (*RULES, *POLICY))
 CHOOSING = tuple(r.CODE for r in (model_label, affinity_annotation, tolerations_annotation))
 
 
+@cache
 def plan(case: Case, codes: tuple[str, ...] = ()) -> Plan:
     cx = case.context(case.object())
     settings = replace(cx.settings, scope="all-legacy", unsafe=CHOOSING)

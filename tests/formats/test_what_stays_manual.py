@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 CASES = [case for case in cases() if case.rule not in {rule.NAME for rule in GUARD}]
 
 
+@cache
 def asked(case: Case) -> Plan:
     cx = case.context(case.object())
     return Plan(replace(cx.settings, scope="all-legacy"), cx.inventory)
