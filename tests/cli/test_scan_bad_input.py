@@ -64,9 +64,9 @@ def written(content: bytes | str) -> Callable[[Path], object]:
         pytest.param(written(LOOP), "holds itself|recursive|itself", id="an endless alias"),
         pytest.param(written("nvidia: " + "[" * 100_000), "deep", id="brackets 100,000 deep"),
         pytest.param(
-            written("".join(f"{' ' * n}nvidia:\n" for n in range(3_000))),
+            written("".join(f"{' ' * n}nvidia:\n" for n in range(1_500))),
             "deep",
-            id="maps 3,000 deep",
+            id="maps 1,500 deep",
         ),
         pytest.param(written('{"nvidia":' * 50_000), "deep", id="JSON 50,000 deep"),
         pytest.param(written("nvidia: [\n"), "expected|parse|YAML", id="YAML that ends too early"),
@@ -86,7 +86,7 @@ def written(content: bytes | str) -> Callable[[Path], object]:
     ],
 )
 def test_each_is_a_clear_line_and_the_rest_is_done(
-    make: Callable[[Path], object], says: str, tmp_path: Path
+    make: Callable[[Path], object], says: str, tmp_path: Path, gpu_webhook: Command
 ) -> None:
     put(tmp_path, a=LEGACY, z=LEGACY, clean=CLEAN)
     make(tmp_path / "bad.yaml")
@@ -99,8 +99,8 @@ def test_each_is_a_clear_line_and_the_rest_is_done(
     assert done.returncode == 1
     for name in ("a.yaml", "z.yaml"):
         assert (tmp_path / name).read_text() == MIGRATED, "everything else is done"
-    again = migrate(tmp_path, "--write", "a.yaml", "bad.yaml", "clean.yaml", "z.yaml")
-    assert again.returncode == done.returncode, "and so it is the second time"
+    again = gpu_webhook("migrate", "--write", "a.yaml", "bad.yaml", "clean.yaml", "z.yaml")
+    assert again.code == done.returncode, "and so it is the second time"
 
 
 def migrate(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,45 +23,32 @@ from webhook.certs import development
 from webhook.cli.serve import Address, listen, read_address
 from webhook.core.errors import InputError
 
+if TYPE_CHECKING:
+    from tests.cli.conftest import Command
+
 PROGRAM = Path(sys.executable).with_name("gpu-webhook")
 REQUEST = post(review(gpu_pod()))
 TAKEN = "taken"
 
 
-def start_in_vain(folder: Path, *flags: str) -> str:
+def start_in_vain(gpu_webhook: Command, *flags: str) -> str:
     """Start, and return the one line that says why it did not."""
-    done = subprocess.run(
-        [PROGRAM, "serve", *flags],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
+    return only_line(*gpu_webhook("serve", *flags))
+
+
+def only_line(code: int, out: str, err: str) -> str:
+    assert (code, out) == (1, "")
+    (line,) = err.splitlines()
     return line
+
+
+def holds(line: str, where: str, advice: str) -> bool:
+    return line.startswith("gpu-webhook: ") and where in line and advice in line
 
 
 @pytest.mark.parametrize(
     ("flags", "where", "advice"),
     [
-        pytest.param(
-            ["--bind=127.0.0.1:0"], "/etc/gpu-webhook/tls/tls.crt", "--dev", id="no certificate"
-        ),
-        pytest.param(
-            ["--tls-cert-file=none.crt", "--tls-private-key-file=none.key", "--bind=127.0.0.1:0"],
-            "none.crt: no such file",
-            "--tls-cert-file",
-            id="files that are not there",
-        ),
-        pytest.param(
-            ["--tls-cert-file=x.crt", "--tls-private-key-file=x.crt", "--bind=127.0.0.1:0"],
-            "x.crt: is ",
-            "PEM",
-            id="files that are no certificate",
-        ),
         pytest.param(
             ["--dev", f"--bind=127.0.0.1:{TAKEN}"], "--bind 127.0.0.1:", "another", id="port in use"
         ),
@@ -90,6 +78,36 @@ def start_in_vain(folder: Path, *flags: str) -> str:
         pytest.param(
             ["--dev", "--client-name=a"], "--client-name", "--client-ca", id="a name without a CA"
         ),
+    ],
+)
+def test_what_cannot_be_served_is_said_in_one_line(
+    tmp_path: Path, gpu_webhook: Command, flags: list[str], where: str, advice: str
+) -> None:
+    (tmp_path / "x.crt").write_text("nonsense: [")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        line = start_in_vain(gpu_webhook, *(flag.replace(TAKEN, port) for flag in flags))
+    assert holds(line, where, advice), line
+
+
+@pytest.mark.parametrize(
+    ("flags", "where", "advice"),
+    [
+        pytest.param(
+            ["--bind=127.0.0.1:0"], "/etc/gpu-webhook/tls/tls.crt", "--dev", id="no certificate"
+        ),
+        pytest.param(
+            ["--tls-cert-file=none.crt", "--tls-private-key-file=none.key", "--bind=127.0.0.1:0"],
+            "none.crt: no such file",
+            "--tls-cert-file",
+            id="files that are not there",
+        ),
+        pytest.param(
+            ["--tls-cert-file=x.crt", "--tls-private-key-file=x.crt", "--bind=127.0.0.1:0"],
+            "x.crt: is ",
+            "PEM",
+            id="files that are no certificate",
+        ),
         pytest.param(
             ["--dev", "--bind=127.0.0.1:0", "--client-ca=no.crt"],
             "--client-ca no.crt: no such file",
@@ -104,24 +122,28 @@ def start_in_vain(folder: Path, *flags: str) -> str:
         ),
     ],
 )
-def test_what_cannot_be_served_is_said_in_one_line(
+def test_so_it_is_for_a_process_that_has_its_address_already(
     tmp_path: Path, flags: list[str], where: str, advice: str
 ) -> None:
     (tmp_path / "x.crt").write_text("nonsense: [")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        line = start_in_vain(tmp_path, *(flag.replace(TAKEN, port) for flag in flags))
-    assert line.startswith("gpu-webhook: ")
-    assert where in line
-    assert advice in line
+    done = subprocess.run(
+        [PROGRAM, "serve", *flags],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    line = only_line(done.returncode, done.stdout, done.stderr)
+    assert holds(line, where, advice), line
 
 
-def test_nodes_come_from_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_come_from_one_place(gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPU_WEBHOOK_SERVE_INVENTORY", "nodes.yaml")
     monkeypatch.setenv("GPU_WEBHOOK_SERVE_SNAPSHOT", "here")
-    assert "GPU_WEBHOOK_SERVE_SNAPSHOT): nodes come from" in start_in_vain(tmp_path, "--dev")
+    assert "GPU_WEBHOOK_SERVE_SNAPSHOT): nodes come from" in start_in_vain(gpu_webhook, "--dev")
     both = ("--inventory=nodes.yaml", "--snapshot=here")
-    assert "--inventory and --snapshot" in start_in_vain(tmp_path, "--dev", *both)
+    assert "--inventory and --snapshot" in start_in_vain(gpu_webhook, "--dev", *both)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from jsonpatch import JsonPatch
 from tests.log_lines import entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 LEGACY, MODERN = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
 REPAIRED = "gpu-webhook.dev/repaired"
@@ -165,18 +165,32 @@ def _sockets_of(pid: int) -> int:
     return count
 
 
+PROGRAM = (str(Path(sys.executable).with_name("gpu-webhook")),)
+_WITH_ROOM = """
+import sys
+from webhook.cli.main import main
+from webhook.serving import worker
+worker.MOST_CONNECTIONS = {connections}
+sys.exit(main())
+"""
+
+
+def with_room(connections: int) -> Sequence[str]:
+    """The program, with room for so many connections: a thousand handshakes take seconds."""
+    return sys.executable, "-c", _WITH_ROOM.format(connections=connections)
+
+
 @contextmanager
-def serving(folder: Path, *flags: str, trust: Path | None = None) -> Iterator[Server]:
+def serving(
+    folder: Path,
+    *flags: str,
+    trust: Path | None = None,
+    program: Sequence[str] = PROGRAM,
+) -> Iterator[Server]:
     """Run `gpu-webhook serve` on a free port of loopback, and end it; `trust` is its CA."""
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
         process = subprocess.Popen(
-            [
-                Path(sys.executable).with_name("gpu-webhook"),
-                "serve",
-                "--bind",
-                "127.0.0.1:0",
-                *flags,
-            ],
+            [*program, "serve", "--bind", "127.0.0.1:0", *flags],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=out,
