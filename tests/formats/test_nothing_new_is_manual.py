@@ -173,7 +173,7 @@ TEXTS = {name: text_of(made) for name, made in PODS.items()}
 OF_TEMPLATES = {
     name: text_of(in_template(json.loads(json.dumps(made)))) for name, made in PODS.items()
 }
-# Each pod meets each kind of file, and each cluster meets both: `make nightly` has all of the three.
+# Each pod meets each kind of file, and each cluster meets both; `make nightly` has all of it.
 CLUSTERS_OF_A_POD = len(SOME) if settings.get_current_profile_name() == "nightly" else 1
 
 
