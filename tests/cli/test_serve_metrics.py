@@ -73,6 +73,13 @@ def test_the_page_counts_what_the_workers_did(tmp_path: Path) -> None:
         assert get(port, "/healthz")[0] == 200
 
 
+def test_a_worker_that_only_begins_to_count_fails_no_scrape(tmp_path: Path) -> None:
+    """Its file is empty until it has its first size."""
+    with counted(tmp_path, "--workers=1") as (server, port):
+        folder_of(server.process.pid).joinpath("counter_1.db").touch()
+        assert sample(port, "settings_last_reload_successful") is not None
+
+
 def test_settings_with_mistakes_are_an_alarm_until_they_are_mended(tmp_path: Path) -> None:
     settings = tmp_path / "settings.yaml"
     settings.write_text("scope: gpu\n")

@@ -21,8 +21,9 @@ from prometheus_client import CollectorRegistry, MetricsHandler
 from prometheus_client.multiprocess import MultiProcessCollector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from prometheus_client import Metric
     from prometheus_client.registry import Collector
 
     from webhook.telemetry.logs import Log
@@ -118,7 +119,7 @@ class Page:
             signal.signal(each, signal.SIG_IGN)
         self._close_the_rest()
         registry = CollectorRegistry()
-        MultiProcessCollector(registry, str(self._scratch.path))  # type: ignore[no-untyped-call]
+        _Counts(registry, str(self._scratch.path))  # type: ignore[no-untyped-call]
         for collector in self._more:
             registry.register(collector)
         _Server(self._listener, registry, self._end_if_alone, self._log).serve_forever(
@@ -143,6 +144,23 @@ class Page:
 def _how(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+class _Counts(MultiProcessCollector):
+    """The counts of all workers, but for one that has only just made its file."""
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(each) for each in Path(self._path).glob("*.db") if _is_written(each)]
+        counts: Iterable[Metric] = self.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
+        return counts
+
+
+def _is_written(file: Path) -> bool:
+    """Whether it has a size, which the library expects; it may also have been removed meanwhile."""
+    try:
+        return file.stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 class _Server(ThreadingHTTPServer):
