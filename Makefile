@@ -44,7 +44,7 @@ unit: dev browser  ## all but the control plane; core and rules with coverage
 	wait $$deciding && wait $$knowing && exit $$properties
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
-	@$(PY) -m pytest -q $(PARALLEL) -m "not cluster" $(PURE:%=--ignore %)
+	@$(PY) -m pytest -q $(PARALLEL) $(PURE:%=--ignore %) --ignore tests/cluster
 
 newest: dev browser  ## the unit tests again on the newest Python of this machine (the image has 3.13)
 	@$(PY) tests/newest_python.py
