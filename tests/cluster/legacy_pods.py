@@ -38,6 +38,9 @@ _STALE_MOUNTS = {
     "volumeMounts": [{"name": "lib", "mountPath": "/usr/lib/nvidia"}],
     "env": [{"name": "LD_LIBRARY_PATH", "value": "/usr/lib/nvidia:/opt/lib"}],
 }
+_TOLERATED = (
+    '[{{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": {}}}]'
+)
 _STALE_VOLUMES = [{"name": "lib", "hostPath": {"path": "/usr/lib/nvidia-375"}}]
 
 
@@ -108,6 +111,21 @@ CASES: dict[str, Case] = {
     ),
     "a tolerations annotation that is not JSON": Case(
         pod(alpha(1), annotations={TOLERATIONS: "x"}), ANY_GPU, without="invalid character"
+    ),
+    "a tolerations annotation with more seconds than an int64": Case(
+        pod(alpha(1), annotations={TOLERATIONS: _TOLERATED.format(2**63)}),
+        ANY_GPU,
+        without="cannot unmarshal number 9223372036854775808",
+    ),
+    "a tolerations annotation with the most seconds of an int64": Case(
+        pod(alpha(1), annotations={TOLERATIONS: _TOLERATED.format(2**63 - 1)}), ANY_GPU
+    ),
+    "an annotation with more weight than an int32": Case(
+        pod(
+            alpha(1),
+            annotations=_annotated(preferred(expression(MODEL, "In", "Tesla K80"), weight=2**31)),
+        ),
+        ANY_GPU,
     ),
     "a seccomp annotation": Case(
         pod(alpha(1), annotations={"seccomp.security.alpha.kubernetes.io/pod": "runtime/default"}),

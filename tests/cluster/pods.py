@@ -60,8 +60,8 @@ def required(*expressions: Json) -> Json:
     }
 
 
-def preferred(*expressions: Json) -> Json:
-    term = {"weight": 1, "preference": {"matchExpressions": list(expressions)}}
+def preferred(*expressions: Json, weight: int = 1) -> Json:
+    term = {"weight": weight, "preference": {"matchExpressions": list(expressions)}}
     return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 

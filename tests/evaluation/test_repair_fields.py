@@ -222,6 +222,34 @@ def test_what_a_repair_may_have_written(key: Any, before: Any, after: Any, words
                 ((*C, "securityContext", "capabilities", "drop"), "ALL"),
             )
         ),
+        *(
+            pytest.param((*C, "resources", "limits", name), odd, None, {}, id=f"{odd} {name}")
+            for name in (GPU, LEGACY)
+            for odd in ("much", "", True, {"a": 1}, ["1"], float("inf"))
+        ),
+        *(
+            pytest.param(where, odd, None, {}, id=f"{odd} at {where[-1]}")
+            for where in (noted((AFFINITY,)), ("spec", "nodeSelector", MODEL))
+            for odd in (7, True, {"a": "b"}, ["x"])
+        ),
+        pytest.param(("spec", "nodeSelector", "x"), {}, {}, {}, id="no text, as it was"),
+        pytest.param(
+            ("spec", "tolerations"), [7, OTHER], [OTHER], {}, id="a number among tolerations"
+        ),
+        pytest.param(
+            ("spec", "tolerations"),
+            [{"key": GPU, "operator": "Exists", "tolerationSeconds": 2**63}],
+            None,
+            {},
+            id="seconds that no int64 can be",
+        ),
+        pytest.param(
+            WISHES,
+            [{"weight": 2**31, "preference": term(GPUS)}],
+            None,
+            {},
+            id="a weight that no int32 can be",
+        ),
         pytest.param(TERMS, None, [term(TENANT)], {}, id="a term"),
         pytest.param(TERMS, [term(TENANT)], None, {}, id="a term that went"),
         pytest.param(TERMS, [term(GPUS)], [term(GPUS, TENANT)], {}, id="a part of a term"),

@@ -175,20 +175,26 @@ WRONG = [
     pytest.param(
         NODE,
         {PREFERRED: [{"weight": "1"}]},
-        f"nodeAffinity.{PREFERRED}.weight must be a whole number",
+        f"nodeAffinity.{PREFERRED}.weight must be a whole number (int32)",
         id="a text for a number",
     ),
     pytest.param(
         NODE,
         {PREFERRED: [{"weight": 1.0}]},
-        f"nodeAffinity.{PREFERRED}.weight must be a whole number",
+        f"nodeAffinity.{PREFERRED}.weight must be a whole number (int32)",
         id="1.0 for a whole number",
     ),
     pytest.param(
         NODE,
         {PREFERRED: [{"weight": True}]},
-        f"nodeAffinity.{PREFERRED}.weight must be a whole number",
+        f"nodeAffinity.{PREFERRED}.weight must be a whole number (int32)",
         id="true for a whole number",
+    ),
+    pytest.param(
+        NODE,
+        {PREFERRED: [{"weight": 2**31}]},
+        f"nodeAffinity.{PREFERRED}.weight must be a whole number (int32)",
+        id="more than an int32",
     ),
     pytest.param(
         POD,

@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.schema.openapi import stored
 from webhook.kube.container_shape import CONTAINER
-from webhook.kube.go_json import INT_OR_STRING, QUANTITY
+from webhook.kube.go_json import INT32, INT64, INT_OR_STRING, QUANTITY
 
-_LEAVES = {"string": str, "integer": int, "boolean": bool}
+_LEAVES = {"string": str, "int32": INT32, "int64": INT64, "boolean": bool}
 
 
 def shape_of(schema: Any) -> Any:
@@ -22,7 +22,8 @@ def shape_of(schema: Any) -> Any:
     if schema["type"] == "array":
         return [shape_of(schema["items"])]
     if schema["type"] != "object":
-        return _LEAVES[schema["type"]]
+        whole = schema["type"] == "integer"
+        return _LEAVES[schema["format" if whole else "type"]]
     if "additionalProperties" in schema:
         return {"*": shape_of(schema["additionalProperties"])}
     return {name: shape_of(member) for name, member in schema["properties"].items()}

@@ -55,6 +55,12 @@ def test_no_annotation_and_one_that_is_no_json() -> None:
     assert not allows("[", EXISTS)
 
 
+@pytest.mark.parametrize("seconds", [2**63, -(2**63) - 1, "9", 9.5])
+def test_a_list_that_go_cannot_read_allows_nothing(seconds: object) -> None:
+    whitelist = json.dumps([EXISTS, {**OTHER, "tolerationSeconds": seconds}])
+    assert not allows(whitelist, EXISTS)
+
+
 def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Taint:
     return Taint(key, value, effect)
 

@@ -179,8 +179,23 @@ def test_a_field_that_says_something_else_is_left_to_its_author(text: str, expec
         ),
         pytest.param(
             saying({**FETCH, "ports": [{"containerPort": "80"}]}),
-            "it.ports.containerPort must be a whole number",
+            "it.ports.containerPort must be a whole number (int32)",
             id="a text for a number",
+        ),
+        pytest.param(
+            saying({**FETCH, "ports": [{"containerPort": 2**31}]}),
+            "it.ports.containerPort must be a whole number (int32)",
+            id="a port that no int32 can be",
+        ),
+        pytest.param(
+            saying({**FETCH, "securityContext": {"runAsUser": 2**63}}),
+            "it.securityContext.runAsUser must be a whole number (int64)",
+            id="a user that no int64 can be",
+        ),
+        pytest.param(
+            saying({**FETCH, "resources": {"limits": {"cpu": "much"}}}),
+            "it.resources.limits must be an amount",
+            id="a text for an amount",
         ),
         pytest.param(
             saying({**FETCH, "livenessProbe": {}}),

@@ -41,6 +41,7 @@ def malformed(why: str) -> Finding:
     return reported(AT, message, (Remove(AT),))
 
 
+WHOLE = "an entry.tolerationSeconds must be a whole number (int64)"
 NOTHING = repaired(
     AT, "the tolerations annotation adds nothing to spec.tolerations: delete it", (Remove(AT),)
 )
@@ -105,17 +106,43 @@ KEYLESS = reported(
             "x", [], [malformed("Expecting value: line 1 column 1 (char 0)")], id="no JSON"
         ),
         pytest.param({"key": "a"}, [], [malformed("it is no JSON list")], id="no list"),
-        pytest.param('["a"]', [], [malformed("an entry is no object")], id="an entry is no object"),
+        pytest.param(
+            '["a"]', [], [malformed("an entry must be an object")], id="an entry is no object"
+        ),
+        pytest.param(
+            "[null]",
+            [],
+            [malformed("an entry without a key must have the operator Exists")],
+            id="a null entry is an empty one",
+        ),
         pytest.param("[NaN]", [], [malformed("NaN is not JSON")], id="not a number"),
         pytest.param("[" * 100_000, [], [malformed("it is too deeply nested")], id="far too deep"),
-        pytest.param(
-            [{"key": 1}], [], [malformed("key has a value of the wrong type")], id="a number"
-        ),
+        pytest.param([{"key": 1}], [], [malformed("an entry.key must be a text")], id="a number"),
         pytest.param(
             [{**SHORT, "tolerationSeconds": "60"}],
             [],
-            [malformed("tolerationSeconds has a value of the wrong type")],
+            [malformed(WHOLE)],
             id="a text for a number",
+        ),
+        pytest.param(
+            [{**SHORT, "tolerationSeconds": 2**63 - 1}, {**SHORT, "tolerationSeconds": -(2**63)}],
+            [],
+            [
+                moved(
+                    {**SHORT, "tolerationSeconds": 2**63 - 1},
+                    {**SHORT, "tolerationSeconds": -(2**63)},
+                )
+            ],
+            id="the most and the fewest seconds",
+        ),
+        *(
+            pytest.param(
+                [{**SHORT, "tolerationSeconds": seconds}],
+                [],
+                [malformed(WHOLE)],
+                id=f"{seconds} seconds: no int64",
+            )
+            for seconds in (2**63, -(2**63) - 1, 10**300, True, 5.0)
         ),
         pytest.param([{"key": "a b"}], [], [malformed("'a b' is no taint key")], id="a bad key"),
         pytest.param(

@@ -21,6 +21,7 @@ from webhook.core.settings import Placement, Settings
 from webhook.evaluation.stored import is_of_gpus, model_labels
 from webhook.kube.canonical import canonical
 from webhook.kube.pod import KINDS, PREFERRED, REQUIRED, SECTIONS, as_items, as_map
+from webhook.kube.typed import may_have
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,6 +66,8 @@ class RepairFields:
 
     def may_be(self, key: Key, before: Any, after: Any) -> bool:
         """Whether a repair may have changed `before` to `after` here; None means missing."""
+        if not may_have(key, before):  # it may be put back
+            return False
         match key:
             case ("metadata", "annotations", _):
                 return after is None

@@ -40,12 +40,12 @@ _LABEL_SELECTOR = {"matchLabels": {"*": str}, "matchExpressions": [_REQUIREMENT]
 _POD_TERM = {"labelSelector": _LABEL_SELECTOR, "namespaces": [str], "topologyKey": str}
 _POD_AFFINITY = {
     REQUIRED: [_POD_TERM],
-    PREFERRED: [{"weight": int, "podAffinityTerm": _POD_TERM}],
+    PREFERRED: [{"weight": go_json.INT32, "podAffinityTerm": _POD_TERM}],
 }
 _SHAPES: dict[str, Any] = {
     "nodeAffinity": {
         REQUIRED: {"nodeSelectorTerms": [_NODE_TERM]},
-        PREFERRED: [{"weight": int, "preference": _NODE_TERM}],
+        PREFERRED: [{"weight": go_json.INT32, "preference": _NODE_TERM}],
     },
     "podAffinity": _POD_AFFINITY,
     "podAntiAffinity": _POD_AFFINITY,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhook.kube.go_json import INT_OR_STRING, QUANTITY
+from webhook.kube.go_json import INT32, INT64, INT_OR_STRING, QUANTITY
 
 _REFERENCE = {"name": str, "optional": bool}
 _KEY = {"key": str, **_REFERENCE}
@@ -33,16 +33,16 @@ _HANDLER: dict[str, Any] = {
     },
     "tcpSocket": {"host": str, "port": INT_OR_STRING},
 }
-_HOOK = {**_HANDLER, "sleep": {"seconds": int}}
+_HOOK = {**_HANDLER, "sleep": {"seconds": INT64}}
 _PROBE = {
     **_HANDLER,
-    "failureThreshold": int,
-    "grpc": {"port": int, "service": str},
-    "initialDelaySeconds": int,
-    "periodSeconds": int,
-    "successThreshold": int,
-    "terminationGracePeriodSeconds": int,
-    "timeoutSeconds": int,
+    "failureThreshold": INT32,
+    "grpc": {"port": INT32, "service": str},
+    "initialDelaySeconds": INT32,
+    "periodSeconds": INT32,
+    "successThreshold": INT32,
+    "terminationGracePeriodSeconds": INT64,
+    "timeoutSeconds": INT32,
 }
 _PROFILE = {"localhostProfile": str, "type": str}
 _SECURITY_CONTEXT: dict[str, Any] = {
@@ -52,9 +52,9 @@ _SECURITY_CONTEXT: dict[str, Any] = {
     "privileged": bool,
     "procMount": str,
     "readOnlyRootFilesystem": bool,
-    "runAsGroup": int,
+    "runAsGroup": INT64,
     "runAsNonRoot": bool,
-    "runAsUser": int,
+    "runAsUser": INT64,
     "seLinuxOptions": {"level": str, "role": str, "type": str, "user": str},
     "seccompProfile": _PROFILE,
     "windowsOptions": {
@@ -75,7 +75,9 @@ CONTAINER: dict[str, Any] = {
     "lifecycle": {"postStart": _HOOK, "preStop": _HOOK, "stopSignal": str},
     "livenessProbe": _PROBE,
     "name": str,
-    "ports": [{"containerPort": int, "hostIP": str, "hostPort": int, "name": str, "protocol": str}],
+    "ports": [
+        {"containerPort": INT32, "hostIP": str, "hostPort": INT32, "name": str, "protocol": str}
+    ],
     "readinessProbe": _PROBE,
     "resizePolicy": [{"resourceName": str, "restartPolicy": str}],
     "resources": {
@@ -84,7 +86,7 @@ CONTAINER: dict[str, Any] = {
         "requests": {"*": QUANTITY},
     },
     "restartPolicy": str,
-    "restartPolicyRules": [{"action": str, "exitCodes": {"operator": str, "values": [int]}}],
+    "restartPolicyRules": [{"action": str, "exitCodes": {"operator": str, "values": [INT32]}}],
     "securityContext": _SECURITY_CONTEXT,
     "startupProbe": _PROBE,
     "stdin": bool,

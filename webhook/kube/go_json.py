@@ -5,7 +5,7 @@ a value of the wrong type is a mistake. So is a member that occurs twice, in any
 merge the two, which no author intends. Go ignores members that the type does not have; here the
 caller gets their names.
 
-A shape is a Python type or several of them, a list of one shape, or a map of member names to
+A shape is str, bool or one of the names below, a list of one shape, or a map of member names to
 shapes, in which the name `*` stands for any.
 """
 
@@ -14,14 +14,28 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from webhook.kube import quantity
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Raw = dict[str, Any]
     Unknown = Callable[[str, str], None]  # where, member
 
-QUANTITY = (str, int, float)
-INT_OR_STRING = (int, str)
+# The API server answers 500 if a webhook writes a number that does not fit its Go type.
+INT32 = range(-(2**31), 2**31)
+INT64 = range(-(2**63), 2**63)
+INT_OR_STRING = (INT32, str)
+QUANTITY = quantity.parse
+
+_PLAIN: dict[Any, tuple[str, Any]] = {  # in words, and what null stands for in lists and maps
+    str: ("a text", ""),
+    bool: ("true or false", False),
+    INT32: ("a whole number (int32)", 0),
+    INT64: ("a whole number (int64)", 0),
+    INT_OR_STRING: ("a text or a whole number (int32)", 0),
+    QUANTITY: ("an amount", "0"),
+}
 
 
 class Mistake(Exception):  # noqa: N818  # it is the author's, not ours
@@ -38,10 +52,9 @@ def loads(text: str) -> Any:
 
 def read(raw: object, shape: Any, where: str, unknown: Unknown) -> Any:
     """The value as the type writes it; raises Mistake if it does not fit."""
-    if isinstance(shape, type | tuple):
-        types = shape if isinstance(shape, tuple) else (shape,)
-        if type(raw) not in types:
-            raise Mistake(f"{where} must be {_NAMES[shape]}")
+    if not isinstance(shape, list | dict):
+        if not fits(raw, shape):
+            raise Mistake(f"{where} must be {_PLAIN[shape][0]}")
         return _whole_text(raw) if isinstance(raw, str) and not raw.isascii() else raw
     if isinstance(shape, list):
         if not isinstance(raw, list):
@@ -62,20 +75,17 @@ def read(raw: object, shape: Any, where: str, unknown: Unknown) -> Any:
     return dict(_members(raw, shape, where, unknown))
 
 
-_NAMES: dict[Any, str] = {
-    str: "a text",
-    int: "a whole number",
-    bool: "true or false",
-    QUANTITY: "an amount",
-    INT_OR_STRING: "a text or a whole number",
-}
+def fits(raw: object, shape: Any) -> bool:
+    """Whether Go can read the value into this type, which is neither a list nor a map."""
+    if isinstance(shape, tuple):
+        return any(fits(raw, each) for each in shape)
+    if isinstance(shape, range):
+        return type(raw) is int and raw in shape
+    return quantity.parse(raw) is not None if shape is QUANTITY else type(raw) is shape
 
 
 def _zero(shape: Any) -> Any:
-    if isinstance(shape, dict | list):
-        return type(shape)()
-    first = shape[0] if isinstance(shape, tuple) else shape
-    return first()
+    return type(shape)() if isinstance(shape, list | dict) else _PLAIN[shape][1]
 
 
 def _members(raw: Raw, shape: Raw, where: str, unknown: Unknown) -> Iterator[tuple[str, Any]]:

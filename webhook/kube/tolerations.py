@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Raw = dict[str, Any]
 
 _FIELDS = ("key", "operator", "value", "effect")
-_SHAPE = [{"key": str, "operator": str, "value": str, "effect": str, "tolerationSeconds": int}]
+SHAPE = {**dict.fromkeys(_FIELDS, str), "tolerationSeconds": go_json.INT64}
 
 
 class Tolerations:
@@ -80,13 +80,13 @@ def _read(text: str) -> tuple[Raw, ...] | None:
     """The tolerations in the annotation; None if it cannot be read."""
     try:
         value = go_json.loads(text) if text else None
-        return () if value is None else tuple(go_json.read(value, _SHAPE, "it", _passed_over))
+        return () if value is None else tuple(go_json.read(value, [SHAPE], "it", pass_over))
     except go_json.Mistake:
         return None
 
 
-def _passed_over(where: str, member: str) -> None:
-    """Go ignores members that its type does not have."""
+def pass_over(where: str, member: str) -> None:
+    """Ignore members that the type does not have, as Go does."""
 
 
 def _covers(allowed: Raw, toleration: Mapping[str, str]) -> bool:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from webhook.kube.go_json import INT32, INT64, QUANTITY, fits
 from webhook.kube.pod import KINDS, PREFERRED, REQUIRED, SECTIONS
 
 _ANYTHING: Final = object
-_AMOUNT: Final = (str, int, float)
 _EACH: Final = "*"  # any member of a map
 
 _EXPRESSION = {"key": str, "operator": str, "values": [str]}
 _TERM = {"matchExpressions": [_EXPRESSION], "matchFields": [_EXPRESSION]}
 _LABELS = {"matchLabels": {_EACH: str}, "matchExpressions": [_EXPRESSION]}
 _POD_TERM = {"labelSelector": _LABELS, "namespaces": [str], "topologyKey": str}
-_POD_AFFINITY = {REQUIRED: [_POD_TERM], PREFERRED: [{"podAffinityTerm": _POD_TERM, "weight": int}]}
+_POD_AFFINITY = {
+    REQUIRED: [_POD_TERM],
+    PREFERRED: [{"podAffinityTerm": _POD_TERM, "weight": INT32}],
+}
 _SECURITY = {"seccompProfile": {_EACH: str}, "sysctls": [{_EACH: str}]}
 _CONTAINER = {
     "name": str,
@@ -29,7 +32,7 @@ _CONTAINER = {
     "volumeMounts": [{"name": str, "mountPath": str}],
     "securityContext": _SECURITY,
     "resources": {
-        **{section: {_EACH: _AMOUNT} for section in SECTIONS},
+        **{section: {_EACH: QUANTITY} for section in SECTIONS},
         "claims": [{"name": str}],
     },
 }
@@ -42,11 +45,16 @@ _POD: dict[str, Any] = {
     "spec": {
         **{kind: [_CONTAINER] for kind in KINDS},
         "nodeSelector": {_EACH: str},
-        "tolerations": [{"key": str, "operator": str, "value": str, "effect": str}],
+        "tolerations": [
+            {
+                **dict.fromkeys(("key", "operator", "value", "effect"), str),
+                "tolerationSeconds": INT64,
+            }
+        ],
         "affinity": {
             "nodeAffinity": {
                 REQUIRED: {"nodeSelectorTerms": [_TERM]},
-                PREFERRED: [{"preference": _TERM, "weight": int}],
+                PREFERRED: [{"preference": _TERM, "weight": INT32}],
             },
             "podAffinity": _POD_AFFINITY,
             "podAntiAffinity": _POD_AFFINITY,
@@ -65,6 +73,17 @@ def is_typed(pod: dict[str, Any]) -> bool:
     return _fits(pod, _POD)
 
 
+def may_have(key: tuple[str, ...], value: object) -> bool:
+    """Whether an API server could have sent this value in this field; items have their names."""
+    shape: Any = _POD
+    for token in key:
+        if isinstance(shape, dict):
+            shape = shape.get(token, shape.get(_EACH, _ANYTHING))
+        elif isinstance(shape, list):
+            shape = shape[0]
+    return _fits(value, shape)
+
+
 def _fits(value: Any, shape: Any) -> bool:
     """Null counts as missing, and fields that nothing reads may have any value."""
     if value is None:
@@ -72,7 +91,7 @@ def _fits(value: Any, shape: Any) -> bool:
     if isinstance(shape, list):
         return isinstance(value, list) and all(_fits(item, shape[0]) for item in value)
     if not isinstance(shape, dict):
-        return shape is _ANYTHING or (isinstance(value, shape) and not isinstance(value, bool))
+        return shape is _ANYTHING or fits(value, shape)
     if not isinstance(value, dict):
         return False
     each = shape.get(_EACH, _ANYTHING)

@@ -21,7 +21,7 @@ from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.legacy_names import TOLERATIONS_ANNOTATION
 from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.core.text_patterns import TOLERATIONS_TEXT
-from webhook.kube import labels
+from webhook.kube import go_json, labels, tolerations
 from webhook.kube.canonical import canonical
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ FACTS = Facts(
     patterns=(TOLERATIONS_TEXT,),
 )
 
-_FIELDS = {
-    name.lower(): name for name in ("key", "operator", "value", "effect", "tolerationSeconds")
-}
 _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -55,7 +52,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     gone = Remove(at)
     try:
         listed = _decode(text)
-    except ValueError as mistake:
+    except (ValueError, go_json.Mistake) as mistake:
         message = (
             f"the tolerations annotation is malformed ({mistake}) and would have the pod refused; "
             f"{'' if cx.leaves_choices(CODE) else 'it is removed: '}write spec.tolerations"
@@ -95,7 +92,7 @@ def _text(toleration: Raw) -> str:
 
 
 def _decode(text: object) -> list[Raw]:
-    """The tolerations, with empty members left out; raises ValueError with the reason."""
+    """The tolerations, with empty members left out; the reason is raised if they are malformed."""
     if text is None or text == "":
         return []
     if not isinstance(text, str):
@@ -116,16 +113,9 @@ def _no_constant(name: str) -> None:
 
 
 def _toleration(raw: object) -> Raw:
-    if not isinstance(raw, dict):
-        raise ValueError("an entry is no object")  # noqa: TRY004
-    toleration: Raw = {}
-    for key, value in raw.items():
-        name = _FIELDS.get(key.lower())
-        if name is None or value is None or value == "":
-            continue
-        if type(value) is not (int if name == "tolerationSeconds" else str):
-            raise ValueError(f"{name} has a value of the wrong type")
-        toleration[name] = value
+    shape = tolerations.SHAPE
+    read = go_json.read({} if raw is None else raw, shape, "an entry", tolerations.pass_over)
+    toleration = {name: value for name, value in read.items() if value != ""}
     _validate(toleration)
     return toleration
 
