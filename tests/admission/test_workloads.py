@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import pytest
 
+from tests.admission.admitted import admitted
 from webhook.admission import response
 from webhook.admission.workloads import Workload, judge, repair, workload_of
 from webhook.capacity.nodes import Inventory, NodeClass
@@ -348,6 +349,28 @@ def test_a_repair_is_one_patch_for_all_templates() -> None:
     limits = [each[0]["resources"].get("limits", {}) for each in containers]
     assert limits == [{GPU: 1}, {LEGACY: 0}, {GPU: 2}]
     assert [each.action for each in verdict.findings] == ["repaired"]
+
+
+TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
+
+
+def test_a_template_that_grows_loses_first_its_record_and_then_its_repair() -> None:
+    """A record with which the patch would be too large is left out, as one that is too large."""
+
+    def made_of(number: int) -> tuple[bool, bool]:
+        more = [{"key": f"a{n}", "operator": "Exists"} for n in range(number)]
+        obj = deployment()
+        obj["spec"]["template"] = template(
+            tolerations=[{"key": f"b{n}", "operator": "Exists"} for n in range(number)]
+        )
+        obj["spec"]["template"]["metadata"]["annotations"] = {TOLERATIONS: json.dumps(more)}
+        made = admitted(obj, Settings(workloads=Workloads(repair=True))).object
+        [container] = made["spec"]["template"]["spec"]["containers"]
+        return GPU in container["resources"]["limits"], record.is_on(made)
+
+    found = [made_of(number) for number in range(100, 1700, 50)]
+    assert found == sorted(found, reverse=True)
+    assert {*found} == {(True, True), (True, False), (False, False)}
 
 
 AFFINITY = "scheduler.alpha.kubernetes.io/affinity"

@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission import request_pods
+from webhook.admission.review import dump
+from webhook.admission.verify import LARGEST_PATCH
 from webhook.capacity import daemons
 from webhook.core.budget import MOST_TEMPLATES
 from webhook.core.draft import Draft
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from webhook.core.rule import Context, Rule
     from webhook.core.settings import Settings
 
+_OTHER_NOTES = 1024  # bytes in the patch: the place of the record, and the codes of the repair
 # The API server rejects it, or the validating webhook of the custom kind.
 _FIXED = {("batch", "Job"), ("batch.volcano.sh", "Job"), ("jobset.x-k8s.io", "JobSet")}
 
@@ -121,7 +124,7 @@ def repair(
         else replace(each, outlook=outlook(each, workload.namespace))
         for each in _once(made.findings)
     ]
-    made.patch += again.note()
+    made.patch += again.note(made.patch)
     return made
 
 
@@ -165,11 +168,11 @@ class _Again:
         self._noted[str(at)] = dict(noted)
         return verdict
 
-    def note(self) -> list[dict[str, Any]]:
+    def note(self, patch: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The patch that records the changes, and forgets templates that are no longer there."""
         there = {str(at) for at in self._workload.templates}
         left = self._workload.old is not None and not self._before.keys() <= there
-        return _note(self._workload.obj, self._noted) if self._repaired or left else []
+        return _note(self._workload.obj, self._noted, patch) if self._repaired or left else []
 
     def _update(self, at: Path) -> Update:
         """The template at this place, and what is stored of it, moved to the same place."""
@@ -226,18 +229,28 @@ def _left_to_pods(findings: Iterable[Finding], namespace: str) -> Iterator[Findi
         yield replace(told, edits=()) if each.action == "repaired" else told
 
 
-def _note(obj: dict[str, Any], noted: record.Record) -> list[dict[str, Any]]:
+def _note(
+    obj: dict[str, Any], noted: record.Record, patch: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """The patch that records the changes of an author's words; other changes need no record."""
     at = ROOT / "metadata" / "annotations" / record.ANNOTATION
     annotations = as_map(as_map(obj.get("metadata")).get("annotations"))
     text = record.written(noted, annotations)
     draft = Draft(obj)
     with suppress(EditError):  # metadata of a wrong type, which the API server rejects
-        if text:
+        if text and _has_room(patch, text):
             draft.apply([Set(at, text)])
         elif record.ANNOTATION in annotations:
             draft.apply([Remove(at)])
     return draft.patch()
+
+
+def _has_room(patch: list[dict[str, Any]], text: str) -> bool:
+    """Whether the patch with this record is not too large to be sent."""
+    try:
+        return len(dump([*patch, text])) <= LARGEST_PATCH - _OTHER_NOTES
+    except RecursionError:  # outcome.py says so
+        return False
 
 
 def _is_fixed(obj: dict[str, Any]) -> bool:
