@@ -377,6 +377,25 @@ def waiting(
             True,
             id="a gate goes with it",
         ),
+        *(
+            pytest.param(
+                waiting({**HALF, key: text}), waiting(HALF), STRICT, True, id=f"{key}: {text} comes"
+            )
+            for key, text in (
+                ("gpu-memory", "x"),
+                ("gpu-memory", "0"),
+                ("gpu-memory", ""),
+                ("gpu-fraction-num-devices", "0"),
+                ("nvidia.com/mig-1g.5gb", "0"),
+            )
+        ),
+        pytest.param(
+            waiting({**HALF, "gpu-fraction-num-devices": "2"}),
+            waiting(HALF),
+            STRICT,
+            False,
+            id="a second device comes",
+        ),
         pytest.param(
             waiting({"gpu-fraction": "0.7"}), waiting(HALF), STRICT, False, id="another part"
         ),
@@ -412,11 +431,13 @@ def test_an_update_that_opens_a_waiting_pod_is_refused(
     sent: Any, stored: Any, namespace: str, *, denied: bool
 ) -> None:
     """Until a scheduler gives the part of a GPU, whoever made the pod may take its sign away."""
-    court = Court()
-    answer = court.refuse(sent, namespace, operation="UPDATE", oldObject=stored)
-    assert answer["allowed"] is not denied
-    if denied:
-        assert "GPU303: container c requests no GPU" in answer["status"]["message"]
+    for subresource in ("", "status"):
+        more: Any = {"operation": "UPDATE", "oldObject": stored, "subResource": subresource}
+        answer = Court().refuse(sent, namespace, **more)
+        assert answer["allowed"] is not denied
+        if denied:
+            assert "GPU303: container c requests no GPU" in answer["status"]["message"]
+        assert "patch" not in Court().guard(sent, namespace, **(more | {"subResource": "status"}))
     assert Court().refuse(stored, namespace, operation="UPDATE", oldObject=sent)["allowed"] is True
 
 

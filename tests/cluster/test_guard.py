@@ -189,8 +189,8 @@ def unasked(name: str, limit: object = 1, **spec: Any) -> Json:
     return pod(container(limits={name: limit}, requests={name: 0}, env=[ALL]), **spec)
 
 
-def fraction(env: Json = FROM_CONFIG, **spec: Any) -> Json:
-    annotations = {"gpu-fraction": "0.5"}
+def fraction(env: Json = FROM_CONFIG, said: Json | None = None, **spec: Any) -> Json:
+    annotations = {"gpu-fraction": "0.5"} if said is None else said
     return pod(
         container(env=[env]), annotations=annotations, **{"schedulerName": "kai-scheduler", **spec}
     )
@@ -247,6 +247,14 @@ ESCAPES = {
     "a fraction without a scheduler for it": fraction(schedulerName="default-scheduler"),
     "a fraction and its own value": fraction(ALL),
     "a fraction and a Secret": fraction(FROM_SECRET),
+    "a fraction and an annotation of a slice": fraction(
+        said={"gpu-fraction": "0.5", "nvidia.com/mig-1g.5gb": "0"}
+    ),
+    "a fraction of no device": fraction(
+        said={"gpu-fraction": "0.5", "gpu-fraction-num-devices": "0"}
+    ),
+    "a fraction that is rounded to nothing": fraction(said={"gpu-fraction": "0.004"}),
+    "more memory than an int64": fraction(said={"gpu-memory": str(2**63)}),
     "a ConfigMap and no fraction": pod(container(env=[FROM_CONFIG])),
 }
 
@@ -378,6 +386,21 @@ def test_a_limit_that_the_scheduler_does_not_count_is_refused(
     [
         pytest.param({"metadata": {"annotations": {"gpu-fraction": None}}}, True, id="it goes"),
         pytest.param({"metadata": {"annotations": {"gpu-fraction": "0"}}}, True, id="it is 0"),
+        pytest.param({"metadata": {"annotations": None}}, True, id="all annotations go"),
+        *(
+            pytest.param(
+                {"metadata": {"annotations": {key: text}}}, True, id=f"{key}: {text} comes"
+            )
+            for key, text in (
+                ("gpu-memory", "x"),
+                ("gpu-memory", "0"),
+                ("gpu-memory", ""),
+                ("gpu-memory", str(2**63)),
+                ("gpu-fraction-num-devices", "0"),
+                ("nvidia.com/mig-1g.5gb", "0"),
+            )
+        ),
+        pytest.param({"metadata": {"annotations": {"gpu-memory": "5"}}}, False, id="memory comes"),
         pytest.param(
             {
                 "metadata": {"annotations": {"gpu-fraction": None}},
@@ -400,12 +423,49 @@ def test_a_part_of_a_gpu_cannot_be_taken_back_while_the_pod_waits(
         cluster.client.create(waits, each)
 
     cluster.client.patch("Pod", "waits", change, elsewhere)
-    if refused:
-        with pytest.raises(Refused) as raised:
-            cluster.client.patch("Pod", "waits", change, namespace)
-        assert "GPU303: container main requests no GPU" in raised.value.answer.message
-    else:
-        cluster.client.patch("Pod", "waits", change, namespace)
+    for subresource in ("status", "") if "spec" not in change else ("",):
+        if refused:
+            with pytest.raises(Refused) as raised:
+                cluster.client.patch("Pod", "waits", change, namespace, subresource=subresource)
+            assert "GPU303: container main requests no GPU" in raised.value.answer.message
+        else:
+            cluster.client.patch("Pod", "waits", change, namespace, subresource=subresource)
+
+
+READY: Json = {"type": "Ready", "status": "True", "lastTransitionTime": None}
+UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+
+
+@pytest.mark.usefixtures("refusing")
+def test_a_status_comes_to_the_webhook_only_with_annotations_of_a_waiting_pod(
+    cluster: ControlPlane, team: Callable[..., str], recorder: Recorder
+) -> None:
+    """Kubelets and schedulers send the status of pods all the time."""
+    namespace = team("enforce")
+    gate = [{"name": "example.com/wait"}]
+    pods = {
+        "waits": fraction(schedulingGates=gate),
+        "runs": fraction(VOID, nodeName="gpu-1"),
+        "plain": pod(container(env=[VOID]), schedulingGates=gate),
+    }
+    for name, made in pods.items():
+        cluster.client.create(named(made, name), namespace)
+
+    def calls() -> int:
+        made = recorder.all_calls(namespace)
+        return sum(call.target.startswith("/guard/refuse") for call in made)
+
+    before = calls()
+    for name in pods:
+        for condition in (READY, UNSCHEDULED):
+            change: Json = {"status": {"conditions": [condition], "phase": "Pending"}}
+            cluster.client.patch("Pod", name, change, namespace, subresource="status")
+    for name in ("runs", "plain"):  # the kubelet's patch may have annotations; these pods hide all
+        change = {"metadata": {"annotations": {"note": "x"}}, "status": {"message": "x"}}
+        cluster.client.patch("Pod", name, change, namespace, subresource="status")
+    assert calls() == before
+    cluster.client.patch("Pod", "waits", change, namespace, subresource="status")
+    assert calls() == before + 1
 
 
 @pytest.mark.usefixtures("refusing")

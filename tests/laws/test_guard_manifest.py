@@ -41,10 +41,16 @@ def test_no_pod_waits_for_it_long_or_fails_without_it() -> None:
     assert guard["sideEffects"] == "None"
 
 
-@pytest.mark.parametrize("name", ["guard", "guard-refuse"])
-def test_it_sees_pods_and_new_ephemeral_containers(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "updated"),
+    [
+        ("guard", ["pods/ephemeralcontainers"]),
+        ("guard-refuse", ["pods/ephemeralcontainers", "pods/status"]),
+    ],
+)
+def test_it_sees_pods_and_new_ephemeral_containers(name: str, updated: list[str]) -> None:
     seen = [(rule["resources"], rule["operations"]) for rule in entry(name)["rules"]]
-    assert seen == [(["pods"], ["CREATE", "UPDATE"]), (["pods/ephemeralcontainers"], ["UPDATE"])]
+    assert seen == [(["pods"], ["CREATE", "UPDATE"]), (updated, ["UPDATE"])]
 
 
 def test_it_sees_namespaces_that_ask_for_it_less_those_that_the_base_leaves_alone() -> None:
@@ -73,7 +79,7 @@ def test_its_conditions_are_those_that_speak_of_no_gpu() -> None:
     assert all(f'"{each}"' in of_fractions["expression"] for each in FRACTIONS)
     # Where a later part fails, the API server does not call us: of a new pod none is asked.
     for each in (of_updates, of_fractions):
-        assert each["expression"].startswith('request.operation == "CREATE" ||')
+        assert asked(each).startswith('request.operation == "CREATE" ||')
 
 
 def asked(condition: dict[str, str]) -> str:

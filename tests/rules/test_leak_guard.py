@@ -912,15 +912,72 @@ def kai(*env: Raw, annotations: Any = None, **spec: Any) -> Raw:
         ),
         *(
             pytest.param(
+                kai(FROM_CONFIG, annotations={"gpu-fraction": text}),
+                "",
+                id=f"{text} is rounded to nothing, or to no more than KAI counts as nothing",
+            )
+            for text in ("1e-3", "0.004", "0.0099")
+        ),
+        *(
+            pytest.param(
                 kai(FROM_CONFIG, annotations={"gpu-fraction": text}), "gpu-fraction", id=f"{text}"
             )
-            for text in ("1e-3", ".5", "+0.5", "5E-1")
+            for text in ("1e-2", "0.01", ".5", "+0.5", "5E-1", "0.999")
         ),
         *(
             pytest.param(
                 kai(FROM_CONFIG, annotations={"gpu-memory": text}), "", id=f"memory {text}"
             )
             for text in ("0", "5n", "1Gi", "1e3", "1e-30", "+5", "1.5", str(2**64), "9" * 5000)
+        ),
+        pytest.param(
+            kai(FROM_CONFIG, annotations={"gpu-memory": str(2**63)}), "", id="memory: no int64"
+        ),
+        pytest.param(
+            kai(FROM_CONFIG, annotations={"gpu-memory": str(2**63 - 1)}),
+            "gpu-memory",
+            id="the most memory that an int64 can be",
+        ),
+        pytest.param(
+            kai(FROM_CONFIG, annotations={"gpu-fraction": "0.5", "gpu-memory": ""}),
+            "",
+            id="one of both is empty",
+        ),
+        *(
+            pytest.param(
+                kai(FROM_CONFIG, annotations={sort: amount, "gpu-fraction-num-devices": text}),
+                sort if text in {"1", "16", str(2**31 - 1)} else "",
+                id=f"{sort} of {text or 'no'} devices",
+            )
+            for sort, amount in (("gpu-fraction", "0.5"), ("gpu-memory", "2000"))
+            for text in (
+                "1",
+                "16",
+                str(2**31 - 1),
+                str(2**31),
+                str(2**58),
+                "0",
+                "-1",
+                "",
+                "x",
+                "1.0",
+                "+1",
+            )
+        ),
+        *(
+            pytest.param(
+                kai(
+                    FROM_CONFIG, annotations={"gpu-fraction": "0.5", f"nvidia.com/mig-{rest}": "0"}
+                ),
+                "",
+                id=f"an annotation nvidia.com/mig-{rest}, which takes the place of the request",
+            )
+            for rest in ("1g.5gb", "3g.20gb", "", "x")
+        ),
+        pytest.param(
+            kai(FROM_CONFIG, annotations={"gpu-fraction": "0.5", "nvidia.com/migrated": "0"}),
+            "gpu-fraction",
+            id="another annotation of nvidia.com",
         ),
         pytest.param(
             kai(FROM_CONFIG, annotations={"gpu-fraction": "0.5", "gpu-memory": "x"}),

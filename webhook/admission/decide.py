@@ -158,8 +158,11 @@ class Decider:
         return Question(update[0], ask, self._now(), may_be_large=lambda: True)
 
     def _to_refuse(self, request: Raw) -> Question | None:
-        """Deny a pod that the guard, or a change after it, left unsafe."""
-        if (update := request_pods.updated_pod_of(request)) is None:
+        """Deny a pod that the guard, or a change after it, left unsafe.
+
+        An update of the status may change annotations, too (podStatusStrategy).
+        """
+        if (update := request_pods.updated_pod_of(request, "status")) is None:
             return self._of_containers(request, final=True)
         ask = _of_pod(update[0], self._guarding, again=partial(updates.opened, *update))
         return Question(update[0], ask, self._now(final=True), looks_at_stored=True)

@@ -33,15 +33,17 @@ def made_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     return None if pod is None or (is_mirror(pod) and _asked_by_node(request)) else pod
 
 
-def changes_a_pod(request: dict[str, Any]) -> bool:
-    """Whether a stored pod is changed, and not one of its subresources."""
-    is_change = request.get("operation") == "UPDATE" and not request.get("subResource")
-    return is_change and _is_about_a_pod(request)
+def changes_a_pod(request: dict[str, Any], *by: str) -> bool:
+    """Whether a stored pod is changed, itself or `by` one of these subresources."""
+    is_meant = (request.get("subResource") or "") in ("", *by)
+    return is_meant and request.get("operation") == "UPDATE" and _is_about_a_pod(request)
 
 
-def updated_pod_of(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def updated_pod_of(
+    request: dict[str, Any], *by: str
+) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The pod that is changed, and the stored pod; None for another request."""
-    pod = _for_linux(_pod(request)) if changes_a_pod(request) else None
+    pod = _for_linux(_pod(request)) if changes_a_pod(request, *by) else None
     stored = request.get("oldObject")
     return (pod, stored) if pod is not None and isinstance(stored, dict) else None
 

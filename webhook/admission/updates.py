@@ -45,7 +45,7 @@ def opened(pod: Raw, stored: Raw, guards: Asking, cx: Context, _at: Path) -> Ver
     """What the update leaves open that was not open before.
 
     A share of a GPU may be requested by an annotation, which may be removed while the pod waits for
-    it.
+    it, or made invalid by another annotation.
     """
     verdict = guards.of(pod, cx)
     before = {each.at for each in guards.of(stored, cx).findings}

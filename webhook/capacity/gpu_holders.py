@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core.selection import matches
@@ -17,7 +18,7 @@ from webhook.kube import quantity
 from webhook.kube.pod import Container, Pod, as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from webhook.core.rule import Context
 
@@ -136,27 +137,37 @@ def _fraction(pod: Pod, settings: Settings) -> str:
     """The annotation by which a listed scheduler gives this pod a share of a GPU, if it does."""
     if pod.spec.get("schedulerName") not in settings.guard.fraction_schedulers:
         return ""
-    said = {key: str(pod.annotations[key]) for key in FRACTIONS if pod.annotations.get(key)}
-    is_valid = all(_FRACTIONS[key](text) for key, text in said.items())
-    return next(iter(said), "") if is_valid else ""
+    said = {key: str(text) for key, text in pod.annotations.items() if text is not None}
+    is_valid = all(fits(said[key]) for key, fits in _VALUES.items() if key in said)
+    if not is_valid or any(key.startswith(_SLICES) for key in said):
+        return ""
+    return next((key for key in FRACTIONS if key in said), "")
 
 
 def _is_fraction(text: str) -> bool:
     """As ParseFloat of Go reads it, but for hexadecimal numbers."""
-    return len(text) <= _LONGEST and bool(_NUMBER.fullmatch(text)) and 0 < float(text) < 1
+    return len(text) <= _LONGEST and bool(_NUMBER.fullmatch(text)) and _LEAST <= float(text) < 1
 
 
-def _is_memory(text: str) -> bool:
+def _is_whole(text: str, below: int) -> bool:
     """As ParseUint of Go reads it."""
-    return len(text) <= _LONGEST and bool(_DIGITS.fullmatch(text)) and 0 < int(text) < _MOST_MEMORY
+    return len(text) <= _LONGEST and bool(_DIGITS.fullmatch(text)) and 0 < int(text) < below
 
 
-# KAI-Scheduler refuses pods with other values (admission: ValidateGpuRequests).
-_FRACTIONS = {"gpu-fraction": _is_fraction, "gpu-memory": _is_memory}
+# With other values KAI-Scheduler refuses the pod (ValidateGpuRequests), or ignores the request
+# (pkg/scheduler/api/pod_info, updatePodAdditionalFields; v0.4 to v0.13): it reads memory into an
+# int64, rounds a fraction to hundredths, and multiplies these by the number of devices in an int64.
+# An annotation with the name of a MIG resource replaces the whole request.
+_VALUES: dict[str, Callable[[str], bool]] = {
+    "gpu-fraction": _is_fraction,
+    "gpu-memory": partial(_is_whole, below=2**63),
+    "gpu-fraction-num-devices": partial(_is_whole, below=2**31),
+}
+_SLICES = "nvidia.com/mig-"
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DIGITS = re.compile(r"[0-9]+")
+_LEAST = 0.01
 _LONGEST = 400  # characters that are read
-_MOST_MEMORY = 2**64
 
 
 def _comes_from_config_map(container: Container) -> bool:

@@ -17,9 +17,10 @@ Does: checks all containers, also those that `kubectl debug` adds.
 - A container with another name that may mean a GPU or a part of one is not changed, with a notice:
   a name that contains `gpu` or `cuda`, of any vendor; a name of nvidia.com that a node offers; a
   name in `guard.resources`. The same holds for a fraction of a GPU by KAI: the annotation
-  `gpu-fraction` (a number between 0 and 1) or `gpu-memory` (a whole number above 0), with an amount
-  that KAI accepts, a scheduler of `guard.fractionSchedulers`, no nodeName, and the variable from a
-  ConfigMap.
+  `gpu-fraction` (0.01 or more, but less than 1) or `gpu-memory` (a whole number above 0), with an
+  amount that KAI accepts, a scheduler of `guard.fractionSchedulers`, no nodeName, and the variable
+  from a ConfigMap. It does not count beside an annotation with which KAI ignores it:
+  `gpu-fraction-num-devices` that is no whole number above 0, and any `nvidia.com/mig-*`.
 - A name counts only if the pod can get the resource. With nodeName the kubelet drops resources that
   its node does not offer, so only names count that this node is known to offer. Amounts of 2^63 and
   more in one pod do not count: the scheduler and the kubelet read their last 64 bits. The request
@@ -36,7 +37,7 @@ Pods of GPU management software are exempt by `guard.exempt`.
 
 Safety: safe. `void` hides only GPUs. Where the component `guard-refuse` is installed and the mode
 is enforce, a pod that reaches the end of admission without this change is denied, and so is an
-update that removes the annotation of a fraction from a pod that has no node yet.
+update of a pod that has no node yet, if its fraction counts no more after it.
 """
 
 from __future__ import annotations
