@@ -347,7 +347,7 @@ def _names(
             message = f"{legacy} is a name in the data of a program: write {new} if it is one"
             yield Finding(_CODE, there, message, object=name)
         elif new in as_map(value_at(data, Path(there[len(at) : -1]))):
-            message = f"the patch names {legacy} next to {new}: delete {legacy}"
+            message = f"the patch names {legacy} next to {new}: give only {new}, the larger amount"
             yield Finding(_CODE, there, message, object=name)
         else:
             message = f"the patch names {legacy}, which no node offers; write {new}"
