@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.cases import cases
@@ -204,6 +204,21 @@ def _of_case(case: Case, plan: Plan) -> set[tuple[str, str]]:
     return added("x.yaml", case.file.read_text(), replace(plan, settings=settings))
 
 
+UNCLEAR = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {},
+    "spec": {
+        "containers": [
+            {"name": "c0", "image": "i", "resources": None},
+            {"name": "c1", "image": "i", "resources": {"limits": {LEGACY: "", GPU: "1"}}},
+        ]
+    },
+}
+
+
+@example(UNCLEAR, PODS["in nodeSelector with another"], "the current label", False)
+@example(UNCLEAR, PODS["in nodeSelector with another"], "the current label", True)
 @given(pods(), st.sampled_from([*PODS.values()]), st.sampled_from([*PLANS]), st.booleans())
 def test_a_drawn_pod(drawn: Raw, asking: Raw, plan: str, is_template: bool) -> None:  # noqa: FBT001
     spec = drawn["spec"] | {k: v for k, v in asking["spec"].items() if k != "containers"}

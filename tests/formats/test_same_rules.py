@@ -25,6 +25,7 @@ from webhook.rules import (
     POLICY,
     RULES,
     affinity_annotation,
+    legacy_resource,
     model_label,
     tolerations_annotation,
 )
@@ -43,7 +44,10 @@ ON_PODS = tuple(rule.CODE for rule in (*RULES, *POLICY))
 
 
 # What the webhook chooses for a pod, its author chooses in a file: see test_what_waits.py.
-CHOOSING = tuple(r.CODE for r in (model_label, affinity_annotation, tolerations_annotation))
+CHOOSING = tuple(
+    rule.CODE
+    for rule in (legacy_resource, model_label, affinity_annotation, tolerations_annotation)
+)
 
 
 @cache

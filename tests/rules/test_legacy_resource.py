@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from tests.rules.pods import (
     pod,
 )
 from webhook.core.edits import Remove, Rename, Set
-from webhook.core.findings import Finding, Severity
+from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.limit_ranger import ANNOTATION
 from webhook.core.rule import Context
 from webhook.core.settings import Settings
@@ -35,6 +36,7 @@ SLICE = "nvidia.com/mig-1g.5gb"
 
 repaired = partial(Finding, rule.CODE)
 reported = partial(Finding, rule.CODE, severity=Severity.MANUAL)
+chosen = partial(reported, safety=Safety.CHOICE)
 
 
 def edits(verb: type[Rename | Remove], *sections: Path, name: str = LEGACY) -> tuple[Edit, ...]:
@@ -71,6 +73,19 @@ def larger(legacy: str, other: str, *sections: Path) -> Finding:
     )
     changes = [(Set(each / GPU, legacy), Remove(each / LEGACY)) for each in sections]
     return repaired(sections[0] / LEGACY, message, tuple(e for pair in changes for e in pair))
+
+
+def unclear(amounts: str) -> Finding:
+    message = (
+        f"container cuda requests {amounts}, and which one is larger is not known: write only "
+        f"{GPU}, with the larger amount"
+    )
+    return chosen(LIMITS / LEGACY, message)
+
+
+def unreadable(amount: str) -> Finding:
+    message = f"container cuda requests {amount} {LEGACY}, which is no amount of GPUs: correct it"
+    return chosen(LIMITS / LEGACY, message)
 
 
 ZERO = f"container cuda requests 0 {LEGACY}: no GPU; delete the line, unless a LimitRange names it"
@@ -208,8 +223,26 @@ ZERO_STAYS = [
         pytest.param(
             {LEGACY: "1", GPU: "many"},
             None,
-            [beside(LIMITS, legacy="1", counts=f"many {GPU}")],
+            [unclear(f"1 {LEGACY} beside many {GPU}")],
             id="an amount of today that nobody can read: it may be any",
+        ),
+        pytest.param(
+            {LEGACY: "1", GPU: "-1"},
+            None,
+            [unclear(f"1 {LEGACY} beside -1 {GPU}")],
+            id="a negative amount of today",
+        ),
+        pytest.param(
+            {LEGACY: "1"},
+            {GPU: "many"},
+            [unclear(f"1 {LEGACY} beside many {GPU}")],
+            id="an amount of today that nobody can read, in requests",
+        ),
+        pytest.param(
+            {LEGACY: "0", GPU: "many"},
+            None,
+            ZERO_STAYS[:1],
+            id="a legacy 0 beside an amount of today that nobody can read",
         ),
         pytest.param(
             {LEGACY: "2", GPU: "1"},
@@ -230,7 +263,7 @@ ZERO_STAYS = [
         pytest.param(
             {LEGACY: "many", GPU: "1"},
             None,
-            [beside(LIMITS, legacy="many", counts=f"1 {GPU}")],
+            [unreadable("'many'")],
             id="a legacy one that nobody can read beside it",
         ),
         pytest.param(
@@ -254,56 +287,37 @@ ZERO_STAYS = [
         pytest.param(
             {LEGACY: "many"},
             None,
-            [
-                reported(
-                    LIMITS / LEGACY,
-                    f"container cuda requests 'many' {LEGACY}, which is no amount of GPUs: "
-                    "correct it",
-                )
-            ],
+            [unreadable("'many'")],
             id="no quantity: manual",
         ),
         pytest.param(
             {LEGACY: "-1"},
             None,
-            [
-                reported(
-                    LIMITS / LEGACY,
-                    f"container cuda requests '-1' {LEGACY}, which is no amount of GPUs: "
-                    "correct it",
-                )
-            ],
+            [unreadable("'-1'")],
             id="a negative amount: manual",
         ),
         pytest.param(
             {LEGACY: ""},
             {LEGACY: "1"},
-            [
-                reported(
-                    LIMITS / LEGACY,
-                    f"container cuda requests '' {LEGACY}, which is no amount of GPUs: correct it",
-                )
-            ],
+            [unreadable("''")],
             id="a limit that is no quantity beside a request: both are left",
         ),
         pytest.param(
             {LEGACY: {"volumes": []}},
             None,
-            [
-                reported(
-                    LIMITS / LEGACY,
-                    f"container cuda requests \"{{'volumes': []}}\" {LEGACY}, "
-                    "which is no amount of GPUs: correct it",
-                )
-            ],
+            [unreadable("\"{'volumes': []}\"")],
             id="a map of mounts (pattern 6) is never a quantity",
         ),
     ],
 )
 def test_legacy_resource(limits: Any, requests: Any, expected: list[Finding]) -> None:
-    """In a cluster nothing is said of a 0 that stays: its author need not do anything."""
+    """In a cluster nothing is said of a 0 that stays, and nothing waits for a choice."""
     made = pod(container(limits, requests))
-    here = [each for each in expected if each.severity is not Severity.NOTICE]
+    here = [
+        replace(each, safety=Safety.SAFE)
+        for each in expected
+        if each.severity is not Severity.NOTICE
+    ]
     assert found(rule, copy.deepcopy(made), Context(in_manifest=True)) == expected
     assert found(rule, made) == here
 

@@ -5,6 +5,9 @@ two amounts of whole GPUs the larger counts, so that a pod never gets less than 
 amounts under several names are never added up. An amount of 0 counts only if its author wrote no
 other: then no amount of LimitRanger counts, either.
 
+In files, text may be inserted into an amount later. Such an amount is at least 0 and equals the
+same text. Beside any other amount it is unclear which one is larger, and none of them counts.
+
 In the second round of a request, the current name has the amount that the webhook wrote in the
 first round. It counts like the author's amount, next to an amount that another webhook has written
 in between.
@@ -21,8 +24,9 @@ from webhook.kube import quantity
 from webhook.kube.pod import SECTIONS, Container, Pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from webhook.core.rule import Context
     from webhook.core.settings import Settings
 
 
@@ -46,25 +50,29 @@ class Asked:
     is_none: bool = False  # the author wrote 0, and no other amount
     # The webhook wrote the amount under the current name in the first round.
     is_second_round: bool = False
+    # The names with an amount, if it is unclear which amount is the largest.
+    unclear: tuple[str, ...] = ()
 
 
-def counted(pod: Pod, settings: Settings) -> Iterator[tuple[Container, Amount]]:
+def counted(pod: Pod, cx: Context) -> Iterator[tuple[Container, Amount]]:
     """The containers in which an amount under a legacy name counts."""
-    for container, asked in asking(pod, settings):
+    for container, asked in asking(pod, cx):
         if asked.counts is not None and asked.counts.name in asked.legacy:
             yield container, asked.counts
 
 
-def asking(pod: Pod, settings: Settings) -> tuple[tuple[Container, Asked], ...]:
+def asking(pod: Pod, cx: Context) -> tuple[tuple[Container, Asked], ...]:
     """The containers with a name of 1.3-1.10, and the amount that counts in each."""
-    return pod.once(_asking, settings)
+    return pod.once(_asking, cx.settings, cx.inserted)
 
 
-def _asking(pod: Pod, settings: Settings) -> tuple[tuple[Container, Asked], ...]:
+def _asking(
+    pod: Pod, settings: Settings, inserted: frozenset[int]
+) -> tuple[tuple[Container, Asked], ...]:
     if not (with_one := [each for each in pod.containers if _legacy_names(each, settings)]):
         return ()
     origins = Origins.of(pod)
-    return tuple([(each, _asked_by(each, settings, origins)) for each in with_one])
+    return tuple([(each, _asked_by(each, settings, origins, inserted)) for each in with_one])
 
 
 def _legacy_names(container: Container, settings: Settings) -> tuple[str, ...]:
@@ -72,7 +80,9 @@ def _legacy_names(container: Container, settings: Settings) -> tuple[str, ...]:
     return tuple([name for name in settings.legacy_resources if name in limits or name in requests])
 
 
-def _asked_by(container: Container, settings: Settings, origins: Origins) -> Asked:
+def _asked_by(
+    container: Container, settings: Settings, origins: Origins, inserted: frozenset[int]
+) -> Asked:
     """The amount of this container that counts."""
     legacy = _legacy_names(container, settings)
     today = sorted(
@@ -86,9 +96,11 @@ def _asked_by(container: Container, settings: Settings, origins: Origins) -> Ask
         for place in origins.defaults(container, {*legacy, *today})
         if not (origins.is_second_round and place[1] == settings.gpu_resource)
     )
-    old = [_amount(container, name, defaults) for name in legacy if is_amount(container, name)]
-    new = [_amount(container, name, defaults) for name in today]
-    amounts = [each for each in (*old, *new) if each.value.numerator > 0]
+    given = {name: _values(container, name) - {0} for name in (*legacy, *today)}
+    if _is_unclear(given, legacy, inserted):
+        unclear = tuple(name for name, values in given.items() if values)
+        return Asked(legacy, None, defaults, unclear=unclear)
+    amounts = [_amount(container, name, defaults) for name, values in given.items() if values]
     authored = [each for each in amounts if each.authored]
     # Without the word of LimitRanger, another webhook may have written what the author did not.
     has_zero = bool(origins.claimed) and _has_zero(container, {*legacy, *today}, defaults)
@@ -107,21 +119,37 @@ def _has_zero(container: Container, names: set[str], defaults: frozenset[Place])
     )
 
 
-def is_amount(container: Container, name: str) -> bool:
-    """Whether all values under this name can be amounts of GPUs."""
-    return all(
-        _value(container.sections[section][name]) is not _UNREADABLE
+def _is_unclear(
+    given: Mapping[str, set[Fraction | None]], legacy: Sequence[str], inserted: frozenset[int]
+) -> bool:
+    """Whether it is unclear which of these amounts is the largest, or a legacy one is none."""
+    asked = set[Fraction | None]().union(*(given[name] for name in legacy))
+    every = asked.union(*given.values())
+    is_known = None not in every and every.isdisjoint(inserted)
+    return bool(asked) and (None in asked or (len(every) > 1 and not is_known))
+
+
+def _values(container: Container, name: str) -> set[Fraction | None]:
+    return {
+        value_of(container.sections[section][name])
         for section in SECTIONS
         if name in container.sections[section]
-    )
+    }
 
 
-_UNREADABLE = Fraction(2**63)  # for example a placeholder in a chart: it may stand for any amount
+def value_of(raw: object) -> Fraction | None:
+    """The amount of GPUs as a number; None if it can be no amount of GPUs."""
+    value = quantity.parse(raw)
+    return None if value is None or value.numerator < 0 else value
+
+
+# It may be inserted later, as in a custom resource. Only legacy amounts of 0 are beside it.
+_UNREADABLE = Fraction(2**63)
 
 
 def _value(raw: object) -> Fraction:
-    value = quantity.parse(raw)
-    return _UNREADABLE if value is None or value.numerator < 0 else value
+    value = value_of(raw)
+    return _UNREADABLE if value is None else value
 
 
 def _amount(container: Container, name: str, defaults: frozenset[Place]) -> Amount:

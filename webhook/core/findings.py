@@ -79,6 +79,11 @@ class Finding:
         return beside or self.severity is Severity.NOTICE
 
 
+def choice(code: str, at: Path, message: str) -> Finding:
+    """What no edit can choose for the author: in a file, other edits for the legacy pod wait."""
+    return Finding(code, at, message, severity=Severity.MANUAL, safety=Safety.CHOICE)
+
+
 @dataclass(slots=True)
 class Verdict:
     """The result for one object.

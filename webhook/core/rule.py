@@ -55,6 +55,8 @@ class Context:
     is_stored: bool = False  # the pod exists already: almost none of its fields may change
     # Text is inserted into the pod later: which amounts and labels it will have is not known yet.
     is_open: bool = False
+    # Numbers that stand for text which a template inserts as an amount: equal ones for equal text.
+    inserted: frozenset[int] = frozenset()
     in_manifest: bool = False  # the pod is in a manifest, and the rules for manifests have run
     target: tuple[int, int] = (1, 36)  # the Kubernetes version that the manifest is for
     # A part (values, a patch) that is merged over others: 0 and null in it remove their amount.

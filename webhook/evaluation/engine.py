@@ -81,7 +81,7 @@ def _as_it_came(pod: Pod, cx: Context, enforced: Sequence[str]) -> Context:
             if cx.stuck
             else cx
         )
-    legacy = frozenset([container.at for container, _ in counted(pod, cx.settings)])
+    legacy = frozenset([container.at for container, _ in counted(pod, cx)])
     written = placement_of(pod) if cx.makes_daemons else None
     return replace(cx, stuck=True, legacy=legacy, repairing=frozenset(enforced), written=written)
 

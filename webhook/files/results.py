@@ -173,6 +173,8 @@ class Plan:
     held: Mapping[str, str] = field(default_factory=dict)
     # Text is inserted later into the amounts or the node selection of this object.
     is_open: bool = False
+    # Numbers that stand for the amounts that a template inserts.
+    inserted: frozenset[int] = frozenset()
     # The file is a patch of a kustomization.
     is_patch: bool = False
     # The file has values of a chart, whatever members they have.

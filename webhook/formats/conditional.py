@@ -83,6 +83,7 @@ def migrate_part(
     ways = Ways(template, region, masks)
     if not ways.views:
         return Outcome(why=ways.why)
+    plan = replace(plan, inserted=masks.amounts)
     return _Part(source, plan, ways, Holding(source, ways), only).run()
 
 

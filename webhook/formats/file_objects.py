@@ -128,6 +128,7 @@ def context(obj: Raw, plan: Plan) -> Context:
         today=datetime.now(UTC).date(),
         in_manifest=True,
         is_open=plan.is_open,
+        inserted=plan.inserted,
         target=plan.target,
         unsafe=plan.unsafe,
         is_merged=plan.is_patch,

@@ -36,7 +36,7 @@ from webhook.capacity import node_labels
 from webhook.capacity.model_terms import Fate, chosen, rewritten, term_change, within
 from webhook.capacity.model_words import notes
 from webhook.core.edits import Append, Remove, Set
-from webhook.core.findings import Finding, Safety, Severity
+from webhook.core.findings import Finding, Safety, Severity, choice
 from webhook.core.legacy_names import AFFINITY_ANNOTATION
 from webhook.core.rule import Facts, Stage, Trait
 from webhook.core.text_patterns import AFFINITY_TEXT
@@ -89,7 +89,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             f"the affinity annotation is not converted: {mistake}; write spec.affinity, or delete "
             "the annotation"
         )
-        yield Finding(CODE, at, message, (), Severity.MANUAL, Safety.CHOICE)
+        yield choice(CODE, at, message)
         return
     unknown = affinity.unknown_sections(text) if text else []
     for name in _few([repr(name[:40]) for name in unknown], "members"):

@@ -31,7 +31,7 @@ FACTS = Facts(Stage.REPAIR, Trait.AMOUNTS | Trait.SEPARATE | Trait.TIMELESS)
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    for container, counts in counted(pod, cx.settings):
+    for container, counts in counted(pod, cx):
         rounded = {
             section: str(quantity.whole(amount))
             for section in SECTIONS

@@ -34,16 +34,17 @@ in the LimitRange.
 If the LimitRange may refuse the repaired pod, a warning says so. The rule sees only one that sets
 amounts: for others (type Pod, `min`, `maxLimitRequestRatio`) the API server has its own message.
 
-Safety: safe. An amount that is no quantity, or is negative, is manual.
+Safety: safe. An amount that is no quantity, or is negative, is manual. So are two amounts of which
+one is not known before a chart is rendered, unless both are the same text or the other one is 0.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.core.counting import Amount, Asked, asking, is_amount
+from webhook.core.counting import Amount, Asked, asking, value_of
 from webhook.core.edits import Edit, Remove, Rename, Set
-from webhook.core.findings import Finding, Severity
+from webhook.core.findings import Finding, Severity, choice
 from webhook.core.limit_ranger import ANNOTATION
 from webhook.core.rule import RENAMES_AMOUNTS, Context, Facts, Stage, Trait
 from webhook.core.text_patterns import RESOURCE_TEXT, Pattern
@@ -51,8 +52,9 @@ from webhook.kube import quantity
 from webhook.kube.pod import SECTIONS, Container, Pod, as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from webhook.kube.pointer import Path
 
 NAME = "legacy-resource"
 CODE = RENAMES_AMOUNTS
@@ -76,7 +78,7 @@ _LIMIT_RANGE, _WEBHOOK = "a LimitRange", "a webhook"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    for container, asked in asking(pod, cx.settings):
+    for container, asked in asking(pod, cx):
         for found in _of_container(container, asked, cx, _by(pod)):
             # A 0 that stays is a notice in files only: in a cluster nothing is wrong with it.
             if cx.in_manifest or found.severity is not Severity.NOTICE:
@@ -115,7 +117,7 @@ def _of_container(container: Container, asked: Asked, cx: Context, by: str) -> I
 
 def _of_whole_pod(pod: Pod, cx: Context) -> Iterator[Finding]:
     """A LimitRange that knows today's name may have a max for all containers together, too."""
-    asked, today = asking(pod, cx.settings), cx.settings.gpu_resource
+    asked, today = asking(pod, cx), cx.settings.gpu_resource
     if not any(_is_default(today, each) for _, each in asked):
         return
     legacy = {container.at: each for container, each in asked}
@@ -149,34 +151,38 @@ def _pod_level(pod: Pod, cx: Context) -> Iterator[Finding]:
 
 
 def _without(container: Container, asked: Asked, cx: Context) -> Iterator[Finding]:
-    """A container with legacy names that requests no GPU at all."""
+    """A container with legacy names in which no amount counts."""
+    gpu = cx.settings.gpu_resource
     if asked.is_none:
         yield from _against_default(container, asked)
     for name in asked.legacy:
-        yield from _none(container, name, asked, cx)
+        if name in asked.unclear:
+            yield _unclear(container, name, asked.unclear, gpu)
+        elif cx.is_merged and name == asked.legacy[0] and not _places(container, gpu):
+            yield _renamed_zero(container, name, gpu)
+        elif not _is_default(name, asked) or _is_zero(container, name):
+            yield from _zero(container, name)
 
 
-def _none(container: Container, name: str, asked: Asked, cx: Context) -> Iterator[Finding]:
-    """A legacy name in a container that requests no GPU at all."""
-    where, gpu = _sections(container, name), cx.settings.gpu_resource
-    at = container.section_at(where[0]) / name
-    raw = container.sections[where[0]][name]
-    if not is_amount(container, name):
+def _unclear(container: Container, name: str, names: Iterable[str], today: str) -> Finding:
+    """Only the author knows the larger amount; all other repairs of the pod wait for it."""
+    wrong = [raw for raw in _written(container, name) if value_of(raw) is None]
+    if wrong:
+        message = f"requests {str(wrong[0])[:40]!r} {name}, which is no amount of GPUs: correct it"
+    else:
+        shown = (f"{_amounts(container, each)} {each}" for each in dict.fromkeys([name, *names]))
         message = (
-            f"container {container.name} requests {str(raw)[:40]!r} {name}, which is no amount of "
-            "GPUs: correct it"
+            f"requests {' beside '.join(shown)}, and which one is larger is not known: write only "
+            f"{today}, with the larger amount"
         )
-        yield Finding(CODE, at, message, severity=Severity.MANUAL)
-    elif cx.is_merged and name == asked.legacy[0] and not _sections(container, gpu):
-        yield _renamed_zero(container, name, gpu)
-    elif not _is_default(name, asked) or _is_zero(container, name):
-        yield from _zero(container, name)
+    at, message = _places(container, name)[0], f"container {container.name} {message}"
+    return choice(CODE, at, message)
 
 
 def _renamed_zero(container: Container, name: str, today: str) -> Finding:
     """In values or a patch it must still meet the amount that it removes."""
-    places = [container.section_at(each) / name for each in _sections(container, name)]
-    written = container.sections[_sections(container, name)[0]][name]
+    places = _places(container, name)
+    written = _written(container, name)[0]
     shown = "null" if written is None else written
     message = (
         f"{container.name} has {shown} {name}, which may remove the GPUs of what it is merged "
@@ -194,8 +200,7 @@ def _zero(container: Container, name: str) -> Iterator[Finding]:
         f"container {container.name} requests 0 {name}: no GPU; delete the line, unless a "
         "LimitRange names it"
     )
-    for section in _sections(container, name):
-        at = container.section_at(section) / name
+    for at in _places(container, name):
         yield Finding(CODE, at, message, severity=Severity.NOTICE)
 
 
@@ -233,7 +238,7 @@ def _lacking(amounts: Mapping[str, object], cx: Context) -> tuple[str, str]:
 
 def _left(container: Container, counts: Amount, today: str, why: str) -> Finding:
     """Renamed, it would have the pod refused: so it waits, as it would without us."""
-    at = container.section_at(_sections(container, counts.name)[0]) / counts.name
+    at = _places(container, counts.name)[0]
     message = (
         f"container {container.name} requests {_amounts(container, counts.name)} {counts.name}, "
         f"which no node offers, and stays so: {why} here; write limits: {today}: "
@@ -249,7 +254,7 @@ def _renamed(container: Container, counts: Amount, asked: Asked, today: str, by:
         *_edits(container, counts, asked, today),
         *(Set(container.section_at(s) / each, "0") for each in slices for s in SECTIONS),
     ]
-    beside = [today] if _sections(container, today) else []
+    beside = [today] if _places(container, today) else []
     if by == _WEBHOOK and _amounts(container, today) == _amounts(container, counts.name):
         beside = []  # our own repair, after which another webhook wrote the legacy name once more
     others = ", ".join(f"{_amounts(container, name)} {name}" for name in (*beside, *slices))
@@ -261,7 +266,7 @@ def _renamed(container: Container, counts: Amount, asked: Asked, today: str, by:
         message += f"{shown} {counts.name} beside {others}: the larger amount counts"
     else:
         message += f"{counts.name}, which no node offers"
-    at = container.section_at(_sections(container, counts.name)[0]) / counts.name
+    at = _places(container, counts.name)[0]
     return Finding(CODE, at, f"{message}; write {today}: {shown}", tuple(edits))
 
 
@@ -297,33 +302,29 @@ def _added_slices(container: Container, counts: Amount, asked: Asked, today: str
     return sorted(
         name
         for name in added
-        if counts.authored
-        and any(quantity.parse(container.sections[s][name]) for s in _sections(container, name))
+        if counts.authored and any(map(quantity.parse, _written(container, name)))
     )
 
 
 def _refusal(container: Container, counts: Amount, asked: Asked, today: str) -> Iterator[Finding]:
     """A LimitRange that knows today's name may refuse the amount, which nobody can read here."""
-    for section in _sections(container, today):
-        default = quantity.parse(container.sections[section][today])
-        if (section, today) in asked.defaults and default not in (None, counts.value):
+    for at, raw in zip(_places(container, today), _written(container, today), strict=True):
+        default = quantity.parse(raw)
+        if (at[-2], today) in asked.defaults and default not in (None, counts.value):
             bound = "max is below" if counts.value > (default or 0) else "min is above"
             message = (
-                f"a LimitRange sets {container.sections[section][today]} {today} where nothing is "
-                f"asked for: if its {bound} {quantity.whole(counts.value)}, the API server will "
-                f"refuse this pod for container {container.name}"
+                f"a LimitRange sets {raw} {today} where nothing is asked for: if its {bound} "
+                f"{quantity.whole(counts.value)}, the API server will refuse this pod for "
+                f"container {container.name}"
             )
-            yield Finding(
-                CODE, container.section_at(section) / today, message, severity=Severity.MANUAL
-            )
+            yield Finding(CODE, at, message, severity=Severity.MANUAL)
             break
     for name in _added_slices(container, counts, asked, today):
-        section = _sections(container, name)[0]
         message = (
             f"a LimitRange adds {_amounts(container, name)} {name} to container {container.name}: "
             f"it is 0 now, {_IF_MIN}"
         )
-        yield Finding(CODE, container.section_at(section) / name, message, severity=Severity.MANUAL)
+        yield Finding(CODE, _places(container, name)[0], message, severity=Severity.MANUAL)
 
 
 _IF_MIN = "which the API server refuses if the LimitRange has a min or a maxLimitRequestRatio of it"
@@ -331,16 +332,14 @@ _IF_MIN = "which the API server refuses if the LimitRange has a min or a maxLimi
 
 def _beside(container: Container, name: str, counts: Amount, today: str, asked: Asked) -> Finding:
     """A legacy name that does not count, since another does."""
-    where = _sections(container, name)
-    at = container.section_at(where[0]) / name
     counting = f"{_amounts(container, counts.name)} {counts.name}"
     edits: list[Edit] = []
-    for section in where:
+    for at in _places(container, name):
         # One of the two may have stood in this section alone.
-        written = container.sections[section].get(today)
+        written = container.sections[str(at[-2])].get(today)
         if counts.name == today and counts.raw != written:
-            edits.append(Set(container.section_at(section) / today, counts.raw))
-        edits.append(Remove(container.section_at(section) / name))
+            edits.append(Set(at.parent / today, counts.raw))
+        edits.append(Remove(at))
     message = (
         f"container {container.name} requests both {_amounts(container, name)} {name} and "
         f"{counting}; only the latter counts: delete the former"
@@ -351,7 +350,7 @@ def _beside(container: Container, name: str, counts: Amount, today: str, asked: 
             f"container {container.name} requests {name}, which no node offers; write {today}: "
             f"{counts.raw}"
         )
-    return Finding(CODE, at, message, tuple(edits))
+    return Finding(CODE, _places(container, name)[0], message, tuple(edits))
 
 
 def _added(
@@ -361,13 +360,12 @@ def _added(
 
     The amount may be a default far below the max, or the max. A max of GPUs counts no slices.
     """
-    where = _sections(container, name)
-    values = [quantity.parse(container.sections[section][name]) or 0 for section in where]
+    values = [quantity.parse(raw) or 0 for raw in _written(container, name)]
     if not any(values):
         yield from _zero(container, name)
         return
     within = counts.value <= max(values) or counts.name not in (today, *asked.legacy)
-    places = [container.section_at(section) / name for section in where]
+    places = _places(container, name)
     edits = tuple(Set(at, "0") if within else Remove(at) for at in places)
     outcome = (
         f"it is 0 now, {_IF_MIN}"
@@ -382,13 +380,16 @@ def _added(
     yield Finding(CODE, places[0], message, edits)
 
 
-def _sections(container: Container, name: str) -> list[str]:
-    return [section for section in SECTIONS if name in container.sections[section]]
+def _places(container: Container, name: str) -> list[Path]:
+    return [container.section_at(s) / name for s in SECTIONS if name in container.sections[s]]
+
+
+def _written(container: Container, name: str) -> list[object]:
+    return [container.sections[s][name] for s in SECTIONS if name in container.sections[s]]
 
 
 def _is_zero(container: Container, name: str) -> bool:
-    values = [quantity.parse(container.sections[each][name]) for each in _sections(container, name)]
-    return all(value == 0 for value in values)
+    return all(quantity.parse(raw) == 0 for raw in _written(container, name))
 
 
 def _is_default(name: str, asked: Asked) -> bool:
@@ -396,5 +397,4 @@ def _is_default(name: str, asked: Asked) -> bool:
 
 
 def _amounts(container: Container, name: str) -> str:
-    written = {str(container.sections[each][name]) for each in _sections(container, name)}
-    return ", ".join(sorted(written))
+    return ", ".join(sorted({str(raw) for raw in _written(container, name)}))

@@ -4,8 +4,9 @@ Why: Kubernetes 1.3-1.7, and current API servers for the legacy name, accept a r
 limit. For `nvidia.com/gpu` it is refused: "must be equal to nvidia.com/gpu limit".
 
 Does: writes the larger amount into both, so that no container gets less than it requested. If a
-LimitRange added one of the amounts, only the other one counts. The rule does not change amounts
-under a current name; the API server refuses them with its own message.
+LimitRange added one of the amounts, only the other one counts. If one is not known before a chart
+is rendered, GPU101 reports both. The rule does not change amounts under a current name; the API
+server refuses them with its own message.
 
 Safety: safe, with a warning: the scheduler counts more GPUs than before.
 """
@@ -31,7 +32,7 @@ FACTS = Facts(Stage.REPAIR, Trait.AMOUNTS | Trait.SEPARATE | Trait.TIMELESS)
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    for container, counts in counted(pod, cx.settings):
+    for container, counts in counted(pod, cx):
         name = counts.name
         if not all(name in container.sections[section] for section in SECTIONS):
             continue

@@ -1,7 +1,8 @@
 """Replaces template actions by placeholders, to read the text as YAML, and restores them.
 
 Each is as long as its action, so all indexes stay the same. An amount of GPUs becomes a number, so
-that rules read it as one; every other action becomes a run of one letter that no manifest has.
+that rules read it as one; `Masks.amounts` are these numbers, and two actions have the same number
+only if they write the same. Every other action becomes a run of one letter that no manifest has.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from webhook.kube.pod import as_map
-from webhook.templates.actions import Action, Kind, Template, blank, covered
+from webhook.templates.actions import LOOPS, Action, Kind, Template, blank, covered
 from webhook.yamlpatch import style
 from webhook.yamlpatch.style import FIRST_SIGN, LAST_SIGN
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from webhook.templates.regions import Region
 
 _RUN = re.compile(f"([{chr(FIRST_SIGN)}-{chr(LAST_SIGN)}])\\1*")
-_DIGITS = 18  # of a number that fits into 64 bits
+_DIGIT = re.compile(r"[0-9]+")
+_DIGITS = 17  # octal ones, of a number that fits into 64 bits
 _KEY = re.compile(r"[\"']?(?<![\w./-])(?P<name>[\w./-]+)[\"']?[ \t]*:[ \t]*(?P<quote>[\"']?)$")
 _BLANK = re.compile(r"\s*")
 _NEW_LINES = re.compile(r"\|\s*nindent\b")
@@ -72,7 +74,7 @@ class Masks:
             if each.kind is Kind.WRITES and not self.is_alone(each)
         ]
         amounts = [each for each in writing if self._is_amount(each, settings)]
-        self._add_numbers(amounts)
+        self.amounts = self._add_numbers(amounts, region)
         for action in writing:
             if action.start not in self._signs:
                 self._add(action)
@@ -116,22 +118,34 @@ class Masks:
             text,
         )
 
-    def _add_numbers(self, amounts: list[Action]) -> None:
-        """Give each amount a number; equal actions get the same."""
-        by_text: dict[str, list[Action]] = {}
+    def _add_numbers(self, amounts: list[Action], region: Region) -> frozenset[int]:
+        """Give each amount a number; actions of one text in which nothing changed get the same."""
+        text, around = self._template.text, self._template.actions_in(region.start, region.end)
+        loops = {each.end for each in around if each.kind is Kind.OPENS and each.word in LOOPS}
+        sets = [each.start for each in around if each.kind is Kind.SILENT]
+        by_text: dict[tuple[object, ...], list[Action]] = {}
         for action in amounts:
-            by_text.setdefault(_FORM.sub("", self._raw(action)), []).append(action)
-        for position, same in enumerate(by_text.values()):
-            digits = min(*(len(self._raw(each)) for each in same), _DIGITS) - 1
-            value = int("7" + f"{position:o}".zfill(digits - 1), 8)
+            arms = self._template.arms_around(action.start, action.end)
+            subject = [arm.start for arm in arms if arm.start in loops]
+            said = _FORM.sub("", self._raw(action))
+            key = (said, bisect_right(sets, action.start), *subject)
+            by_text.setdefault(key, []).append(action)
+        taken = {each.lstrip("0") for each in _DIGIT.findall(text, region.start, region.end)}
+        free: dict[int, Iterator[int]] = {}  # by the length of the shortest action of a text
+        values = set()
+        for same in by_text.values() if amounts else ():
+            shortest = min(len(self._raw(each)) for each in same)
+            value = _untaken(free.setdefault(shortest, _numbers(shortest)), taken)
             for action in same:
                 length = len(self._raw(action))
                 # A plain number with a leading zero is octal in go-yaml.
-                is_text = self._template.text[action.start - 1] in {"'", '"'}
-                number = f"{value}" if is_text else f"{value:o}"
+                is_decimal = text[action.start - 1] in {"'", '"'} or len(f"{value}") == length
+                number = f"{value}" if is_decimal else f"{value:o}"
                 self._signs[action.start] = number.zfill(length)
                 self._numbers[number.zfill(length)] = action
             self._numbers[str(value)] = same[0]
+            values.add(value)
+        return frozenset(values)
 
     def _add(self, action: Action) -> None:
         if len(self._runs) > LAST_SIGN - FIRST_SIGN:
@@ -177,3 +191,18 @@ class Masks:
 
     def _raw_of(self, run: str) -> str:
         return self._raw(self._runs[run[0]]) if run[0] in self._runs else run
+
+
+def _numbers(length: int) -> Iterator[int]:
+    """Numbers for actions of this length: octal ones have a zero before them, short ones do not."""
+    digits = min(length - 1, _DIGITS)
+    return iter(range(8**digits - 1, 8 ** (digits - 1) - 1, -1) if digits > 1 else range(99, 9, -1))
+
+
+def _untaken(numbers: Iterator[int], taken: set[str]) -> int:
+    """The next number that is in the text neither as it is nor as an octal one."""
+    for value in numbers:
+        if taken.isdisjoint({f"{value}", f"{value:o}"}):
+            taken |= {f"{value}", f"{value:o}"}
+            return value
+    raise TooManyError("it has too many amounts")
