@@ -55,9 +55,10 @@ browser: dev  ## a headless Chromium for the tests of the HTML report, if there 
 test-cluster: dev cluster  ## what the real control plane says; three at a time, since many tests wait
 	@$(PY) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m cluster tests/cluster
 
-nightly: dev cluster  ## hours: 5,000 new examples of each property, 10,000 new pods for the scheduler
+nightly: dev cluster  ## hours: 5,000 new examples of each property, 10,000 new pods for the scheduler, 10 minutes of rotations
 	@HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -q -n auto --dist worksteal -m "(hypothesis or nightly) and not cluster"
 	@NEVER_FITS_PODS=10000 NEVER_FITS_SEED=$$(date +%Y%m%d) $(PY) -m pytest -q -m cluster tests/cluster/test_never_fits.py
+	@ROTATION_SECONDS=600 ROTATION_RATE=100 $(PY) -m pytest -q --timeout 1800 -m cluster tests/cluster/test_certificates_self.py
 
 cluster: dev  ## build etcd, kube-apiserver, scheduler, controllers and kubectl, once
 	@$(PY) tests/cluster/build.py $(KUBERNETES_VERSION)

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from webhook.certs import development
+from webhook.certs import authority
 from webhook.certs.development import Files
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _signed(
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=90))
         .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
-        .add_extension(development._usage(signs_certificates=is_ca), critical=True)
+        .add_extension(authority.usage(signs_certificates=is_ca), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False

@@ -389,6 +389,43 @@ def test_its_end_is_told_from_30_days_on(timed: Timed, ahead: float, level: str,
     assert [each[: len(note)] for each in timed.serving.notes()] == ([note] if note else [])
 
 
+@pytest.mark.parametrize(
+    ("left", "notes"),
+    [
+        pytest.param(10.0, 0, id="when it should be renewed"),
+        pytest.param(8.0, 0, id="a while later"),
+        pytest.param(7.0, 1, id="in the last quarter of its life"),
+    ],
+)
+def test_the_end_of_a_pair_for_a_month_is_told_only_if_nobody_renews_it(
+    tmp_path: Path, left: float, notes: int
+) -> None:
+    timed = Timed(tmp_path, -1 / 24, 30)
+    timed.clock.ahead = 30 - left
+    assert len(timed.serving.notes()) == notes
+
+
+def test_a_pair_that_is_replaced_while_it_is_read_is_read_again(
+    tmp_path: Path, live: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports = Reports()
+    it = serving(live, reports)
+    new, third = pair(tmp_path / "second"), pair(tmp_path / "third")
+    put(new, live)
+    read = capped.read
+
+    def slow(path: Path, most: int) -> bytes:
+        text = read(path, most)
+        if path.name == "tls.crt" and text == new.cert.read_bytes():
+            put(third, live)
+        return text
+
+    monkeypatch.setattr(capped, "read", slow)
+    it.refresh()
+    assert handshake(it.context, third.ca)
+    assert [level for level, _ in reports] == ["info"]
+
+
 def test_its_end_is_told_once_a_day_until_there_is_a_new_one(tmp_path: Path, timed: Timed) -> None:
     for quarter in range(8):
         timed.clock.ahead = 340 + quarter / 4

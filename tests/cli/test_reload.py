@@ -64,7 +64,7 @@ class Bench:
         self._publisher.publish(self._store, self.now)
         self.tell()
 
-    def tell(self, **more: float) -> None:
+    def tell(self, **more: object) -> None:
         status = {"beat": self.now, "as_of": self.now, **more}
         (self.snapshot / "status.json").write_bytes(orjson.dumps(status))
 
@@ -82,7 +82,7 @@ def bench(tmp_path: Path) -> Bench:
 
 def test_without_sources_all_is_well_and_nothing_changes(bench: Bench) -> None:
     live = bench.live(watched=False)
-    assert (live.refresh(), live.dead(), live.notes(), live.fresh) == (False, "", [], True)
+    assert (live.refresh(), live.not_ready(), live.notes(), live.fresh) == (False, "", [], True)
 
 
 def test_new_settings_are_taken(bench: Bench) -> None:
@@ -209,7 +209,7 @@ def test_a_snapshot_is_taken_as_soon_as_it_is_there(bench: Bench) -> None:
     bench.publish("a")
     assert live.refresh()
     assert live.inventory is not None
-    assert (live.fresh, live.notes(), live.dead()) == (True, [], "")
+    assert (live.fresh, live.notes(), live.not_ready()) == (True, [], "")
     assert not live.refresh()
 
 
@@ -222,7 +222,7 @@ def test_an_inventory_goes_stale_and_comes_back(bench: Bench) -> None:
     assert live.refresh()
     assert not live.decider().fresh
     assert [note.partition(" for")[0] for note in live.notes()] == ["inventory: stale"]
-    assert live.dead() == ""  # it lives; the API server is away
+    assert live.not_ready() == ""  # it lives; the API server is away
     bench.now += LINE_SECONDS
     bench.tell()
     assert live.refresh()
@@ -250,16 +250,28 @@ def test_a_watcher_that_says_nothing(bench: Bench, silent: float, dead: bool) ->
     live = bench.live()
     bench.now += silent
     live.refresh()
-    assert bool(live.dead()) is dead
+    assert bool(live.not_ready()) is dead
+
+
+def test_a_certificate_that_no_configuration_trusts_is_a_reason_not_to_be_ready(
+    bench: Bench,
+) -> None:
+    bench.publish("a")
+    live = bench.live()
+    for why in ("", "no webhook configuration trusts its certificate", ""):
+        bench.tell(certificates={"leads": True, "fault": "x", "untrusted": why})
+        live.refresh()
+        assert live.not_ready() == why
+    assert [line["message"] for line in bench.said()] == ["no longer ready", "ready again"]
 
 
 def test_a_watcher_that_never_came_has_half_a_minute(bench: Bench) -> None:
     live = bench.live()
-    assert live.dead() == ""
+    assert live.not_ready() == ""
     bench.now += SILENT_SECONDS + 1
-    assert live.dead().startswith("the watcher's status could not be used for 31 s: ")
-    assert "does not exist" in live.dead()
-    assert "A replica that is not ready gets no reviews" in live.dead()
+    assert live.not_ready().startswith("the watcher's status could not be used for 31 s: ")
+    assert "does not exist" in live.not_ready()
+    assert "A replica that is not ready gets no reviews" in live.not_ready()
 
 
 def test_a_watcher_that_fell_silent(bench: Bench) -> None:
@@ -267,16 +279,18 @@ def test_a_watcher_that_fell_silent(bench: Bench) -> None:
     live = bench.live()
     bench.now += SILENT_SECONDS + 1
     live.refresh()
-    assert live.dead().startswith("the watcher has written nothing for 31 s: it ended, it hangs, ")
+    assert live.not_ready().startswith(
+        "the watcher has written nothing for 31 s: it ended, it hangs, "
+    )
     bench.tell()
     live.refresh()
-    assert live.dead() == ""
+    assert live.not_ready() == ""
     away, back = bench.said()
     assert (away["level"], away["message"]) == ("error", "no longer ready")
     assert away["reason"].startswith("the watcher has written nothing")
     assert (back["level"], back["message"]) == (
         "info",
-        "ready again: the watcher writes its status",
+        "ready again",
     )
 
 
@@ -312,7 +326,7 @@ def test_a_status_that_cannot_be_used_is_called_so_and_not_stale(
     (note,) = live.notes()
     assert note.startswith(f"watcher: {status}: {why}")
     assert "nothing is denied for capacity" in note
-    assert live.dead() == "", "it may be back in a moment"
+    assert live.not_ready() == "", "it may be back in a moment"
     if status.is_dir():
         status.rmdir()
     bench.now += LINE_SECONDS
@@ -346,8 +360,8 @@ def test_a_status_of_the_future_is_no_sign_of_life(bench: Bench, ahead: float) -
     assert live.fresh is False
     bench.now = NOW + 31
     live.refresh()
-    assert live.dead().startswith("the watcher's status could not be used for 31 s: ")
-    assert "in the future: a clock was set back" in live.dead()
+    assert live.not_ready().startswith("the watcher's status could not be used for 31 s: ")
+    assert "in the future: a clock was set back" in live.not_ready()
 
 
 def test_clocks_may_differ_by_some_seconds(bench: Bench) -> None:
@@ -356,16 +370,16 @@ def test_clocks_may_differ_by_some_seconds(bench: Bench) -> None:
     live = bench.live()
     assert live.fresh is True
     bench.now = NOW + 31
-    assert not live.dead()
+    assert not live.not_ready()
 
 
 def test_a_clock_that_was_set_back_makes_no_dead_watcher_live(bench: Bench) -> None:
     live = bench.live()
     bench.now = NOW - 3600
     live.refresh()
-    assert not live.dead()
+    assert not live.not_ready()
     bench.now += 31 + AHEAD_SECONDS
-    assert "could not be used for 31 s" in live.dead()
+    assert "could not be used for 31 s" in live.not_ready()
 
 
 def test_a_damaged_snapshot_keeps_the_one_before(bench: Bench) -> None:
@@ -393,7 +407,7 @@ def test_a_snapshot_that_cannot_be_read_grows_old_while_the_watcher_lives(bench:
         bench.tell()
         live.refresh()
         assert live.fresh is fresh
-    assert not live.dead()
+    assert not live.not_ready()
     assert any("stale for more than" in note for note in live.notes())
     inventory.write_bytes(good)
     live.refresh()

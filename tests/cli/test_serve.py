@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -206,6 +207,35 @@ def test_a_configured_name_that_the_shipped_conditions_miss_is_logged(tmp_path: 
         text = server.stdout.read_text()
     assert "example.com/old-gpu" in text
     assert "matchConditions" in text
+
+
+def test_it_waits_for_the_first_pair_of_a_watcher(tmp_path: Path) -> None:
+    files = development.ensure(tmp_path / "made")
+    shutil.copy(files.ca, tmp_path / "ca.crt")
+    pair = ("--tls-cert-file=live/tls.crt", "--tls-private-key-file=live/tls.key")
+
+    def give() -> None:
+        log = tmp_path / "stdout"
+        until(lambda: log.exists() and b"waiting" in log.read_bytes(), "it to wait")
+        (tmp_path / "made").rename(tmp_path / "live")
+
+    threading.Thread(target=give, daemon=True).start()
+    with serving(tmp_path, *pair, "--tls-wait", "--workers=1", trust=tmp_path / "ca.crt") as server:
+        messages = [line["message"] for line in entries(server.stdout)]
+    assert messages[:2] == ["waiting for the certificate: see the log of `watch`", "listening"]
+
+
+def test_a_signal_ends_it_while_it_waits(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [PROGRAM, "serve", "--tls-wait", "--tls-cert-file=none", "--bind=127.0.0.1:0"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert b"waiting" in process.stdout.readline()
+        time.sleep(0.2)
+        process.terminate()
+        assert process.wait(5) == 0
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])

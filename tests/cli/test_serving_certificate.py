@@ -38,7 +38,7 @@ def lines(server: Server, level: str) -> list[str]:
 
 
 def test_the_end_of_the_certificate_is_told(tmp_path: Path) -> None:
-    files = dated(tmp_path / "certs", -1, 20)
+    files = dated(tmp_path / "certs", -345, 20)
     (port,) = free_ports(1)
     with serving(tmp_path, *flags(port)) as server:
         until(lambda: value(scrape(port), EXPIRY) is not None, "the metric", 20)

@@ -154,6 +154,24 @@ def test_what_the_watcher_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("told", "good"),
+    [
+        pytest.param({}, None, id="certificates come from elsewhere"),
+        pytest.param({"certificates": {"fault": ""}}, 1, id="all is in order"),
+        pytest.param({"certificates": {"fault": "RBAC: 403"}}, 0, id="a right is missing"),
+        pytest.param({"certificates": None}, 1, id="before the first pass"),
+    ],
+)
+def test_whether_certificates_can_be_kept(
+    tmp_path: Path, told: dict[str, object], good: int | None
+) -> None:
+    published(tmp_path).write_status(status(**told))
+    found = scrape(tmp_path)
+    name = "watcher_certificates_good"
+    assert (gauge(found, name) if f"gpu_webhook_{name}" in found else None) == good
+
+
+@pytest.mark.parametrize(
     "text",
     [
         pytest.param(b"", id="empty"),

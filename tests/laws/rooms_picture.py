@@ -32,10 +32,11 @@ class Room:
 
 ROOMS = {
     "cli": Room(540, "commands", "entry"),
-    "settings": Room(430, "settings file, JSON Schema", "entry"),
-    "projects": Room(195, "files that belong together", "file"),
+    "settings": Room(287, "settings file, JSON Schema", "entry"),
+    "issuing": Room(467, "own certificates", "cluster"),
+    "projects": Room(105, "files that belong together", "file"),
     "serving": Room(910, "connections, limits", "request"),
-    "inventory": Room(637, "nodes and pods, watched", "cluster"),
+    "inventory": Room(647, "nodes and pods, watched", "cluster"),
     "formats": Room(195, "YAML, Helm, Markdown...", "file"),
     "admission": Room(910, "review in, patch out", "request"),
     "reports": Room(365, "text, SARIF, HTML...", "file"),

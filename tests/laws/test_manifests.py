@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -15,6 +16,7 @@ from webhook.evaluation.match_conditions import (
     workload_match_conditions,
     workload_rules,
 )
+from webhook.issuing.objects import CONFIGURATIONS, SECRET
 from webhook.settings import file as settings_file
 
 ROOT = Path(__file__).parents[2]
@@ -59,11 +61,16 @@ def test_only_the_watcher_holds_a_token() -> None:
     assert holders == ["watch"]
 
 
+def roles(*files: str) -> list[dict[str, Any]]:
+    """The rules of all roles in these files."""
+    objects = [each for file in files for each in yaml.safe_load_all((BASE / file).read_text())]
+    return [rule for each in objects for rule in each.get("rules", ())]
+
+
 def test_security_md_lists_each_right_of_the_watcher_and_no_other() -> None:
-    role, _ = yaml.safe_load_all((BASE / "cluster-role.yaml").read_text())
     given = {
         (f"{resource}.{group}".rstrip("."), verb)
-        for rule in role["rules"]
+        for rule in roles("cluster-role.yaml", "certificates.yaml")
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
@@ -74,11 +81,42 @@ def test_security_md_lists_each_right_of_the_watcher_and_no_other() -> None:
     assert given == {(resource, verb) for resource, verbs in rows for verb in verbs.split(", ")}
 
 
-def test_the_watcher_writes_nothing_but_events() -> None:
-    role, _ = yaml.safe_load_all((BASE / "cluster-role.yaml").read_text())
-    writing = [rule for rule in role["rules"] if set(rule["verbs"]) - {"get", "list", "watch"}]
+def writing(*files: str) -> list[dict[str, Any]]:
+    return [rule for rule in roles(*files) if set(rule["verbs"]) - {"get", "list", "watch"}]
 
-    assert writing == [{"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}]
+
+def test_the_watcher_writes_nothing_but_events_and_its_certificates() -> None:
+    events = {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}
+    assert writing("cluster-role.yaml") == [events]
+    for rule in writing("certificates.yaml"):
+        assert rule["verbs"] == ["create"] or rule["resourceNames"]
+        assert {*rule["verbs"]} <= {"get", "update", "patch", "create"}
+
+
+def test_the_rights_are_for_the_objects_whose_names_the_code_has() -> None:
+    named = {
+        (resource, name)
+        for rule in roles("certificates.yaml")
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", ())
+    }
+    kinds = (each.partition("/") for each in CONFIGURATIONS)
+    wanted = {(f"{kind}webhookconfigurations", name) for kind, _, name in kinds}
+    assert named == {("secrets", SECRET), ("leases", SECRET)} | wanted
+
+
+def test_each_shipped_configuration_has_its_ca_bundle_filled_in() -> None:
+    files = sorted(BASE.parent.rglob("*webhook.yaml"))
+    configurations = [yaml.safe_load(file.read_text()) for file in files]
+    kinds = {
+        "MutatingWebhookConfiguration": "mutating",
+        "ValidatingWebhookConfiguration": "validating",
+    }
+    names = [f"{kinds[each['kind']]}/{each['metadata']['name']}" for each in configurations]
+    assert sorted(names) == sorted(CONFIGURATIONS)
+    for each in configurations:
+        for webhook in each["webhooks"]:
+            assert "caBundle" not in webhook["clientConfig"], "GitOps would empty it"
 
 
 def test_the_shipped_settings_are_the_defaults() -> None:

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
 DAY = 86_400.0
 SOON = 30 * DAY
+SOON_SHARE = 0.25  # of its life, for shorter ones: they are renewed after two thirds
 EVERYBODY = Clients()
+_READINGS = 3  # of a pair whose files are just being replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,8 @@ class Validity:
         return self.start <= now < self.end
 
     def ends_soon(self, now: float) -> bool:
-        """Whether it ends within 30 days."""
-        return self.end - now < SOON
+        """Whether it ends within 30 days and within the last quarter of its life."""
+        return self.end - now < min(SOON, SOON_SHARE * (self.end - self.start))
 
     def why_not(self, now: float) -> str:
         """Why it is not valid now; empty if it is."""
@@ -238,8 +240,13 @@ class Pair(NamedTuple):
 
 
 def read_pair(cert_file: Path, key_file: Path) -> Pair:
-    """Both files, each read once, because they may change in between. InputError if unreadable."""
-    return Pair(cert_file, _read(cert_file), key_file, _read(key_file))
+    """Both files, read again if they changed in between. InputError if unreadable."""
+    for _ in range(_READINGS):
+        seen = capped.identity(cert_file, key_file)
+        pair = Pair(cert_file, _read(cert_file), key_file, _read(key_file))
+        if capped.identity(cert_file, key_file) == seen:
+            break
+    return pair
 
 
 def validity_of(pair: bytes) -> Validity:

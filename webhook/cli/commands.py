@@ -15,6 +15,7 @@ from webhook.cli.flags import (
     Command,
     Flag,
     Group,
+    configuration,
     output_file,
     rules,
     version_of,
@@ -80,6 +81,14 @@ KUBECONFIG = Flag(
     "--kubeconfig", metavar="FILE", help="Kubeconfig of the cluster (default: as for kubectl)."
 )
 CONTEXT = Flag("--context", metavar="NAME", help="The context of the kubeconfig to use.")
+CONFIGURATION = Flag(
+    "--configuration",
+    metavar="KIND/NAME",
+    multiple=True,
+    type=configuration,
+    help="A webhook configuration whose caBundle is kept, as mutating/NAME or validating/NAME; it "
+    "need not exist. May be repeated (default: those of the manifests).",
+)
 
 _command(
     "serve",
@@ -106,6 +115,11 @@ _command(
         metavar="FILE",
         default="/etc/gpu-webhook/tls/tls.key",
         help="Its private key, as PEM.",
+    ),
+    Flag(
+        "--tls-wait",
+        is_flag=True,
+        help="Wait until both files exist: `watch --certificates` writes them.",
     ),
     Flag(
         "--client-ca",
@@ -150,6 +164,27 @@ _command(
     ),
     CONTEXT,
     CONFIG,
+    Flag(
+        "--certificates",
+        metavar="DIR",
+        help="Also keep the webhook's own certificates, and write the server's tls.crt and tls.key "
+        "into this folder, best in memory (default: certificates come from elsewhere).",
+    ),
+    Flag(
+        "--certificate-for",
+        metavar="HOST",
+        multiple=True,
+        help="A DNS name or address in the own certificates. May be repeated (default: "
+        "gpu-webhook.NAMESPACE.svc, with the own namespace).",
+    ),
+    Flag(
+        "--leaf-minutes",
+        metavar="N",
+        type=click.IntRange(1, 43200),
+        default=43200,
+        help="How long an own server certificate is valid. It is renewed after two thirds.",
+    ),
+    CONFIGURATION,
 )
 _command(
     "review",
@@ -362,6 +397,26 @@ _command(
     of=_config,
     does="config.match_conditions",
 )
+
+_certs = Group("certs", help="Show and renew the webhook's own certificates in a cluster.")
+commands.add_command(_certs)
+_OF_CLUSTER = (
+    Flag(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        default="gpu-webhook",
+        help="The namespace of the webhook.",
+    ),
+    KUBECONFIG,
+    CONTEXT,
+)
+for _name, _text in (
+    ("status", "Show the CA, the server certificate, and the caBundles that trust it."),
+    ("issue", "Sign a new server certificate now."),
+    ("rotate", "Replace the CA in steps during which no call fails."),
+):
+    _command(_name, _text, *_OF_CLUSTER, CONFIGURATION, of=_certs, does=f"certs.{_name}")
 _command(
     "completion",
     "Generate the script for shell completion.",

@@ -118,6 +118,14 @@ def output_file(text: str) -> str:
     return text
 
 
+def configuration(text: str) -> str:
+    """The value of --configuration: KIND/NAME."""
+    kind, _, name = text.partition("/")
+    if kind not in ("mutating", "validating") or not name or "/" in name:
+        raise click.BadParameter(f"{text!r}: write mutating/NAME or validating/NAME")
+    return text
+
+
 class _Help(click.HelpFormatter):
     """Headings and names in colour; `click.echo` removes colour where it is not supported."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 from pathlib import Path
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from webhook.cluster.listing import Progress
     from webhook.core.settings import Settings
 
-_PIPED_WIDTH = 140  # columns of a table that goes into a file
 _LONG_FILE = 1_000_000  # bytes
 _FORBIDDEN = 403
 
@@ -108,14 +106,10 @@ def _add_all(summary: Summary, kind: str, client: Client, progress: Progress) ->
 
 
 def _print_table(summary: Summary, unknown: str, *, wide: bool) -> None:
-    from rich.console import Console
-
     from webhook.cli.inventory_table import show
+    from webhook.cli.report_console import for_tables
 
-    console = Console(highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(highlight=False, width=_PIPED_WIDTH)
-    show(summary, unknown, console, wide=wide)
+    show(summary, unknown, for_tables(), wide=wide)
 
 
 def _print_data(form: str, summary: Summary, unknown: str) -> None:

@@ -19,6 +19,7 @@ from webhook.evaluation.match_conditions import missed_names
 from webhook.inventory import static
 from webhook.inventory.log_limits import LimitedLog
 from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Snapshot, Status
+from webhook.kube.pod import as_map
 from webhook.rules import GUARD, POLICY, RULES
 from webhook.telemetry.metrics import NONE, Metrics
 
@@ -83,7 +84,7 @@ class Live:
     fresh: bool = True
     _status: Status = field(default_factory=Status)
     _since: float = 0.0  # time of the last sign of life, or of the start
-    _is_dead: bool = False
+    _is_out: bool = False
     _said: str = ""
 
     def __post_init__(self) -> None:
@@ -163,14 +164,14 @@ class Live:
         """Seconds for which the inventory may have been behind the cluster."""
         return self.clock() - self._status.as_of
 
-    def dead(self) -> str:
-        """Why the watcher counts as dead; empty if it is alive, or not used."""
+    def not_ready(self) -> str:
+        """Why no reviews should come; empty if the watcher is alive and well, or not used."""
         if self.sources.snapshot is None:
             return ""
         self._since = min(self._since, self.clock() + AHEAD_SECONDS)  # the clock may be set back
         silent = self.clock() - self._since
         if silent <= SILENT_SECONDS:
-            return ""
+            return str(as_map(self._status.content.get("certificates")).get("untrusted", ""))
         fault = self._status.fault
         if fault:
             return f"the watcher's status could not be used for {silent:.0f} s: {fault}. {_THEN}"
@@ -180,15 +181,15 @@ class Live:
         )
 
     def _say_whether_ready(self) -> None:
-        """Log once when the watcher counts as dead, and once when it is back."""
-        reason = self.dead()
-        if bool(reason) is self._is_dead:
+        """Log once when no reviews should come, and once when they may again."""
+        reason = self.not_ready()
+        if bool(reason) is self._is_out:
             return
-        self._is_dead = bool(reason)
+        self._is_out = bool(reason)
         if reason:
             self._say("error", "no longer ready", reason)
         else:
-            self._say("info", "ready again: the watcher writes its status", "")
+            self._say("info", "ready again", "")
 
     def notes(self) -> list[str]:
         """Faults although traffic may come."""

@@ -1,4 +1,4 @@
-"""The text report with colours on a terminal; rich reads NO_COLOR and TERM."""
+"""The consoles for tables and the text report; rich reads NO_COLOR and TERM."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+_PIPED_WIDTH = 140  # columns
 _FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")  # variables that rich reads
 _COLOURS = {
     Style.PLAIN: "",
@@ -30,6 +31,16 @@ _COLOURS = {
     Style.REMOVED: "red",
     Style.ADDED: "green",
 }
+
+
+def for_tables() -> Console:
+    """A console for tables, as wide as the terminal; a table that goes into a file is wider."""
+    from rich.console import Console
+
+    found = Console(highlight=False)
+    if found.is_terminal or "COLUMNS" in os.environ:
+        return found
+    return Console(highlight=False, width=_PIPED_WIDTH)
 
 
 def console(stream: TextIO) -> Console | None:

@@ -8,8 +8,10 @@ import ipaddress
 import itertools
 import resource
 import shlex
+import signal
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 PORT = 8443
 BACKLOG = 4096  # API servers may open all their connections at once; the kernel has its own limit
 HIGHEST_PORT = 65535
+_LOOK_SECONDS = 0.2  # between two looks at files that do not exist yet
 
 
 class Address(NamedTuple):
@@ -68,6 +71,8 @@ def run(args: SimpleNamespace) -> int:
     address = read_address(args.bind, dev=args.dev)
     cert, key = _certificates(args, address)
     log = Log()
+    if args.tls_wait:
+        _await(cert, key, log)
     listener = listen(address)
     page, metrics = _metrics(args, log)
     live = Live(sources, settings, inventory, log, Speaker(), metrics)
@@ -131,6 +136,15 @@ def _certificates(args: SimpleNamespace, address: Address) -> tuple[Path, Path]:
     return files.cert, files.key
 
 
+def _await(cert: Path, key: Path, log: Log) -> None:
+    """Wait for the first pair of a watcher. Probes fail meanwhile, as nothing listens."""
+    if not (cert.exists() and key.exists()):
+        log.write("info", "waiting for the certificate: see the log of `watch`", file=str(cert))
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the first process ignores it else
+    while not (cert.exists() and key.exists()):
+        time.sleep(_LOOK_SECONDS)
+
+
 def _server(
     live: Live,
     listener: socket.socket,
@@ -155,7 +169,7 @@ def _server(
 
     def make_app(server: Server) -> AdmissionApp:
         def not_ready() -> str:
-            return "draining" if server.draining else live.dead()
+            return "draining" if server.draining else live.not_ready()
 
         def refresh() -> None:
             serving.refresh()

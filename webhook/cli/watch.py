@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +13,11 @@ from webhook.cli.following import Following
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Mapping
     from types import SimpleNamespace
 
+    from webhook.cluster.client import Client
     from webhook.core.settings import Settings
     from webhook.inventory.project import Audit
     from webhook.inventory.watch import Watcher
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     LabelsOf = Callable[[str], Mapping[str, str]]
 
+_RELEASE_SECONDS = 3.0  # to give the Lease to another replica
 _NICENESS = 5  # a list of 150,000 pods needs a core for a while; answers have priority
 
 
@@ -49,10 +53,38 @@ def run(args: SimpleNamespace) -> int:
     os.nice(_NICENESS)
     reload = _Reload(args.config, settings, watcher, log)
     log.write("info", "watching", snapshot=str(folder))
+    keeping = _keep_certificates(args, api, watcher, log) if args.certificates else None
     watcher.run(every_second=reload.look)
+    if keeping is not None:
+        keeping.join(_RELEASE_SECONDS)
     log.write("info", "stopped")
     log.close()
     return 0
+
+
+def _keep_certificates(
+    args: SimpleNamespace, api: Client, watcher: Watcher, log: Log
+) -> threading.Thread:
+    """Start the thread that keeps the webhook's own certificates."""
+    from webhook.certs.steps import Plan
+    from webhook.cluster import client
+    from webhook.issuing.keeper import Clocks, Keeper
+    from webhook.issuing.lease import Lease
+    from webhook.issuing.objects import SECRET, Objects
+
+    namespace = client.namespace(args.kubeconfig, args.context)
+    hosts = args.certificate_for or [f"gpu-webhook.{namespace}.svc"]
+    identity = f"{os.uname().nodename}_{secrets.token_hex(4)}"
+    keeper = Keeper(
+        Objects(api, namespace, SECRET, args.configuration),
+        Lease(api, namespace, SECRET, identity),
+        Plan(tuple(hosts), leaf_life=60.0 * args.leaf_minutes),
+        Path(args.certificates),
+        log,
+        Clocks(api.now),
+    )
+    watcher.extra["certificates"] = keeper.status
+    return keeper.start(watcher.stopped)
 
 
 class _Reload:

@@ -6,11 +6,13 @@ plugins, tokens that are read again); its typed objects take ten times the memor
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
+from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import orjson
@@ -42,6 +44,7 @@ MOST_OF_ONE = 32 << 20
 _CHUNK = 1 << 16
 _QUOTED = 200  # characters of an answer that go into a message
 _JSON = "application/json"
+_JSON_PATCH = "application/json-patch+json"
 _OK, _CREATED = 200, 201
 _UNAUTHORIZED = 401
 
@@ -120,6 +123,17 @@ def namespace(kubeconfig: str | None = None, context: str | None = None) -> str:
     return str((named[0].get("context") or {}).get("namespace") or "default")
 
 
+class _Body(NamedTuple):
+    """What a request sends."""
+
+    method: str = "GET"
+    text: bytes | None = None
+    media_type: str = ""
+
+
+_NOTHING = _Body()
+
+
 class Client:
     """Sends requests to one API server, from any number of threads."""
 
@@ -127,6 +141,7 @@ class Client:
         """`configure` is called again when the API server rejects the credentials (401)."""
         self._configure = configure
         self._lock = threading.Lock()
+        self._ahead = 0.0
         self._connect()
 
     def _connect(self) -> None:
@@ -134,6 +149,13 @@ class Client:
         self._host = str(self._configuration.host).rstrip("/")
         self._pool: urllib3.PoolManager = RESTClientObject(self._configuration).pool_manager
         accept_every_ca(self._pool)
+
+    def now(self) -> float:
+        """The time of the API server, in seconds of the epoch: it checks the dates of certificates.
+
+        Before the first answer it is our own.
+        """
+        return time.time() + self._ahead
 
     def get(self, path: str, query: Mapping[str, str], most: int | None = None) -> bytes:
         """The whole answer; TooLarge as soon as it has more bytes than `most`."""
@@ -149,12 +171,23 @@ class Client:
                 raise TooLarge(most)
         return b"".join(text)
 
-    def create(self, path: str, obj: Mapping[str, Any]) -> None:
-        """Create an object; the answer is not needed."""
+    def create(self, path: str, obj: Mapping[str, Any]) -> bytes:
+        """Create an object; the answer has it as it was stored."""
+        return self._write("POST", path, obj, _JSON)
+
+    def replace(self, path: str, obj: Mapping[str, Any]) -> bytes:
+        """Replace an object; Refused (409) if its resourceVersion is no longer the stored one."""
+        return self._write("PUT", path, obj, _JSON)
+
+    def patch(self, path: str, operations: list[dict[str, Any]]) -> bytes:
+        """Apply a JSON Patch: all operations or none."""
+        return self._write("PATCH", path, operations, _JSON_PATCH)
+
+    def _write(self, method: str, path: str, body: object, media_type: str) -> bytes:
         started = time.monotonic()
-        response = self._send(path, {}, SILENCE_SECONDS, orjson.dumps(obj))
-        for _ in _chunks(response, started + PAGE_SECONDS):
-            pass
+        sent = _Body(method, orjson.dumps(body), media_type)
+        response = self._send(path, {}, SILENCE_SECONDS, sent)
+        return b"".join(_chunks(response, started + PAGE_SECONDS))
 
     def lines(self, path: str, query: Mapping[str, str], seconds: float) -> Iterator[bytes]:
         """Each line of the answer as it arrives. Ends with the answer, or with a Fault.
@@ -180,19 +213,18 @@ class Client:
             raise Fault("the answer ended in the middle of a line")
 
     def _send(
-        self, path: str, query: Mapping[str, str], silence: float, body: bytes | None = None
+        self, path: str, query: Mapping[str, str], silence: float, sent: _Body = _NOTHING
     ) -> urllib3.BaseHTTPResponse:
-        """Send a request, with a body a POST."""
         # No Accept-Encoding: compression takes both sides longer than a local network.
         headers = {"Accept": "application/json", "User-Agent": "gpu-webhook"}
         try:
             with self._lock:  # a token may be read again, or a plugin be run for it
                 headers |= self._who_we_are()
             response = self._pool.request(
-                "GET" if body is None else "POST",
+                sent.method,
                 f"{self._host}{path}?{urlencode(query)}",
-                body=body,
-                headers=headers if body is None else {**headers, "Content-Type": _JSON},
+                body=sent.text,
+                headers=headers | ({"Content-Type": sent.media_type} if sent.text else {}),
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=silence),
                 preload_content=False,
                 retries=False,
@@ -202,6 +234,9 @@ class Client:
             raise Fault(_first_line(error), away=True) from error
         except (HTTPError, ConfigException, OSError, ValueError) as error:
             raise Fault(_first_line(error)) from error
+        with contextlib.suppress(TypeError, ValueError):
+            sent_at = parsedate_to_datetime(response.headers["Date"]).timestamp()
+            self._ahead = sent_at - time.time()
         if response.status not in (_OK, _CREATED):
             raise self._refusal(response)
         media_type = response.headers.get("Content-Type", "")

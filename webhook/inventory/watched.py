@@ -29,6 +29,9 @@ _GAUGES = {
     "watcher_settings_good": (
         "1 if the watcher uses the present settings file, 0 if it keeps its old settings."
     ),
+    "watcher_certificates_good": (
+        "1 if the watcher can keep the webhook's own certificates, 0 if its log says what is wrong."
+    ),
     "watcher_known_until_timestamp_seconds": (
         "Time up to which all changes are known, by kind of object; 0 for never."
     ),
@@ -99,6 +102,8 @@ def _sizes(index: NodeIndex) -> Iterator[Metric]:
 def _from_status(content: Mapping[str, Any]) -> Iterator[Metric]:
     """Metrics from the status of the watcher."""
     yield _gauge("watcher_settings_good", "settings_fault" not in content)
+    if "certificates" in content:
+        yield _gauge("watcher_certificates_good", not as_map(content["certificates"]).get("fault"))
     kinds = {kind: as_map(state) for kind, state in as_map(content.get("kinds")).items()}
     for member, (name, text) in _COUNTERS.items():
         family = CounterMetricFamily(f"gpu_webhook_{name}", text, labels=["kind"])
