@@ -561,6 +561,24 @@ def test_a_rollout_undo_takes_no_codes_away() -> None:
     assert made == undone
 
 
+def test_they_go_with_the_last_word_where_tolerations_stay_on_record() -> None:
+    def manifest(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        obj, request = repairing(managedFields=wrote())
+        spec = obj["spec"]["template"]["spec"]
+        spec["tolerations"] = [{"key": "own", "operator": "Exists"}]
+        spec["containers"][0]["resources"] = {"limits": {name: "2"}}
+        return obj, request
+
+    desk = Desk(REPAIR_TEMPLATES)
+    obj, request = manifest(LEGACY)
+    old = desk.mutated(obj, **request)
+    sent, request = manifest(GPU)
+    made = desk.mutated(sent, operation="UPDATE", oldObject=old, **request)
+    assert note(old) == "GPU101,GPU201"
+    assert note(made) is None  # this update is not repaired: the toleration is the stored one
+    assert RECORD in made["metadata"]["annotations"]
+
+
 @pytest.mark.parametrize(
     ("limits", "namespace", "expected"),
     [

@@ -98,13 +98,23 @@ def test_a_record_that_takes_the_place_of_another_needs_no_more_room() -> None:
     assert record.written(RECORD, {record.ANNOTATION: "x" * 300_000, "other": "x" * 200_000})
 
 
-def test_a_record_has_words_if_something_of_the_author_was_translated() -> None:
-    def metadata(*change: object) -> dict[str, object]:
-        text = json.dumps({"/spec/template": {"/spec/runtimeClassName": change}})
-        return {"annotations": {record.ANNOTATION: text}}
+@pytest.mark.parametrize(
+    ("field", "change", "expected"),
+    [
+        pytest.param("runtimeClassName", ("1", "2"), True, id="a word was translated"),
+        pytest.param("runtimeClassName", (None, "nvidia"), False, id="a field was added"),
+        pytest.param("nodeSelector/disk", ("ssd", "ssd"), False, id="a field stayed"),
+        pytest.param("tolerations", ([{}], [{}, {}]), False, id="a toleration was added"),
+    ],
+)
+def test_a_record_has_words_if_something_of_the_author_was_translated(
+    field: str, change: object, *, expected: bool
+) -> None:
+    text = json.dumps({"/spec/template": {f"/spec/{field}": change}})
+    assert record.has_words({"annotations": {record.ANNOTATION: text}}) is expected
 
-    assert record.has_words(metadata("1", "2"))
-    assert not record.has_words(metadata(None, "nvidia"))
+
+def test_no_record_has_no_words() -> None:
     assert not record.has_words({})
 
 

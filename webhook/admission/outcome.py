@@ -125,13 +125,17 @@ def _note(review: Review, made: Evaluation, cx: Context) -> list[dict[str, Any]]
 
     An update whose result is the stored spec keeps the stored annotation: its words may have been
     repaired in several rounds, by other rules. On a workload the annotation exists as long as the
-    record of the repair, and keeps the stored codes: `kubectl rollout undo` sends older ones.
+    record of the repair, and keeps the stored codes until the last legacy word is removed:
+    `kubectl rollout undo` sends older ones.
     """
     if not cx.settings.messages.annotation or review.request.get("subResource"):
         return []
     obj, stored = made.object, as_map(review.request.get("oldObject"))
     was_recorded = record.is_on(stored)
-    if was_recorded and not record.is_on(obj):
+    before, now = (as_map(each.get("metadata")) for each in (stored, obj))
+    if was_recorded and (
+        not record.is_on(obj) or (record.has_words(before) and not record.has_words(now))
+    ):
         return withdraw(obj) + annotate(obj, made.findings)
     if is_noted(obj) and obj.get("spec") == stored.get("spec"):
         return []

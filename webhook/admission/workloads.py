@@ -15,7 +15,6 @@ from webhook.admission import request_pods
 from webhook.admission.review import dump
 from webhook.admission.verify import LARGEST_PATCH
 from webhook.capacity import daemons
-from webhook.core.budget import MOST_TEMPLATES
 from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
 from webhook.core.errors import EditError
@@ -29,7 +28,7 @@ from webhook.evaluation.same_places import SamePlaces
 from webhook.evaluation.update_fields import Update
 from webhook.evaluation.workloads import group_of, has_controller, template_changed, templates_of
 from webhook.kube.accounts import is_system
-from webhook.kube.pod import Pod, as_map, is_for_windows
+from webhook.kube.pod import as_map, is_for_windows
 from webhook.kube.pointer import ROOT, Path, value_at
 from webhook.rules import daemonset_template
 
@@ -263,42 +262,11 @@ def _is_news(request: dict[str, Any], settings: Settings) -> bool:
         case "CREATE":
             return True
         case "UPDATE":
-            old, now = as_map(request.get("oldObject")), request["object"]
-            if template_changed(old, now, settings):
-                return True
-            return record.is_on(old) and (
-                _may_drop_words(old, now)
-                or _has_words(now, settings)
-                or _moves_templates(old, now, settings)
-            )
+            # A migrated manifest of a repaired template may change no field at all.
+            old = as_map(request.get("oldObject"))
+            return record.is_on(old) or template_changed(old, request["object"], settings)
         case _:
             return False
-
-
-def _may_drop_words(old: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether another manifest may have been applied although the stored template stays the same.
-
-    A tool that removes a legacy word has nothing to remove in a repaired template.
-    """
-    try:
-        return bool(old.get("metadata") != now.get("metadata"))
-    except RecursionError:  # managedFields that are nested too deeply to be compared
-        return True
-
-
-def _moves_templates(old: dict[str, Any], now: dict[str, Any], settings: Settings) -> bool:
-    """Whether templates have other positions in a list, so that the record must change."""
-    places = templates_of(now, settings)
-    if len(places) > MOST_TEMPLATES:
-        return True
-    same = SamePlaces(old, now)
-    return places != templates_of(old, settings) or any(same.in_old(at) != at for at in places)
-
-
-def _has_words(obj: dict[str, Any], settings: Settings) -> bool:
-    """Whether a legacy name is in a template of a repaired workload: it was not repaired then."""
-    found = (Pod(obj, at) for at in templates_of(obj, settings))
-    return any(each.asks_under_legacy_name(settings) for each in found)
 
 
 def _is_of_system(user: dict[str, Any]) -> bool:

@@ -18,6 +18,7 @@ from webhook.core.errors import EditError
 from webhook.core.findings import Verdict
 from webhook.core.legacy_names import BETA_NODE_LABELS
 from webhook.core.rule import Context, Trait
+from webhook.evaluation.migrated import unmigrated
 from webhook.evaluation.pod_fields import Change, Key, PodFields, changes
 from webhook.evaluation.still_right import fits_no_node, has_its_nodes, is_still_right
 from webhook.evaluation.stored import agrees, as_it_was
@@ -25,7 +26,6 @@ from webhook.evaluation.update_fields import (
     VOLUMES,
     Update,
     has_words,
-    is_kept,
     is_said,
     made_anew,
     notes,
@@ -33,7 +33,8 @@ from webhook.evaluation.update_fields import (
     unit_of,
     without_mounted,
 )
-from webhook.kube.pod import Pod
+from webhook.evaluation.workloads import is_suspended
+from webhook.kube.pod import Pod, as_map
 from webhook.kube.pointer import Path, value_at
 
 if TYPE_CHECKING:
@@ -81,14 +82,17 @@ def _fixed(
     """
     sent, then = PodFields(draft.object, update.at).kept(), update.stored()
     differ = changes(then.values, sent.values)
-    if not differ:
-        return Verdict((), draft.object, []), None
+    rest = unmigrated(update, sent, set(map(unit_of, differ)), cx.settings)
     said = update.before.in_manifest(update.at)
     new = {
         unit_of(key)
         for key, change in differ.items()
         if update.noted.get(key) != change[::-1] and not is_said(key, *change, said)
     }
+    if is_suspended(as_map(as_map(update.old).get("spec"))):
+        new |= update.lost_nodes(sent, then)
+    if not differ and not new:
+        return Verdict((), draft.object, []), None if rest == update.noted else rest
     verdict, changed = _repaired(draft, update, rules, cx)
     if not new:
         draft.undo()
@@ -96,9 +100,9 @@ def _fixed(
     restore(draft, now, then, [k for k in {**now.values, **then.values} if unit_of(k) not in new])
     if changed is not None:
         changed = {key: change for key, change in changed.items() if unit_of(key) in new}
-        changed |= {key: each for key, each in update.noted.items() if unit_of(key) not in new}
+        changed |= {key: each for key, each in rest.items() if unit_of(key) not in new}
     if not new:  # the same words again, in an update that may have removed the record
-        changed = dict(update.noted) or None
+        changed = rest if update.noted else None
     return replace(verdict, patch=draft.patch()), changed
 
 
@@ -109,11 +113,10 @@ def _repaired(
     obj, at, sent = draft.object, update.at, PodFields(draft.object, update.at).kept()
     if update.old is None and not update.noted:  # no repair wrote any of it
         verdict = rules.of(obj, cx, at, draft)
-        made_now = notes(sent.values, PodFields(obj, at).values, cx.settings)
-        return replace(verdict, patch=draft.patch()), made_now or None
-    recorded, beside = update, {k: change for k, change in update.noted.items() if is_kept(change)}
-    then, noted = update.stored(), {k: c for k, c in update.noted.items() if k not in beside}
-    update = replace(update, noted=noted)
+        noted = notes(sent.values, PodFields(obj, at).values, cx.settings)
+        return replace(verdict, patch=draft.patch()), noted or None
+    recorded, then = update, update.stored()
+    update = recorded.only_changed()
     back = update.put_back(sent, then, cx.settings)
     if back:
         apply(draft, back)
@@ -128,8 +131,11 @@ def _repaired(
     if stay := sorted(_staying(draft, update, left, sent, (now, then), cx) - loose.keys()):
         now, touched = _restored(draft, at, then, stay), touched - left
     touched |= worded
+    rest = unmigrated(recorded, sent, touched, cx.settings)
+    update = replace(recorded, noted=rest).only_changed()
     if not touched and not loose:
-        return replace(made.verdict, patch=draft.patch()), {} if update.is_over(sent) else None
+        verdict = replace(made.verdict, patch=draft.patch())
+        return verdict, None if rest == recorded.noted else rest
     brought = touched - left
     repaired = {**update.fields_of_repairs(sent, then, brought, cx.settings), **loose}
     repaired = without_mounted(repaired, sent, read_only=not Pod(obj, at).is_in_scope(cx.settings))
@@ -144,23 +150,18 @@ def _repaired(
             apply(draft, PodFields(obj, at).ordered_as(PodFields(as_sent)))
         now = _restored(draft, at, then, stay)
     if brought and update.old is not None:
-        noted = {key: change for key, change in update.noted.items() if unit_of(key) in brought}
-        changed = changes(made.author, now.values)
-        keys = [key for key in {**noted, **changed, **repaired} if key not in loose]
-        of_these = replace(
-            update, noted=noted | {k: c for k, c in beside.items() if unit_of(k) in brought}
-        )
+        of_these = replace(update, noted={k: c for k, c in rest.items() if unit_of(k) in brought})
+        changed = {**of_these.only_changed().noted, **changes(made.author, now.values), **repaired}
+        keys = [key for key in changed if key not in loose]
         now = _kept(draft, of_these, keys, made, (now, then), (cx, as_then), rules)
-        # Without a watcher all is known at once.
-        watched = cx.inventory is not None and cx.inventory.watched
-        if update.may_change and watched and VOLUMES not in map(unit_of, loose):
-            now, made, idle = _without_news(draft, update, made, (now, then), rules, cx.settings)
+        if update.may_change and VOLUMES not in map(unit_of, loose):
+            now, made, idle = _without_news(draft, update, made, (now, then), rules, cx)
             brought -= idle
     # A volume that another mount uses stays, and is no more the author's than before.
     stays = {key for key in loose.keys() - repaired.keys() if key in now.values}
     kept = {
         key: change
-        for key, change in {**update.noted, **beside}.items()
+        for key, change in rest.items()
         if key in stays or (unit_of(key) not in brought and key not in loose)
     }
     # Removed fields may have been added again.
@@ -315,7 +316,7 @@ def _without_news(  # noqa: PLR0913, PLR0917  # as above
     made: _Made,
     versions: tuple[PodFields, PodFields],
     rules: Asking,
-    settings: Settings,
+    cx: Context,
 ) -> tuple[PodFields, _Made, set[Key]]:
     """Restore the stored template if only the settings would add to it, for the first time.
 
@@ -324,9 +325,11 @@ def _without_news(  # noqa: PLR0913, PLR0917  # as above
     them are left out. Also returns the units that stay: their records are still valid.
     """
     now, then = versions
+    if cx.inventory is None or not cx.inventory.watched:
+        return now, made, set()  # without a watcher all is known at once
     news = changes(then.values, now.values).keys()
     is_added = not any(key in then.values and key[3:4] != ("env",) for key in news)
-    if not news or not is_added or not news <= made_anew(list(news), settings):
+    if not news or not is_added or not news <= made_anew(list(news), cx.settings):
         return now, made, set()
     trial = copied(value_at(draft.object, update.at))
     restore(Draft(trial), PodFields(trial), then, news)

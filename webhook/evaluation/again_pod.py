@@ -16,9 +16,9 @@ from webhook.core.repaired import is_noted
 from webhook.core.rule import TRANSLATES_LABELS, Context, Trait
 from webhook.evaluation.again import apply, made_of, restore
 from webhook.evaluation.authors import Authors
-from webhook.evaluation.pod_fields import Key, PodFields, changes
+from webhook.evaluation.pod_fields import TOLERATIONS, Key, PodFields, changes
 from webhook.evaluation.stored import agrees, as_it_was
-from webhook.evaluation.update_fields import TOLERATIONS, is_said, placement, unit_of, unwritten
+from webhook.evaluation.update_fields import is_said, placement, unit_of, unwritten
 from webhook.kube.pod import Pod
 from webhook.kube.pointer import ROOT, Path
 

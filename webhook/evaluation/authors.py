@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Raw = dict[str, Any]
 
 _SELECTOR: Key = ("spec", "nodeSelector")
+_APPLIED = ("Apply", None)  # operation and subresource
 _ITEMS = {
     **dict.fromkeys(KINDS, "name"),
     "volumes": "name",
@@ -55,6 +56,11 @@ class Authors:
     @cached_property
     def _applied(self) -> Raw:
         return merged(each for each in entries(self._obj) if each.get("operation") == "Apply")
+
+    @cached_property
+    def _mine(self) -> Raw:
+        mine = (each for each in self._entries if each.get("manager") == self._manager)
+        return merged(each for each in mine if each.get("operation") == "Apply")
 
     @cached_property
     def _sent(self) -> Raw:
@@ -167,6 +173,43 @@ class Authors:
         is_part = manager.startswith("kubectl-") and manager != "kubectl-replace"
         return manager == self._manager and not is_part and not self._manifest
 
+    @property
+    def is_applied(self) -> bool:
+        """Whether a manager has applied the object, or a part of it, on the server."""
+        return bool(self._applied)
+
+    @property
+    def is_unrecorded(self) -> bool:
+        """Whether the object was sent without the record of its repair."""
+        return RECORD not in self._annotations
+
+    def names(self, at: Path, key: Key) -> bool:
+        """Whether a client wrote this field, not a list or map around it."""
+        return self._is_in_manifest(at, key) or bool(self._naming(at, key))
+
+    def shows_manifest(self, at: Path, before: Authors, *, is_first: bool) -> bool:
+        """Whether the manager of this request applies the template, and its words would be seen.
+
+        An earlier round of the request may have translated them, unless this is the first. But the
+        API server notes a new time for who applies another value than is stored (1.36).
+        """
+        now, then = self._times_of(self._manager), before._times_of(self._manager)
+        applied, then_applied = now.pop(_APPLIED, None), then.pop(_APPLIED, None)
+        if applied is None or now != then or not (is_first or applied == then_applied):
+            return False
+        return bool(_fields(self._mine, at)) or _is_hidden(self._mine, at, ("spec",))
+
+    def _times_of(self, manager: str) -> dict[tuple[Any, Any], str]:
+        return {
+            (each.get("operation"), each.get("subresource")): str(each.get("time"))
+            for each in self._entries
+            if manager and each.get("manager") == manager
+        }
+
+    def applies(self, at: Path, key: Key) -> bool:
+        """Whether the manager of this request applies this field, or a list or map around it."""
+        return _owns(_fields(self._mine, at), key, applied=True) or _is_hidden(self._mine, at, key)
+
     def in_manifest(self, at: Path) -> dict[Key, Any]:
         """The fields of the pod, or template, at `at` in the manifest that kubectl applied."""
         if at not in self._declared:
@@ -224,14 +267,14 @@ def _field(fields: Raw, key: Key, whole: tuple[str, ...] = ()) -> Raw | None:
 
 def _is_hidden(written: Raw, at: Path, key: Key) -> bool:
     """Whether this field is inside a list or map whose members these fieldsV1 do not name."""
-    if any(isinstance(token, int) for token in at):
-        return bool(written)  # items have keys of their own, or the list is atomic
     here = written
-    for name in (*(f"f:{token}" for token in at), *_names(key)):
+    for name in (*("" if isinstance(each, int) else f"f:{each}" for each in at), *_names(key)):
         there = here.get(name)
         if there is None:
-            # Items without keys: the list is a set.
-            return name.startswith("k:") and not next(iter(here)).startswith(("k:", "."))
+            # Templates in a list have keys of their own. Items without keys: the list is a set.
+            return not name or (
+                name.startswith("k:") and not next(iter(here)).startswith(("k:", "."))
+            )
         if not there:
             break
         here = there

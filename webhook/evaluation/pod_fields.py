@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Key = tuple[str, ...]  # as a path, with names instead of positions
 Change = tuple[Any, Any]  # before and after; None means missing
 
+TOLERATIONS: Key = ("spec", "tolerations")
+
 _OF_PODS = ("nodeSelector", "affinity", "tolerations", "securityContext")
 _FIELDS = ("hostname", "subdomain", "schedulerName", "runtimeClassName")
 _OF_CONTAINERS = ("resources", "securityContext")

@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
-from webhook.evaluation.pod_fields import Change, Key, is_of_settings
+from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key, is_of_settings
 from webhook.kube.managed_fields import has_annotation
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path
@@ -65,9 +65,12 @@ def is_on(obj: Mapping[str, Any]) -> bool:
 
 
 def has_words(metadata: Mapping[str, Any]) -> bool:
-    """Whether the record in these metadata has a translated word of the author."""
-    noted = (change for each in read(metadata).values() for change in each.values())
-    return any(before is not None for before, _ in noted)
+    """Whether the record in these metadata has a translated word of the author.
+
+    Tolerations of the author are none: a repair only adds to them.
+    """
+    noted = (found for each in read(metadata).values() for found in each.items())
+    return any(before not in (None, after) and key != TOLERATIONS for key, (before, after) in noted)
 
 
 def written(record: Record, annotations: Mapping[str, Any]) -> str:

@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
-from webhook.evaluation.pod_fields import Change, Key, PodFields, changes, is_of_settings
+from webhook.evaluation.pod_fields import (
+    TOLERATIONS,
+    Change,
+    Key,
+    PodFields,
+    changes,
+    is_of_settings,
+)
 from webhook.evaluation.repair_fields import RepairFields, believed
 from webhook.evaluation.stored import PLACEMENT, model_labels
 from webhook.kube import quantity
@@ -27,7 +34,6 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
-TOLERATIONS: Key = ("spec", "tolerations")
 _ANNOTATED: Key = ("metadata", "annotations", AFFINITY_ANNOTATION)
 _OF_NODES = (("affinity", "nodeAffinity"),)
 _SETTINGS = ("nodeSelector", "runtimeClassName", "volumes")
@@ -63,6 +69,16 @@ class Update:
             or self.authors.took_out(key, self.before, sent, then)
         }
 
+    def lost_nodes(self, sent: PodFields, then: PodFields) -> set[Key]:
+        """The units of nodes and taints from which the author has taken a recorded word."""
+        return {
+            unit
+            for key, (word, _) in self.noted.items()
+            if (unit := unit_of(key)) in (PLACED, TOLERATIONS)
+            if word is not None and key not in sent.values
+            if self.authors.took_out(key, self.before, sent, then)
+        }
+
     def left(self, sent: PodFields, then: PodFields, now: PodFields) -> set[Key]:
         """The unit of node selection, if this update leaves it as the last repair left it.
 
@@ -86,15 +102,6 @@ class Update:
             key: (self.noted[key][0] if key in self.noted and unit_of(key) in left else word, after)
             for key, (word, after) in made.items()
         }
-
-    def is_over(self, sent: PodFields) -> bool:
-        """Whether nothing of what the last repair wrote is there, so that its record is of no use.
-
-        To server-side apply the templates of a custom kind may be one field: it does not show which
-        words were removed.
-        """
-        wrote = [(key, after) for key, (_, after) in self.noted.items() if after is not None]
-        return bool(wrote) and all(sent.values.get(key) != after for key, after in wrote)
 
     def fields_of_repairs(
         self, sent: PodFields, then: PodFields, touched: set[Key], settings: Settings
@@ -148,6 +155,10 @@ class Update:
             if sent.values.get(key) == after is not None and not authors.wrote(sent.at, key)
         }
 
+    def only_changed(self) -> Update:
+        """The same without recorded fields that the last repair kept."""
+        return replace(self, noted={k: each for k, each in self.noted.items() if not is_kept(each)})
+
     def without_forged(self, settings: Settings) -> Update:
         """The same without fields that no repair writes: a writer may forge the record."""
         if not self.noted:
@@ -155,9 +166,10 @@ class Update:
         return replace(self, noted=believed(self.noted, settings))
 
     def was_stuck(self, sent: PodFields, settings: Settings) -> bool:
-        """Whether an amount stands for a legacy name that the author has not changed back.
+        """Whether an amount stands for a legacy name that this update does not have.
 
-        A word that comes alone is then translated as it was together with the amount.
+        A word that comes alone is then translated as it was together with the amount. A legacy
+        amount that is sent counts by itself, and 0 requests no GPU.
         """
         repaired = {
             key[:-1]
@@ -168,7 +180,7 @@ class Update:
         return any(
             key[-1] in settings.legacy_resources and after is None and key[:-1] in repaired
             for key, (_, after) in self.noted.items()
-            if not self.authors.dropped(sent.at, key, self.before)
+            if key not in sent.values and not self.authors.dropped(sent.at, key, self.before)
         )
 
     def _noted(

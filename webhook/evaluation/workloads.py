@@ -132,7 +132,7 @@ def replicas_of(obj: Raw, at: Path, settings: Settings) -> int | None:
     A DaemonSet has as many as there are nodes, and a PodTemplate creates none itself. A suspended
     workload has none.
     """
-    if _is_suspended(as_map(obj.get("spec"))):
+    if is_suspended(as_map(obj.get("spec"))):
         return 0
     custom = _custom(obj, settings)
     if custom is None:
@@ -264,7 +264,7 @@ def _built_in_replicas(kind: str, spec: Raw) -> int | None:
             return _number(spec, "replicas")
 
 
-def _is_suspended(spec: Raw) -> bool:
+def is_suspended(spec: Raw) -> bool:
     """Whether no pods are created now: for Jobs, JobSets, and the kinds of Ray and Kubeflow."""
     return True in (spec.get("suspend"), as_map(spec.get("runPolicy")).get("suspend"))
 
@@ -279,7 +279,7 @@ def _workers(group: Raw) -> int:
 
 def _pods_of_job(spec: Raw) -> int:
     """The pods that a Job runs at once: never more than its remaining completions."""
-    if _is_suspended(spec):  # in a CronJob
+    if is_suspended(spec):  # in a CronJob
         return 0
     at_once = _number(spec, "parallelism")
     return min(at_once, _number(spec, "completions", at_once))
