@@ -20,7 +20,7 @@ from webhook.files.source import Source
 from webhook.files.walk import Wanted, which_is_met
 from webhook.formats import legacy_pods
 from webhook.formats.migrate import migrate_text
-from webhook.projects import merged_values
+from webhook.projects import combined_amounts, merged_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,12 +87,14 @@ def _release(chart: Path, plan: Plan) -> _Release:
 def _why_held(release: _Release) -> str:
     """Why no amount is renamed in these charts: templates and values find them by their names."""
     values: dict[Path, dict[str, Values]] = {}
+    texts: list[tuple[str, str]] = []
     plan = replace(release.plan, held={}, left={})
     is_met = which_is_met(Wanted(plan.named, plan.below, plan.excluded))
     for chart, file in release.files:
         text, name = text_of(file), os.path.relpath(file, release.chart)
         if line := legacy_pods.read_by_name(text, plan.settings):
             return legacy_pods.is_read(f"{name} (line {line})")
+        texts.append((name, text))
         inside = os.path.relpath(file, chart)
         its = _planned(inside, text, plan)
         if its.is_values:
@@ -102,6 +104,8 @@ def _why_held(release: _Release) -> str:
     every = [each for its_own in values.values() for each in its_own.values()]
     if why := next((each.stays for each in every if each.stays), ""):
         return f"the legacy name stays in {why}, and Helm merges values by their names"
+    if why := combined_amounts.why_unequal(texts, [each.before for each in every], plan.settings):
+        return why
     for chart, its_own in values.items():
         others = [each for name, each in its_own.items() if name != _OWN]
         if why := merged_values.why_unequal(_base(chart, values), others, plan):

@@ -1,0 +1,450 @@
+"""Charts by what their templates do with amounts: each with its files, and why it waits, if so."""
+
+from __future__ import annotations
+
+OLD, NEW = "alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu"
+HEAD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {}\nspec:\n"
+TOLERATED = "  tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]\n"
+Files = dict[str, str]
+
+
+def pod(resources: str, more: str = "", before: str = "", name: str = "p") -> str:
+    """A pod; `resources` begins behind the colon, and `more` has fields of the spec."""
+    return (
+        f"{before}{HEAD.format(name)}{TOLERATED}{more}"
+        f"  containers:\n  - name: c\n    image: i\n    resources: {resources}\n"
+    )
+
+
+def given(limits: object = None, requests: object = None, name: str = OLD) -> str:
+    """Resources on one line."""
+    both = {"limits": limits, "requests": requests}
+    said = (f"{k}: {{{name}: {v}}}" for k, v in both.items() if v is not None)
+    return "{" + ", ".join(said) + "}"
+
+
+def of(template: str, resources: str = given(2), **more: str) -> Files:
+    """A chart with one template; members of `more` are files of values, `_h` is a helper."""
+    files = {"templates/p.yaml": template, "values.yaml": f"resources: {resources}\n"}
+    for name, text in more.items():
+        path = "templates/_h.tpl" if name == "h" else f"values-{name}.yaml"
+        files[path] = text if name in {"h", "all"} else f"resources: {text}\n"
+    if "values-all.yaml" in files:
+        files["values.yaml"] = files.pop("values-all.yaml")
+    return files
+
+
+def workers(resources: str) -> str:
+    """A pod for each worker of the values."""
+    made = pod(resources, name="{{ .name }}")
+    return "{{- range .Values.workers }}\n---\n" + made + "{{- end }}\n"
+
+
+def over(defaults: str, *each: str) -> str:
+    """Values with defaults, and with these resources of workers."""
+    named = "".join(f"- {{name: w{n}, resources: {said}}}\n" for n, said in enumerate(each))
+    return f"defaults:\n  resources: {defaults}\nworkers:\n{named}"
+
+
+def helper(body: str, name: str = "d") -> str:
+    return f'{{{{- define "{name}" -}}}}\n{body}\n{{{{- end -}}}}\n'
+
+
+WHOLE = "{{- toYaml .Values.resources | nindent 6 }}"
+MERGED = (
+    "{{- toYaml (mergeOverwrite (deepCopy $.Values.defaults.resources)"
+    " (.resources | default dict)) | nindent 6 }}"
+)
+UNDER = "{{- toYaml (merge (.resources | default dict) $.Values.defaults.resources) | nindent 6 }}"
+SECTIONS = (
+    "\n      limits: {{- toYaml .Values.resources.limits | nindent 8 }}"
+    "\n      requests: {{- toYaml .Values.resources.requests | nindent 8 }}"
+)
+FROM_HELPER = (
+    '{{- toYaml (merge (deepCopy .Values.resources) (include "d" . | fromYaml)) | nindent 6 }}'
+)
+LIMITS = ".Values.resources.limits"
+
+
+def asked(condition: str) -> str:
+    """A template that has a node selector under a condition."""
+    return pod(
+        WHOLE, f"  {{{{- if {condition} }}}}\n  nodeSelector: {{pool: a}}\n  {{{{- end }}}}\n"
+    )
+
+
+# What Helm does not merge, but templates: they would have other GPUs after a run.
+COMBINED: dict[str, Files] = {
+    "a worker's limit over defaults with a request": of(
+        workers(MERGED), all=over(given(1, 1), given(4))
+    ),
+    "a worker's limit under defaults with a request": of(
+        workers(UNDER), all=over(given(1, 1), given(4))
+    ),
+    "the current name over legacy defaults": of(
+        workers(MERGED), all=over(given(2), given(1, name=NEW))
+    ),
+    "a legacy amount over current defaults": of(
+        workers(MERGED), all=over(given(2, name=NEW), given(1))
+    ),
+    "a request of a worker over a larger limit": of(
+        workers(MERGED), all=over(given(2), given(None, 1))
+    ),
+    "defaults of a helper with a request": of(
+        pod(FROM_HELPER),
+        "{}",
+        h=helper(f"limits:\n  {OLD}: 2\nrequests:\n  {OLD}: 2"),
+        x=given(1),
+    ),
+    "a request over the limit of a helper": of(
+        pod(FROM_HELPER), "{}", h=helper(f"limits:\n  {OLD}: 2"), z=given(None, 1)
+    ),
+    "the current name over the limit of a helper": of(
+        pod(FROM_HELPER), "{}", h=helper(f"limits:\n  {OLD}: 2"), y=given(1, name=NEW)
+    ),
+    "a merge in a helper that gets both": of(
+        workers('{{- include "m" (dict "base" $.Values.defaults "mine" .) | nindent 6 }}'),
+        h=helper("{{- toYaml (mergeOverwrite (deepCopy .base.resources) .mine.resources) }}", "m"),
+        all=over(given(1, 1), given(4)),
+    ),
+    "a merge of maps that a helper gets under other names": of(
+        workers(
+            '{{- include "m" (dict "a" $.Values.defaults.resources "b" .resources) | nindent 6 }}'
+        ),
+        h=helper("{{- toYaml (merge (deepCopy .b) .a) }}", "m"),
+        all=over(given(1, 1), given(4)),
+    ),
+    "a merge of sections alone": of(
+        workers(
+            "\n      limits: {{- toYaml (merge .resources.limits"
+            " $.Values.defaults.resources.limits) | nindent 8 }}"
+            "\n      requests: {{- toYaml $.Values.defaults.resources.requests | nindent 8 }}"
+        ),
+        all=over(given(1, 1), given(4)),
+    ),
+    "set in a copy of the defaults": of(
+        workers(
+            "\n      {{- $r := deepCopy $.Values.defaults.resources }}"
+            '\n      {{- $_ := set $r "limits" .resources.limits }}'
+            "\n      {{- toYaml $r | nindent 6 }}"
+        ),
+        all=over(given(1, 1), given(4)),
+    ),
+    "limits of values beside requests of the template": of(
+        pod(
+            f"\n      limits: {{{{- toYaml {LIMITS} | nindent 8 }}}}\n      requests: {{{OLD}: 1}}"
+        ),
+        given(2),
+    ),
+    "requests without their limits": of(
+        pod("\n      requests: {{- toYaml .Values.resources.requests | nindent 8 }}"),
+        given(None, 2),
+    ),
+    "equal requests without their limits": of(
+        pod("\n      requests: {{- toYaml .Values.resources.requests | nindent 8 }}"),
+        given(2, 2),
+    ),
+    "limits without larger requests": of(
+        pod(f"\n      limits: {{{{- toYaml {LIMITS} | nindent 8 }}}}"), given(1, 2)
+    ),
+    "a condition on limits that a run adds": of(asked(LIMITS), given(None, 2)),
+    "sections without limits": of(
+        pod('{{- toYaml (unset .Values.resources "limits") | nindent 6 }}'), given(2, 2)
+    ),
+    "a number of sections that a run changes": of(
+        asked("eq (len .Values.resources) 2"), given(None, 2)
+    ),
+    "limits of values beside the current name of the template": of(
+        pod(f"\n      limits:\n        {NEW}: 2\n        {{{{- toYaml {LIMITS} | nindent 8 }}}}"),
+        given(2),
+    ),
+    "parts of a helper's text": of(
+        pod(
+            '{{- $d := include "d" . | fromYaml }}\n'
+            "      {{- toYaml (merge (dict) $d.worker $d.base) | nindent 6 }}"
+        ),
+        "{}",
+        h=helper(
+            f"base:\n  limits:\n    {OLD}: 2\n  requests:\n    {OLD}: 2\n"
+            f"worker:\n  limits:\n    {OLD}: 1"
+        ),
+    ),
+    "limits of one map beside requests of another": of(
+        pod(
+            "\n      limits: {{- toYaml .Values.defaults.limits | nindent 8 }}"
+            "\n      requests: {{- toYaml .Values.resources.requests | nindent 8 }}"
+        ),
+        all=f"defaults: {given(2, 2)}\nresources: {given(1, 1)}\n",
+    ),
+    "limits of another map set in one": of(
+        pod(
+            '{{- toYaml (set (deepCopy .Values.resources) "limits" .Values.defaults.limits)'
+            " | nindent 6 }}"
+        ),
+        all=f"defaults: {given(2, 2)}\nresources: {given(1, 1)}\n",
+    ),
+    "a choice of limits without GPUs": of(
+        pod(
+            "\n      limits: {{- toYaml (default .Values.defaults.limits .Values.resources.limits)"
+            " | nindent 8 }}\n      requests: {{- toYaml (default .Values.defaults.requests"
+            " .Values.resources.requests) | nindent 8 }}"
+        ),
+        all=f"defaults: {given(2, 2)}\nresources: {{limits: {{cpu: 1}}}}\n",
+    ),
+    "a map that an action builds": of(
+        workers(
+            f'{{{{- toYaml (merge (dict "limits" (dict "{NEW}" 1)) .resources) | nindent 6 }}}}'
+        ),
+        all=over("{}", given(4)),
+    ),
+    "a chart inside with limits over defaults of the chart around": {
+        "charts/s/Chart.yaml": "apiVersion: v2\nname: s\nversion: 0.1.0\n",
+        "charts/s/values.yaml": f"resources: {given(4)}\n",
+        "charts/s/templates/p.yaml": pod(
+            "{{- toYaml (mergeOverwrite (deepCopy .Values.global.resources) .Values.resources)"
+            " | nindent 6 }}"
+        ),
+        "values.yaml": f"global:\n  resources: {given(1, 1)}\n",
+    },
+}
+
+# Templates that look at the names; the second text is the function.
+LOOKING: dict[str, tuple[Files, str]] = {
+    "a part of the name in all of the resources": (
+        of(asked('contains "nvidia-gpu" (toYaml .Values.resources)')),
+        "contains",
+    ),
+    "a part of it in a variable": (
+        of(
+            asked("contains $part (toYaml .Values.resources)").replace(
+                "apiVersion", '{{- $part := "nvidia-gpu" }}\napiVersion', 1
+            )
+        ),
+        "contains",
+    ),
+    "a part of it behind pipes": (
+        of(asked('.Values.resources | toJson | contains "alpha.kube"')),
+        "contains",
+    ),
+    "the current name as a member": (
+        of(asked(f'hasKey (.Values.resources.limits | default dict) "{NEW}"')),
+        "hasKey",
+    ),
+    "the current name in a variable": (
+        of(
+            asked(f"hasKey {LIMITS} $gpu").replace(
+                "apiVersion", f'{{{{- $gpu := "{NEW}" }}}}\napiVersion', 1
+            )
+        ),
+        "hasKey",
+    ),
+    "the current name from a helper": (
+        of(asked(f'hasKey {LIMITS} (include "n" .)'), h=helper(NEW, "n")),
+        "hasKey",
+    ),
+    "the current name from values": (
+        of(
+            asked(f"hasKey {LIMITS} .Values.gpuName"),
+            all=f"gpuName: {NEW}\nresources: {given(2)}\n",
+        ),
+        "hasKey",
+    ),
+    "the current name by index": (of(asked(f'index {LIMITS} "{NEW}"')), "index"),
+    "the current name by get": (of(asked(f'get {LIMITS} "{NEW}"')), "get"),
+    "the current name by dig": (of(asked(f'dig "limits" "{NEW}" 0 .Values.resources')), "dig"),
+    "the current name in the keys": (of(asked(f'has "{NEW}" (keys {LIMITS})')), "has"),
+    "the current name put together": (
+        of(asked(f'hasKey {LIMITS} (printf "%s/%s" "nvidia.com" "gpu")')),
+        "hasKey",
+    ),
+    "names in a loop": (
+        of(
+            pod(
+                WHOLE,
+                f"  {{{{- range $k, $v := {LIMITS} }}}}\n"
+                f'  {{{{- if eq $k "{NEW}" }}}}\n  nodeSelector: {{pool: a}}\n'
+                "  {{- end }}\n  {{- end }}\n",
+            )
+        ),
+        "eq",
+    ),
+    "the begin of names in a loop": (
+        of(
+            pod(
+                WHOLE,
+                f"  {{{{- range $k, $v := {LIMITS} }}}}\n"
+                '  {{- if hasPrefix "nvidia.com/" $k }}\n  nodeSelector: {pool: a}\n'
+                "  {{- end }}\n  {{- end }}\n",
+            )
+        ),
+        "hasPrefix",
+    ),
+    "a part of names that are cut": (
+        of(
+            pod(
+                WHOLE,
+                f"  {{{{- range $k, $v := {LIMITS} }}}}\n"
+                '  {{- if eq (splitList "/" $k | last) "gpu" }}\n  nodeSelector: {pool: a}\n'
+                "  {{- end }}\n  {{- end }}\n",
+            )
+        ),
+        "eq",
+    ),
+    "a regular expression": (
+        of(asked('regexMatch "nvidia.com.gpu" (toYaml .Values.resources)')),
+        "regexMatch",
+    ),
+    "a regular expression without words": (
+        of(asked('regexMatch "/[a-z]+:" (toYaml .Values.resources)')),
+        "regexMatch",
+    ),
+    "a sign of the old name": (
+        of(
+            pod(
+                WHOLE,
+                f"  {{{{- range $k, $v := {LIMITS} }}}}\n"
+                '  {{- if contains "-" $k }}\n  nodeSelector: {pool: a}\n'
+                "  {{- end }}\n  {{- end }}\n",
+            )
+        ),
+        "contains",
+    ),
+    "the current name with its amount": (
+        of(asked('contains "nvidia.com/gpu: 2" (toYaml .Values.resources)')),
+        "contains",
+    ),
+    "a current amount that is left out": (
+        of(pod(f'\n      limits: {{{{- toYaml (omit {LIMITS} "{NEW}") | nindent 8 }}}}')),
+        "omit",
+    ),
+    "another name for the current one": (
+        of(
+            pod(
+                '{{- toYaml .Values.resources | replace "nvidia.com/gpu" "example.com/gpu"'
+                " | nindent 6 }}"
+            )
+        ),
+        "replace",
+    ),
+    "a helper that writes the resources": (
+        of(
+            asked('contains "nvidia.com" (include "r" .)'),
+            h=helper("{{ toYaml .Values.resources }}", "r"),
+        ),
+        "contains",
+    ),
+    "values of a helper by another name": (
+        of(
+            pod('{{- include "r" (dict "mine" .Values.resources) | nindent 6 }}'),
+            h=helper(
+                "{{- toYaml .mine }}\n"
+                f'{{{{- if hasKey .mine.limits "{NEW}" }}}}\nclaims: []\n{{{{- end }}}}',
+                "r",
+            ),
+        ),
+        "hasKey",
+    ),
+}
+
+# Templates that keep the amounts as they are: they must be migrated, with all values.
+KEPT: dict[str, Files] = {
+    "all of the resources": of(pod(WHOLE), x=given(4), y=given(0)),
+    "resources of each worker": of(
+        workers("{{- toYaml .resources | nindent 6 }}"), all=over("{}", given(1), given(2, 2))
+    ),
+    "a worker's limit over a limit": of(workers(MERGED), all=over(given(1), given(4), "{}")),
+    "a worker's limit under a limit": of(workers(UNDER), all=over(given(1), given(4), "{}")),
+    "a worker's both over both": of(workers(MERGED), all=over(given(1, 1), given(4, 4), "{}")),
+    "the same amount in all forms": of(
+        workers(MERGED), all=over(given(1, 1), given(1), given(1, name=NEW), given(None, 1))
+    ),
+    "no limit over a limit": of(
+        workers(MERGED), all=over(given(2), "{limits: {cpu: 1}}", given(3))
+    ),
+    "a limit over one of a helper": of(
+        pod(FROM_HELPER), "{}", h=helper(f"limits:\n  {OLD}: 2"), x=given(1)
+    ),
+    "a merge of labels": of(
+        pod(WHOLE).replace(
+            "  name: p\n",
+            '  name: p\n  labels: {{- toYaml (merge .Values.labels (dict "app" "x"))'
+            " | nindent 4 }}\n",
+        ),
+        all=f"labels: {{team: ml}}\nresources: {given(1, 2)}\n",
+        x=given(2, 2),
+    ),
+    "sections with equal amounts": of(pod(SECTIONS), given(2, 2), x=given(4, 4)),
+    "a condition on limits that a run keeps": of(asked(LIMITS), given(2, 2), x=given(4, 4)),
+    "a number of workers": of(
+        asked("gt (len .Values.workers) 1").replace(
+            WHOLE, "{{- toYaml (index .Values.workers 0).resources | nindent 6 }}"
+        ),
+        all=over("{}", given(1, 1), given(4, 4)),
+    ),
+    "limits alone": of(pod(f"\n      limits: {{{{- toYaml {LIMITS} | nindent 8 }}}}"), x=given(4)),
+    "limits in a loop": of(
+        pod(
+            "\n      limits:\n        cpu: 1"
+            f"\n        {{{{- range $k, $v := {LIMITS} }}}}"
+            "\n        {{ $k }}: {{ $v | quote }}\n        {{- end }}"
+        )
+    ),
+    "a choice of defaults": of(
+        workers("{{- toYaml (.resources | default $.Values.defaults.resources) | nindent 6 }}"),
+        all=over(given(1, 1), given(4), "{}"),
+    ),
+    "defaults that an action builds": of(
+        pod('{{- toYaml (default (dict "limits" (dict "cpu" 1)) .Values.resources) | nindent 6 }}')
+    ),
+    "a word of both names": of(asked('contains "nvidia" (toYaml .Values.resources)')),
+    "a word of both names at the end": of(
+        pod(
+            WHOLE,
+            f"  {{{{- range $k, $v := {LIMITS} }}}}\n"
+            '  {{- if hasSuffix "gpu" $k }}\n  nodeSelector: {pool: a}\n'
+            "  {{- end }}\n  {{- end }}\n",
+        )
+    ),
+    "a kind of device in other values": of(
+        asked('eq .Values.accelerator "nvidia"'),
+        all=f"accelerator: nvidia\nresources: {given(2)}\n",
+    ),
+    "a part of the name in another value": of(
+        asked('hasPrefix "nvidia" .Values.image'),
+        all=f"image: nvidia/cuda\nresources: {given(2)}\n",
+    ),
+    "a member with a word of the name": of(
+        asked('hasKey .Values "gpu"'), all=f"gpu: true\nresources: {given(1, 2)}\n", x=given(2, 2)
+    ),
+    "the current name as the key of a toleration": of(
+        pod(
+            WHOLE,
+            f'  {{{{- range .Values.tolerations }}}}\n  {{{{- if eq .key "{NEW}" }}}}\n'
+            "  nodeSelector: {pool: a}\n  {{- end }}\n  {{- end }}\n",
+        ),
+        all=f"tolerations: [{{key: {NEW}}}]\nresources: {given(2)}\n",
+    ),
+    "the name of a helper, and text": of(
+        pod(WHOLE).replace("name: p", 'name: {{ include "nvidia.com/gpu.name" . | trunc 63 }}'),
+        given(1, 2),
+        h=helper('{{- printf "nvidia-gpu-%s" .Release.Name | lower }}', "nvidia.com/gpu.name"),
+        x=given(2, 2),
+    ),
+    "a condition on another section": of(asked(".Values.resources.limits"), given(2), x=given(3)),
+    "a helper with the values of a worker": of(
+        workers('{{- include "r" (dict "mine" .resources "root" $) | nindent 6 }}'),
+        h=helper("{{- toYaml .mine }}", "r"),
+        all=over("{}", given(1), given(2, 2)),
+    ),
+    "an amount that the template writes": of(
+        pod(
+            f"\n      limits:\n        {OLD}: {{{{ .Values.gpus }}}}"
+            "\n        {{- with .Values.more }}\n        {{- toYaml . | nindent 8 }}"
+            "\n        {{- end }}"
+        ),
+        all="gpus: 2\nmore: {cpu: 1}\n",
+    ),
+    "a comment with the current name": of(
+        '{{/* hasKey .Values.resources.limits "nvidia.com/gpu" */}}\n' + pod(WHOLE)
+    ),
+}
