@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -173,6 +174,59 @@ def elsewhere(
     inventory.write_text(yaml.safe_dump(items))
     with WebhookServer(folder, cluster.authority, [f"--inventory={inventory}"]) as server:
         yield server
+
+
+TWO_MODELS = required(expression(MODEL, "In", "Tesla-K80", "Tesla-P100-PCIE-16GB"))
+
+
+@pytest.fixture(scope="module")
+def with_old_label(
+    cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WebhookServer]:
+    """A server whose K80 nodes carry the old label alone."""
+    folder = tmp_path_factory.mktemp("old-label")
+    items = yaml.safe_load((ROOT / "examples" / "inventory.yaml").read_text())
+    for node in items["items"]:
+        labels = node["metadata"]["labels"]
+        if labels.get(PRODUCT) == "Tesla-K80":
+            labels[MODEL] = labels.pop(PRODUCT)
+    inventory = folder / "inventory.yaml"
+    inventory.write_text(yaml.safe_dump(items))
+    with WebhookServer(folder, cluster.authority, [f"--inventory={inventory}"]) as server:
+        yield server
+
+
+@sides
+@pytest.mark.parametrize(
+    "what",
+    [
+        pod(alpha(1), affinity=TWO_MODELS),
+        pod(alpha(1), annotations={AFFINITY: json.dumps(TWO_MODELS)}),
+        pod(alpha(1), affinity=required(expression(MODEL, "Exists"))),
+        pod(alpha(1), nodeSelector={MODEL: "Tesla-K80"}, affinity=TWO_MODELS),
+    ],
+    ids=["two models", "two models, annotated", "any model", "in nodeSelector and affinity"],
+)
+@pytest.mark.parametrize("is_first", [True, False], ids=["from the old label", "to the old label"])
+def test_so_it_is_where_nodes_of_one_model_got_the_other_label(  # a table
+    what: Json,
+    side: tuple[str, ...],
+    cluster: ControlPlane,
+    namespace: str,
+    webhook: Recorder,
+    with_old_label: WebhookServer,
+    *,
+    is_first: bool,
+) -> None:
+    seen = []
+    for is_old in (is_first, not is_first, is_first):
+        other = webhook.passing_to(with_old_label) if is_old else nullcontext()
+        with other:
+            made = run(cluster, namespace, what, "apply", *side)
+        assert made.returncode == 0, made.stderr
+        seen.append(_settled(cluster.client.get("Pod", "pod", namespace)))
+
+    assert seen[0] == seen[1] == seen[2]
 
 
 def _settled(what: Json) -> Json:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from webhook.capacity import models
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.capacity.whole_gpus import is_exclusion
+from webhook.core.legacy_names import BETA_NODE_LABELS
 from webhook.core.settings import MODEL_PROFILES, Settings
 from webhook.kube import quantity
 from webhook.kube.canonical import canonical
@@ -25,11 +27,12 @@ if TYPE_CHECKING:
     from webhook.evaluation.pod_fields import Key, PodFields
 
     Raw = dict[str, Any]
+    About = Mapping[str, Mapping[str, set[str]]]  # label -> operator -> values
     Requirement = tuple[str, str, frozenset[str]]  # key, operator, values
     Terms = list[tuple[Any, frozenset[Requirement]]]  # each with its weight
-    Split = tuple[set[Requirement], dict[tuple[str, str], set[str]]]
+    Split = tuple[set[Requirement], dict[tuple[str, str], frozenset[str]]]
 
-_MOST_MODELS = 256
+_MOST_VALUES = 256  # of a label
 _ANY: tuple[None, frozenset[Requirement]] = (None, frozenset())  # a term without requirements
 PLACEMENT = ("nodeSelector", "affinity")
 
@@ -43,26 +46,42 @@ def as_it_was(cx: Context, stored: Pod) -> Context:
     named = {name for each in stored.containers for name in each.gpus(settings)}
     if len(named) == 1 and settings.gpu_resource not in named:
         settings = replace(settings, gpu_resource=named.pop())
-    key, values = _models(stored, settings)
-    if not values:
-        return cx if settings is cx.settings else replace(cx, settings=settings)
-    settings = replace(settings, models=replace(settings.models, label=key))
-    gpus = {settings.gpu_resource: 1}
+    about = _about(stored)
+    key = _label(about, settings)
+    if key != settings.models.key:
+        settings = replace(settings, models=replace(settings.models, label=key))
     known = cx.inventory if cx.inventory is not None else Inventory()
+    taints, gpus = tuple(known.taints), {settings.gpu_resource: 1}
     classes = tuple(
-        NodeClass({key: value}, tuple(known.taints), gpus)
-        for value in sorted(values)[:_MOST_MODELS]
+        NodeClass({label: value}, taints, gpus)
+        for label, values in _on_nodes(about, key, settings.models.legacy_label)
+        for value in values[:_MOST_VALUES]
     )
-    old = models.carry(settings.models, known)
-    if old:
-        label = settings.models.legacy_label
-        classes += tuple(
-            NodeClass({label: value}, tuple(known.taints), gpus)
-            for value in sorted(set(_values(stored, label)))[:_MOST_MODELS]
-            if known.index.label(label).having(value) & old
-        )
-    inventory = replace(known, classes=classes, published=None)
-    return replace(cx, settings=settings, inventory=inventory)
+    if classes:
+        cx = replace(cx, inventory=replace(known, classes=classes, published=None))
+    return cx if settings is cx.settings else replace(cx, settings=settings)
+
+
+def _on_nodes(about: About, key: str, legacy: str) -> Iterator[tuple[str, list[str]]]:
+    """The labels that nodes had, each with its values, as far as the pod shows them.
+
+    A repair selects the legacy label only for values that nodes have. What is excluded is excluded
+    under both labels in any case: its models are read from today's, unless the legacy label
+    selects them.
+    """
+    carried, today = _selected(about.get(legacy, {})), _selected(about.get(key, {}))
+    excluded = sorted(frozenset().union(*about.get(key, {}).values()).difference(today))
+    others = {*map(models.model_of, carried)}
+    yield legacy, carried
+    yield key, today + [each for each in excluded if models.model_of(each) not in others]
+    for label in chain.from_iterable(BETA_NODE_LABELS):
+        if label in about:
+            yield label, sorted(frozenset().union(*about[label].values())) or [""]
+
+
+def _selected(asked: Mapping[str, set[str]]) -> list[str]:
+    """The values that are selected; an empty one, which is no model, for a label with any value."""
+    return sorted(asked.get("In", ())) or [""] * ("Exists" in asked)
 
 
 def agrees(
@@ -106,22 +125,20 @@ def model_labels(settings: Settings) -> frozenset[str]:
     return frozenset({settings.models.key, *(each.label for each in MODEL_PROFILES.values())})
 
 
-def _models(stored: Pod, settings: Settings) -> tuple[str, set[str]]:
-    """The label under which the pod names models, first that of the settings, and its values."""
+def _label(about: About, settings: Settings) -> str:
+    """Today's label under which the pod names models, first that of the settings."""
     first = settings.models.key
-    for key in (first, *sorted(model_labels(settings) - {first})):
-        values = set(_values(stored, key))
-        if values:
-            return key, values
-    return first, set()
+    keys = (first, *sorted(model_labels(settings) - {first}))
+    return next((key for key in keys if key in about), first)
 
 
-def _values(pod: Pod, label: str, *operators: str) -> Iterator[str]:
-    selector = [(None, _selector(pod))]
-    for _, term in (*selector, *_required(pod), *_preferred(pod)):
+def _about(pod: Pod) -> About:
+    """The labels that the pod names, each with its operators and their values."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for _, term in ((None, _selector(pod)), *_required(pod), *_preferred(pod)):
         for key, operator, values in term:
-            if key == label and (not operators or operator in operators):
-                yield from values
+            found.setdefault(key, {}).setdefault(operator, set()).update(values)
+    return found
 
 
 def _selector(pod: Pod) -> frozenset[Requirement]:
@@ -181,14 +198,16 @@ def _says_no_more(
 
 def _parted(term: frozenset[Requirement], labels: frozenset[str]) -> Split:
     """The requirements on other labels; and the models, by label and operator."""
-    models: dict[tuple[str, str], set[str]] = {}
+    models: dict[tuple[str, str], frozenset[str]] = {}
     others = set()
     for key, operator, values in term:
         if is_exclusion(key, operator, values):
             # On nodes that offer shares of GPUs: from an earlier repair, not from the author.
             continue
-        if key in labels:
-            models.setdefault((key, operator), set()).update(values)
+        if key in labels and operator == "In":  # all of them must hold
+            models[key, operator] = models.get((key, operator), values) & values
+        elif key in labels:
+            models[key, operator] = models.get((key, operator), values) | values
         else:
             others.add((key, operator, values))
     return others, models
@@ -202,7 +221,7 @@ def _covers(now: Split, then: Split) -> bool:
     )
 
 
-def _names_as_many(now: set[str], then: set[str]) -> bool:
+def _names_as_many(now: frozenset[str], then: frozenset[str]) -> bool:
     """Whether all stored values are still wanted, and each wanted model is stored."""
     return now >= then and set(map(models.model_of, now)) == set(map(models.model_of, then))
 
