@@ -43,9 +43,13 @@ def has_its_nodes(made: Pod, stored: Pod, cx: Context) -> bool:
         return True
     models, index = cx.settings.models, cx.inventory.index
     fitting = _fitting(made, models, index), _fitting(stored, models, index)
-    return _is_as_good(
-        *_asked(made, stored, models), fitting, index, is_required=True
-    ) and _is_as_good(*_wished(made, stored, models), fitting, index, is_required=False)
+    now, then = _asked(made, stored, models)
+    joining = index.open_labels & ~index.may_come
+    if not then.nodes(index) & fitting[1] & joining and fits_no_node(made, stored, cx):
+        return False  # what its nodes have lost is remembered for hours
+    return _is_as_good(now, then, fitting, index, is_required=True) and _is_as_good(
+        *_wished(made, stored, models), fitting, index, is_required=False
+    )
 
 
 def fits_no_node(made: Pod, stored: Pod, cx: Context) -> bool:
