@@ -91,6 +91,45 @@ def test_fields_of_a_template_are_deeper() -> None:
     assert not authors.wrote(Path(("spec", "tasks", 0, "template")), (*RESOURCES, "limits", GPU))
 
 
+def named(*names: str, template: Any = None) -> dict[str, Any]:
+    """An object of a custom kind with a template in each item of a list."""
+    items = [{"name": each, "port": 1, "template": template or {}} for each in names]
+    return {"apiVersion": "example.com/v1", "spec": {"roles": items}}
+
+
+ROLE = Path(("spec", "roles", 1, "template"))
+RENAMED = (*RESOURCES, "limits", GPU)
+
+
+@pytest.mark.parametrize(
+    ("item", "names", "wrote"),
+    [
+        pytest.param('k:{"name":"b"}', "ab", True, id="its name is its key"),
+        pytest.param('k:{"name":"b","port":1}', "ab", True, id="it has two keys"),
+        pytest.param('k:{"name":"a"}', "ab", False, id="another item has it"),
+        pytest.param('k:{"name":"b"}', "ba", False, id="items have moved"),
+        pytest.param('k:{"name":"b"}', "", False, id="there is no item"),
+        pytest.param('k:{"zone":"b"}', "ab", False, id="the item has not the key"),
+        pytest.param("k:{", "ab", False, id="no one can read the key"),
+        pytest.param("k:7", "ab", False, id="the key is no map"),
+        pytest.param("f:1", "ab", False, id="the list has no keys"),
+    ],
+)
+def test_items_of_a_list_have_keys(item: str, names: str, *, wrote: bool) -> None:
+    fields = {"f:spec": {"f:roles": {".": {}, item: {"f:template": FIELDS}}}}
+    authors = Authors({**managed("Apply", fields), **named(*names)})
+    assert authors.declared(ROLE, RENAMED) is wrote
+
+
+def test_a_word_that_is_taken_out_of_an_item_of_a_list_is_dropped() -> None:
+    def applied(fields: Any) -> Authors:
+        entry = {"f:spec": {"f:roles": {'k:{"name":"b"}': {"f:template": fields}}}}
+        return Authors({**managed("Apply", entry), **named("a", "b")})
+
+    assert applied({"f:spec": {"f:hostname": {}}}).dropped(ROLE, RENAMED, applied(FIELDS))
+    assert not applied(FIELDS).dropped(ROLE, RENAMED, applied(FIELDS))
+
+
 def test_what_kubectl_applied_is_declared() -> None:
     template = {"spec": {"containers": [{"name": "c", "resources": {"limits": {GPU: 1}}}]}}
     manifest = json.dumps({"spec": {"template": template}})

@@ -18,6 +18,8 @@ from webhook.kube.managed_fields import LAST_APPLIED, entries, fields, merged
 from webhook.kube.pod import KINDS, REQUIRED, as_map
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
@@ -77,7 +79,9 @@ class Authors:
 
     def declared(self, at: Path, key: Key) -> bool:
         """Whether an applied manifest has this field of the pod, or template, at `at`."""
-        return self._is_in_manifest(at, key) or _owns(_fields(self._applied, at), key, applied=True)
+        return self._is_in_manifest(at, key) or _owns(
+            self._at(self._applied, at), key, applied=True
+        )
 
     def declared_together(self, at: Path, key: Key, other: Key) -> bool:
         """Whether one applied manifest has both fields."""
@@ -89,7 +93,7 @@ class Authors:
     def _naming(self, at: Path, key: Key) -> set[int]:
         """The entries that name this field, found once: a tenant may forge many of both."""
         all_fields, namers = self._named
-        return namers.get(id(_field(_fields(all_fields, at), key)), set())
+        return namers.get(id(_field(self._at(all_fields, at), key)), set())
 
     def wrote(self, at: Path, key: Key) -> bool:
         """Whether an author wrote this field.
@@ -99,7 +103,7 @@ class Authors:
         """
         if self._manifest or self._applied:
             return self.declared(at, key)
-        return _owns(_fields(self._sent, at), key, applied=False)
+        return _owns(self._at(self._sent, at), key, applied=False)
 
     def may_have_written(self, at: Path, key: Key) -> bool:
         """Whether an author wrote this field, or managedFields do not show who did.
@@ -110,7 +114,7 @@ class Authors:
         if self.wrote(at, key):
             return True
         is_shown = bool(self._manifest) or not self._is_custom
-        return not is_shown and _is_hidden(self._named[0], at, key)
+        return not is_shown and self._is_hidden(self._named[0], at, key)
 
     @cached_property
     def _is_custom(self) -> bool:
@@ -126,9 +130,9 @@ class Authors:
             return False
         if self._manifest and before._is_in_manifest(at, key):
             return True
-        if key[1] == "nodeSelector" and "f:nodeSelector" in _fields(self._sent, at / "spec"):
+        if key[1] == "nodeSelector" and "f:nodeSelector" in self._at(self._sent, at / "spec"):
             return False  # the same client still applies it: another writer has taken it over
-        return bool(self._applied) and _owns(_fields(before._applied, at), key, applied=True)
+        return bool(self._applied) and _owns(before._at(before._applied, at), key, applied=True)
 
     def took_out(self, word: Key, before: Authors, sent: PodFields, then: PodFields) -> bool:
         """Whether a word that the last repair translated is no longer in the author's manifest."""
@@ -160,7 +164,7 @@ class Authors:
         return {
             (str(entry.get("manager")), str(entry.get("operation")))
             for entry in map(self._entries.__getitem__, self._naming(at, _SELECTOR))
-            if _fields(fields(entry), at / "spec").get("f:nodeSelector") == {}
+            if self._at(fields(entry), at / "spec").get("f:nodeSelector") == {}
         }
 
     def _sends_all(self, manager: str, operation: str) -> bool:
@@ -197,7 +201,7 @@ class Authors:
         applied, then_applied = now.pop(_APPLIED, None), then.pop(_APPLIED, None)
         if applied is None or now != then or not (is_first or applied == then_applied):
             return False
-        return bool(_fields(self._mine, at)) or _is_hidden(self._mine, at, ("spec",))
+        return bool(self._at(self._mine, at)) or self._is_hidden(self._mine, at, ("spec",))
 
     def _times_of(self, manager: str) -> dict[tuple[Any, Any], str]:
         return {
@@ -208,7 +212,42 @@ class Authors:
 
     def applies(self, at: Path, key: Key) -> bool:
         """Whether the manager of this request applies this field, or a list or map around it."""
-        return _owns(_fields(self._mine, at), key, applied=True) or _is_hidden(self._mine, at, key)
+        return _owns(self._at(self._mine, at), key, applied=True) or self._is_hidden(
+            self._mine, at, key
+        )
+
+    def _at(self, written: Raw, at: Path) -> Raw:
+        """The fields at this place of the object."""
+        for name in self._steps(written, at):
+            written = as_map(written.get(name))
+        return written
+
+    def _steps(self, written: Raw, at: Path) -> Iterator[str]:
+        """The names in these fieldsV1 on the way to this place; items of a list have keys."""
+        here: Any = self._obj
+        for token in at:
+            if isinstance(token, int):
+                here = here[token] if isinstance(here, list) and token < len(here) else None
+                name = _item(written, here)
+            else:
+                here, name = as_map(here).get(token), f"f:{token}"
+            yield name
+            written = as_map(written.get(name))
+
+    def _is_hidden(self, written: Raw, at: Path, key: Key) -> bool:
+        """Whether this field is inside a list or map whose members these fieldsV1 do not name."""
+        here = written
+        for name in (*self._steps(written, at), *_names(key)):
+            there = here.get(name)
+            if there is None:
+                # Items without keys: the list is a set.
+                return not name or (
+                    name.startswith("k:") and not next(iter(here)).startswith(("k:", "."))
+                )
+            if not there:
+                break
+            here = there
+        return name != f"f:{key[-1]}"
 
     def in_manifest(self, at: Path) -> dict[Key, Any]:
         """The fields of the pod, or template, at `at` in the manifest that kubectl applied."""
@@ -236,10 +275,20 @@ def _manifest(text: object) -> Raw:
     return {} if excess(found) else found
 
 
-def _fields(written: Raw, at: Path) -> Raw:
-    for token in at:
-        written = as_map(written.get(f"f:{token}"))
-    return written
+def _item(written: Raw, item: object) -> str:
+    """The name of this item of a list in these fieldsV1; empty if that is not known."""
+    sample = next((name for name in written if name.startswith("k:")), "k:")
+    try:
+        keys = as_map(json.loads(sample.removeprefix("k:")))
+    except (ValueError, RecursionError):
+        return ""
+    has = as_map(item)
+    found = {name: has[name] for name in keys if name in has}
+    return _key_of(found) if found else ""
+
+
+def _key_of(keys: Raw) -> str:
+    return f"k:{json.dumps(keys, separators=(',', ':'), ensure_ascii=False)}"
 
 
 def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:
@@ -265,29 +314,12 @@ def _field(fields: Raw, key: Key, whole: tuple[str, ...] = ()) -> Raw | None:
     return here
 
 
-def _is_hidden(written: Raw, at: Path, key: Key) -> bool:
-    """Whether this field is inside a list or map whose members these fieldsV1 do not name."""
-    here = written
-    for name in (*("" if isinstance(each, int) else f"f:{each}" for each in at), *_names(key)):
-        there = here.get(name)
-        if there is None:
-            # Templates in a list have keys of their own. Items without keys: the list is a set.
-            return not name or (
-                name.startswith("k:") and not next(iter(here)).startswith(("k:", "."))
-            )
-        if not there:
-            break
-        here = there
-    return name != f"f:{key[-1]}"
-
-
 def _names(key: Key) -> list[str]:
     """The names of this field, and of those around it, in fieldsV1."""
     names: list[str] = []
     for place, name in enumerate(key):
         if place and key[place - 1] in _ITEMS and names[-1].startswith("f:"):
-            item = {_ITEMS[key[place - 1]]: name}
-            names.append(f"k:{json.dumps(item, separators=(',', ':'), ensure_ascii=False)}")
+            names.append(_key_of({_ITEMS[key[place - 1]]: name}))
         else:
             names.append(f"f:{name}")
     return names
