@@ -17,6 +17,7 @@ Raw = dict[str, Any]
 GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 MODEL = "nvidia.com/gpu.product"
 ML = Taint("dedicated", "ml")
+LEGACY = "alpha.kubernetes.io/nvidia-gpu-name"
 WEB = Taint("dedicated", "web", "NoExecute")
 BIG = (
     Node("big-1", {MODEL: "Tesla-A100", "pool": "big", "zone": "a", "slots": "2"}, (), {GPU: 8}),
@@ -142,6 +143,28 @@ def test_too_much(amounts: dict[str, int], nodes: tuple[Node, ...], expected: st
             "requests 1 nvidia.com/gpu, but no node matches nodeSelector gpu=yes. Remove it: 4 "
             "nodes have enough GPUs, without that label.",
             id="a label that no node has",
+        ),
+        pytest.param(
+            {GPU: 8},
+            {"nodeSelector": {LEGACY: "Tesla-A100"}},
+            f"requests 8 nvidia.com/gpu, but no node matches nodeSelector {LEGACY}=Tesla-A100. "
+            "Write nvidia.com/gpu.product: Tesla-A100. Then 2 nodes have enough GPUs.",
+            id="a legacy label whose model nodes have under today's",
+        ),
+        pytest.param(
+            {GPU: 4},
+            required({"matchExpressions": [needs(LEGACY, "In", "Tesla T4", "Tesla-A100")]}),
+            f"requests 4 nvidia.com/gpu, but no node matches node affinity {LEGACY} In [Tesla T4, "
+            "Tesla-A100]. Write nvidia.com/gpu.product: Tesla-A100 or Tesla-T4. Then 3 nodes have "
+            "enough GPUs.",
+            id="two such models, one in another spelling",
+        ),
+        pytest.param(
+            {GPU: 8},
+            {"nodeSelector": {LEGACY: "Tesla-T4"}},
+            f"requests 8 nvidia.com/gpu, but no node matches nodeSelector {LEGACY}=Tesla-T4. "
+            "Remove it: 2 nodes have enough GPUs, without that label.",
+            id="a legacy label whose model has too few",
         ),
         pytest.param(
             {GPU: 8},

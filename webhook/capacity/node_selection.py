@@ -17,7 +17,7 @@ from webhook.kube.labels import is_key, is_value
 from webhook.kube.pod import REQUIRED, Pod, as_items, as_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from webhook.capacity.node_index import NodeIndex
     from webhook.core.settings import Capacity
@@ -37,6 +37,7 @@ class Constraint:
     nodes: NodeSet
     key: str = ""  # of the label, if it is one label that must have a value
     parts: str = ""  # the setting that allows the shares of GPUs which it excludes
+    values: Sequence[str] = ()  # one of which the label must have
 
 
 def selector(pod: Pod, index: NodeIndex) -> Iterator[Constraint]:
@@ -45,7 +46,7 @@ def selector(pod: Pod, index: NodeIndex) -> Iterator[Constraint]:
         if isinstance(value, str):
             words = f"nodeSelector {key}={value}"
             nodes = index.label(key).having(value) | index.may_be(key, (value,))
-            yield Constraint(words, nodes, key)
+            yield Constraint(words, nodes, key, values=(value,))
 
 
 def terms(pod: Pod) -> list[Raw] | None:
@@ -73,7 +74,7 @@ def requirements(term: Raw, index: NodeIndex) -> Iterator[Constraint]:
         nodes = _NODES_OF[kind](index, key, operator, values)
         labelled = operator == "In" and kind == "matchExpressions"
         parts = excluded_by(key, operator, values) if kind == "matchExpressions" else ""
-        yield Constraint(words, nodes, key if labelled else "", parts)
+        yield Constraint(words, nodes, key if labelled else "", parts, values)
 
 
 def _asked(term: Raw) -> Iterator[tuple[str, str, str, list[str]]]:

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from webhook.capacity import fit, node_selection
+from webhook.capacity import fit, models, node_selection
 from webhook.core.settings import Settings, Taint
 
 if TYPE_CHECKING:
@@ -289,6 +289,9 @@ class _Reason:
             )
         if not each.key:
             return f"Change it: {self._have_room}."
+        if today := self._of_today(each):
+            key, values = self.settings.models.key, [self._short(v) for v in today]
+            return f"Write {key}: {_listed(values, 'or')}. Then {self._have_room}."
         label = self.index.label(each.key)
         values = [v for v in sorted(_few(label)) if label.having(v) & self._room]
         if label.present & self._room and not values:
@@ -296,6 +299,15 @@ class _Reason:
         if not values:
             return f"Remove it: {self._have_room}, without that label."
         return f"Write {_listed([self._short(v) for v in values], 'or')}: {self._have_room}."
+
+    def _of_today(self, each: Constraint) -> list[str]:
+        """Today's label values, on nodes that have enough, of models under the legacy label."""
+        names = self.settings.models
+        if each.key != names.legacy_label:
+            return []
+        label = self.index.label(names.key)
+        found = {v for legacy in each.values for v in models.match(legacy, names, None).values}
+        return sorted(v for v in found.union(each.values) if label.having(v) & self._room)
 
     def _taints(self) -> str:
         """The taints of all nodes that have enough, or of those that the pod could choose."""
