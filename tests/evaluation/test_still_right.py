@@ -44,6 +44,11 @@ def test_a_template_whose_last_node_in_its_zone_got_another_label_is_not_right()
     assert is_still_right(made, stored, where({TODAY: "K80", **zone}, elsewhere))
     assert not is_still_right(made, stored, where({LEGACY: "K80", **zone}, elsewhere))
     assert is_still_right(stored, stored, where(elsewhere))  # none would fit in any case
+    gpus = {"nvidia.com/gpu": 1}
+    pool = NodeClass({LEGACY: "K80", **zone}, gpus=gpus, declared=1)
+    coming = Context(inventory=Inventory((NodeClass(elsewhere, gpus=gpus), pool)))
+    here = having(("zone", "In", ["a"]), (LEGACY, "In", ["K80"]))
+    assert not is_still_right(here, stored, coming)  # a pool would add the only one
 
 
 def test_a_template_whose_only_model_left_is_excluded_is_not_right() -> None:

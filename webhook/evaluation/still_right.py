@@ -46,7 +46,7 @@ def has_its_nodes(made: Pod, stored: Pod, cx: Context) -> bool:
     now, then = _asked(made, stored, models)
     joining = index.open_labels & ~index.may_come
     if not then.nodes(index) & fitting[1] & joining and fits_no_node(made, stored, cx):
-        return False  # what its nodes have lost is remembered for hours
+        return False  # what nodes have lost is remembered for hours, and so are removed nodes
     return _is_as_good(now, then, fitting, index, is_required=True) and _is_as_good(
         *_wished(made, stored, models), fitting, index, is_required=False
     )
@@ -94,13 +94,11 @@ def _is_as_good(
     """Whether the terms of then allow no node that is excluded now, and still have their models.
 
     They need not allow all current nodes: some may have joined under another spelling. But terms
-    that are required must allow one, unless those of now allow none, either; and one that exists,
-    if those of now allow one: a removed node may have come back under the other label.
+    that are required must allow one, unless those of now allow none, either.
     """
     allowed, before = now.nodes(index) & fitting[0], then.nodes(index) & fitting[1]
-    for there in (index.everything, ~index.may_come):
-        if is_required and allowed & there and not before & there:
-            return False
+    if is_required and allowed and not before:
+        return False
     if before & now.without_exclusions().nodes(index) & ~allowed:
         return False
     return not allowed & ~before or (then.has_models(index) and not then.has_lost_models(index))
