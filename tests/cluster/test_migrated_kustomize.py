@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
 
 from tests.files.trees import tree
-from tests.projects.test_overlays import AGREED, BASE_OF, HELD, OLD
+from tests.projects.test_kustomizations import (
+    AGREED,
+    BASE_OF,
+    GPU,
+    HELD,
+    OLD,
+    ORDINARY,
+    POD,
+    SERVICE,
+    TOLERATED,
+)
 from webhook.cli.main import main
 from webhook.files.results import Plan
 from webhook.files.source import Source
@@ -184,16 +197,80 @@ targets:
 """
 
 
-def test_replacements_read_and_write_what_they_did(cluster: ControlPlane, tmp_path: Path) -> None:
+def test_replacements_of_amounts_build_as_before(cluster: ControlPlane, tmp_path: Path) -> None:
     files = {**FILES, "over/kustomization.yaml": READING, "over/writes.yaml": WRITING}
     tree(tmp_path, {name: living(text) for name, text in files.items()})
     built = cluster.kubectl("kustomize", str(tmp_path / "over"))
-    wanted = migrate_text(Source.of_text("built.yaml", built), Plan()).new_text
-    assert main(["migrate", "--write", "--kustomize", str(tmp_path / "over")]) == 0
-    after = cluster.kubectl("kustomize", str(tmp_path / "over"))
-    assert objects(after) == objects(wanted or "")
-    (deployment,) = objects(after)
-    assert deployment["metadata"]["annotations"]["gpus"] == "2"
+    assert main(["migrate", "--write", "--kustomize", str(tmp_path / "over")]) == 3
+    assert cluster.kubectl("kustomize", str(tmp_path / "over")) == built
+
+
+@pytest.mark.parametrize("files", ORDINARY.values(), ids=ORDINARY)
+def test_ordinary_overlays_build_as_the_migrated_build(
+    cluster: ControlPlane, files: dict[str, str], tmp_path: Path
+) -> None:
+    tree(tmp_path, {**BASE_OF, "base/d.yaml": GPU + SERVICE, **files})
+    folder = str(tmp_path / outermost(files))
+    wanted = migrate_text(Source.of_text("b.yaml", cluster.kubectl("kustomize", folder)), Plan())
+    assert main(["migrate", "--write", "--recursive", str(tmp_path)]) == 0
+    assert objects(cluster.kubectl("kustomize", folder)) == objects(wanted.new_text or "")
+
+
+AMOUNTS = st.dictionaries(
+    st.sampled_from([OLD, "nvidia.com/gpu", "cpu"]), st.sampled_from([0, 1, 2, 4]), max_size=2
+)
+RESOURCES = st.fixed_dictionaries({}, optional={"limits": AMOUNTS, "requests": AMOUNTS})
+CONTAINERS = st.dictionaries(st.sampled_from(["c", "s"]), RESOURCES, min_size=1)
+
+
+@pytest.mark.hypothesis
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(base=CONTAINERS, patches=st.lists(CONTAINERS, min_size=1, max_size=2))
+def test_what_is_migrated_builds_what_the_rules_make_of_the_build(
+    cluster: ControlPlane,
+    tmp_path_factory: pytest.TempPathFactory,
+    base: dict[str, Any],
+    patches: list[dict[str, Any]],
+) -> None:
+    """Whatever amounts base and patches have: all is right, or the build is as before."""
+    folder = tmp_path_factory.mktemp("drawn")
+    whole = [{"name": name, "image": "x", "resources": its} for name, its in base.items()]
+    files = {"base/d.yaml": GPU.partition("      containers:")[0] + TOLERATED + written(whole)}
+    listed = ", ".join(f"{{path: p{number}.yaml}}" for number, _ in enumerate(patches))
+    files["over/kustomization.yaml"] = f"resources: [../base]\npatches: [{listed}]\n"
+    for number, patch in enumerate(patches):
+        parts = [{"name": name, "image": "x", "resources": its} for name, its in patch.items()]
+        files[f"over/p{number}.yaml"] = POD + written(parts)
+    tree(folder, {**BASE_OF, **files})
+    built = cluster.kubectl("kustomize", str(folder / "over"))
+    code = main(["migrate", "--write", "--recursive", str(folder)])
+    after = cluster.kubectl("kustomize", str(folder / "over"))
+    event(f"exit code {code}")
+    assert code in {0, 3}
+    made = [migrated(text) for text in (built, after)]
+    assert made[0] == made[1]
+    if code == 0:
+        assert gpus(after) == made[0]
+
+
+def written(containers: list[dict[str, Any]]) -> str:
+    return f"      containers: {json.dumps(containers)}\n"
+
+
+def migrated(text: str) -> list[Any]:
+    return gpus(migrate_text(Source.of_text("built.yaml", text), Plan()).new_text or text)
+
+
+def gpus(text: str) -> list[Any]:
+    """The amounts of GPUs of each container, without 0."""
+    return [
+        (container["name"], section, name, str(amount))
+        for pod in pods_of(text)
+        for container in pod["containers"]
+        for section, amounts in sorted((container.get("resources") or {}).items())
+        for name, amount in sorted((amounts or {}).items())
+        if amount and "nvidia" in name
+    ]
 
 
 def objects(text: str) -> list[Any]:

@@ -46,7 +46,7 @@ def judge(path: str, asked: Plan) -> Judged:
     from webhook.files import reading
     from webhook.files.source import Source
     from webhook.formats.migrate import migrate_text
-    from webhook.projects import overlays
+    from webhook.projects import kustomizations
 
     name = "stdin" if path == STDIN else path
     try:
@@ -58,7 +58,9 @@ def judge(path: str, asked: Plan) -> Judged:
     except InputError as error:
         return Judged(FileResult(name, error=str(error).removeprefix(f"{name}: ")))
     try:
-        result = migrate_text(source, asked) if stdin else overlays.migrated(path, source, asked)
+        result = (
+            migrate_text(source, asked) if stdin else kustomizations.migrated(path, source, asked)
+        )
         return Judged(_whole(result, source), source)
     except Exception as error:  # noqa: BLE001  # a failure on one file must not stop the others
         what = f"{type(error).__name__}: {error}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from contextlib import suppress
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
@@ -20,6 +21,7 @@ from webhook.files.reading import text_of
 from webhook.files.results import OptedOut
 from webhook.formats.opt_outs import namespaces_left_alone
 from webhook.kube.pod import as_items, as_map
+from webhook.kube.walk import walk
 from webhook.yamlpatch import documents
 
 if TYPE_CHECKING:
@@ -71,10 +73,18 @@ def folders(root: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+class Applied(NamedTuple):
+    """An object of Flux or Argo CD that changes what it builds of a folder."""
+
+    file: str
+    folder: str
+    said: str  # the fields of a kustomization that it stands for, as JSON
+
+
 @lru_cache(maxsize=4)
-def applied(root: str) -> tuple[tuple[str, str], ...]:
-    """Files with patches in objects of Flux or Argo CD, and the folders that these build."""
-    found = []
+def applied(root: str) -> tuple[Applied, ...]:
+    """The objects of Flux and Argo CD below this folder that build folders below it."""
+    found: list[Applied] = []
     for number, (folder, inner, files) in enumerate(os.walk(root)):
         if number >= _MOST_FOLDERS:
             break
@@ -82,23 +92,60 @@ def applied(root: str) -> tuple[tuple[str, str], ...]:
         for name in sorted(each for each in files if each.endswith((".yaml", ".yml"))):
             file = os.path.join(folder, name)  # noqa: PTH118  # of many files
             text = text_of(file)
-            if "patches" in text and any(group in text for group in _APPLYING):
-                found += [(file, built) for built in _built(file, text, root)]
+            if "path" in text and (_FLUX in text or _ARGO in text):
+                found += _applied(file, text, root)
     return tuple(found)
 
 
-_APPLYING = ("kustomize.toolkit.fluxcd.io/", "argoproj.io/")
+_FLUX, _ARGO = "kustomize.toolkit.fluxcd.io/", "argoproj.io/"
+_OF_FLUX = (
+    *("components", "namePrefix", "nameSuffix", "patches"),
+    *("patchesJson6902", "patchesStrategicMerge"),
+)
+# They write nothing that `labels` and `commonAnnotations` do not write.
+_OF_ARGO = frozenset(
+    {
+        *("apiVersions", "commonAnnotationsEnvsubst", "commonLabels", "forceCommonAnnotations"),
+        *("forceCommonLabels", "ignoreMissingComponents", "kubeVersion", "labelIncludeTemplates"),
+        *("labelWithoutSelector", "version"),
+    }
+)
 
 
-def _built(file: str, text: str, root: str) -> Iterator[str]:
-    """The folders: their paths begin where the repository does, which may be below the root."""
+def _applied(file: str, text: str, root: str) -> Iterator[Applied]:
+    """Paths begin where the repository does, which may be below the root."""
     for document in documents.read(text).documents:
         for _, obj in objects(document.data):
-            for each in (as_map(obj.get("spec")), *sources(obj)):
-                name = each.get("path")
-                starts = (Path(root), *Path(file).parents) if isinstance(name, str) else ()
+            if str(obj.get("apiVersion")).startswith(_FLUX):
+                given = [(as_map(obj.get("spec")), _said_by_flux(as_map(obj.get("spec"))))]
+            else:
+                given = [(e, _said_by_argo(as_map(e.get("kustomize")))) for e in sources(obj)]
+            for source, said in given:
+                name = source.get("path")
+                starts = (Path(root), *Path(file).parents) if said and name else ()
                 below = (os.path.realpath(start / str(name).lstrip("/")) for start in starts)
-                yield from islice(filter(os.path.isdir, below), 1)
+                for folder in islice(filter(os.path.isdir, below), 1):
+                    yield Applied(file, folder, json.dumps(said, default=str))
+
+
+def _said_by_flux(spec: dict[str, Any]) -> dict[str, Any]:
+    said = {each: spec[each] for each in _OF_FLUX if spec.get(each)}
+    if namespace := spec.get("targetNamespace"):
+        said["namespace"] = namespace
+    if pairs := as_map(spec.get("commonMetadata")).get("labels"):
+        said["labels"] = [{"pairs": pairs}]
+    return said
+
+
+def _said_by_argo(given: dict[str, Any]) -> dict[str, Any]:
+    said = {name: value for name, value in given.items() if name not in _OF_ARGO}
+    if pairs := given.get("commonLabels"):
+        options = {
+            "includeSelectors": not given.get("labelWithoutSelector"),
+            "includeTemplates": bool(given.get("labelIncludeTemplates")),
+        }
+        said["labels"] = [{"pairs": pairs, **options}]
+    return said
 
 
 def sources(data: Any) -> list[dict[str, Any]]:
@@ -167,7 +214,7 @@ def _known(file: str) -> _Known:
 
 def opted_out_by(folder: str) -> OptedOut:
     """The opt-outs that the kustomization in this folder sets for everything that it builds."""
-    return _opted_out(read(_file_of(folder)), parts(folder).files)
+    return _opted_out(read(file_of(folder)), parts(folder).files)
 
 
 def _opted_out(kustomization: dict[str, Any], files: Iterable[str]) -> OptedOut:
@@ -195,10 +242,10 @@ def _visit(folder: str, found: Parts, seen: set[str]) -> None:
     if real in seen:  # two overlays of one base, or a cycle, which kustomize reports itself
         return
     seen.add(real)
-    file = _file_of(folder)
+    file = file_of(folder)
     found.files.append(file)
     for name in _named(read(file)):
-        if _REMOTE.match(name):
+        if is_remote(name):
             found.missing.append((file, f"{name} is not on this machine"))
             continue
         path = Path(os.path.normpath(Path(folder, name)))
@@ -213,7 +260,8 @@ def _visit(folder: str, found: Parts, seen: set[str]) -> None:
                 found.missing.append((file, str(error)))
 
 
-def _file_of(folder: str) -> str:
+def file_of(folder: str) -> str:
+    """The kustomization in a folder. Raises InputError if there is none."""
     for name in NAMES:
         path = Path(folder, name)
         if path.is_file():
@@ -221,19 +269,37 @@ def _file_of(folder: str) -> str:
     raise InputError(f"{folder}: holds no kustomization.yaml")
 
 
-def with_components(file: str) -> dict[str, dict[str, Any]]:
-    """The content of a kustomization, and of the components that it applies."""
-    found = {file: read(file)}
-    waiting = [file]
-    for each in waiting:  # the list grows: a component may include others
-        listed = found[each].get("components")
-        for name in listed if isinstance(listed, list) else ():
-            with suppress(InputError):  # reported as missing
-                other = _file_of(os.path.realpath(Path(each).parent / str(name)))
-                if other not in found:
-                    found[other] = read(other)
-                    waiting.append(other)
+def reached(folder: str, value: Any, found: set[str] | None = None) -> set[str]:
+    """The files that a value in a kustomization names, and those that these name."""
+    found = set() if found is None else found
+    for _, name in walk(value):
+        place = os.path.realpath(Path(folder, name)) if _is_path(name) else ""
+        if place and place not in found and Path(place).is_file():
+            found.add(place)
+            for document in documents.read(text_of(place)).documents:
+                reached(folder, document.data, found)
+        elif place and Path(place).is_dir():
+            found |= {os.path.realpath(each) for each in manifests(place)}
     return found
+
+
+def _is_path(name: Any) -> bool:
+    return isinstance(name, str) and 0 < len(name) < _LONGEST and name.isprintable()
+
+
+_LONGEST = 255  # of a path
+
+
+def is_remote(name: str) -> bool:
+    """Whether a resource is not on this machine."""
+    return _REMOTE.match(name) is not None
+
+
+def is_component(folder: str) -> bool:
+    """Whether a folder has a component: only the kustomizations that include it build something."""
+    with suppress(InputError):  # reported with the kustomization itself
+        return read(file_of(folder)).get("kind") == "Component"
+    return False
 
 
 def read(file: str) -> dict[str, Any]:
@@ -267,11 +333,9 @@ def _named(kustomization: dict[str, Any]) -> Iterator[str]:
         yield from _texts(chart.get("valuesFile"), *(chart.get("additionalValuesFiles") or ()))
 
 
-def patches(
-    kustomization: dict[str, Any], sections: Iterable[str] = PATCHES
-) -> Iterator[tuple[str, str]]:
+def patches(kustomization: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Each patch: its file, or an empty name and the inline text."""
-    for section in sections:
+    for section in PATCHES:
         listed = kustomization.get(section)
         for each in listed if isinstance(listed, list) else ():
             written, name = as_map(each).get("patch"), as_map(each).get("path", each)

@@ -134,14 +134,6 @@ def renamed_path(text: str, settings: Settings) -> str:
     return text
 
 
-def names_legacy(name: str, settings: Settings) -> bool:
-    """Whether a path of fields, or a JSON Pointer, names an amount under a legacy name."""
-    ways = zip(tokens(name), tokens(name)[1:], strict=False) if name.startswith("/") else ()
-    return renamed_path(name, settings) != name or any(
-        section in SECTIONS and token in settings.legacy_resources for section, token in ways
-    )
-
-
 def planned(path: str, asked: Plan) -> Plan:
     """The plan with the opt-outs of the file's kustomization; with -k, another one opts out."""
     opted_out, patch = kustomization.known_of(path)

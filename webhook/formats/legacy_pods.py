@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 _ANNOTATIONS = codes(Trait.ANNOTATION)
 _CODES = codes(Trait.LEGACY_PODS)
-# Findings about a pod as a whole; driver volumes are checked by their mounts.
-OF_PODS = (AMOUNTS | _CODES) - {driver_paths.CODE}
 # Edits that wait for a choice of the author: all that the webhook makes for legacy pods only.
 OF_CHOICES = AMOUNTS | _CODES
 # Their patterns for text that no rule can read, without patterns that have no replacement.

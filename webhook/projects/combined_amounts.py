@@ -16,7 +16,6 @@ from webhook.kube.walk import walk
 from webhook.projects import chart_actions
 from webhook.projects.chart_actions import SECTIONS
 from webhook.projects.merged_values import is_gpu
-from webhook.projects.patch_places import IN_SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,7 +77,7 @@ def _of_data(data: Any, settings: Settings) -> Iterator[Form]:
         if not at or not is_gpu(str(at[-1]), settings):
             continue
         amount = quantity.parse(value)
-        is_in_section = at[-2:-1] in IN_SECTIONS
+        is_in_section = bool(at[-2:-1]) and at[-2] in SECTIONS
         if is_in_section or amount is not None:
             section, place = (str(at[-2]), at.parent.parent) if is_in_section else ("", at.parent)
             said = str(value if amount is None else amount)

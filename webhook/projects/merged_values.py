@@ -19,8 +19,8 @@ from webhook.formats.file_objects import evaluations
 from webhook.formats.mentions import Comments
 from webhook.formats.migrate import migrate_text
 from webhook.kube import quantity
+from webhook.kube.pod import SECTIONS
 from webhook.kube.walk import walk
-from webhook.projects.patch_places import IN_SECTIONS
 from webhook.rules import legacy_name_elsewhere, legacy_resource
 from webhook.yamlpatch import documents
 
@@ -145,7 +145,7 @@ def _gpus(data: Any, plan: Plan) -> dict[Path, Any]:
     evaluations(made, Plan(settings, is_values=True))
     found: dict[Path, Any] = {}
     for at, value in walk(made):
-        if at[-2:-1] in IN_SECTIONS and is_gpu(str(at[-1]), settings):
+        if at[-2:-1] and at[-2] in SECTIONS and is_gpu(str(at[-1]), settings):
             amount = quantity.parse(value)
             if amount or (amount is None and value is not None):
                 found[at] = str(value) if amount is None else amount
