@@ -11,14 +11,22 @@ import click
 from webhook import __version__
 from webhook.cli.flags import (
     FILE,
-    FORMATS,
     Command,
     Flag,
     Group,
-    configuration,
-    output_file,
     rules,
-    version_of,
+)
+from webhook.cli.shared_flags import (
+    CHOICES,
+    CONFIG,
+    CONFIGURATION,
+    CONTEXT,
+    FILES,
+    INVENTORY,
+    KUBECONFIG,
+    NO_VARIABLE,
+    REPORTS,
+    output,
 )
 
 PROGRAM = "gpu-webhook"
@@ -65,30 +73,6 @@ def _command(
 
     of.add_command(Command(name, help=text, params=[*params], callback=run, **settings))
 
-
-def _output(*forms: str, text: str = "Output format.") -> Flag:
-    return Flag("-o", "--output", type=click.Choice(forms), default=forms[0], help=text)
-
-
-CONFIG = Flag("--config", metavar="FILE", help="Settings file, as YAML.")
-INVENTORY = Flag(
-    "--inventory",
-    metavar="FILE",
-    rival="snapshot",
-    help="The nodes of the cluster: the output of `kubectl get nodes -o yaml` or `-o json`.",
-)
-KUBECONFIG = Flag(
-    "--kubeconfig", metavar="FILE", help="Kubeconfig of the cluster (default: as for kubectl)."
-)
-CONTEXT = Flag("--context", metavar="NAME", help="The context of the kubeconfig to use.")
-CONFIGURATION = Flag(
-    "--configuration",
-    metavar="KIND/NAME",
-    multiple=True,
-    type=configuration,
-    help="A webhook configuration whose caBundle is kept, as mutating/NAME or validating/NAME; it "
-    "need not exist. May be repeated (default: those of the manifests).",
-)
 
 _command(
     "serve",
@@ -198,7 +182,7 @@ _command(
         help="Pods, workloads, a List or an AdmissionReview, as YAML or JSON; - for stdin. "
         "May be repeated.",
     ),
-    _output("text", "json", "yaml"),
+    output("text", "json", "yaml"),
     CONFIG,
     INVENTORY,
 )
@@ -216,105 +200,20 @@ _command(
 _command(
     "inventory",
     "Show the GPUs of a cluster: nodes, models, use.",
-    _output(
-        "table", "wide", "json", "yaml", text="Output format; wide adds labels and node names."
-    ),
+    output("table", "wide", "json", "yaml", text="Output format; wide adds labels and node names."),
     CONFIG,
     INVENTORY,
     KUBECONFIG,
     CONTEXT,
 )
 
-# No variable names files, or turns a look into a change.
-_NO_VARIABLE: Any = {"allow_from_autoenv": False}
-_FILES = (
-    click.Argument(["paths"], metavar="[PATH]...", nargs=-1, type=FILE, help="Same as -f PATH."),
-    Flag(
-        "-f",
-        "--filename",
-        metavar="PATH",
-        multiple=True,
-        help="A file, a folder, a glob, or - for stdin. May be repeated.",
-        **_NO_VARIABLE,
-    ),
-    Flag("-R", "--recursive", is_flag=True, help="Also search subfolders."),
-    Flag(
-        "-k",
-        "--kustomize",
-        metavar="DIR",
-        multiple=True,
-        help="Check the files that this kustomization uses.",
-        **_NO_VARIABLE,
-    ),
-    Flag(
-        "--exclude",
-        metavar="GLOB",
-        multiple=True,
-        help="Skip matching files, such as vendor/ or *.bak. Files in .gitignore are skipped, too.",
-    ),
-)
-_REPORTS = (
-    Flag(
-        "-o",
-        "--output",
-        type=click.Choice(FORMATS),
-        metavar="FORMAT",
-        help=f"Output format: {', '.join(FORMATS)}.",
-    ),
-    Flag(
-        "--output-file",
-        metavar="FORMAT=FILE",
-        type=output_file,
-        multiple=True,
-        help="Also write this report to a file. May be repeated.",
-    ),
-    Flag(
-        "--fail-on",
-        type=click.Choice(("fixable", "manual")),
-        default="fixable",
-        help="Findings that make the exit code other than 0: any (fixable), or only those that "
-        "`migrate --write` cannot fix (manual).",
-    ),
-    Flag("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
-)
-_CHOICES = (
-    Flag(
-        "--rule",
-        metavar="RULE",
-        multiple=True,
-        shell_complete=rules,
-        help="Use only this rule, such as GPU101 or legacy-resource. May be repeated.",
-    ),
-    Flag(
-        "--ignore-rule",
-        metavar="RULE",
-        multiple=True,
-        shell_complete=rules,
-        help="Do not use this rule. May be repeated.",
-    ),
-    Flag(
-        "--unsafe",
-        is_flag=True,
-        help="Also make changes that may alter how a pod runs.",
-        **_NO_VARIABLE,
-    ),
-    Flag(
-        "--target-version",
-        metavar="1.N",
-        type=version_of,
-        default="1.36",
-        help="The Kubernetes version that the manifests are for.",
-    ),
-    CONFIG,
-    INVENTORY,
-)
 _command(
     "scan",
     "Find legacy GPU use in files or in a cluster.",
-    *_FILES,
-    *_REPORTS,
+    *FILES,
+    *REPORTS,
     Flag("--diff", is_flag=True, help="Also show the changes of each file."),
-    *_CHOICES,
+    *CHOICES,
     Flag("--cluster", is_flag=True, help="Check the live workloads of a cluster instead of files."),
     Flag(
         "-A",
@@ -335,18 +234,18 @@ _command(
 _command(
     "migrate",
     "Fix legacy GPU use in files; other bytes stay the same.",
-    *_FILES,
+    *FILES,
     Flag(
         "-w",
         "--write",
         is_flag=True,
         help="Change the files (default: only print the diff).",
-        **_NO_VARIABLE,
+        **NO_VARIABLE,
     ),
-    Flag("--check", is_flag=True, help="Only list the files that would change.", **_NO_VARIABLE),
+    Flag("--check", is_flag=True, help="Only list the files that would change.", **NO_VARIABLE),
     Flag("--diff", is_flag=True, help="Print the diff also with --write, or for stdin."),
-    *_REPORTS,
-    *_CHOICES,
+    *REPORTS,
+    *CHOICES,
 )
 
 _config = Group("config", help="Check, show and document the settings.")
@@ -368,8 +267,8 @@ _command(
 _command(
     "show",
     "Print every setting and flag with its source.",
-    Flag("--config", metavar="FILE", help="Settings, as YAML.", **_NO_VARIABLE),
-    _output("text", "json", "yaml"),
+    Flag("--config", metavar="FILE", help="Settings, as YAML.", **NO_VARIABLE),
+    output("text", "json", "yaml"),
     Flag("--namespace", metavar="NAME", help="Also show the modes of the rules in this namespace."),
     Flag("--labels", metavar="KEY=VALUE,...", help="Labels of that namespace."),
     click.Argument(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from webhook.cli.commands import CONFIG, commands
+from webhook.cli.commands import commands
 from webhook.cli.flags import Flag, Origin
+from webhook.cli.shared_flags import CONFIG
 from webhook.core.errors import InputError
 from webhook.core.modes import IGNORE, Mode, is_opted_out, modes_for
 from webhook.core.settings import Override, Policy
