@@ -204,12 +204,17 @@ def both_containers(repair: Repair) -> Iterator[tuple[Raw, Raw]]:
 
 
 def no_legacy_name_is_left_with_an_amount(repair: Repair) -> None:
+    settings = repair.cx.settings
     for container in api_server.containers(repair.after):
-        for name in set(repair.cx.settings.legacy_resources) & declared(container):
+        gpus = {name for name in declared(container) if settings.is_gpu(name)}
+        gpus |= set(settings.legacy_resources)
+        amounts = [each[name] for each in sections(container) for name in gpus & each.keys()]
+        if not all(map(api_server.is_amount, amounts)):
+            continue  # the API server refuses it, whichever of them is larger
+        for name in set(settings.legacy_resources) & declared(container):
             written = [each[name] for each in sections(container) if name in each]
             # A 0 stays: a LimitRange of that name would add its amount.
-            are_amounts = all(api_server.is_amount(amount) for amount in written)
-            assert not are_amounts or not any(quantity.parse(amount) for amount in written)
+            assert not any(quantity.parse(amount) for amount in written)
 
 
 def no_gpu_is_added_or_lost(repair: Repair) -> None:
