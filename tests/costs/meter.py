@@ -374,6 +374,7 @@ class Copy:
         self.meter = Meter()
         self._modules: dict[str, ModuleType] = {}
         self._caches: list[_lru_cache_wrapper[Any]] = []
+        self._lasting: set[_lru_cache_wrapper[Any]] = set()
 
     def module(self, name: str) -> Any:
         """A module of the copy, with those that it imports."""
@@ -398,7 +399,12 @@ class Copy:
     def forget(self) -> None:
         """Empty the caches: what was asked before must not make the next question cheaper."""
         for each in self._caches:
-            each.cache_clear()
+            if each not in self._lasting:
+                each.cache_clear()
+
+    def keep(self, function: Any) -> None:
+        """Keep the cache of a function that is asked about no words of a tenant."""
+        self._lasting.add(function)
 
 
 def _caches_of(modules: Iterable[ModuleType]) -> list[_lru_cache_wrapper[Any]]:

@@ -47,6 +47,11 @@ class Scales:
         self._copy.module("webhook.admission.decide").is_heavy = bool
         # Nor are as many templates as the budget allows enough to see how the work grows.
         self._copy.module("webhook.core.budget").MOST_TEMPLATES = SIZES[-1] + 1
+        # The index of the shipped models is one for each profile, as long as the process lives.
+        table = self._copy.module("webhook.capacity.models")._table
+        self._copy.keep(table)
+        for shared in (False, True):
+            table("gfd", shared)
         for path in PATHS:  # what is made once is made now
             self._court.answer(path, review(BOMBS["ldpath"](1)))
 

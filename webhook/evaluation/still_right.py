@@ -15,6 +15,7 @@ from webhook.kube.pod import PREFERRED, Pod, as_items, as_map
 
 if TYPE_CHECKING:
     from webhook.capacity.node_index import NodeIndex
+    from webhook.capacity.nodes import Inventory
     from webhook.capacity.nodesets import NodeSet
     from webhook.core.rule import Context
     from webhook.core.settings import Models, Settings
@@ -57,9 +58,11 @@ def fits_no_node(made: Pod, stored: Pod, cx: Context) -> bool:
 
     By the labels that the nodes show now: none that they had or may get counts.
     """
-    if cx.inventory is None:
-        return False
-    models, index = cx.settings.models, cx.inventory.index.as_shown
+    return cx.inventory is not None and made.once(_fits_none, stored, cx.settings, cx.inventory)
+
+
+def _fits_none(made: Pod, stored: Pod, settings: Settings, inventory: Inventory) -> bool:
+    models, index = settings.models, inventory.index.as_shown
     now, then = (
         terms.nodes(index) & _fitting(pod, models, index) & ~index.may_come
         for pod, terms in zip((made, stored), _asked(made, stored, models), strict=True)
@@ -77,9 +80,12 @@ def _wished(made: Pod, stored: Pod, models: Models) -> tuple[_Terms, _Terms]:
 
 def _fitting(pod: Pod, models: Models, index: NodeIndex) -> NodeSet:
     """The nodes that have the other labels of its nodeSelector."""
-    fitting = index.everything
+    fitting, of_models = index.everything, _labels(models)
     for each in node_selection.selector(pod, index):
-        fitting &= index.everything if each.key in _labels(models) else each.nodes
+        if each.key not in of_models:
+            fitting &= each.nodes
+        if not fitting:
+            break  # a tenant may write very many labels
     return fitting
 
 
