@@ -111,6 +111,10 @@ def template(workload: Json) -> Json:
     return found
 
 
+def annotations_of(workload: Json) -> Json:
+    return workload["metadata"].get("annotations") or {}
+
+
 class Tenant:
     def __init__(self, cluster: ControlPlane, namespace: str, side: tuple[str, ...]) -> None:
         self.cluster, self.namespace, self.side = cluster, namespace, side
@@ -193,6 +197,32 @@ def test_an_amount_that_becomes_0_rolls_out_once_what_a_new_object_has(
 
     assert template(once) == template(twice) == template(tenant.apply(manifest(0, "new")))
     assert once["metadata"]["generation"] == twice["metadata"]["generation"] == 2
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "CronJob", "PyTorchJob"])
+@pytest.mark.parametrize("first", ["amount", "driver", "model"])
+@sides
+def test_where_one_word_is_migrated_first_the_next_apply_changes_nothing(
+    kind: str, first: str, side: tuple[str, ...], cluster: ControlPlane, namespace: str
+) -> None:
+    def manifest(migrated: str) -> Json:
+        mounts: list[Json] = []
+        volumes: list[Json] = []
+        if migrated != "driver":
+            mounts = [{"name": "driver", "mountPath": DRIVER}]
+            volumes = [{"name": "driver", "hostPath": {"path": DRIVER}}]
+        main = container(limits={NVIDIA if migrated == "amount" else ALPHA: 2}, volumeMounts=mounts)
+        choice = {PRODUCT if migrated == "model" else MODEL: "Tesla-K80"}
+        return of_kind(kind, pod(main, volumes=volumes, nodeSelector=choice))
+
+    tenant = Tenant(cluster, namespace, side)
+    tenant.apply(manifest(""))
+    once, twice = tenant.apply(manifest(first)), tenant.apply(manifest(first))
+
+    assert once["metadata"]["generation"] == twice["metadata"]["generation"]
+    for each in (REPAIRED, RECORD):
+        assert annotations_of(once).get(each) == annotations_of(twice).get(each)
+    assert template(once) == template(twice)
 
 
 @pytest.mark.parametrize("words", [K80, PAIRS["a model in the annotation"][0]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -255,6 +256,61 @@ def test_a_driver_that_is_added_to_a_migrated_template_stays(tool: Any) -> None:
     author.applies(tolerant(TODAY))
     second = tolerant(container({GPU: "1"}, **MOUNTED), volumes=VOLUMES)
     assert author.applies(second)["spec"] == alone.applies(second)["spec"]
+
+
+# The choice of nodes in a manifest, in legacy words and in current ones.
+CLEAN = {"env": [{"name": "LD_LIBRARY_PATH", "value": "/opt"}]}
+TEAM = {"key": "team", "operator": "Exists"}
+CHOICES: dict[str, tuple[Raw, Raw]] = {
+    "no model": ({}, {}),
+    "a model in nodeSelector": (
+        {"nodeSelector": {MODEL: "Tesla K80"}},
+        {"nodeSelector": {PRODUCT: "Tesla-K80"}},
+    ),
+    "a model in affinity": ({"affinity": model("Tesla K80")}, {"affinity": IN_TERMS}),
+    "a preferred model": (
+        {"affinity": wishes((MODEL, "In", ["Tesla K80"]))},
+        {"affinity": wishes((PRODUCT, "In", ["Tesla-K80"]))},
+    ),
+    "the annotation": (
+        {"annotations": in_annotation(model("Tesla K80"))},
+        {"affinity": IN_TERMS},
+    ),
+    "tolerations": (
+        {"annotations": {TOLERATIONS: json.dumps([TEAM])}},
+        {"tolerations": [OF_GPUS, TEAM]},
+    ),
+}
+FIRST = {
+    "the amount": (True, False, False),
+    "the choice of nodes": (False, True, False),
+    "the driver": (False, False, True),
+    "the amount and the choice": (True, True, False),
+    "the amount and the driver": (True, False, True),
+    "the choice and the driver": (False, True, True),
+}
+
+
+@tools
+@pytest.mark.parametrize(("legacy", "today"), CHOICES.values(), ids=CHOICES)
+@pytest.mark.parametrize(("amount", "choice", "driver"), FIRST.values(), ids=FIRST)
+def test_where_some_words_are_migrated_first_the_next_apply_changes_nothing(
+    legacy: Raw, today: Raw, tool: Any, *, amount: bool, choice: bool, driver: bool
+) -> None:
+    def manifest(*, amount: bool, choice: bool, driver: bool) -> Raw:
+        made = container({GPU if amount else LEGACY: "1"}, **(CLEAN if driver else MOUNTED))
+        volumes = {} if driver else {"volumes": VOLUMES}
+        spec = {"tolerations": [OF_GPUS], **volumes, **(today if choice else legacy)}
+        return copy.deepcopy(pod(made, **spec))
+
+    author = migrant(tool)
+    author.applies(manifest(amount=False, choice=False, driver=False))
+    half = manifest(amount=amount, choice=choice, driver=driver)
+    made = copy.deepcopy(author.applies(half))
+    noted = author.noted
+    for _ in range(2):
+        assert author.applies(half) == made
+        assert author.noted == noted
 
 
 @pairs

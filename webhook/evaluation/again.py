@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from webhook.evaluation.evaluate import Asking
 
     Raw = dict[str, Any]
+    Result = tuple[Verdict, dict[Key, Change] | None]
 
 _TODAY = dict(BETA_NODE_LABELS)
 
@@ -56,9 +57,7 @@ class _Made(NamedTuple):
     verdict: Verdict
 
 
-def template(
-    draft: Draft, update: Update, rules: Asking, cx: Context
-) -> tuple[Verdict, dict[Key, Change] | None]:
+def template(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result:
     """Repair the template as its author sends it now.
 
     Returns what this repair changed, or None if nothing was to repair. Where the author sends the
@@ -71,9 +70,7 @@ def template(
     return _repaired(draft, update, rules, cx)
 
 
-def _fixed(
-    draft: Draft, update: Update, rules: Asking, cx: Context
-) -> tuple[Verdict, dict[Key, Change] | None]:
+def _fixed(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result:
     """Send the stored fields where the author sends the same words as last time, or nothing new.
 
     Changes of settings, inventory and rules do not matter: the API server would reject the update,
@@ -106,9 +103,7 @@ def _fixed(
     return replace(verdict, patch=draft.patch()), changed
 
 
-def _repaired(
-    draft: Draft, update: Update, rules: Asking, cx: Context
-) -> tuple[Verdict, dict[Key, Change] | None]:
+def _repaired(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result:
     update = update.without_forged(cx.settings)
     obj, at, sent = draft.object, update.at, PodFields(draft.object, update.at).kept()
     if update.old is None and not update.noted:  # no repair wrote any of it
@@ -133,12 +128,17 @@ def _repaired(
     touched |= worded
     rest = unmigrated(recorded, sent, touched, cx.settings)
     update = replace(recorded, noted=rest).only_changed()
+    if cx.was_stuck and not update.was_stuck(sent, cx.settings):
+        return _without_amount(draft, replace(recorded, noted=rest), rules, cx)
     if not touched and not loose:
         verdict = replace(made.verdict, patch=draft.patch())
         return verdict, None if rest == recorded.noted else rest
     brought = touched - left
-    repaired = {**update.fields_of_repairs(sent, then, brought, cx.settings), **loose}
-    repaired = without_mounted(repaired, sent, read_only=not Pod(obj, at).is_in_scope(cx.settings))
+    repaired = without_mounted(
+        {**update.fields_of_repairs(sent, then, brought, cx.settings), **loose},
+        sent,
+        read_only=not Pod(obj, at).is_in_scope(cx.settings),
+    )
     as_sent: Raw = {}
     if repaired:
         draft.undo()
@@ -168,6 +168,17 @@ def _repaired(
     patch = draft.patch() if value_at(obj, at) != as_sent else []
     kept |= update.composed(notes(made.author, now.values, cx.settings), left)
     return replace(made.verdict, patch=patch), kept
+
+
+def _without_amount(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result:
+    """Repair the template again because its last legacy amount has just left the record.
+
+    In the next update the other words count as the author's. They must count so now: otherwise the
+    same manifest would change the template then.
+    """
+    draft.undo()
+    verdict, changed = _repaired(draft, update, rules, replace(cx, was_stuck=False, was_added={}))
+    return verdict, dict(update.noted) if changed is None else changed
 
 
 def _restored(draft: Draft, at: Path, then: PodFields, stay: list[Key]) -> PodFields:
@@ -370,12 +381,8 @@ def _are_the_words_of(
     The result of that repair must also be stored: it may have been undone while the webhook was
     away.
     """
-    for key in keys:
-        value = then.values.get(key)
-        before, after = noted.get(key, (value, value))
-        if value != after or author.get(key) != before:
-            return False
-    return True
+    stored = ((key, then.values.get(key)) for key in keys)
+    return all(noted.get(key, (it, it)) == (author.get(key), it) for key, it in stored)
 
 
 def restore(draft: Draft, now: PodFields, then: PodFields, keys: Iterable[Key]) -> PodFields:
