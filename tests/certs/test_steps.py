@@ -158,6 +158,10 @@ FILLS: dict[str, tuple[Kept, bytes, bytes]] = {
     "only a line end, as cert-manager writes": (FULL, b"\n", CA.text),
     "no PEM": (FULL, b"nonsense", CA.text),
     "the CA of somebody else": (FULL, FOREIGN, FOREIGN + CA.text),
+    # Go skips a block whose first or last line is not on its own.
+    "a CA right after another": (FULL, FOREIGN.rstrip() + CA.text, FOREIGN + CA.text),
+    "an indented CA": (FULL, b" " + CA.text, CA.text),
+    "a CA on one line": (FULL, CA.text.replace(b"\n", b""), CA.text),
     "one that lacks the next CA": (ROTATING, CA.text, CA.text + NEXT.text),
     "one that lacks an old CA": (ROTATED, CA.text, CA.text + OLD.text),
     "one with an old CA whose time is over": (
@@ -166,6 +170,21 @@ FILLS: dict[str, tuple[Kept, bytes, bytes]] = {
         FOREIGN + CA.text,
     ),
 }
+
+
+@pytest.mark.parametrize(
+    "bundle",
+    [CA.text.replace(b"\n", b"\r\n"), CA.text.rstrip(), b"# ours\n" + CA.text, FOREIGN + CA.text],
+    ids=["Windows line ends", "no last line end", "a comment before it", "another CA before it"],
+)
+def test_a_bundle_that_go_reads_stays_as_it_is(bundle: bytes) -> None:
+    assert filled(bundle, FULL, NOW) == bundle
+    assert distrusting(LEAF.certificate, {ONE: (bundle,)}) == []
+
+
+@pytest.mark.parametrize("first", [FOREIGN.rstrip(), b" "], ids=["another CA", "a space"])
+def test_a_bundle_that_go_cannot_read_is_not_trusted(first: bytes) -> None:
+    assert distrusting(LEAF.certificate, {ONE: (first + CA.text,)}) == [ONE]
 
 
 @pytest.mark.parametrize(("kept", "bundle", "wanted"), FILLS.values(), ids=FILLS)

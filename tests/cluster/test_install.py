@@ -42,10 +42,11 @@ def shell(cluster: ControlPlane, tmp_path: Path) -> Iterator[Path]:
 
 def run(block: str, cluster: ControlPlane, folder: Path) -> str:
     programs = f"{cluster.programs}:{Path(sys.executable).parent}"
+    inherited = {k: v for k, v in os.environ.items() if k != "COLUMNS"}  # of pytest-xdist
     done = subprocess.run(
         ["bash", "-euc", block],
         cwd=folder,
-        env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PATH": _first(programs)},
+        env={**inherited, "KUBECONFIG": str(cluster.kubeconfig), "PATH": _first(programs)},
         capture_output=True,
         text=True,
         timeout=60,

@@ -38,6 +38,7 @@ class FakeApi:
         self.dies_at = -1  # the number of calls after which the caller ends
         self.after = True  # whether the call at which it ends still takes effect
         self.refused: set[tuple[str, str]] = set()  # verb and path that RBAC forbids
+        self.disallowed: set[tuple[str, str]] = set()  # what a policy refuses
         self.away = False
         self.entries: Counter[str] = Counter()
         self._version = 0
@@ -120,6 +121,8 @@ class FakeApi:
             raise Fault("no answer", away=True)
         if (verb, path) in self.refused:
             raise Refused(403, f"cannot {verb} {path}")
+        if (verb, path) in self.disallowed:
+            raise Refused(422, f"a policy denied {verb} {path}")
         if verb != "get":
             self.writes.append(f"{verb} {path}")
 

@@ -375,6 +375,41 @@ def test_a_missing_right_is_one_line_and_all_goes_on_when_it_comes(
     assert replica.log[-1] == ("info", "the webhook's certificates are in order")
 
 
+@pytest.mark.parametrize("name", [REPAIR, CHECK])
+def test_a_policy_that_refuses_one_configuration_is_reported_and_hinders_no_other(
+    name: str, api: FakeApi, time: Time, tmp_path: Path
+) -> None:
+    """422, as a ValidatingAdmissionPolicy answers by default, and as a failed test of a patch."""
+    api.disallowed.add(("patch", path_of(name)))
+    replica = Replica(api, time, tmp_path / "hindered")
+    replica.tick(10)
+    (said,) = replica.log.level("warning")
+    assert f"a policy denied patch {path_of(name)}" in said
+    (other,) = {REPAIR, CHECK} - {name}
+    assert all(api.bundles(other))
+
+
+def test_a_secret_that_cannot_be_changed_is_reported(
+    first: Replica, api: FakeApi, time: Time
+) -> None:
+    api.disallowed.add(("update", f"{SECRETS}/{SECRET}"))
+    time.set_by += 21 * DAY
+    first.tick(4)
+    (said,) = first.log.level("warning")
+    assert "a policy denied update" in said
+
+
+def test_a_write_that_another_one_came_before_is_no_fault(
+    first: Replica, api: FakeApi, time: Time
+) -> None:
+    api.disallowed.add(("update", f"{SECRETS}/{SECRET}"))
+    time.set_by += 21 * DAY
+    first.keeper.pass_once()
+    api.disallowed.clear()
+    first.tick(4)
+    assert first.log.level("warning") == []
+
+
 def test_a_leaf_is_renewed_although_one_configuration_cannot_be_written(
     first: Replica, api: FakeApi, time: Time
 ) -> None:

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 BACKDATED = 3600.0  # seconds: the clocks of API servers may be behind ours
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----")
+_LINES = re.compile(  # as encoding/pem of Go 1.25 reads them
+    rb"^-----BEGIN CERTIFICATE-----[ \t\r]*\n([A-Za-z0-9+/=\s]+)\n"
+    rb"-----END CERTIFICATE-----[ \t\r]*$",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +128,18 @@ def issue(
     return Identity(certificate, _pem(key))
 
 
-def blocks_in(text: bytes) -> list[bytes]:
+def blocks_in(text: bytes, form: re.Pattern[bytes] = _BLOCK) -> list[bytes]:
     """Each certificate of a PEM text, as PEM in one spelling. Other text is left out."""
     found = []
-    for block in _BLOCK.finditer(text):
+    for block in form.finditer(text):
         with contextlib.suppress(binascii.Error):
             found.append(ssl.DER_cert_to_PEM_cert(base64.b64decode(block[1])).encode())
     return found
+
+
+def blocks_seen(text: bytes) -> list[bytes]:
+    """Those that an API server finds: Go skips one whose first or last line is not on its own."""
+    return blocks_in(text, _LINES)
 
 
 @lru_cache(256)  # the same few bundles are looked at every few seconds

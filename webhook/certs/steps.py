@@ -23,6 +23,7 @@ from webhook.certs.authority import (
     BACKDATED,
     Identity,
     blocks_in,
+    blocks_seen,
     certificate,
     common_name,
     general_name,
@@ -159,7 +160,7 @@ def filled(bundle: bytes, kept: Kept, now: float) -> bytes:
     old = {_pem(each) for each in kept.old}
     wanted = [text for ca in kept.authorities() if (text := _pem(ca)) not in old or not over]
     unwanted = old if over else set()
-    if {*wanted} <= {*held} and unwanted.isdisjoint(held):
+    if {*wanted} <= {*blocks_seen(bundle)} and unwanted.isdisjoint(held):
         return bundle
     return b"".join([*(each for each in held if each not in {*wanted, *unwanted}), *wanted])
 
@@ -170,9 +171,10 @@ def distrusting(leaf: Certificate, bundles: Bundles) -> list[str]:
 
 
 def _trusts(bundle: bytes, leaf: Certificate) -> bool:
-    held = blocks_in(bundle)
-    return not held or any(
-        is_signed_by(leaf, ca) for block in held if (ca := certificate(block)) is not None
+    return not blocks_in(bundle) or any(
+        is_signed_by(leaf, ca)
+        for block in blocks_seen(bundle)
+        if (ca := certificate(block)) is not None
     )
 
 

@@ -76,6 +76,8 @@ class Keeper:
         self._leaf_since, self._trusted_since, self._fault_since = _Since(), _Since(), _Since()
         self._faults: dict[str, str] = {}
         self._barred: set[str] = set()  # configurations that this pass could not read or write
+        self._late: set[str] = set()  # what another writer seems to have written first, this pass
+        self._late_before: set[str] = set()  # and in the one before
         self._said = ""
         self._led = False
         self.status: dict[str, Any] = {}  # for the status of the watcher
@@ -99,6 +101,7 @@ class Keeper:
     def pass_once(self) -> float:
         """One pass; returns the seconds until the next."""
         self._faults, self._barred = {}, set()
+        self._late_before, self._late = self._late, set()
         try:
             self._pass()
         except Fault as fault:
@@ -152,7 +155,8 @@ class Keeper:
             is_stored = kept.data() == {**secret.data}
             age = self._leaf_since.seconds(kept.leaf, steady)
             step = next_step(
-                Situation(kept, is_stored, bundles, {*self._faults}, now, age), self._plan
+                Situation(kept, is_stored, bundles, {*self._faults, *self._barred}, now, age),
+                self._plan,
             )
             if step is None or not self._lease.is_held():
                 return
@@ -227,7 +231,10 @@ class Keeper:
 
     def _failed(self, what: str, fault: Fault) -> None:
         if isinstance(fault, Refused) and fault.status in _MEANWHILE:
-            return  # another writer was first: the next pass looks again
+            self._late.add(what)
+            # Again in the next pass, it is a policy (422, too) or an immutable Secret.
+            if what not in self._late_before:
+                return
         is_right = isinstance(fault, Refused) and fault.status == HTTPStatus.FORBIDDEN
         self._faults[what] = f"RBAC: {fault}" if is_right else f"{what}: {fault}"
 
