@@ -24,13 +24,18 @@ class Command(Protocol):
     def __call__(self, *words: str, stdin: str = "") -> Ran: ...
 
 
+@pytest.fixture(autouse=True)
+def _no_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest-xdist sets COLUMNS: a pipe has no width."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def gpu_webhook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
     """Run `gpu-webhook` with these words in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it: a pipe has no width
 
     def run(*words: str, stdin: str = "") -> Ran:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))

@@ -46,7 +46,6 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench(tmp_path)
     monkeypatch.setattr(certs, "_connect", made.connect)
     monkeypatch.setattr(certs, "_PAUSE", 0.0)
-    monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it: a pipe has no width
     return made
 
 

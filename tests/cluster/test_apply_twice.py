@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,7 +33,8 @@ from tests.cluster.webhook import ROOT, WebhookServer
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.cluster.client import Json
     from tests.cluster.controlplane import ControlPlane
@@ -163,13 +164,25 @@ def elsewhere(
     cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WebhookServer]:
     """A server that knows other nodes: K80s and P100s of another spelling, and no taint."""
-    folder = tmp_path_factory.mktemp("elsewhere")
-    items = yaml.safe_load((ROOT / "examples" / "inventory.yaml").read_text())
-    for node in items["items"]:
+
+    def change(node: Json) -> None:
         labels = node["metadata"]["labels"]
         node["spec"].pop("taints", None)
         if PRODUCT in labels:
             labels[PRODUCT] += "-12GB" if "GB" not in labels[PRODUCT] else "-NVLINK"
+
+    with _knowing(tmp_path_factory.mktemp("elsewhere"), cluster, change) as server:
+        yield server
+
+
+@contextmanager
+def _knowing(
+    folder: Path, cluster: ControlPlane, change: Callable[[Json], None]
+) -> Iterator[WebhookServer]:
+    """A server that knows the nodes of the example with a change of each."""
+    items = yaml.safe_load((ROOT / "examples" / "inventory.yaml").read_text())
+    for node in items["items"]:
+        change(node)
     inventory = folder / "inventory.yaml"
     inventory.write_text(yaml.safe_dump(items))
     with WebhookServer(folder, cluster.authority, [f"--inventory={inventory}"]) as server:
@@ -184,15 +197,13 @@ def with_old_label(
     cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WebhookServer]:
     """A server whose K80 nodes carry the old label alone."""
-    folder = tmp_path_factory.mktemp("old-label")
-    items = yaml.safe_load((ROOT / "examples" / "inventory.yaml").read_text())
-    for node in items["items"]:
+
+    def change(node: Json) -> None:
         labels = node["metadata"]["labels"]
         if labels.get(PRODUCT) == "Tesla-K80":
             labels[MODEL] = labels.pop(PRODUCT)
-    inventory = folder / "inventory.yaml"
-    inventory.write_text(yaml.safe_dump(items))
-    with WebhookServer(folder, cluster.authority, [f"--inventory={inventory}"]) as server:
+
+    with _knowing(tmp_path_factory.mktemp("old-label"), cluster, change) as server:
         yield server
 
 

@@ -23,7 +23,7 @@ from tests.cluster.pods import (
     pod,
     required,
 )
-from tests.cluster.workloads import made_by, serving
+from tests.cluster.workloads import DEFINITIONS, definition, made_by, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,25 +36,7 @@ REPAIRED, RECORD = "gpu-webhook.dev/repaired", "gpu-webhook.dev/template-repair"
 GPU_TAINT = {"key": NVIDIA, "operator": "Exists", "effect": "NoSchedule"}
 DRIVER = "/usr/lib/nvidia-375"
 CUSTOM = "apis/kubeflow.org/v1/namespaces/{}/pytorchjobs"
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-DEFINITION: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "pytorchjobs.kubeflow.org"},
-    "spec": {
-        "group": "kubeflow.org",
-        "scope": "Namespaced",
-        "names": {"kind": "PyTorchJob", "plural": "pytorchjobs"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": ANYTHING},
-            }
-        ],
-    },
-}
+DEFINITION = definition("PyTorchJob", "kubeflow.org", "pytorchjobs")
 sides = pytest.mark.parametrize(
     "side",
     [(), ("--server-side", "--force-conflicts", "--field-manager=argocd-controller")],
@@ -64,8 +46,7 @@ sides = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def _repairing(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    definitions = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    cluster.client.demand("POST", definitions, DEFINITION)
+    cluster.client.demand("POST", DEFINITIONS, DEFINITION)
     kinds = [{"kind": "PyTorchJob", "group": "kubeflow.org"}]
     settings = {"workloads": {"repair": True, "kinds": kinds}}
     try:
@@ -74,7 +55,7 @@ def _repairing(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) 
             until_templates_are_repaired(cluster)
             yield
     finally:
-        cluster.client.demand("DELETE", f"{definitions}/{DEFINITION['metadata']['name']}")
+        cluster.client.demand("DELETE", f"{DEFINITIONS}/{DEFINITION['metadata']['name']}")
 
 
 pytestmark = pytest.mark.usefixtures("_repairing")

@@ -22,6 +22,7 @@ from tests.cluster.client import until
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.watcher import WatcherProcess, kubeconfig_of
 from tests.cluster.webhook import ROOT
+from tests.cluster.workloads import definition
 from webhook.inventory.publish import Snapshot
 
 if TYPE_CHECKING:
@@ -437,29 +438,7 @@ def test_the_rights_it_is_given_are_enough_and_none_is_spare(
         assert inventory.refused == few
 
 
-NODE_POOLS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "nodepools.karpenter.sh"},
-    "spec": {
-        "group": "karpenter.sh",
-        "names": {"kind": "NodePool", "plural": "nodepools", "singular": "nodepool"},
-        "scope": "Cluster",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
+NODE_POOLS = definition("NodePool", "karpenter.sh", "nodepools", scope="Cluster")
 
 
 def test_hints_of_autoscalers_are_read_with_the_shipped_role(

@@ -17,7 +17,7 @@ from tests.cluster.client import until
 from tests.cluster.pods import MODEL, NVIDIA, alpha, container, modern, pod, required
 from tests.cluster.scheduling import pods_of
 from tests.cluster.webhook import Endpoint, pointed_at
-from tests.cluster.workloads import made_by
+from tests.cluster.workloads import DEFINITIONS, definition, made_by
 from webhook.core.settings import CustomKind, Settings, Workloads
 from webhook.evaluation.match_conditions import (
     pod_policy_match_conditions,
@@ -116,39 +116,14 @@ CONFIGURATION: Json = {
 }
 
 
-def definition(custom: CustomKind) -> Json:
-    """A custom resource definition that takes anything."""
-    plural = f"{custom.kind.lower()}-of-all-sorts"
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": anything},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{custom.group}"},
-        "spec": {
-            "group": custom.group,
-            "scope": "Namespaced",
-            "names": {"kind": custom.kind, "plural": plural},
-            "versions": [version],
-        },
-    }
-
-
-DEFINITIONS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
 @pytest.fixture(scope="module")
 def ear(cluster: ControlPlane) -> Iterator[Ear]:
     """Register the configuration; it is in force in this module."""
     client = cluster.client
     names = []
     for custom in (TF_JOB, SHARDS):
-        made = client.demand("POST", DEFINITIONS, definition(custom)).body
+        kind = definition(custom.kind, custom.group, _plural(custom))
+        made = client.demand("POST", DEFINITIONS, kind).body
         names.append(made["metadata"]["name"])
     with Ear(cluster) as listening:
         configured = pointed_at(CONFIGURATION, listening.endpoint.port, listening.endpoint.bundle)
@@ -174,8 +149,11 @@ def _serves_custom_kinds(cluster: ControlPlane) -> bool:
 
 
 def _custom(custom: CustomKind, namespace: str) -> str:
-    plural = definition(custom)["spec"]["names"]["plural"]
-    return f"apis/{custom.group}/v1/namespaces/{namespace}/{plural}"
+    return f"apis/{custom.group}/v1/namespaces/{namespace}/{_plural(custom)}"
+
+
+def _plural(custom: CustomKind) -> str:
+    return f"{custom.kind.lower()}-of-all-sorts"
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import yaml
 from tests.cluster.client import until
 from tests.cluster.pods import ALPHA, NVIDIA, alpha, modern, pod
 from tests.cluster.scheduling import pods_of
-from tests.cluster.workloads import made_by, serving
+from tests.cluster.workloads import DEFINITIONS, definition, made_by, serving
 
 if TYPE_CHECKING:
     import subprocess
@@ -23,21 +23,7 @@ if TYPE_CHECKING:
     Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 
 CONFIGURED: Json = {"workloads": {"kinds": [{"kind": "TFJob", "group": "kubeflow.org"}]}}
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-TF_JOBS: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "tfjobs.kubeflow.org"},
-    "spec": {
-        "group": "kubeflow.org",
-        "scope": "Namespaced",
-        "names": {"kind": "TFJob", "plural": "tfjobs"},
-        "versions": [
-            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": ANYTHING}}
-        ],
-    },
-}
-DEFINITIONS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+TF_JOBS = definition("TFJob", "kubeflow.org", "tfjobs")
 BUILT_IN = (
     "Deployment",
     "ReplicaSet",

@@ -30,6 +30,31 @@ _VERSIONS = {
 }
 
 
+DEFINITIONS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def definition(kind: str, group: str, plural: str, scope: str = "Namespaced") -> Json:
+    """The definition of a custom kind that takes anything."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": anything},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": {"kind": kind, "plural": plural},
+            "versions": [version],
+        },
+    }
+
+
 def made_by(kind: str, pod: Json, replicas: int = 2) -> Json:
     """Give a workload of this kind whose controller makes so many of these pods."""
     name = f"{kind.lower()}-of-gpu-pods"

@@ -39,14 +39,15 @@ class Row(NamedTuple):
 
 def status(args: SimpleNamespace) -> int:
     """Print the table; the exit code is that of the worst line."""
+    from webhook.issuing.objects import bundles_of
+
     api, objects = _connect(args)
     with _answered():
         secret = objects.secret()
         found, faults = objects.configurations()
     now = api.now()
     kept = _kept(secret, now)
-    bundles = {name: each.bundles for name, each in found.items()}
-    rows = [*_pairs(kept, now), *_trust(kept, bundles)]
+    rows = [*_pairs(kept, now), *_trust(kept, bundles_of(found))]
     rows += [Row(FAILED, name, "", f"cannot be read: {fault}") for name, fault in faults.items()]
     _print(rows)
     return max(row.state for row in rows)
@@ -56,11 +57,8 @@ def issue(args: SimpleNamespace) -> int:
     """Sign a new server certificate; servers have it within seconds."""
     api, objects = _connect(args)
     with _answered():
-        secret = objects.secret()
-        kept, now = _kept(secret, api.now()), api.now()
-        if kept.ca is None:
-            raise InputError(f"{_where(args)} has no CA; `gpu-webhook certs status` shows more")
-        leaf = _plan(kept, args).leaf(kept.ca, now)
+        secret, kept, ca = _with_ca(objects, api.now(), args)
+        leaf = _plan(kept, args).leaf(ca, api.now())
         objects.store(secret, replace(kept, leaf=leaf).data())
     print(f"Issued, valid until {_date(leaf.end)}. Servers show it within 20 seconds.")  # noqa: T201
     return OK
@@ -70,10 +68,7 @@ def rotate(args: SimpleNamespace) -> int:
     """Store a new CA, and wait until a leader has brought it into service."""
     api, objects = _connect(args)
     with _answered():
-        secret = objects.secret()
-        kept = _kept(secret, api.now())
-        if kept.ca is None:
-            raise InputError(f"{_where(args)} has no CA; `gpu-webhook certs status` shows more")
+        secret, kept, _ = _with_ca(objects, api.now(), args)
         new = kept.next or _plan(kept, args).authority(api.now())
         objects.store(secret, replace(kept, next=new).data())
         print("A new CA is stored. It signs as soon as every caBundle has it.", flush=True)  # noqa: T201
@@ -117,10 +112,16 @@ def _kept(secret: Secret, now: float) -> Kept:
     return Kept.read(secret.data, now)
 
 
-def _where(args: SimpleNamespace) -> str:
+def _with_ca(objects: Objects, now: float, args: SimpleNamespace) -> tuple[Secret, Kept, Identity]:
+    """The Secret, what it holds, and its CA. Raises InputError if it has none."""
     from webhook.issuing.objects import SECRET
 
-    return f"the Secret {SECRET} in namespace {args.namespace}"
+    secret = objects.secret()
+    kept = _kept(secret, now)
+    if kept.ca is None:
+        where = f"the Secret {SECRET} in namespace {args.namespace}"
+        raise InputError(f"{where} has no CA; `gpu-webhook certs status` shows more")
+    return secret, kept, kept.ca
 
 
 def _plan(kept: Kept, args: SimpleNamespace) -> Plan:

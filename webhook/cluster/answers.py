@@ -7,11 +7,15 @@ the API server accepts it. One such object must not hide all others in its list.
 from __future__ import annotations
 
 import re
-from typing import Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from webhook.cluster.client import Fault
+from webhook.cluster.client import Fault, Refused
+
+if TYPE_CHECKING:
+    from webhook.cluster.client import Client
 
 _DEEPEST = 512  # levels; no field that is used is deeper than a tenth of it
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
@@ -27,6 +31,17 @@ def read(text: bytes) -> Any:
         return orjson.loads(_outer(text))
     except orjson.JSONDecodeError as error:
         raise Fault(f"the answer is not JSON: {error}") from error
+
+
+def of_one(client: Client, path: str) -> dict[str, Any] | None:
+    """The object at a path, or None if there is none. May raise Fault."""
+    try:
+        found: dict[str, Any] = read(client.get(path, {}))
+    except Refused as refused:
+        if refused.status != HTTPStatus.NOT_FOUND:
+            raise
+        return None
+    return found
 
 
 def _outer(text: bytes) -> bytes:

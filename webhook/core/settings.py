@@ -347,6 +347,10 @@ class Settings:
         """True for a resource name that counts GPUs now."""
         return name in self._gpu_names or name.startswith(self._gpu_prefixes)
 
+    def names_gpus(self, name: str) -> bool:
+        """The same for a resource name that counts GPUs now, or did in Kubernetes 1.3-1.10."""
+        return name in self.legacy_resources or self.is_gpu(name)
+
     def may_bring_gpus(self, name: str) -> bool:
         """True for a resource name that may stand for a GPU or a share of one, of any vendor.
 

@@ -89,7 +89,7 @@ class RepairFields:
     def _is_in_container(self, where: Key, before: Any) -> bool:
         match where:
             case ("resources", section, name):
-                of_gpus = name in self._settings.legacy_resources or self._settings.is_gpu(name)
+                of_gpus = self._settings.names_gpus(name)
                 return section in SECTIONS and of_gpus
             case ("env", name) if name in _SEARCH_PATHS:
                 return before is not None or name == _SEARCH_PATHS[0]

@@ -116,7 +116,7 @@ def _said(key: Key, values: Mapping[Key, Any], settings: Settings) -> Any:
     if key[3:4] != ("resources",):
         return values.get(key)
     value = values.get(key, values.get((*key[:4], "limits", *key[5:])))
-    of_gpus = settings.is_gpu(key[-1]) or key[-1] in settings.legacy_resources
+    of_gpus = settings.names_gpus(key[-1])
     return None if of_gpus and quantity.parse(value) == 0 else value
 
 

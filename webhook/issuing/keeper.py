@@ -18,6 +18,7 @@ from webhook.certs.kept import Kept
 from webhook.certs.steps import Fill, Plan, Situation, distrusting, next_step
 from webhook.cluster.client import Fault, Refused
 from webhook.issuing import folder
+from webhook.issuing.objects import bundles_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +125,7 @@ class Keeper:
                 self._lead(secret, found)
             except Fault as fault:
                 self._failed("secret", fault)
-        bundles = {name: each.bundles for name, each in found.items()}
+        bundles = bundles_of(found)
         self._serve(self._before.leaf, bundles)
         self._look(bundles)
 
@@ -151,7 +152,7 @@ class Keeper:
         for _ in range(MOST_STEPS):
             self._before = kept = self._known(secret)
             now, steady = self._clocks.wall(), self._clocks.steady()
-            bundles = {name: each.bundles for name, each in found.items()}
+            bundles = bundles_of(found)
             is_stored = kept.data() == {**secret.data}
             age = self._leaf_since.seconds(kept.leaf, steady)
             step = next_step(

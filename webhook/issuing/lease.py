@@ -61,12 +61,7 @@ class Lease:
     def hold(self) -> bool:
         """Renew it, or take it if nobody has it; whether it is held. A Fault if that is unknown."""
         started = self._clock()
-        try:
-            lease = answers.read(self._client.get(self.path, {}))
-        except Refused as refused:
-            if refused.status != HTTPStatus.NOT_FOUND:
-                raise
-            lease = {"metadata": {"name": self._name}}
+        lease = answers.of_one(self._client, self.path) or {"metadata": {"name": self._name}}
         spec = as_map(lease.get("spec"))
         mine = spec.get("holderIdentity") == self._identity
         if not mine and not self._is_free(spec):

@@ -6,11 +6,10 @@ Each is read whole and written only as it was read: a write that another one cam
 from __future__ import annotations
 
 import base64
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.cluster import answers
-from webhook.cluster.client import Fault, Refused, address
+from webhook.cluster.client import Fault, address
 from webhook.kube.pod import as_items, as_map
 
 if TYPE_CHECKING:
@@ -45,6 +44,11 @@ class Configuration(NamedTuple):
     bundles: tuple[bytes, ...]  # of each entry
 
 
+def bundles_of(found: Mapping[str, Configuration]) -> dict[str, tuple[bytes, ...]]:
+    """The caBundles of each configuration."""
+    return {name: each.bundles for name, each in found.items()}
+
+
 class Objects:
     """Reads and writes them. Each call may raise Fault."""
 
@@ -63,7 +67,7 @@ class Objects:
 
     def secret(self) -> Secret:
         """The Secret as it is now."""
-        raw = self._read(self._secrets + address(self._secret))
+        raw = answers.of_one(self._client, self._secrets + address(self._secret))
         return _secret(raw) if raw is not None else Secret({}, {})
 
     def store(self, before: Secret, data: Mapping[str, bytes]) -> Secret:
@@ -91,7 +95,7 @@ class Objects:
 
     def configuration(self, name: str) -> Configuration | None:
         """The configuration as it is now; None if it is not there."""
-        raw = self._read(self._paths[name])
+        raw = answers.of_one(self._client, self._paths[name])
         if raw is None:
             return None
         clients = [as_map(each.get("clientConfig")) for _, each in as_items(raw.get("webhooks"))]
@@ -112,15 +116,6 @@ class Objects:
             for position, bundle in enumerate(bundles)
         )
         self._client.patch(self._paths[name], operations)
-
-    def _read(self, path: str) -> Raw | None:
-        try:
-            found: Raw = answers.read(self._client.get(path, {}))
-        except Refused as refused:
-            if refused.status == HTTPStatus.NOT_FOUND:
-                return None
-            raise
-        return found
 
 
 def _secret(raw: Raw) -> Secret:

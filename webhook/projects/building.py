@@ -83,8 +83,10 @@ class Build:
 
     def copy(self) -> Build:
         """The same for another kustomization, which changes it."""
-        made = [replace(e, names={*e.names}, namespaces={*e.namespaces}, files={*e.files})
-                for e in self.made]  # fmt: skip
+        made = [
+            replace(e, names={*e.names}, namespaces={*e.namespaces}, files={*e.files})
+            for e in self.made
+        ]
         return Build(made, [*self.unknown], [*self.charts], {**self.loose})
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.formats.mentions import Comments
+from webhook.kube import pod
 from webhook.kube.walk import walk
 from webhook.templates import actions, expressions
 from webhook.templates.actions import Kind
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.core.settings import Settings
 
-SECTIONS = frozenset({"limits", "requests"})
+SECTIONS = frozenset(pod.SECTIONS)
 _READS = {"fromJson", "fromJsonArray", "fromYaml", "fromYamlArray", "mustFromJson"}
 # They give back what they get, or choose one of it.
 _KEEPS = _READS | {

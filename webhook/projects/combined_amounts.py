@@ -15,7 +15,6 @@ from webhook.kube import quantity
 from webhook.kube.walk import walk
 from webhook.projects import chart_actions
 from webhook.projects.chart_actions import SECTIONS
-from webhook.projects.merged_values import is_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +73,7 @@ def _of_data(data: Any, settings: Settings) -> Iterator[Form]:
     """The amounts in values, by the container or map that has them."""
     found: dict[Path, set[Amount]] = {}
     for at, value in walk(data):
-        if not at or not is_gpu(str(at[-1]), settings):
+        if not at or not settings.names_gpus(str(at[-1])):
             continue
         amount = quantity.parse(value)
         is_in_section = bool(at[-2:-1]) and at[-2] in SECTIONS
@@ -93,7 +92,7 @@ def _of_text(text: str, settings: Settings) -> Iterator[Form]:
         if comments.hold(key.start()):
             continue
         section, name = key["section"] or section, key["name"]
-        if not name or not is_gpu(name, settings):
+        if not name or not settings.names_gpus(name):
             continue
         found = _VALUE.match(text, key.end())
         said = found["value"].strip("\"'") if found else ""

@@ -130,7 +130,8 @@ class _Work:
         for key in before.loose.keys() | after.loose.keys():
             self._compare_loose(before.loose.get(key), after.loose.get(key))
         for chart in before.charts:
-            given = [file for file, text in chart.values if _holds(text, self.plan)]
+            words = search_words.words(plan.settings)
+            given = [file for file, text in chart.values if _has(text, words)]
             if given:
                 why = f"{os.path.relpath(given[0])} gives values with GPUs to this chart"
                 self._hold(frozenset((*chart.files, *given)), f"{why}; {_BY_HAND}")
@@ -220,10 +221,6 @@ def _join(
     joined = _Group(*(frozenset().union(*parts) for parts in zip(*groups, strict=True)))
     joined = joined._replace(files=joined.files | own)
     index.update(dict.fromkeys(joined.files, joined))
-
-
-def _holds(text: str, plan: Plan) -> bool:
-    return _has(text, search_words.words(plan.settings))
 
 
 def _has(text: str, words: tuple[bytes, ...]) -> bool:

@@ -145,12 +145,8 @@ def _gpus(data: Any, plan: Plan) -> dict[Path, Any]:
     evaluations(made, Plan(settings, is_values=True))
     found: dict[Path, Any] = {}
     for at, value in walk(made):
-        if at[-2:-1] and at[-2] in SECTIONS and is_gpu(str(at[-1]), settings):
+        if at[-2:-1] and at[-2] in SECTIONS and settings.names_gpus(str(at[-1])):
             amount = quantity.parse(value)
             if amount or (amount is None and value is not None):
                 found[at] = str(value) if amount is None else amount
     return found
-
-
-def is_gpu(name: str, settings: Settings) -> bool:
-    return settings.is_gpu(name) or name in settings.legacy_resources

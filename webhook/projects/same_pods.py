@@ -38,7 +38,7 @@ def _normalise(spec: Raw, settings: Settings) -> None:
         for _, container in as_items(spec.get(kind)):
             for section in SECTIONS:
                 amounts = as_map(as_map(container.get("resources")).get(section))
-                for name in [each for each in amounts if _is_gpu(each, settings)]:
+                for name in list(filter(settings.names_gpus, amounts)):
                     amount = quantity.parse(amounts[name])
                     if amount == 0 or amounts[name] is None:
                         del amounts[name]
@@ -57,10 +57,6 @@ def _covers(one: Raw, other: Raw) -> bool:
         one.get(member) in {None, "", other.get(member)}
         for member in ("key", "effect", "tolerationSeconds")
     )
-
-
-def _is_gpu(name: str, settings: Settings) -> bool:
-    return settings.is_gpu(name) or name in settings.legacy_resources
 
 
 def _said(data: Any) -> Any:

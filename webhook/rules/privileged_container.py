@@ -49,8 +49,7 @@ def check(obj: dict[str, Any], cx: Context) -> Iterator[Finding]:
 
 def _asks(container: Container, cx: Context) -> bool:
     return any(
-        (name in cx.settings.legacy_resources or cx.settings.is_gpu(name))
-        and quantity.parse(amount) != 0
+        cx.settings.names_gpus(name) and quantity.parse(amount) != 0
         for section in SECTIONS
         for name, amount in container.sections[section].items()
     )

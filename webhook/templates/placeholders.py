@@ -164,7 +164,7 @@ class Masks:
         if key is None:
             return False
         name = key["name"]
-        if not (name in settings.legacy_resources or settings.is_gpu(name)):
+        if not settings.names_gpus(name):
             return False
         after = self._without_actions(action.end)
         if key["quote"]:
