@@ -7,6 +7,7 @@ import http.client
 from typing import TYPE_CHECKING, Any
 
 from tests.cluster import nodes
+from tests.cluster.client import until
 from tests.cluster.scheduling import node_of
 from webhook.capacity.requests import gpu_requests
 from webhook.core.settings import Settings
@@ -99,16 +100,24 @@ class Cluster:
             self.client.try_create(made, namespace)
         priority = spec.get("priorityClassName")
         if priority:
-            named = {"metadata": {"name": priority}, "value": 1}
-            self.client.try_create(
-                {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **named}
-            )
+            self._priority_class(priority, namespace)
         runtime = spec.get("runtimeClassName")
         if runtime:
             named = {"metadata": {"name": runtime}, "handler": runtime}
             self.client.try_create(
                 {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", **named}
             )
+
+    def _priority_class(self, name: str, namespace: str) -> None:
+        """Make it, and wait until it is known: admission of pods looks in a cache only."""
+        named = {"metadata": {"name": name}, "value": 1}
+        made = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **named}
+        if not self.client.try_create(made).ok:  # it is there already, or has no valid name
+            return
+        spec = {"priorityClassName": name, "containers": [{"name": "c", "image": "i"}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec}
+        path = f"api/v1/namespaces/{namespace}/pods"
+        until(lambda: self._asked(path, pod).ok, f"PriorityClass {name} is known")
 
     def _as_in_this_cluster(self, obj: Json) -> Json:
         obj = copy.deepcopy(obj)
