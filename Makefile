@@ -29,8 +29,8 @@ $(MADE): pyproject.toml requirements-dev.txt
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@rm -f .venv/.made-from-* && touch $@
 
-demo: dev  ## the guides' pods through a real server, before and after
-	@$(PY) examples/demo.py
+demo: dev  ## the pods of old guides through a real server: what changes (POD=file shows another one)
+	@$(PY) examples/demo.py $(POD)
 
 demo-cluster: dev cluster  ## the same, judged by a real API server and scheduler
 	@$(PY) -m examples.demo_cluster
