@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from tests.cluster import nodes
+from tests.cluster.client import until
+from tests.cluster.remains import everything
 from tests.cluster.replicas import NAMESPACE, keeper_of
 from tests.cluster.scheduling import empty
-from tests.cluster.webhook import ROOT, kustomized
+from tests.cluster.webhook import KINDS, ROOT, kustomized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +37,7 @@ def shell(cluster: ControlPlane, tmp_path: Path) -> Iterator[Path]:
     for name in ("manifests", "examples"):
         shutil.copytree(ROOT / name, tmp_path / name)
     yield tmp_path
-    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+    for kind in KINDS:
         cluster.client.delete_all(kind)
     empty(cluster.client, "gpu-webhook")  # no kubelet would end the pods
     cluster.kubectl("delete", "namespace", "gpu-webhook", "--ignore-not-found")
@@ -85,8 +88,46 @@ def test_the_commands_of_the_page_install_and_remove_it(cluster: ControlPlane, s
     for component in ("guard", "guard-refuse", "workload-repair"):
         run(f"kubectl apply -k manifests/{component}", cluster, shell)
     run(remove.replace("kubectl delete -k", "kubectl delete --wait=false -k"), cluster, shell)
-    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+    for kind in KINDS:
         assert cluster.client.list(kind) == [], "it would call a Service that is gone"
+
+
+def test_nothing_is_left_after_delete(cluster: ControlPlane, shell: Path) -> None:
+    """Neither in namespaces nor in the cluster as a whole; guard and workload repair included."""
+    mine = shell / "mine"
+    mine.mkdir()
+    parts = ("guard", "guard-refuse", "workload-repair", "network-policy")
+    components = [f"../manifests/{part}" for part in parts]
+    text = {"resources": ["../manifests/base"], "components": components}
+    (mine / "kustomization.yaml").write_text(yaml.safe_dump(text))
+    before = everything(cluster)
+
+    cluster.kubectl("apply", "-k", str(mine))
+    keeper_of(cluster, shell / "tls", f"gpu-webhook.{NAMESPACE}.svc").pass_once()
+    assert len(everything(cluster) - before) > 15
+    cluster.kubectl("delete", "--wait=false", "-k", str(mine))
+    empty(cluster.client, NAMESPACE)  # no kubelet would end the pods
+
+    until(lambda: everything(cluster) == before, "nothing of it to be left", 60)
+
+
+def test_the_pods_keep_away_from_nodes_with_gpus(cluster: ControlPlane, shell: Path) -> None:
+    plain = [nodes.gpu_node(f"plain-{n}", 0, resource="example.com/none") for n in range(3)]
+    nodes.add(cluster.client, plain)
+    try:
+        cluster.kubectl("apply", "-k", str(shell / "manifests" / "base"))
+        pods = until(lambda: _two_placed(cluster), "both pods to have a node")
+        assert not [node for node in pods if node.startswith("gpu-")]
+        assert len(pods) == 2, "each on a node of its own"
+    finally:
+        for each in plain:
+            cluster.client.delete("Node", each["metadata"]["name"])
+
+
+def _two_placed(cluster: ControlPlane) -> set[str] | None:
+    pods = cluster.client.list("Pod", NAMESPACE)
+    placed = [each["spec"]["nodeName"] for each in pods if "nodeName" in each["spec"]]
+    return set(placed) if len(placed) == 2 else None
 
 
 MODES = ("secret", "cert-manager", "openshift")
@@ -106,16 +147,11 @@ def test_with_given_certificates_the_watcher_keeps_none(mode: str, cluster: Cont
     assert any(mount["name"] == "tls" for mount in server["volumeMounts"])
     assert tls == {"name": "tls", "secret": {"secretName": "gpu-webhook-tls"}}
     assert [name for kind, name in objects if "Role" in kind] == ["gpu-webhook", "gpu-webhook"]
-    injected = [
-        objects[kind, "gpu-webhook"]["metadata"].get("annotations", {}) for kind in CONFIGURATIONS
-    ]
+    injected = [objects[kind, "gpu-webhook"]["metadata"].get("annotations", {}) for kind in KINDS]
     word = {"cert-manager": "cert-manager.io/inject-ca-from"}.get(
         mode, "service.beta.openshift.io/inject-cabundle"
     )
     assert all((word in each) is (mode != "secret") for each in injected)
-
-
-CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
 def _probe(cluster: ControlPlane) -> str:

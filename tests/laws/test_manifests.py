@@ -9,7 +9,9 @@ from typing import Any
 import yaml
 
 from webhook import __version__
-from webhook.core.settings import Settings
+from webhook.core.legacy_names import LEGACY_MODEL_LABEL
+from webhook.core.modes import Mode
+from webhook.core.settings import MODEL_PROFILES, Placement, Policy, Settings
 from webhook.evaluation.match_conditions import (
     match_conditions,
     pod_policy_match_conditions,
@@ -121,6 +123,22 @@ def test_each_shipped_configuration_has_its_ca_bundle_filled_in() -> None:
 
 def test_the_shipped_settings_are_the_defaults() -> None:
     assert settings_file.load(str(BASE / "settings.yaml")) == Settings()
+
+
+def test_the_settings_of_audit_only_change_and_deny_nothing() -> None:
+    settings = settings_file.load(str(BASE.parent / "audit-only" / "settings.yaml"))
+    assert settings.policy == Policy(mode=Mode.AUDIT)
+
+
+def test_the_pods_prefer_nodes_without_any_label_that_nodes_with_gpus_have() -> None:
+    pod = yaml.safe_load((BASE / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+    (term,) = pod["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    expressions = term["preference"]["matchExpressions"]
+    absent = {each["key"] for each in expressions if each["operator"] == "DoesNotExist"}
+    assert len(expressions) == len(absent)
+    of_models = {each.label.replace("gpu-name", "gpu-count") for each in MODEL_PROFILES.values()}
+    every_node_has_it = {"node.kubernetes.io/instance-type"}
+    assert (of_models - every_node_has_it) | {Placement().label, LEGACY_MODEL_LABEL} < absent
 
 
 def test_the_image_is_that_of_this_version() -> None:
