@@ -745,12 +745,7 @@ WORKLOADS: dict[str, Callable[[int], tuple[Raw, Raw | None]]] = {
     ),
     "many templates that move": _moved,
     "many templates of one fault": lambda n: (
-        {
-            "apiVersion": "batch.volcano.sh/v1alpha1",
-            "kind": "Job",
-            "metadata": {"name": "v"},
-            "spec": {"tasks": [{"replicas": 1, "template": _template(0)} for _ in range(n)]},
-        },
+        _tasks(n, _template(0)),
         None,
     ),
 }
@@ -827,6 +822,39 @@ def _forged_labels(n: int) -> tuple[Raw, Raw]:
     return made, {**_stored(made), "spec": deployment(pod())["spec"]}
 
 
+def _forged_items(n: int, keys: Iterable[str], name: str = "t") -> tuple[Raw, Raw]:
+    """A Volcano Job with a record of `n` words, whose managedFields have these items."""
+    asking = {"spec": {"containers": [container(resources={"limits": {LEGACY: "1"}})]}}
+    made = _tasks(1, asking, name)
+    words = {f"/metadata/annotations/{i}": ["", None] for i in range(n)}
+    made["metadata"] |= {
+        "labels": {"a": "b"},
+        "annotations": {RECORD: json.dumps({"/spec/tasks/0/template": words})},
+        "managedFields": [
+            {
+                "manager": "m",
+                "operation": "Apply",
+                "fieldsV1": {"f:spec": {"f:tasks": {key: {} for key in keys}}},
+            }
+        ],
+    }
+    return made, {**made, "metadata": {**made["metadata"], "labels": {}}}
+
+
+def _tasks(n: int, template: Raw, name: str = "t") -> Raw:
+    """A Volcano Job with this many tasks."""
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "v"},
+        "spec": {"tasks": [{"name": name, "replicas": 1, "template": template}] * n},
+    }
+
+
+def _long_key(n: int) -> str:
+    return f"k:{json.dumps({f'a{i}': 0 for i in range(n)})}"
+
+
 def _forgeries() -> Iterator[tuple[str, Callable[[int], tuple[Raw, Raw | None]]]]:
     """Each of them alone, with each other one and with all, as a square is of two."""
     names = ("entries", "noted", "applied", "containers", "own", "again")
@@ -837,6 +865,12 @@ def _forgeries() -> Iterator[tuple[str, Callable[[int], tuple[Raw, Raw | None]]]
             yield f"forged: {words}", partial(_forged, **how)
     yield "forged: names of one container", _forged_names
     yield "forged: labels", _forged_labels
+    yield "forged: items without keys", lambda n: _forged_items(n, (f"v:{i}" for i in range(n)))
+    yield "forged: a key of many names", lambda n: _forged_items(n, [_long_key(n)])
+    yield (
+        "forged: an item with a long name",
+        lambda n: _forged_items(n, ['k:{"name":""}'], "n" * 99 * n),
+    )
 
 
 FORGERIES = dict(_forgeries())
@@ -921,7 +955,7 @@ def reviews() -> Iterator[tuple[str, str, Callable[[int], bytes]]]:
             yield name, path, partial(_of_workload, both)
     for name, both in FORGERIES.items():
         yield name, MUTATE, partial(_of_workload, both)
-    for name, both in list(FORGERIES.items())[-3:]:
+    for name, both in list(FORGERIES.items())[-6:]:
         yield name, VALIDATE, partial(_of_workload, both)
     for name, (both, more) in REQUESTS.items():
         for path in PATHS:
@@ -972,6 +1006,7 @@ def review(obj: Raw, old: Raw | None = None, **more: Any) -> bytes:
         "namespace": "team",
         "operation": "CREATE" if old is None else "UPDATE",
         "userInfo": {"username": "alice"},
+        "options": {"fieldManager": "m"},
         **more,
         "object": obj,
         "oldObject": old,

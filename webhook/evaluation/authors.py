@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import excess
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _SELECTOR: Key = ("spec", "nodeSelector")
 _APPLIED = ("Apply", None)  # operation and subresource
+_LONGEST_KEY = 1_000  # characters; names of objects have at most 253
 _ITEMS = {
     **dict.fromkeys(KINDS, "name"),
     "volumes": "name",
@@ -276,15 +278,23 @@ def _manifest(text: object) -> Raw:
 
 
 def _item(written: Raw, item: object) -> str:
-    """The name of this item of a list in these fieldsV1; empty if that is not known."""
-    sample = next((name for name in written if name.startswith("k:")), "k:")
+    """The name of this item of a list in these fieldsV1; empty if that is not known.
+
+    All members of a list are named in one way, and one may be `.`, the list. What is longer than a
+    real key is not read: this is asked for each word of a record, and a tenant may forge all three.
+    """
+    sample = next((name for name in islice(written, 2) if name.startswith("k:")), "k:")
     try:
-        keys = as_map(json.loads(sample.removeprefix("k:")))
+        keys = as_map(json.loads(sample[2:_LONGEST_KEY]))
     except (ValueError, RecursionError):
         return ""
     has = as_map(item)
-    found = {name: has[name] for name in keys if name in has}
+    found = {name: has[name] for name in keys if _is_short(has.get(name))}
     return _key_of(found) if found else ""
+
+
+def _is_short(value: object) -> bool:
+    return isinstance(value, int) or (isinstance(value, str) and len(value) < _LONGEST_KEY)
 
 
 def _key_of(keys: Raw) -> str:
