@@ -21,6 +21,9 @@ def reading(text: str, shape: Any) -> tuple[Any, list[str]]:
     ("text", "shape", "expected"),
     [
         pytest.param('{"Name": "a"}', {"name": str}, {"name": "a"}, id="names in any case"),
+        pytest.param(
+            '{"\u017f\u212a": "a"}', {"sk": str}, {"sk": "a"}, id="the long s and the Kelvin sign"
+        ),
         pytest.param('{"name": null}', {"name": str}, {}, id="null is as good as nothing"),
         pytest.param("[null]", [str], [""], id="a null in a list of texts is an empty one"),
         pytest.param("[null]", [INT32], [0], id="a null in a list of numbers is zero"),

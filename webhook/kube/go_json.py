@@ -92,7 +92,7 @@ def _members(raw: Raw, shape: Raw, where: str, unknown: Unknown) -> Iterator[tup
     names = {name.lower(): name for name in shape}
     seen: set[str] = set()
     for key, item in raw.items():
-        name = names.get(key.lower())
+        name = names.get(key.lower().replace("\u017f", "s"))  # Go folds the long s, Python does not
         if name in seen:
             raise Mistake(f"{where}.{name} occurs twice")
         if name is None:
