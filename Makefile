@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # 50 examples of each property: in CI always the same, elsewhere new ones (tests/conftest.py).
 export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
-.PHONY: dev demo demo-cluster test unit newest browser test-cluster nightly cluster lint fix docs bench lock image
+.PHONY: dev demo demo-cluster test unit newest browser test-cluster nightly cluster lint fix docs manifests bench lock image
 
 dev: $(MADE)  ## make or refresh .venv, with all extras
 
@@ -77,7 +77,11 @@ docs: dev  ## the pages that are generated
 	@$(PY) -m tests.laws.rule_pages
 	@$(PY) -m tests.laws.rooms_picture
 	@$(PY) -m tests.cli.settings_table
+	@$(PY) -m tests.manifests.chart_files
 	@.venv/bin/gpu-webhook config schema > docs/schema/settings.json
+
+manifests: dev cluster  ## manifests/install.yaml, by kubectl
+	@$(PY) -m tests.cluster.install_yaml
 
 bench: dev  ## side by side with a Go webhook and an in-process policy
 	@$(PY) -m bench $(BENCH)

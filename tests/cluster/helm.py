@@ -1,4 +1,4 @@
-"""Charts by the real helm: from a folder, or texts of templates, to what `helm template` makes."""
+"""The real helm: what `helm template` makes of a chart, and releases in a cluster."""
 
 from __future__ import annotations
 
@@ -17,16 +17,22 @@ if TYPE_CHECKING:
 KUBERNETES = "1.36.3"
 
 
-def template(folder: Path, release: str, *given: str) -> subprocess.CompletedProcess[str]:
+def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run it with nothing of the user's own settings."""
     return subprocess.run(
-        [str(build.helm()), "template", release, str(folder), "--kube-version", KUBERNETES, *given],
+        [str(build.helm()), *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
-        env={"HOME": str(folder), "PATH": "/usr/bin:/bin"},
+        cwd=home,
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
     )
+
+
+def template(folder: Path, release: str, *given: str) -> subprocess.CompletedProcess[str]:
+    """Render a chart; the folder is also the home of helm."""
+    return run(folder, "template", release, str(folder), "--kube-version", KUBERNETES, *given)
 
 
 def objects(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from tests.cluster import nodes
+from tests.cluster import build, nodes
 from tests.cluster.client import until
 from tests.cluster.remains import everything
 from tests.cluster.replicas import NAMESPACE, keeper_of
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tests.cluster.controlplane import ControlPlane
 
 BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "install.md").read_text(), re.DOTALL)
+COMMANDS = re.findall(r"`(helm [^`]* -[^`]+)`", (ROOT / "docs" / "install.md").read_text())
+SETTINGS = "gpu-webhook-settings"
 # A command has a flag; the page also speaks of `kubectl apply` as such.
 OPERATE = re.findall(r"`(kubectl [^`]* -[^`]+)`", (ROOT / "docs" / "operate.md").read_text())
 
@@ -44,7 +46,7 @@ def shell(cluster: ControlPlane, tmp_path: Path) -> Iterator[Path]:
 
 
 def run(block: str, cluster: ControlPlane, folder: Path) -> str:
-    programs = f"{cluster.programs}:{Path(sys.executable).parent}"
+    programs = f"{cluster.programs}:{build.helm().parent}:{Path(sys.executable).parent}"
     inherited = {k: v for k, v in os.environ.items() if k != "COLUMNS"}  # of pytest-xdist
     done = subprocess.run(
         ["bash", "-euc", block],
@@ -66,7 +68,9 @@ def _first(programs: str) -> str:
 
 
 def test_the_commands_of_the_page_install_and_remove_it(cluster: ControlPlane, shell: Path) -> None:
-    apply, try_it, live, inventory, status, remove = BLOCKS
+    _, apply, try_it, live, inventory, status, *_, remove = BLOCKS
+    apply, ready = apply.splitlines()
+    assert "rollout status" in ready, "no kubelet makes the pods ready"
 
     said = run(apply, cluster, shell)
     keeper_of(cluster, shell / "tls", f"gpu-webhook.{NAMESPACE}.svc").pass_once()
@@ -90,6 +94,48 @@ def test_the_commands_of_the_page_install_and_remove_it(cluster: ControlPlane, s
     run(remove.replace("kubectl delete -k", "kubectl delete --wait=false -k"), cluster, shell)
     for kind in KINDS:
         assert cluster.client.list(kind) == [], "it would call a Service that is gone"
+
+
+def test_the_commands_for_helm_install_take_over_and_remove_it(
+    cluster: ControlPlane, shell: Path
+) -> None:
+    install, *_ = BLOCKS
+    *_, take_over, uninstall, _ = BLOCKS
+    upgrade, rollback = (each for each in COMMANDS if each.startswith(("helm upg", "helm roll")))
+    before = everything(cluster)
+
+    assert "--wait" in install, "no kubelet makes the pods ready"
+    run(install.replace("--wait", ""), cluster, shell)
+    run(upgrade, cluster, shell)
+    run(rollback, cluster, shell)
+    run(uninstall.replace("delete", "delete --wait=false"), cluster, shell)
+    empty(cluster.client, NAMESPACE)
+    until(lambda: everything(cluster) == before, "nothing of it to be left", 60)
+
+    run("kubectl apply -k manifests/base", cluster, shell)
+    run(take_over, cluster, shell)
+    run(uninstall.replace("delete", "delete --wait=false"), cluster, shell)
+    empty(cluster.client, NAMESPACE)
+    until(lambda: everything(cluster) == before, "nothing of it to be left", 60)
+
+
+def test_settings_with_names_of_their_own_become_values(cluster: ControlPlane, shell: Path) -> None:
+    """The commands of manifests/README.md."""
+    page = (ROOT / "manifests" / "README.md").read_text()
+    (block,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    (shell / "settings.yaml").write_text(
+        "resources: {target: example.com/gpu}\npolicy: {rules: {GPU304: off}}\n"
+    )
+    run(BLOCKS[0].replace("--wait", ""), cluster, shell)
+
+    run(block, cluster, shell)
+
+    made = cluster.client.get("MutatingWebhookConfiguration", "gpu-webhook")
+    assert "example.com/gpu" in str(made["webhooks"][0]["matchConditions"])
+    settings = cluster.kubectl("-n", NAMESPACE, "get", "configmap", "-o", "yaml", SETTINGS)
+    assert "target: example.com/gpu" in settings
+    assert 'GPU304: "off"' in settings
+    run("helm uninstall gpu-webhook -n gpu-webhook", cluster, shell)
 
 
 def test_nothing_is_left_after_delete(cluster: ControlPlane, shell: Path) -> None:

@@ -1,0 +1,319 @@
+"""What each value of the chart changes, and which values helm refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from textwrap import indent
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.cluster import helm
+from tests.cluster.own_chart import CHART, rendered
+from tests.cluster.webhook import KINDS, ROOT
+from webhook.settings import file as settings_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cluster.own_chart import Objects
+
+
+def pod(made: Objects) -> Any:
+    return made["Deployment", "gpu-webhook"]["spec"]["template"]["spec"]
+
+
+def template(made: Objects) -> Any:
+    return made["Deployment", "gpu-webhook"]["spec"]["template"]["metadata"]
+
+
+def entry(made: Objects, name: str) -> Any:
+    (found,) = (
+        each
+        for (kind, _), configuration in made.items()
+        if kind in KINDS
+        for each in configuration["webhooks"]
+        if each["name"] == name
+    )
+    return found
+
+
+def settings(made: Objects) -> Any:
+    return made["ConfigMap", "gpu-webhook-settings"]["data"]["settings.yaml"]
+
+
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+CONDITION = {"name": "only", "expression": "true"}
+VALUES: dict[str, tuple[dict[str, Any], Callable[[Objects], Any], Any]] = {
+    "a repository and a tag": (
+        {"image": {"repository": "my/gpu-webhook", "tag": "2"}},
+        lambda made: {each["image"] for each in pod(made)["containers"]},
+        {"my/gpu-webhook:2"},
+    ),
+    "a digest, not the tag": (
+        {"image": {"tag": "2", "digest": DIGEST}},
+        lambda made: {each["image"] for each in pod(made)["containers"]},
+        {f"gpu-admission-webhook@{DIGEST}"},
+    ),
+    "a pull policy": (
+        {"image": {"pullPolicy": "Always"}},
+        lambda made: {each["imagePullPolicy"] for each in pod(made)["containers"]},
+        {"Always"},
+    ),
+    "a pull secret": (
+        {"imagePullSecrets": [{"name": "registry"}]},
+        lambda made: pod(made)["imagePullSecrets"],
+        [{"name": "registry"}],
+    ),
+    "three replicas": (
+        {"replicaCount": 3},
+        lambda made: made["Deployment", "gpu-webhook"]["spec"]["replicas"],
+        3,
+    ),
+    "settings": (
+        {"settings": {"policy": {"rules": {"GPU301": "enforce"}}}},
+        settings,
+        {"scope": "gpu", "policy": {"rules": {"GPU301": "enforce"}}},
+    ),
+    "audit only, whatever the settings enforce": (
+        {
+            "auditOnly": True,
+            "settings": {
+                "policy": {
+                    "mode": "enforce",
+                    "rules": {"GPU301": "enforce"},
+                    "overrides": [{"namespaces": ["a"], "mode": "enforce"}],
+                }
+            },
+        },
+        settings,
+        {"scope": "gpu", "policy": {"mode": "audit"}},
+    ),
+    "the CA of a certificate of one's own": (
+        {"certificates": {"mode": "secret", "caBundle": "-----BEGIN CERTIFICATE-----\nAA=="}},
+        lambda made: entry(made, "repair.gpu-webhook.dev")["clientConfig"]["caBundle"],
+        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBPT0=",
+    ),
+    "an issuer of cert-manager": (
+        {"certificates": {"mode": "cert-manager", "issuerRef": {"name": "mine"}}},
+        lambda made: (
+            made["Certificate", "gpu-webhook"]["spec"]["issuerRef"],
+            ("Issuer", "gpu-webhook") in made,
+        ),
+        ({"name": "mine"}, False),
+    ),
+    "the guard on OpenShift": (
+        {"certificates": {"mode": "openshift"}, "guard": {"enabled": True}},
+        lambda made: made[KINDS[0], "gpu-webhook-guard"]["metadata"]["annotations"],
+        {"service.beta.openshift.io/inject-cabundle": "true"},
+    ),
+    "an entry that fails closed": (
+        {"webhooks": {"policy.gpu-webhook.dev": {"failurePolicy": "Fail", "timeoutSeconds": 2}}},
+        lambda made: [
+            entry(made, "policy.gpu-webhook.dev")[key]
+            for key in ("failurePolicy", "timeoutSeconds")
+        ],
+        ["Fail", 2],
+    ),
+    "other matchConditions": (
+        {"webhooks": {"repair.gpu-webhook.dev": {"matchConditions": [CONDITION]}}},
+        lambda made: entry(made, "repair.gpu-webhook.dev")["matchConditions"],
+        [CONDITION],
+    ),
+    "more excluded namespaces": (
+        {"excludedNamespaces": ["kube-system", "gpu-operator"]},
+        lambda made: entry(made, "policy.gpu-webhook.dev")["namespaceSelector"]["matchExpressions"][
+            0
+        ]["values"],
+        ["kube-system", "gpu-operator", "gpu-webhook"],
+    ),
+    "addresses that may call the webhook": (
+        {"networkPolicy": {"enabled": True, "ipBlocks": ["10.0.0.0/24"]}},
+        lambda made: made["NetworkPolicy", "gpu-webhook"]["spec"]["ingress"][0]["from"],
+        [{"ipBlock": {"cidr": "10.0.0.0/24"}}],
+    ),
+    "no priority class, and so no quota for it": (
+        {"priorityClassName": ""},
+        lambda made: ("priorityClassName" in pod(made), "ResourceQuota" in {k for k, _ in made}),
+        (False, False),
+    ),
+    "another priority class, and its quota": (
+        {"priorityClassName": "high"},
+        lambda made: made["ResourceQuota", "gpu-webhook-critical-pods"]["spec"]["scopeSelector"][
+            "matchExpressions"
+        ][0]["values"],
+        ["high"],
+    ),
+    "no quota": (
+        {"resourceQuota": {"enabled": False}},
+        lambda made: (pod(made)["priorityClassName"], "ResourceQuota" in {k for k, _ in made}),
+        ("system-cluster-critical", False),
+    ),
+    "a disruption budget": (
+        {"podDisruptionBudget": {"maxUnavailable": "50%"}},
+        lambda made: made["PodDisruptionBudget", "gpu-webhook"]["spec"]["maxUnavailable"],
+        "50%",
+    ),
+    "resources": (
+        {"resources": {"server": {"limits": {"memory": "1Gi"}}, "watcher": {}}},
+        lambda made: [each["resources"] for each in pod(made)["containers"]],
+        [
+            {"limits": {"memory": "1Gi"}},
+            {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
+        ],
+    ),
+    "flags": (
+        {"extraArgs": {"server": ["--workers=4"], "watcher": ["--leaf-minutes=60"]}},
+        lambda made: [each["args"][-1] for each in pod(made)["containers"]],
+        ["--workers=4", "--leaf-minutes=60"],
+    ),
+    "labels and annotations of the pods": (
+        {"podLabels": {"team": "ml"}, "podAnnotations": {"a": "b"}},
+        template,
+        {
+            "labels": {"app.kubernetes.io/name": "gpu-webhook", "team": "ml"},
+            "annotations": {"kubectl.kubernetes.io/default-container": "gpu-webhook", "a": "b"},
+        },
+    ),
+    "a place for the pods": (
+        {
+            "nodeSelector": {"pool": "system"},
+            "tolerations": [{"key": "system", "operator": "Exists"}],
+            "affinity": {"podAffinity": {}},
+            "topologySpreadConstraints": [
+                {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}
+            ],
+        },
+        lambda made: (
+            pod(made)["nodeSelector"],
+            pod(made)["tolerations"],
+            pod(made)["affinity"],
+            pod(made)["topologySpreadConstraints"][0]["topologyKey"],
+        ),
+        (
+            {"pool": "system"},
+            [{"key": "system", "operator": "Exists"}],
+            {"podAffinity": {}},
+            "rack",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "look", "wanted"), VALUES.values(), ids=VALUES)
+def test_a_value_changes_what_it_names(
+    values: dict[str, Any], look: Callable[[Objects], Any], wanted: Any, tmp_path: Path
+) -> None:
+    assert look(rendered(tmp_path, values)) == wanted
+    assert _differs(tmp_path, look, wanted)
+
+
+def _differs(home: Path, look: Callable[[Objects], Any], wanted: Any) -> bool:
+    """Whether the value does anything: without it the place is another one, or missing."""
+    try:
+        return bool(look(rendered(home, {})) != wanted)
+    except (KeyError, ValueError):
+        return True
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown value": ({"replicas": 3}, "replicas"),
+    "an unknown value inside another": ({"image": {"name": "x"}}, "name"),
+    "no replica": ({"replicaCount": 0}, "/replicaCount"),
+    "a word for a number": ({"replicaCount": "two"}, "/replicaCount"),
+    "an image without a name": ({"image": {"repository": ""}}, "/image/repository"),
+    "a digest in the name": ({"image": {"repository": "a@sha256:b"}}, "/image/repository"),
+    "a digest that is none": ({"image": {"digest": "sha256:123"}}, "/image/digest"),
+    "a tag with a colon": ({"image": {"tag": "a:b"}}, "/image/tag"),
+    "a pull policy that is none": ({"image": {"pullPolicy": "Often"}}, "/image/pullPolicy"),
+    "a pull secret as a word": ({"imagePullSecrets": ["registry"]}, "/imagePullSecrets/0"),
+    "an unknown mode of certificates": ({"certificates": {"mode": "acme"}}, "/certificates/mode"),
+    "a CA that is no PEM": ({"certificates": {"caBundle": "LS0t"}}, "/certificates/caBundle"),
+    "a kind of issuer without its name": (
+        {"certificates": {"mode": "cert-manager", "issuerRef": {"kind": "ClusterIssuer"}}},
+        "/certificates/issuerRef",
+    ),
+    "an unknown setting": ({"settings": {"polices": {}}}, "/settings"),
+    "an unknown mode of a rule": (
+        {"settings": {"policy": {"rules": {"GPU301": "deny"}}}},
+        "/settings/policy/rules/GPU301",
+    ),
+    "an unknown rule": ({"settings": {"policy": {"rules": {"GPU999": "off"}}}}, "GPU999"),
+    "settings as a text": ({"settings": "scope: gpu"}, "/settings"),
+    "a guard that only refuses": ({"guard": {"enabled": False, "refuse": True}}, "/guard/enabled"),
+    "an unknown entry": ({"webhooks": {"repair": {}}}, "repair"),
+    "an unknown policy for failures": (
+        {"webhooks": {"policy.gpu-webhook.dev": {"failurePolicy": "fail"}}},
+        "failurePolicy",
+    ),
+    "a repair that may block pods": (
+        {"webhooks": {"repair.gpu-webhook.dev": {"failurePolicy": "Fail"}}},
+        "failurePolicy",
+    ),
+    "a timeout that the API server refuses": (
+        {"webhooks": {"policy.gpu-webhook.dev": {"timeoutSeconds": 31}}},
+        "timeoutSeconds",
+    ),
+    "kube-system not excluded": ({"excludedNamespaces": []}, "/excludedNamespaces"),
+    "an address without a mask": (
+        {"networkPolicy": {"ipBlocks": ["10.0.0.1"]}},
+        "/networkPolicy/ipBlocks/0",
+    ),
+    "a budget that lets no pod go": (
+        {"podDisruptionBudget": {"maxUnavailable": 0}},
+        "/podDisruptionBudget/maxUnavailable",
+    ),
+    "an amount with an unknown unit": (
+        {"resources": {"server": {"limits": {"memory": "512MB"}}}},
+        "/resources/server/limits/memory",
+    ),
+    "flags as one text": ({"extraArgs": {"server": "--workers=4"}}, "/extraArgs/server"),
+    "another value of the label that selects the pods": (
+        {"podLabels": {"app.kubernetes.io/name": "other"}},
+        "app.kubernetes.io/name",
+    ),
+    "a test in an excluded namespace": ({"test": {"namespace": "kube-system"}}, "/test/namespace"),
+}
+
+
+@pytest.mark.parametrize(("values", "named"), WRONG.values(), ids=WRONG)
+def test_helm_refuses_a_wrong_value_and_names_it(
+    values: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "values.json"
+    file.write_text(json.dumps(values))
+    done = helm.run(tmp_path, "template", "gpu-webhook", str(CHART), "-f", str(file))
+    assert done.returncode != 0
+    assert "don't meet the specifications of the schema" in done.stderr
+    assert named in done.stderr.partition("schema(s)")[2], done.stderr
+
+
+def _blocks() -> list[str]:
+    """The settings that the pages show."""
+    pages = [(ROOT / "docs" / f"{name}.md").read_text() for name in ("settings", "policy", "guard")]
+    known = json.loads((ROOT / "docs" / "schema" / "settings.json").read_text())["properties"]
+    blocks = re.findall(r"^```yaml\n(.*?)^```", "\n".join(pages), re.DOTALL | re.MULTILINE)
+    return [each for each in blocks if _keys(each) and _keys(each) <= known.keys()]
+
+
+def _keys(text: str) -> set[str]:
+    found = yaml.safe_load(text)
+    return set(found) if isinstance(found, dict) else set()
+
+
+def test_helm_takes_all_settings_that_the_pages_show(tmp_path: Path) -> None:
+    """The word off included, which YAML 1.1 reads as false."""
+    blocks = _blocks()
+    assert len(blocks) > 15
+    assert any(": off" in each for each in blocks)
+    shown, written = tmp_path / "shown.yaml", tmp_path / "written.yaml"
+    for each in blocks:
+        shown.write_text(each)
+        values = tmp_path / "values.yaml"
+        values.write_text("settings:\n" + indent(each, "  "))
+        made = rendered(tmp_path, {}, "-f", str(values))
+        written.write_text(yaml.safe_dump(settings(made)))
+        assert settings_file.load(str(written)) == settings_file.load(str(shown)), each

@@ -1,0 +1,117 @@
+"""The chart renders the objects of the kustomizations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cluster import helm, install_yaml
+from tests.cluster.own_chart import CHART, NAMESPACE, kustomized, objects, rendered
+from tests.cluster.webhook import KINDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cluster.controlplane import ControlPlane
+
+CERTIFICATES = "gpu-webhook-certificates"
+# Only the chart has these two, so that `helm uninstall` removes them.
+KEPT = {("Secret", CERTIFICATES), ("Lease", CERTIFICATES)}
+ALL = {
+    "guard": {"enabled": True, "refuse": True},
+    "workloadRepair": {"enabled": True},
+    "networkPolicy": {"enabled": True},
+}
+COMPONENTS = ("guard", "guard-refuse", "workload-repair", "network-policy")
+SAME: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
+    "by default": ({}, "base", ()),
+    "with cert-manager": ({"certificates": {"mode": "cert-manager"}}, "cert-manager", ()),
+    "with a Secret": ({"certificates": {"mode": "secret"}}, "secret", ()),
+    "on OpenShift": ({"certificates": {"mode": "openshift"}}, "openshift", ()),
+    "that only audit": ({"auditOnly": True}, "audit-only", ()),
+    "with all components": (ALL, "base", COMPONENTS),
+    "with cert-manager and all components": (
+        {"certificates": {"mode": "cert-manager"}, **ALL},
+        "cert-manager",
+        COMPONENTS,
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "root", "components"), SAME.values(), ids=SAME)
+def test_chart_and_kustomize_have_the_same_objects(
+    values: dict[str, Any],
+    root: str,
+    components: tuple[str, ...],
+    cluster: ControlPlane,
+    tmp_path: Path,
+) -> None:
+    chart = rendered(tmp_path, values)
+    wanted = kustomized(cluster, tmp_path, root, *components)
+
+    mode = values.get("certificates", {}).get("mode", "self")
+    assert wanted.keys() - chart.keys() == {("Namespace", NAMESPACE)}
+    assert chart.keys() - wanted.keys() == (KEPT if mode == "self" else set())
+    if "workloadRepair" in values:  # a user of kustomize changes the settings by hand
+        settings = chart["ConfigMap", "gpu-webhook-settings"]["data"]["settings.yaml"]
+        assert settings.pop("workloads") == {"repair": True}
+    for key in chart.keys() & wanted.keys():
+        if mode != "cert-manager" and key[0] in KINDS:
+            # A component does not know the mode; nobody reads it without cert-manager.
+            annotations = wanted[key]["metadata"].get("annotations", {})
+            annotations.pop("cert-manager.io/inject-ca-from", None)
+            if not annotations:
+                wanted[key]["metadata"].pop("annotations", None)
+        assert chart[key] == wanted[key], key
+
+
+def test_an_archive_of_the_chart_renders_the_same(tmp_path: Path) -> None:
+    done = helm.run(tmp_path, "package", str(CHART), "-d", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (archive,) = tmp_path.glob("*.tgz")
+    assert rendered(tmp_path, ALL, chart=archive) == rendered(tmp_path, ALL)
+
+
+def test_helm_finds_nothing_wrong_with_the_chart(tmp_path: Path) -> None:
+    done = helm.run(tmp_path, "lint", "--strict", str(CHART))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_configurations_are_created_last(tmp_path: Path) -> None:
+    """Helm removes in the reverse order: test_helm_release.py."""
+    kinds = [kind for kind, _ in rendered(tmp_path, ALL)]
+    assert kinds.index("Deployment") < kinds.index("MutatingWebhookConfiguration")
+    assert set(kinds[kinds.index("MutatingWebhookConfiguration") :]) == {*KINDS, "Lease"}
+
+
+@pytest.mark.parametrize("mode", ["self", "cert-manager", "openshift", "secret"])
+def test_any_namespace_will_do(mode: str, tmp_path: Path) -> None:
+    made = rendered(tmp_path, {"certificates": {"mode": mode}, **ALL}, "-n", "gpus")
+    for (kind, _), each in made.items():
+        is_wide = kind.startswith("Cluster") or kind in KINDS
+        assert each["metadata"].get("namespace") == (None if is_wide else "gpus")
+        for subject in each.get("subjects", ()):
+            assert subject["namespace"] == "gpus"
+        for entry in each.get("webhooks", ()):
+            assert entry["clientConfig"]["service"]["namespace"] == "gpus"
+            (own,) = (
+                selected["values"]
+                for selected in entry["namespaceSelector"]["matchExpressions"]
+                if selected["key"] == "kubernetes.io/metadata.name"
+            )
+            assert own == ["kube-system", "gpus"]
+    if mode == "cert-manager":
+        names = made["Certificate", "gpu-webhook"]["spec"]["dnsNames"]
+        assert names == ["gpu-webhook.gpus.svc", "gpu-webhook.gpus.svc.cluster.local"]
+        for kind, name in made:
+            if kind in KINDS:
+                annotations = made[kind, name]["metadata"]["annotations"]
+                assert annotations == {"cert-manager.io/inject-ca-from": "gpus/gpu-webhook"}
+
+
+def test_install_yaml_has_the_objects_of_the_base(cluster: ControlPlane, tmp_path: Path) -> None:
+    assert install_yaml.FILE.read_text() == install_yaml.text(), "run `make manifests`"
+    installed = objects(install_yaml.FILE.read_text())
+    assert installed == kustomized(cluster, tmp_path, "base")
+    assert [kind for kind, _ in installed][:3] == [*KINDS, "Namespace"]
