@@ -13,6 +13,7 @@ from webhook.certs.authority import new_authority
 from webhook.certs.kept import Kept
 from webhook.cli import certs
 from webhook.cli.certs import FAILED, OK, WARNING
+from webhook.cli.main import main
 from webhook.core.errors import InputError
 from webhook.issuing.objects import CONFIGURATIONS, SECRET, Objects
 
@@ -68,6 +69,11 @@ def waiting(bench: Bench) -> None:
     bench.api.set_secret({**bench.api.secret(), **Kept(next=new).data()})
 
 
+def without_leaf(bench: Bench) -> None:
+    data = bench.api.secret()
+    bench.api.set_secret({name: text for name, text in data.items() if "tls" not in name})
+
+
 def of_another_ca(bench: Bench) -> None:
     plan, now = bench.replica.plan, bench.time.wall()
     leaf = plan.leaf(plan.authority(now), now)
@@ -79,7 +85,21 @@ STATES: dict[str, tuple[Callable[[Bench], object], int, str]] = {
     "an empty bundle": (lambda b: b.api.configure(GUARD), FAILED, "its caBundle is empty"),
     "a foreign bundle": (stranger, FAILED, "does not trust the server"),
     "no configuration": (without_configurations, FAILED, "no API server calls the webhook"),
-    "no Secret": (lambda b: b.api.delete_secret(), FAILED, "missing, expired or damaged"),
+    "no Secret": (
+        lambda b: b.api.delete_secret(),
+        WARNING,
+        "is not there: no watcher keeps certificates (manifests/secret",
+    ),
+    "no Secret, so nothing is compared": (
+        lambda b: b.api.delete_secret(),
+        WARNING,
+        f"{REPAIR} warning not compared: there is no server certificate",
+    ),
+    "no leaf in the Secret": (
+        without_leaf,
+        FAILED,
+        f"{REPAIR} warning not compared: there is no server certificate",
+    ),
     "an expired leaf": (lambda b: setattr(b.time, "set_by", 2e9), FAILED, "missing, expired"),
     "a leaf that nobody renews": (late, WARNING, "not renewed"),
     "a CA that waits": (waiting, WARNING, "waits for all caBundles"),
@@ -153,6 +173,30 @@ def test_without_a_ca_there_is_nothing_to_sign_with(
     bench.api.delete_secret()
     with pytest.raises(InputError, match="has no CA"):
         command(ARGS)
+
+
+NO_NAMES = {
+    "an empty namespace": ["-n", ""],
+    "a namespace with a slash": ["-n", "a/b"],
+    "two dots as namespace": ["--namespace=.."],
+    "two dots as configuration": ["--configuration=mutating/.."],
+    "a configuration in capitals": ["--configuration=validating/Mine"],
+}
+
+
+@pytest.mark.parametrize("words", NO_NAMES.values(), ids=NO_NAMES)
+@pytest.mark.parametrize("command", ["status", "issue", "rotate"])
+def test_what_cannot_be_a_name_is_bad_usage(
+    command: str, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["certs", command, "--kubeconfig=none", *words]) == 1
+    assert "Invalid value for" in capsys.readouterr().err
+
+
+def test_watch_has_the_same_names(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = [f"--snapshot={tmp_path}", "--configuration=mutating/.."]
+    assert main(["watch", *words]) == 1
+    assert "write mutating/NAME" in capsys.readouterr().err
 
 
 def test_a_missing_right_is_bad_input(bench: Bench) -> None:

@@ -48,6 +48,14 @@ def test_a_message_is_short_whatever_it_quotes() -> None:
     assert len(text.decode().splitlines()) == 1
 
 
+def test_one_long_field_keeps_what_has_room_and_the_others_stay_whole() -> None:
+    reason = "; ".join(f"mutating/gpu-webhook-{n}: {'x' * 200}" for n in range(9))
+    record = json.loads(line(0.0, {"message": "m", "path": "y" * 100, "reason": reason}))
+    assert record["path"] == "y" * 100
+    assert record["reason"] == reason[: len(record["reason"])]
+    assert len(record["reason"]) > 400
+
+
 def test_lines_arrive_in_order() -> None:
     reader, writer = os.pipe()
     log = Log(writer)

@@ -47,7 +47,7 @@ def status(args: SimpleNamespace) -> int:
         found, faults = objects.configurations()
     now = api.now()
     kept = _kept(secret, now)
-    rows = [*_pairs(kept, now), *_trust(kept, bundles_of(found))]
+    rows = [*(_pairs(kept, now) if secret.raw else _no_secret()), *_trust(kept, bundles_of(found))]
     rows += [Row(FAILED, name, "", f"cannot be read: {fault}") for name, fault in faults.items()]
     _print(rows)
     return max(row.state for row in rows)
@@ -133,6 +133,13 @@ def _plan(kept: Kept, args: SimpleNamespace) -> Plan:
     return Plan(tuple(kept.leaf.hosts()), leaf_life=kept.leaf.end - kept.leaf.made)
 
 
+def _no_secret() -> Iterator[Row]:
+    from webhook.issuing.objects import SECRET
+
+    text = f"{SECRET} is not there: no watcher keeps certificates (manifests/secret, cert-manager "
+    yield Row(WARNING, "Secret", "", text + "and openshift need none)")
+
+
 def _pairs(kept: Kept, now: float) -> Iterator[Row]:
     from webhook.certs.authority import common_name, is_signed_by
 
@@ -176,6 +183,8 @@ def _trust(kept: Kept, bundles: Bundles) -> Iterator[Row]:
             yield Row(FAILED, name, "", "its caBundle does not trust the server")
         elif not all(held):
             yield Row(FAILED, name, "", "its caBundle is empty: the API server cannot call")
+        elif kept.leaf is None:
+            yield Row(WARNING, name, "", "not compared: there is no server certificate")
         elif not all(authorities <= each for each in held):
             yield Row(WARNING, name, "", "its caBundle lacks a CA of the Secret")
         else:

@@ -14,6 +14,7 @@ from webhook.cli.flags import (
     Command,
     Flag,
     Group,
+    namespace,
     rules,
 )
 from webhook.cli.shared_flags import (
@@ -305,6 +306,7 @@ _OF_CLUSTER = (
         "--namespace",
         metavar="NAME",
         default="gpu-webhook",
+        type=namespace,
         help="The namespace of the webhook.",
     ),
     KUBECONFIG,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from webhook.kube.labels import is_dns_label, is_subdomain
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -121,8 +123,15 @@ def output_file(text: str) -> str:
 def configuration(text: str) -> str:
     """The value of --configuration: KIND/NAME."""
     kind, _, name = text.partition("/")
-    if kind not in ("mutating", "validating") or not name or "/" in name:
+    if kind not in ("mutating", "validating") or not is_subdomain(name):
         raise click.BadParameter(f"{text!r}: write mutating/NAME or validating/NAME")
+    return text
+
+
+def namespace(text: str) -> str:
+    """The value of --namespace."""
+    if not is_dns_label(text):
+        raise click.BadParameter(f"{text!r} is not the name of a namespace")
     return text
 
 

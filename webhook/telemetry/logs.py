@@ -18,8 +18,10 @@ from typing import Any
 import orjson
 
 LONGEST_LINE = 1024
-SHORT = 24  # characters that a field keeps in a line that would be too long
+SHORT = 24  # characters that any field may have, however many are long
 MESSAGE = 200  # and the characters that the message keeps
+# In a line that would be too long, long fields are cut to the first of these that is enough.
+_CUTS = (600, 300, 150, 75, SHORT)
 GATHER_SECONDS = 0.02  # lines within this time are written at once: one wake-up, one system call
 
 # Control characters, and characters that would break or reorder a line.
@@ -114,8 +116,10 @@ def line(when: float, fields: dict[str, Any]) -> bytes:
     stamp = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
     record = {"time": stamp.replace("+00:00", "Z")}
     text = orjson.dumps(record | {key: _safe(value) for key, value in fields.items()})
-    if len(text) >= LONGEST_LINE:
-        short = {key: _safe(value, SHORT) for key, value in fields.items()}
+    for most in _CUTS:
+        if len(text) < LONGEST_LINE:
+            break
+        short = {key: _safe(value, most) for key, value in fields.items()}
         text = orjson.dumps(record | short | {"message": _safe(fields.get("message", ""), MESSAGE)})
     return text + b"\n"
 
