@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # 50 examples of each property: in CI always the same, elsewhere new ones (tests/conftest.py).
 export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
-.PHONY: dev demo demo-cluster test unit newest browser test-cluster nightly cluster lint fix docs manifests bench lock image
+.PHONY: dev demo demo-cluster test unit newest browser test-cluster nightly cluster node test-node lint fix docs manifests bench lock image
 
 dev: $(MADE)  ## make or refresh .venv, with all extras
 
@@ -44,7 +44,7 @@ unit: dev browser  ## all but the control plane; core and rules with coverage
 	wait $$deciding && wait $$knowing && exit $$properties
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
-	@$(PY) -m pytest -q $(PARALLEL) $(PURE:%=--ignore %) --ignore tests/cluster
+	@$(PY) -m pytest -q $(PARALLEL) $(PURE:%=--ignore %) --ignore tests/cluster --ignore tests/node
 
 newest: dev browser  ## the unit tests again on the newest Python of this machine (the image has 3.13)
 	@$(PY) tests/newest_python.py
@@ -55,8 +55,14 @@ browser: dev  ## a headless Chromium for the tests of the HTML report, if there 
 test-cluster: dev cluster  ## what the real control plane says; three at a time, since many tests wait
 	@$(PY) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m cluster tests/cluster
 
+node: dev cluster  ## build what real nodes need: kubelet, containerd, our image; once, as root
+	@$(PY) -m tests.node.build
+
+test-node: node  ## what runs on a real node: manifests/base as it is, and the guides' pods
+	@$(PY) -m pytest -q -s -m node tests/node
+
 nightly: dev cluster  ## hours: 5,000 new examples of each property, 10,000 new pods for the scheduler, 10 minutes of rotations
-	@HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -q -n auto --dist worksteal -m "(hypothesis or nightly) and not cluster"
+	@HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -q -n auto --dist worksteal -m "(hypothesis or nightly) and not cluster and not node"
 	@NEVER_FITS_PODS=10000 NEVER_FITS_SEED=$$(date +%Y%m%d) $(PY) -m pytest -q -m cluster tests/cluster/test_never_fits.py
 	@ROTATION_SECONDS=600 ROTATION_RATE=100 $(PY) -m pytest -q --timeout 1800 -m cluster tests/cluster/test_certificates_self.py
 

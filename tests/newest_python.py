@@ -72,7 +72,7 @@ def main() -> int:
     sys.stderr.write(f"The unit tests on Python {major}.{minor}\n")
     inside = make_environment(python)
     parallel = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
-    words = sys.argv[1:] or [*parallel, "-m", "not cluster and not slow"]
+    words = sys.argv[1:] or [*parallel, "-m", "not cluster and not node and not slow"]
     return subprocess.run([inside, "-m", "pytest", "-q", *words], cwd=ROOT, check=False).returncode
 
 

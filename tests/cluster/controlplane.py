@@ -1,7 +1,7 @@
 """A real Kubernetes control plane on loopback: etcd, API server, scheduler, controllers.
 
-There is no kubelet. A pod is proven schedulable when the scheduler has given it a node; it stays
-Pending after that. Use it as `with ControlPlane() as cluster:`.
+There is no kubelet (tests/node adds real nodes). A pod is proven schedulable when the scheduler has
+given it a node; it stays Pending after that. Use it as `with ControlPlane() as cluster:`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,21 @@ class ProgramDied(Exception):  # noqa: N818 - what happened
 class ControlPlane:
     """Starts with the `with` block, ends with it."""
 
+    host = "127.0.0.1"  # where its own programs reach the API server
+    addresses: tuple[str, ...] = ("127.0.0.1", "::1")  # of the API server's certificate
+
     def __init__(
-        self, release: str = build.RELEASE, *, apiserver_flags: Sequence[str] = ()
+        self,
+        release: str = build.RELEASE,
+        *,
+        apiserver_flags: Sequence[str] = (),
+        key_identifiers: bool = False,
     ) -> None:
         self.release = release
         self.programs = build.assets(release)
         self.folder = _scratch()
         self._flags = tuple(apiserver_flags)
+        self._key_identifiers = key_identifiers
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._guard: subprocess.Popen[bytes] | None = None
         self._told = False
@@ -77,7 +85,7 @@ class ControlPlane:
             stderr=subprocess.DEVNULL,  # etcd may still write a file into the folder
             process_group=0,
         )
-        self.authority = Authority(self.folder / "pki")
+        self.authority = Authority(self.folder / "pki", key_identifiers=self._key_identifiers)
         self.port, etcd_port, peer_port = free_ports(3)
         admin = self.authority.client("admin", "system:masters")
         self.kubeconfig = self._write_kubeconfig("admin", admin)
@@ -187,11 +195,10 @@ class ControlPlane:
         return account.ok and self.client.request("GET", f"{path}/configmaps/kube-root-ca.crt").ok
 
     def _apiserver_flags(self, etcd_port: int) -> list[str]:
-        pair = self.authority.server("kubernetes.default.svc")
+        pair = self.authority.server("kubernetes.default.svc", self.addresses)
         self._service_account_key = self.authority.signing_key("service-account")
         return [
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
-            "--bind-address=127.0.0.1",
             f"--secure-port={self.port}",
             f"--tls-cert-file={pair.certificate}",
             f"--tls-private-key-file={pair.key}",
@@ -200,10 +207,8 @@ class ControlPlane:
             f"--service-account-signing-key-file={self._service_account_key}",
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-cluster-ip-range=10.0.0.0/24",
-            "--authorization-mode=RBAC",
             "--allow-privileged=true",
-            # It taints new nodes not-ready; what would take the taint off does not run here.
-            "--disable-admission-plugins=TaintNodesByCondition",
+            *self._apiserver_of_nodes(),
         ]
 
     def _controller_flags(self) -> list[str]:
@@ -213,9 +218,20 @@ class ControlPlane:
             f"--root-ca-file={self.authority.bundle}",
             # Each controller acts under its own name, as in every real cluster.
             "--use-service-account-credentials=true",
-            # There are no kubelets: these two would find every node unreachable after 40 s.
-            "--controllers=*,-node-lifecycle-controller,-taint-eviction-controller",
+            *self._controllers_of_nodes(),
         ]
+
+    def _apiserver_of_nodes(self) -> list[str]:
+        """Without kubelets, nothing takes the taint off that this plugin gives to new nodes."""
+        return [
+            "--bind-address=127.0.0.1",
+            "--authorization-mode=RBAC",
+            "--disable-admission-plugins=TaintNodesByCondition",
+        ]
+
+    def _controllers_of_nodes(self) -> list[str]:
+        """Without kubelets, these two would find every node unreachable after 40 s."""
+        return ["--controllers=*,-node-lifecycle-controller,-taint-eviction-controller"]
 
     def _client_flags(self, program: str) -> list[str]:
         identity = self.authority.client(f"system:{program}")
@@ -233,7 +249,7 @@ class ControlPlane:
 
     def _write_kubeconfig(self, user: str, identity: KeyPair) -> Path:
         cluster = {
-            "server": f"https://127.0.0.1:{self.port}",
+            "server": f"https://{self.host}:{self.port}",
             "certificate-authority": str(self.authority.bundle),
         }
         credentials = {

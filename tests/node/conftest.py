@@ -1,0 +1,123 @@
+"""Real clusters of one node for the tests of this folder, with the shipped manifests applied.
+
+Where something is missing they are skipped, and say what; in CI that is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cluster import build as control_plane
+from tests.cluster.client import until
+from tests.node import build
+from tests.node.cluster import RealCluster
+from tests.node.network import own_network
+from tests.node.node import hierarchies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_COMMANDS = (
+    "kubectl apply -k manifests/base",
+    "kubectl -n gpu-webhook rollout status deployment/gpu-webhook --timeout=240s",
+    "kubectl create -f examples/two-containers-five-gpus.yaml",
+)
+# What containerd needs of the kernel and of the container that we may be in.
+_PROBE = """
+mount -t tmpfs node /mnt && mkdir /mnt/{lower,upper,work,all}
+mount -t overlay overlay -o lowerdir=/mnt/lower,upperdir=/mnt/upper,workdir=/mnt/work /mnt/all
+ip link add name test0 type veth peer name test1 && ip link add name test2 type bridge
+nft list ruleset
+"""
+_NAMESPACES = ["--mount", "--pid", "--uts", "--ipc", "--net", "--fork", "--mount-proc"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark everything in this folder: it needs root and what `make node` builds."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.node)
+
+
+def missing() -> str:
+    """Tell the first thing that prevents nodes on this machine."""
+    if os.geteuid() != 0:
+        return "they need root"
+    if packages := build.missing_packages():
+        return f"{', '.join(packages)} missing: run `make node`"
+    if not (control_plane.is_built() and build.programs_folder().is_dir()):
+        return "the programs are not built: run `make node`"
+    if not hierarchies():
+        return "there are no hierarchies of cgroup v1 (v2 was not tried yet)"
+    probed = subprocess.run(
+        ["unshare", *_NAMESPACES, "bash", "-ec", _PROBE],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return probed.stderr.strip()
+
+
+@pytest.fixture(scope="session")
+def _possible() -> None:
+    why = missing()
+    if why:
+        give_up = pytest.fail if os.environ.get("CI") else pytest.skip
+        give_up(f"no nodes on this machine: {why}")
+    # Before the network of our own, which reaches no package registry.
+    build.images()
+    build.device_plugin()
+
+
+@pytest.fixture(
+    scope="session", params=["a CA as kubeadm makes it", "a CA without key identifiers"]
+)
+def cluster(_possible: None, request: pytest.FixtureRequest) -> Iterator[RealCluster]:
+    """Start a cluster of one node; its API server is reached from this process only."""
+    with (
+        own_network(RealCluster.host),
+        RealCluster(key_identifiers=request.param == "a CA as kubeadm makes it") as running,
+    ):
+        yield running
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What the three commands of the README made."""
+
+    cluster: RealCluster
+    seconds: float  # from the first command until the pod of the third one runs
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Apply manifests/base as it is, with three commands in a folder that has nothing else."""
+    folder = tmp_path_factory.mktemp("empty")
+    for name in ("manifests", "examples"):
+        shutil.copytree(build.ROOT / name, folder / name)
+    environment = {
+        "PATH": f"{cluster.programs}:/usr/bin:/bin",
+        "HOME": str(folder),
+        "KUBECONFIG": str(cluster.kubeconfig),
+    }
+    started = time.monotonic()
+    for command in _COMMANDS:
+        done = subprocess.run(
+            ["bash", "-ec", command],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, (command, done.stderr, cluster.words_of_pods())
+    until(lambda: cluster.phase("default", "gpu-pod") == "Running", "the pod to run", 60)
+    return Installed(cluster, time.monotonic() - started)
