@@ -12,9 +12,9 @@ from tests.issuing.replicas import DAY, HOST, Replica, Time, together
 from webhook.certs.authority import new_authority
 from webhook.certs.kept import Kept
 from webhook.cli import certs
-from webhook.cli.certs import FAILED, OK, WARNING
 from webhook.cli.main import main
 from webhook.core.errors import InputError
+from webhook.doctor.lines import FAILED, OK, WARNING
 from webhook.issuing.objects import CONFIGURATIONS, SECRET, Objects
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import pytest
 from tests.cluster.client import until
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.webhook import ROOT
+from webhook.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,10 +77,16 @@ def test_a_rolling_update_gets_its_pods_too(gke: ControlPlane) -> None:
     until(lambda: len(pods(gke)) == 3, "a pod of the new template", 60)
 
 
-def test_without_the_quota_there_would_be_none(gke: ControlPlane) -> None:
-    """Else the tests above would say nothing of GKE."""
+def test_without_the_quota_there_would_be_none(
+    gke: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else the tests above would say nothing of GKE. The doctor says why."""
     gke.kubectl("delete", "resourcequota", QUOTA, "-n", NAMESPACE)
     gke.kubectl("delete", "pods", "--all", "-n", NAMESPACE, "--force", "--grace-period=0")
 
     until(lambda: "insufficient quota to match these scopes" in events(gke), "the refusal", 60)
     until(lambda: not pods(gke), "all pods to be gone", 60)
+    assert main(["doctor", f"--kubeconfig={gke.kubeconfig}", "-o", "json"]) == 3
+    lines = [each for each in json.loads(capsys.readouterr().out) if each["what"] == "quota"]
+    assert [each["state"] for each in lines] == ["failed"]
+    assert "insufficient quota to match these scopes" in lines[0]["text"]

@@ -9,6 +9,7 @@ import pytest
 
 from webhook.core.settings import CustomKind, Models, Settings, Taint, Workloads
 from webhook.evaluation.match_conditions import (
+    entries,
     match_conditions,
     missed_names,
     pod_policy_match_conditions,
@@ -286,3 +287,19 @@ def test_the_rules_name_the_built_in_kinds_and_whole_groups_of_custom_ones() -> 
         (rule["operations"], rule["scope"]) == (["CREATE", "UPDATE"], "Namespaced")
         for rule in (*built_in, *configured)
     )
+
+
+def test_each_entry_has_what_follows_from_the_settings() -> None:
+    made = entries(CONFIGURED)
+    assert made == {
+        "repair.gpu-webhook.dev": {"matchConditions": match_conditions(CONFIGURED)},
+        "policy.gpu-webhook.dev": {"matchConditions": pod_policy_match_conditions(CONFIGURED)},
+        "workloads.gpu-webhook.dev": {
+            "rules": workload_rules(CONFIGURED),
+            "matchConditions": workload_match_conditions(CONFIGURED),
+        },
+        "workload-repair.gpu-webhook.dev": {
+            "rules": workload_rules(CONFIGURED),
+            "matchConditions": workload_match_conditions(CONFIGURED, repaired=True),
+        },
+    }

@@ -12,6 +12,7 @@ from webhook import __version__
 from webhook.core.legacy_names import LEGACY_MODEL_LABEL
 from webhook.core.modes import Mode
 from webhook.core.settings import MODEL_PROFILES, Placement, Policy, Settings
+from webhook.doctor.rights import of_certificates, of_inventory
 from webhook.evaluation.match_conditions import (
     match_conditions,
     pod_policy_match_conditions,
@@ -81,6 +82,25 @@ def test_security_md_lists_each_right_of_the_watcher_and_no_other() -> None:
     rows = re.findall(r"^\| `(\S+)` \| ([a-z, ]+) \| \S", page, re.MULTILINE)
 
     assert given == {(resource, verb) for resource, verbs in rows for verb in verbs.split(", ")}
+
+
+def test_doctor_asks_for_each_right_of_the_watcher_and_no_other() -> None:
+    asked = {
+        (right.group, right.resource, right.name, right.verb)
+        for right in (*of_inventory(Settings()), *of_certificates("gpu-webhook"))
+    }
+    assert asked == {
+        (group, resource, name, verb)
+        for rule in roles("cluster-role.yaml", "certificates.yaml")
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+        for verb in rule["verbs"]
+    }
+    fewer = settings_file.parse("messages: {events: false}")
+    assert {str(right) for right in {*of_inventory(Settings())} - {*of_inventory(fewer)}} == {
+        "create events"
+    }
 
 
 def writing(*files: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
 """Keys and certificates; only this room uses X.509.
 
-Other rooms use: authority, clients, context, development, failures, kept, steps.
+Other rooms use: all.
 """

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from webhook.core.errors import InputError
 
@@ -16,58 +15,50 @@ if TYPE_CHECKING:
 
     from webhook.certs.authority import Identity
     from webhook.certs.kept import Kept
-    from webhook.certs.steps import Bundles, Plan
+    from webhook.certs.steps import Plan
     from webhook.cluster.client import Client
+    from webhook.doctor.lines import Line
     from webhook.issuing.objects import Objects, Secret
 
-OK, WARNING, FAILED = 0, 2, 3  # exit codes
-_STATES = {OK: "ok", WARNING: "warning", FAILED: "failed"}
-_DAY = 86_400.0
-_LATE = 0.8  # of its life: it should have been renewed
 ROTATION_SECONDS = 60.0  # a leader needs two passes
 _PAUSE = 0.5
 
 
-class Row(NamedTuple):
-    """A line of the table."""
-
-    state: int
-    what: str
-    until: str
-    text: str
-
-
 def status(args: SimpleNamespace) -> int:
     """Print the table; the exit code is that of the worst line."""
+    from webhook.doctor.certificates import no_secret, pairs, trust
+    from webhook.doctor.lines import FAILED, Line
     from webhook.issuing.objects import bundles_of
 
     api, objects = _connect(args)
-    with _answered():
+    with answered():
         secret = objects.secret()
         found, faults = objects.configurations()
     now = api.now()
     kept = _kept(secret, now)
-    rows = [*(_pairs(kept, now) if secret.raw else _no_secret()), *_trust(kept, bundles_of(found))]
-    rows += [Row(FAILED, name, "", f"cannot be read: {fault}") for name, fault in faults.items()]
-    _print(rows)
-    return max(row.state for row in rows)
+    lines = [*(pairs(kept, now) if secret.raw else no_secret()), *trust(kept, bundles_of(found))]
+    lines += [Line(FAILED, name, f"cannot be read: {fault}") for name, fault in faults.items()]
+    _print(lines)
+    return max(line.state for line in lines)
 
 
 def issue(args: SimpleNamespace) -> int:
     """Sign a new server certificate; servers have it within seconds."""
+    from webhook.doctor.certificates import date
+
     api, objects = _connect(args)
-    with _answered():
+    with answered():
         secret, kept, ca = _with_ca(objects, api.now(), args)
         leaf = _plan(kept, args).leaf(ca, api.now())
         objects.store(secret, replace(kept, leaf=leaf).data())
-    print(f"Issued, valid until {_date(leaf.end)}. Servers show it within 20 seconds.")  # noqa: T201
-    return OK
+    print(f"Issued, valid until {date(leaf.end)}. Servers show it within 20 seconds.")  # noqa: T201
+    return 0
 
 
 def rotate(args: SimpleNamespace) -> int:
     """Store a new CA, and wait until a leader has brought it into service."""
     api, objects = _connect(args)
-    with _answered():
+    with answered():
         secret, kept, _ = _with_ca(objects, api.now(), args)
         new = kept.next or _plan(kept, args).authority(api.now())
         objects.store(secret, replace(kept, next=new).data())
@@ -77,7 +68,7 @@ def rotate(args: SimpleNamespace) -> int:
             ca = _kept(objects.secret(), api.now()).ca
             if ca is not None and ca.certificate == new.certificate:
                 print("It signs now. The old CA stays in the caBundles until its leaves end.")  # noqa: T201
-                return OK
+                return 0
             time.sleep(_PAUSE)
     raise InputError(
         f"no watcher brought the new CA into service within {ROTATION_SECONDS:.0f} s, and the old "
@@ -94,7 +85,7 @@ def _connect(args: SimpleNamespace) -> tuple[Client, Objects]:
 
 
 @contextmanager
-def _answered() -> Iterator[None]:
+def answered() -> Iterator[None]:
     """Makes an error message of a call that failed."""
     from webhook.cluster.client import Fault, Refused, no_answer
 
@@ -133,84 +124,19 @@ def _plan(kept: Kept, args: SimpleNamespace) -> Plan:
     return Plan(tuple(kept.leaf.hosts()), leaf_life=kept.leaf.end - kept.leaf.made)
 
 
-def _no_secret() -> Iterator[Row]:
-    from webhook.issuing.objects import SECRET
-
-    text = f"{SECRET} is not there: no watcher keeps certificates (manifests/secret, cert-manager "
-    yield Row(WARNING, "Secret", "", text + "and openshift need none)")
-
-
-def _pairs(kept: Kept, now: float) -> Iterator[Row]:
-    from webhook.certs.authority import common_name, is_signed_by
-
-    yield _pair("CA", kept.ca, now)
-    if kept.next is not None:
-        yield Row(WARNING, "next CA", _until(kept.next.end, now), "waits for all caBundles")
-    for old in kept.old:
-        text = f"{common_name(old)}: replaced, trusted until its leaves have ended"
-        yield Row(OK, "old CA", _until(kept.until, now), text)
-    leaf = _pair("server", kept.leaf, now)
-    signers = [pair.certificate for pair in (kept.ca,) if pair is not None]
-    if kept.leaf is not None and not any(
-        is_signed_by(kept.leaf.certificate, ca) for ca in (*signers, *kept.old)
-    ):
-        leaf = leaf._replace(state=FAILED, text="no CA of the Secret signed it")
-    yield leaf
-
-
-def _pair(what: str, pair: Identity | None, now: float) -> Row:
-    from webhook.certs.authority import common_name
-
-    if pair is None:
-        return Row(FAILED, what, "", "missing, expired or damaged; see the log of `watch`")
-    is_late = now - pair.made > _LATE * (pair.end - pair.made)
-    names = ", ".join(pair.hosts()) or common_name(pair.certificate)
-    text = f"{names}: not renewed; see the log of `watch`" if is_late else names
-    return Row(WARNING if is_late else OK, what, _until(pair.end, now), text)
-
-
-def _trust(kept: Kept, bundles: Bundles) -> Iterator[Row]:
-    from webhook.certs.authority import blocks_in
-    from webhook.certs.steps import distrusting
-
-    if not bundles:
-        yield Row(FAILED, "configurations", "", "none is there: no API server calls the webhook")
-    against = distrusting(kept.leaf.certificate, bundles) if kept.leaf is not None else []
-    authorities = {pair.text for pair in (kept.ca, kept.next) if pair is not None}
-    for name, texts in bundles.items():
-        held = [{*blocks_in(text)} for text in texts]
-        if name in against:
-            yield Row(FAILED, name, "", "its caBundle does not trust the server")
-        elif not all(held):
-            yield Row(FAILED, name, "", "its caBundle is empty: the API server cannot call")
-        elif kept.leaf is None:
-            yield Row(WARNING, name, "", "not compared: there is no server certificate")
-        elif not all(authorities <= each for each in held):
-            yield Row(WARNING, name, "", "its caBundle lacks a CA of the Secret")
-        else:
-            yield Row(OK, name, "", "trusts the server")
-
-
-def _until(end: float, now: float) -> str:
-    return f"{_date(end)} ({(end - now) / _DAY:.0f} d)"
-
-
-def _date(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _print(rows: list[Row]) -> None:
+def _print(lines: list[Line]) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     from webhook.cli.report_console import for_tables
+    from webhook.doctor.lines import COLOURS, STATES
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("what", "until", "state", ""):
         table.add_column(title, overflow="fold")
-    colours = {OK: "green", WARNING: "yellow", FAILED: "red"}
-    for row in rows:
-        state = Text(_STATES[row.state], colours[row.state])
-        table.add_row(row.what, row.until, state, Text(row.text))
+    for line in lines:
+        state = Text(STATES[line.state], COLOURS[line.state])
+        said = f"{line.text}; {line.fix}" if line.fix else line.text
+        table.add_row(line.what, line.until, state, Text(said))
     for_tables().print(table)

@@ -319,6 +319,18 @@ for _name, _text in (
 ):
     _command(_name, _text, *_OF_CLUSTER, CONFIGURATION, of=_certs, does=f"certs.{_name}")
 _command(
+    "doctor",
+    "Check the webhook in a cluster, and print what to do.",
+    *_OF_CLUSTER,
+    Flag(
+        "--pod-namespace",
+        metavar="NAME",
+        default="default",
+        help="Where a legacy pod is created as a dry run, which stores nothing.",
+    ),
+    output("text", "json", "yaml"),
+)
+_command(
     "completion",
     "Generate the script for shell completion.",
     click.Argument(

@@ -24,18 +24,5 @@ def match_conditions(args: SimpleNamespace) -> int:
     from webhook.evaluation import match_conditions as made
     from webhook.reports.printing import as_yaml
 
-    settings = inputs.settings(args)
-    entries = {
-        "repair.gpu-webhook.dev": {"matchConditions": made.match_conditions(settings)},
-        "policy.gpu-webhook.dev": {"matchConditions": made.pod_policy_match_conditions(settings)},
-        "workloads.gpu-webhook.dev": {
-            "rules": made.workload_rules(settings),
-            "matchConditions": made.workload_match_conditions(settings),
-        },
-        "workload-repair.gpu-webhook.dev": {
-            "rules": made.workload_rules(settings),
-            "matchConditions": made.workload_match_conditions(settings, repaired=True),
-        },
-    }
-    sys.stdout.write(as_yaml(entries))
+    sys.stdout.write(as_yaml(made.entries(inputs.settings(args))))
     return 0

@@ -58,7 +58,7 @@ def console(stream: TextIO) -> Console | None:
 
 def report(found: Report, stream: TextIO, *, wide: bool = False) -> None:
     """Print the report line by line, because it may be long."""
-    _print(segments(found, wide=wide), stream)
+    write(segments(found, wide=wide), stream)
 
 
 def remarks(found: Report, stream: TextIO) -> None:
@@ -68,16 +68,17 @@ def remarks(found: Report, stream: TextIO) -> None:
         replace(each, located=tuple(f for f in each.located if f.status not in shown))
         for each in found.results
     ]
-    _print(findings(replace(found, results=tuple(rest))), stream)
-    _print((Segment(summary(found), Style.HEADING), Segment("\n")), stream)
+    write(findings(replace(found, results=tuple(rest))), stream)
+    write((Segment(summary(found), Style.HEADING), Segment("\n")), stream)
 
 
 def diff(result: FileResult, stream: TextIO) -> None:
     """Print the changes of the file."""
-    _print(diff_segments(result), stream)
+    write(diff_segments(result), stream)
 
 
-def _print(pieces: Iterable[Segment], stream: TextIO) -> None:
+def write(pieces: Iterable[Segment], stream: TextIO) -> None:
+    """Print pieces, with colours if the stream is to have them."""
     on = console(stream)
     if on is None:
         stream.writelines(map(attrgetter("text"), pieces))

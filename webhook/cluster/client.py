@@ -175,6 +175,14 @@ class Client:
         """Create an object; the answer has it as it was stored."""
         return self._write("POST", path, obj, _JSON)
 
+    def rehearse(self, path: str, obj: Mapping[str, Any]) -> tuple[bytes, list[str]]:
+        """What creating an object would store (a dry run), and the warnings for its author."""
+        started = time.monotonic()
+        sent = _Body("POST", orjson.dumps(obj), _JSON)
+        response = self._send(path, {"dryRun": "All"}, SILENCE_SECONDS, sent)
+        warnings = response.headers.getlist("Warning")
+        return b"".join(_chunks(response, started + PAGE_SECONDS)), warnings
+
     def replace(self, path: str, obj: Mapping[str, Any]) -> bytes:
         """Replace an object; Refused (409) if its resourceVersion is no longer the stored one."""
         return self._write("PUT", path, obj, _JSON)

@@ -59,6 +59,21 @@ _MADE_BY_NO_NODE = (
 _IDENTIFIER = re.compile(r"(?!(in|true|false|null)$)[A-Za-z_][A-Za-z0-9_]*")  # not a keyword of CEL
 
 
+def entries(settings: Settings) -> dict[str, dict[str, list[Any]]]:
+    """What follows from the settings in each entry of the webhook configurations."""
+    rules = workload_rules(settings)
+    repaired = workload_match_conditions(settings, repaired=True)
+    return {
+        "repair.gpu-webhook.dev": {"matchConditions": match_conditions(settings)},
+        "policy.gpu-webhook.dev": {"matchConditions": pod_policy_match_conditions(settings)},
+        "workloads.gpu-webhook.dev": {
+            "rules": rules,
+            "matchConditions": workload_match_conditions(settings),
+        },
+        "workload-repair.gpu-webhook.dev": {"rules": rules, "matchConditions": repaired},
+    }
+
+
 def match_conditions(settings: Settings) -> list[dict[str, str]]:
     """The matchConditions of the entry for /mutate, for these settings.
 

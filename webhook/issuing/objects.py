@@ -27,7 +27,7 @@ CONFIGURATIONS = (
     "validating/gpu-webhook",
     "validating/gpu-webhook-guard-refuse",
 )
-_LABELS = {"app.kubernetes.io/part-of": "gpu-admission-webhook"}
+LABELS = {"app.kubernetes.io/part-of": "gpu-admission-webhook"}  # of all that is installed
 
 
 class Secret(NamedTuple):
@@ -68,17 +68,17 @@ class Objects:
     def secret(self) -> Secret:
         """The Secret as it is now."""
         raw = answers.of_one(self._client, self._secrets + address(self._secret))
-        return _secret(raw) if raw is not None else Secret({}, {})
+        return secret_of(raw) if raw is not None else Secret({}, {})
 
     def store(self, before: Secret, data: Mapping[str, bytes]) -> Secret:
         """Write the data, unless the Secret is no longer as it was."""
         held = {name: base64.b64encode(text).decode() for name, text in data.items()}
         if before.raw:
             path = self._secrets + address(self._secret)
-            return _secret(answers.read(self._client.replace(path, {**before.raw, "data": held})))
-        metadata = {"name": self._secret, "labels": _LABELS}
+            return secret_of(answers.read(self._client.replace(path, {**before.raw, "data": held})))
+        metadata = {"name": self._secret, "labels": LABELS}
         raw = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": held}
-        return _secret(answers.read(self._client.create(self._secrets, raw)))
+        return secret_of(answers.read(self._client.create(self._secrets, raw)))
 
     def configurations(self) -> tuple[dict[str, Configuration], dict[str, Fault]]:
         """Those that are there; and why others could not be read."""
@@ -96,11 +96,7 @@ class Objects:
     def configuration(self, name: str) -> Configuration | None:
         """The configuration as it is now; None if it is not there."""
         raw = answers.of_one(self._client, self._paths[name])
-        if raw is None:
-            return None
-        clients = [as_map(each.get("clientConfig")) for _, each in as_items(raw.get("webhooks"))]
-        bundles = tuple(base64.b64decode(each.get("caBundle") or "") for each in clients)
-        return Configuration(str(as_map(raw.get("metadata")).get("resourceVersion")), bundles)
+        return None if raw is None else configuration_of(raw)
 
     def fill(self, name: str, before: Configuration, bundles: Sequence[bytes]) -> None:
         """Write the bundles and nothing else, unless the configuration is no longer as it was."""
@@ -118,7 +114,15 @@ class Objects:
         self._client.patch(self._paths[name], operations)
 
 
-def _secret(raw: Raw) -> Secret:
+def configuration_of(raw: Raw) -> Configuration:
+    """The bundles of a webhook configuration."""
+    clients = [as_map(each.get("clientConfig")) for _, each in as_items(raw.get("webhooks"))]
+    bundles = tuple(base64.b64decode(each.get("caBundle") or "") for each in clients)
+    return Configuration(str(as_map(raw.get("metadata")).get("resourceVersion")), bundles)
+
+
+def secret_of(raw: Raw) -> Secret:
+    """What a Secret holds."""
     data = as_map(raw.get("data"))
     return Secret({name: base64.b64decode(text) for name, text in data.items()}, raw)
 

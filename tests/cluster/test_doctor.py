@@ -1,0 +1,525 @@
+"""`gpu-webhook doctor` on a real control plane: nothing on a healthy one, each fault by name."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import io
+import json
+import socket
+import time
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+import yaml
+
+from tests.cluster.client import path_of, until
+from tests.cluster.replicas import NAMESPACE, Replicas, keeper_of
+from tests.cluster.scheduling import empty
+from tests.cluster.webhook import BASE, KINDS, ROOT, Endpoint, kustomized
+from webhook.certs.authority import new_authority
+from webhook.certs.kept import Kept
+from webhook.certs.steps import Plan
+from webhook.cli.main import main
+from webhook.issuing.keeper import Clocks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.cluster.client import Json
+    from tests.cluster.controlplane import ControlPlane
+
+    Change = Callable[[Json], Any]
+
+HERE = f"/api/v1/namespaces/{NAMESPACE}"
+REPAIR, POLICY = (path_of(kind, name="gpu-webhook") for kind in KINDS)
+DEPLOYMENT = path_of("Deployment", NAMESPACE, "gpu-webhook")
+ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/gpu-webhook"
+BINDING = (
+    f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}"
+    "/rolebindings/gpu-webhook-certificates"
+)
+OK, WARNING, FAILED = 0, 2, 3
+OURS = ("mutating/gpu-webhook", "validating/gpu-webhook")
+HOSTS = ("127.0.0.1", f"gpu-webhook.{NAMESPACE}.svc")
+
+
+class Answer(NamedTuple):
+    code: int
+    lines: list[dict[str, str]]
+
+    @property
+    def faults(self) -> dict[str, list[str]]:
+        """The texts of the lines that are not ok."""
+        found: dict[str, list[str]] = {}
+        for line in self.lines:
+            if line["state"] != "ok":
+                found.setdefault(line["what"], []).append(line["text"])
+        return found
+
+
+class Installed:
+    """The shipped manifests, with a server and, in place of the watchers, a keeper of this test."""
+
+    def __init__(self, cluster: ControlPlane, replicas: Replicas) -> None:
+        self.cluster, self.replicas = cluster, replicas
+        self._ahead = 0.0
+        clocks = Clocks(time.time, lambda: time.monotonic() + self._ahead)
+        self._keeper = keeper_of(cluster, replicas.each[0].pair, HOSTS[0], clocks)
+        self._keeper._plan = Plan(HOSTS)
+
+    def doctor(self, *words: str) -> Answer:
+        said = io.StringIO()
+        with redirect_stdout(said):
+            code = main(["doctor", f"--kubeconfig={self.cluster.kubeconfig}", "-o", "json", *words])
+        return Answer(code, json.loads(said.getvalue()))
+
+    def keep(self) -> None:
+        """What a watcher does all the time."""
+        self._ahead += 30  # the Lease of another one ends
+        self._keeper.pass_once()
+        self._keeper.pass_once()
+
+    def be_healthy(self) -> None:
+        """As kubelets do: the pods are ready. As watchers do: the certificates are right."""
+        self.keep()
+        for pod in self.cluster.client.list("Pod", NAMESPACE):
+            ready = {
+                "type": "Ready",
+                "status": "True",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }
+            status = {"status": {"conditions": [ready], "phase": "Running"}}
+            name = pod["metadata"]["name"]
+            if "deletionTimestamp" in pod["metadata"]:
+                self.cluster.client.delete("Pod", name, NAMESPACE)
+                continue
+            self.cluster.client.patch("Pod", name, status, NAMESPACE, subresource="status")
+
+    @contextmanager
+    def changed(self, path: str, change: Change) -> Iterator[None]:
+        """An object is another one, or (None) is not there."""
+        ask = self.cluster.client
+        before = ask.demand("GET", path).body
+        after = change(copy.deepcopy(before))
+        if after is None:
+            ask.demand("DELETE", path)
+        else:
+            ask.demand("PUT", path, after)
+        try:
+            yield
+        finally:
+            now = ask.request("GET", path)
+            if now.ok:
+                before["metadata"]["resourceVersion"] = now.body["metadata"]["resourceVersion"]
+                ask.demand("PUT", path, before)
+            else:
+                del before["metadata"]["resourceVersion"], before["metadata"]["uid"]
+                ask.demand("POST", path.rpartition("/")[0], before)
+
+    @contextmanager
+    def added(self, path: str, obj: Json) -> Iterator[None]:
+        self.cluster.client.demand("POST", path, obj)
+        try:
+            yield
+        finally:
+            self.cluster.client.demand("DELETE", f"{path}/{obj['metadata']['name']}")
+
+
+@pytest.fixture(scope="module")
+def installed(
+    cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installed]:
+    others = [each for each in kustomized(cluster, BASE) if each["kind"] not in KINDS]
+    folder, words = tmp_path_factory.mktemp("doctor"), [f"--certificate-for={HOSTS[1]}"]
+    with Replicas(cluster, folder, words, count=1) as replicas:
+        cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(others))
+        until(lambda: all(replicas.bundles()), "all bundles", 60)
+        replicas.each[0].kill_watcher()
+        until(lambda: len(cluster.client.list("Pod", NAMESPACE)) == 2, "the pods", 60)
+        yield Installed(cluster, replicas)
+    empty(cluster.client, NAMESPACE)
+    cluster.kubectl("delete", "namespace", NAMESPACE)
+    for each in ("clusterrole", "clusterrolebinding"):
+        cluster.kubectl("delete", each, "gpu-webhook", "gpu-webhook-certificates")
+
+
+@pytest.fixture
+def healthy(installed: Installed) -> Installed:
+    def nothing_found() -> bool:
+        installed.be_healthy()
+        return not installed.doctor().faults
+
+    try:
+        until(nothing_found, "a healthy cluster", 60)
+    except TimeoutError:
+        pytest.fail(f"not healthy: {installed.doctor().faults}")
+    return installed
+
+
+def test_a_healthy_cluster_has_nothing(healthy: Installed) -> None:
+    answer = healthy.doctor()
+    assert answer.code == OK
+    assert {line["state"] for line in answer.lines} == {"ok"}
+    assert len(answer.lines) >= 16
+    assert next(line["text"] for line in answer.lines if line["what"] == "dry run").startswith(
+        "a legacy pod in namespace default is repaired within "
+    )
+
+
+def each_client(obj: Json, change: Callable[[Json], None]) -> Json:
+    for entry in obj["webhooks"]:
+        change(entry["clientConfig"])
+    return obj
+
+
+def without_bundle(obj: Json) -> Json:
+    return each_client(obj, lambda client: client.pop("caBundle"))
+
+
+def of_a_stranger(obj: Json) -> Json:
+    bundle = base64.b64encode(new_authority("other", 0, 2e9).text).decode()
+    return each_client(obj, lambda client: client.update(caBundle=bundle))
+
+
+def at_port(port: int, obj: Json) -> Json:
+    return each_client(obj, lambda client: client.update(url=f"https://127.0.0.1:{port}/mutate"))
+
+
+def leaf(start: float, end: float, obj: Json, hosts: tuple[str, ...] = HOSTS) -> Json:
+    """A pair of the stored CA with these times, in days from now."""
+    now = time.time()
+    data = {name: base64.b64decode(text) for name, text in obj["data"].items()}
+    kept = Kept.read(data, now)
+    assert kept.ca is not None
+    made = Plan(hosts, (end - start) * 86400).leaf(kept.ca, now + start * 86400)
+    for name, text in Kept(leaf=made).data().items():
+        obj["data"][name] = base64.b64encode(text).decode()
+    return obj
+
+
+def merged(patch: Json, obj: Json) -> Json:
+    """The object with a merge patch."""
+    for key, value in patch.items():
+        if isinstance(value, dict) and isinstance(obj.get(key), dict):
+            merged(value, obj[key])
+        else:
+            obj[key] = value
+    return obj
+
+
+def in_settings(text: str, obj: Json) -> Json:
+    return merged({"data": {"settings.yaml": text}}, obj)
+
+
+def first_entry(part: Json, obj: Json) -> Json:
+    obj["webhooks"][0].update(part)
+    return obj
+
+
+def with_image(image: str, obj: Json) -> Json:
+    for container in obj["spec"]["template"]["spec"]["containers"]:
+        container["image"] = image
+    return obj
+
+
+def without_nodes(obj: Json) -> Json:
+    obj["rules"][0]["resources"].remove("nodes")
+    return obj
+
+
+def no(_: Json) -> None:
+    return None
+
+
+SECRET = Replicas.secret
+# What is changed, and what the doctor finds: the code, and each line that is not ok.
+FAULTS: dict[str, tuple[str, Change, int, dict[str, str]]] = {
+    "the repairing configuration was deleted": (
+        REPAIR,
+        no,
+        FAILED,
+        {"registered": "no webhook configuration mutating/gpu-webhook"},
+    ),
+    "the checking configuration was deleted": (
+        POLICY,
+        no,
+        WARNING,
+        {"registered": "no webhook configuration validating/gpu-webhook"},
+    ),
+    "something emptied a caBundle": (
+        REPAIR,
+        without_bundle,
+        FAILED,
+        {
+            "mutating/gpu-webhook": "its caBundle is empty",
+            "dry run": "came back unrepaired at once",
+        },
+    ),
+    "a caBundle has another CA": (
+        REPAIR,
+        of_a_stranger,
+        FAILED,
+        {"mutating/gpu-webhook": "does not trust the server", "dry run": "does not trust"},
+    ),
+    "the certificate has expired": (
+        SECRET,
+        partial(leaf, -40, -10),
+        FAILED,
+        {"server": "missing, expired or damaged", **dict.fromkeys(OURS, "not compared")},
+    ),
+    "the certificate is not renewed": (
+        SECRET,
+        partial(leaf, -26, 4),
+        WARNING,
+        {"server": ".svc: not renewed"},
+    ),
+    "the Secret was deleted": (
+        SECRET,
+        no,
+        FAILED,
+        {
+            **dict.fromkeys(("CA", "server"), "missing, expired or damaged"),
+            **dict.fromkeys(OURS, "not compared"),
+        },
+    ),
+    "no watcher holds the Lease": (
+        Replicas.lease,
+        partial(merged, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}}),
+        WARNING,
+        {"watcher": "no watcher has kept the certificates for "},
+    ),
+    "an entry has conditions of other settings": (
+        REPAIR,
+        partial(first_entry, {"matchConditions": [{"name": "all", "expression": "true"}]}),
+        WARNING,
+        {"matchConditions": "repair.gpu-webhook.dev has other matchConditions"},
+    ),
+    "the settings have a mistake": (
+        f"{HERE}/configmaps/SETTINGS",
+        partial(in_settings, "scope: all\n"),
+        FAILED,
+        {"settings": "settings:1:"},
+    ),
+    "the settings repair templates, and no entry does": (
+        f"{HERE}/configmaps/SETTINGS",
+        partial(in_settings, "workloads: {repair: true}\n"),
+        WARNING,
+        {"workloads": "mutating/gpu-webhook-workloads is not there"},
+    ),
+    "the ClusterRole lacks nodes": (
+        ROLE,
+        without_nodes,
+        WARNING,
+        {"rights": "the watcher may not: list nodes, watch nodes"},
+    ),
+    "the Role of the certificates is not bound": (
+        BINDING,
+        no,
+        WARNING,
+        {"rights": "get secrets/gpu-webhook-certificates"},
+    ),
+    "an update does not end": (
+        DEPLOYMENT,
+        partial(with_image, "gpu-admission-webhook:next"),
+        WARNING,
+        {"pods": "1 of 2 replicas are ready and up to date"},
+    ),
+    "no replica is to run": (
+        DEPLOYMENT,
+        partial(merged, {"spec": {"replicas": 0}}),
+        FAILED,
+        {"pods": "0 of 0 replicas are ready"},
+    ),
+    "an uninstall left the configurations": (
+        DEPLOYMENT,
+        no,
+        FAILED,
+        {
+            "registered": "there is no Deployment",
+            "leftovers": "the ClusterRoleBinding gpu-webhook is for the namespace gpu-webhook",
+        },
+    ),
+    "the quota has no room": (
+        f"{HERE}/resourcequotas/gpu-webhook-critical-pods",
+        partial(merged, {"spec": {"hard": {"pods": "2"}}}),
+        WARNING,
+        {"quota": "gpu-webhook-critical-pods is used up"},
+    ),
+    "a namespace wants the guard": (
+        "/api/v1/namespaces/default",
+        partial(merged, {"metadata": {"labels": {"gpu-webhook.dev/guard": "enabled"}}}),
+        WARNING,
+        {"guard": "nothing guards default"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "change", "code", "lines"), FAULTS.values(), ids=FAULTS)
+def test_each_fault_has_its_line(
+    path: str, change: Change, code: int, lines: dict[str, str], healthy: Installed
+) -> None:
+    if path.endswith("SETTINGS"):
+        maps = healthy.cluster.client.demand("GET", f"{HERE}/configmaps").body["items"]
+        names = [each["metadata"]["name"] for each in maps]
+        path = path.replace("SETTINGS", next(name for name in names if "settings" in name))
+    with healthy.changed(path, change):
+        expect(healthy, code, lines)
+
+
+def expect(installed: Installed, code: int, lines: dict[str, str], *words: str) -> None:
+    """API servers and controllers read what changed with some delay."""
+    last: list[Answer] = []
+
+    def found() -> bool:
+        last.append(installed.doctor(*words))
+        faults = last[-1].faults
+        return (
+            last[-1].code == code
+            and {*faults} == {*lines}
+            and all(text in " ".join(faults[what]) for what, text in lines.items())
+        )
+
+    try:
+        until(found, "the line", 15)
+    except TimeoutError:
+        pytest.fail(f"found {last[-1].code} {last[-1].faults}")
+
+
+def test_pods_that_hang(healthy: Installed) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        port = hung.getsockname()[1]
+        with healthy.changed(REPAIR, partial(at_port, port)):
+            expect(healthy, FAILED, {"dry run": "did not answer within 3."})
+
+
+def test_nothing_listens(healthy: Installed) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with healthy.changed(REPAIR, partial(at_port, port)):
+        expect(healthy, FAILED, {"dry run": "nothing listens behind the Service"})
+        with healthy.changed(REPAIR, partial(first_entry, {"failurePolicy": "Fail"})):
+            expect(healthy, FAILED, {"dry run": "the call of the webhook failed: "})
+
+
+UNDONE = [
+    {"op": "replace", "path": "/spec/containers/0/resources/limits", "value": {"cpu": "1m"}},
+    {"op": "replace", "path": "/spec/containers/0/resources/requests", "value": {"cpu": "1m"}},
+]
+
+
+@pytest.mark.parametrize("more", [[], [{"op": "remove", "path": "/metadata/annotations"}]])
+def test_another_webhook_undoes_the_repair(more: list[Json], healthy: Installed) -> None:
+    """Also where it takes the annotation with it."""
+
+    def respond(_: str, body: bytes) -> tuple[int, bytes]:
+        patch = base64.b64encode(json.dumps(UNDONE + more).encode()).decode()
+        uid = json.loads(body)["request"]["uid"]
+        response = {"uid": uid, "allowed": True, "patchType": "JSONPatch", "patch": patch}
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+        return 200, json.dumps({**review, "response": response}).encode()
+
+    with Endpoint(healthy.cluster.authority, respond, "foreign") as other:
+        bundle = base64.b64encode(other.bundle.read_bytes()).decode()
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+        entry = {
+            "name": "undo.example.com",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "rules": [{**rule, "operations": ["CREATE"]}],
+            "clientConfig": {"url": f"https://127.0.0.1:{other.port}/", "caBundle": bundle},
+        }
+        name = {"metadata": {"name": "zz-undo"}}
+        with healthy.added(path_of(KINDS[0]), {**name, "webhooks": [entry]}):
+            expect(healthy, FAILED, {"dry run": "something that runs after it undid that"})
+            (line,) = [each for each in healthy.doctor().lines if each["what"] == "dry run"]
+            assert "zz-undo" in line["fix"]
+
+
+GUARD = yaml.safe_load((ROOT / "manifests" / "guard" / "webhook.yaml").read_text())
+NAMED = {
+    "as shipped": (f"{HERE}/services/gpu-webhook", lambda obj: obj, OK, {}),
+    "the Service was deleted": (
+        f"{HERE}/services/gpu-webhook",
+        no,
+        FAILED,
+        {"registered": "mutating/gpu-webhook-guard calls gpu-webhook/gpu-webhook, which is not"},
+    ),
+    "the certificate lacks the name of the Service": (
+        SECRET,
+        partial(leaf, 0, 30, hosts=HOSTS[:1]),
+        FAILED,
+        {"server": f"API servers call {HOSTS[1]}, and the certificate has no such name"},
+    ),
+    "the guard does nothing in a namespace that has its label": (
+        "/api/v1/namespaces/default",
+        partial(merged, {"metadata": {"labels": {"gpu-webhook.dev/guard": "enabled"}}}),
+        WARNING,
+        {"guard": "GPU303 is below `warn` in default"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "change", "code", "lines"), NAMED.values(), ids=NAMED)
+def test_an_entry_that_calls_a_service(
+    path: str, change: Change, code: int, lines: dict[str, str], healthy: Installed
+) -> None:
+    with healthy.added(path_of(KINDS[0]), GUARD):
+        healthy.keep()
+        with healthy.changed(path, change):
+            expect(healthy, code, lines)
+
+
+def test_leftovers_of_another_namespace(healthy: Installed) -> None:
+    other = yaml.safe_load((ROOT / "manifests" / "workload-repair" / "webhook.yaml").read_text())
+    other["metadata"]["name"] = "older"
+    (entry,) = other["webhooks"]
+    entry["clientConfig"]["service"]["namespace"] = "former"
+    binding = {
+        "metadata": {
+            "name": "older",
+            "labels": {"app.kubernetes.io/part-of": "gpu-admission-webhook"},
+        },
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "gpu-webhook",
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": "gpu-webhook", "namespace": "former"}],
+    }
+    with ExitStack() as stack:
+        stack.enter_context(healthy.added(path_of(KINDS[0]), other))
+        group = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+        stack.enter_context(healthy.added(group, binding))
+        expect(healthy, WARNING, {"leftovers": "mutating/older calls former/gpu-webhook"})
+        assert len(healthy.doctor().faults["leftovers"]) == 2
+
+
+def test_nothing_is_installed(healthy: Installed) -> None:
+    expect(
+        healthy,
+        FAILED,
+        {"registered": "no Deployment of the webhook in the namespace", "leftovers": ""},
+        "-n",
+        "default",
+    )
+
+
+def test_a_user_with_few_rights_learns_which_are_missing(healthy: Installed) -> None:
+    """The account of the watcher: it may not read configurations, and not create pods."""
+    kubeconfig = healthy.replicas.each[0].folder.parent / "account.kubeconfig"
+    answer = healthy.doctor(f"--kubeconfig={kubeconfig}")
+    refused = [what for what, texts in answer.faults.items() if " 403: " in texts[0]]
+    assert answer.code == WARNING
+    assert {"registered", "dry run", "rights", "leftovers", "pods"} <= {*refused}
+
+
+def test_a_namespace_without_the_webhook_cannot_be_tried(healthy: Installed) -> None:
+    expect(
+        healthy,
+        WARNING,
+        {"dry run": "a legacy pod could not be tried in namespace nowhere: 404"},
+        "--pod-namespace=nowhere",
+    )

@@ -1,0 +1,361 @@
+"""The table of checks: what is in the cluster, and the check that looks at it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tests.doctor.installation import (
+    CA,
+    DAY,
+    HEALTHY,
+    LEAF,
+    NOW,
+    OTHER,
+    POLICY,
+    REPAIR,
+    bound,
+    called_at,
+    changed,
+    configuration,
+    deployed,
+    foreign,
+    given,
+    having,
+    namespace,
+    of_helm,
+    secret,
+    tried,
+    with_image,
+    with_pod,
+    with_settings,
+    with_trial,
+    without,
+)
+from webhook.certs.kept import Kept
+from webhook.certs.steps import Plan
+from webhook.doctor.rights import Right
+
+if TYPE_CHECKING:
+    from webhook.doctor.facts import Facts
+
+GUARD = configuration("guard/webhook.yaml")
+REFUSE = configuration("guard-refuse/webhook.yaml")
+WORKLOADS = configuration("workload-repair/webhook.yaml")
+REPAIRING = with_settings("workloads: {repair: true}")
+LABELLED = (namespace("ml"), namespace("web"))
+ENFORCED = "policy: {overrides: [{namespaces: [ml, web], rules: {GPU303: enforce}}]}"
+FORBIDDEN = "pods is forbidden: insufficient quota to match these scopes"
+WAITING = {"name": "watch", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
+UNPLACED = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}
+NOTED = {"metadata": {"annotations": {"gpu-webhook.dev/repaired": "GPU101"}}, "spec": {}}
+
+
+# The texts are in lines.txt.
+TABLE: dict[str, tuple[Facts, str]] = {
+    # registered
+    "both configurations are there": (HEALTHY, "registered"),
+    "nothing repairs": (
+        without(REPAIR),
+        "registered",
+    ),
+    "nothing checks": (
+        without(POLICY),
+        "registered",
+    ),
+    "its Service was deleted": (
+        replace(HEALTHY, services=()),
+        "registered",
+    ),
+    "a URL in the place of a Service": (
+        changed(REPAIR, clientConfig={"url": "https://192.0.2.1/mutate"}),
+        "registered",
+    ),
+    # dry run
+    "a pod is repaired": (
+        HEALTHY,
+        "dry run",
+    ),
+    "a pod comes back as it was": (
+        with_trial(),
+        "dry run",
+    ),
+    "a pod comes back late": (
+        with_trial(seconds=3.01),
+        "dry run",
+    ),
+    "a repair is undone, and the annotation stays": (
+        replace(having(foreign("zz")), trial=tried(NOTED)),
+        "dry run",
+    ),
+    "a repair is undone, and only the warning is left": (
+        with_trial(warnings=('299 - "GPU101: renamed"',)),
+        "dry run",
+    ),
+    "the repair is a warning in this namespace": (
+        with_trial(settings="policy: {mode: warn}", warnings=('299 - "GPU101: would rename"',)),
+        "dry run",
+    ),
+    "the repair is off in this namespace": (
+        with_trial(settings="policy: {mode: audit}"),
+        "dry run",
+    ),
+    "the namespace has opted out": (
+        with_trial(namespace=namespace("x", **{"gpu-webhook.dev/ignore": "true"})),
+        "dry run",
+    ),
+    "our own denial": (
+        with_trial(
+            {}, refusal='403: admission webhook "policy.gpu-webhook.dev" denied the request'
+        ),
+        "dry run",
+    ),
+    "a call that had to succeed": (
+        with_trial({}, refusal='500: failed calling webhook "repair.gpu-webhook.dev": x509: bad'),
+        "dry run",
+    ),
+    "somebody else's denial": (
+        with_trial({}, refusal='403: admission webhook "x.example.com" denied the request'),
+        "dry run",
+    ),
+    "other settings, and their name in the answer": (
+        with_trial(
+            {"spec": {"containers": [{"resources": {"limits": {"example.com/gpu": "1"}}}]}},
+            settings="resources: {target: example.com/gpu}",
+        ),
+        "dry run",
+    ),
+    # pods
+    "all replicas": (HEALTHY, "pods"),
+    "an image that cannot be pulled": (
+        with_pod(containerStatuses=[WAITING]),
+        "pods",
+    ),
+    "a pod without a node": (
+        with_pod(conditions=[UNPLACED]),
+        "pods",
+    ),
+    "none is ready": (
+        replace(HEALTHY, deployment=deployed(readyReplicas=0)),
+        "pods",
+    ),
+    "an update that does not end": (
+        replace(HEALTHY, deployment=deployed(updatedReplicas=1)),
+        "pods",
+    ),
+    # quota
+    "room for pods": (
+        HEALTHY,
+        "quota",
+    ),
+    "a class that is not there": (
+        replace(HEALTHY, priority_class={}),
+        "quota",
+    ),
+    "GKE without the quota": (
+        replace(
+            HEALTHY,
+            deployment=deployed(
+                conditions=[{"type": "ReplicaFailure", "status": "True", "message": FORBIDDEN}]
+            ),
+        ),
+        "quota",
+    ),
+    "a quota that is used up": (
+        replace(
+            HEALTHY,
+            quotas=(
+                {
+                    "metadata": {"name": "few"},
+                    "status": {"hard": {"pods": "2"}, "used": {"pods": "2"}},
+                },
+            ),
+        ),
+        "quota",
+    ),
+    # certificates; more in tests/cli/test_certs.py
+    "a pair that nobody renewed": (
+        replace(HEALTHY, now=NOW + 25 * DAY),
+        "server",
+    ),
+    "an expired pair": (
+        replace(HEALTHY, now=NOW + 31 * DAY),
+        "server",
+    ),
+    "another CA in a caBundle": (
+        having(configuration("base/webhook.yaml", OTHER)),
+        REPAIR,
+    ),
+    "a pair of others": (
+        given(secret(Kept(leaf=LEAF))),
+        "server",
+    ),
+    "no pair of others": (
+        given({}),
+        "server",
+    ),
+    "an expired pair of others": (
+        replace(given(secret(Kept(leaf=LEAF))), now=NOW + 31 * DAY),
+        "server",
+    ),
+    "a pair for another name": (
+        replace(HEALTHY, configurations=called_at(name="other").configurations),
+        "server",
+    ),
+    "a pair for all names of the namespace": (
+        replace(
+            HEALTHY, secret=secret(Kept(ca=CA, leaf=Plan(("*.gpu-webhook.svc",)).leaf(CA, NOW)))
+        ),
+        "server",
+    ),
+    # watcher
+    "a watcher that leads": (HEALTHY, "watcher"),
+    "no watcher for a minute": (
+        replace(HEALTHY, now=HEALTHY.now + 60),
+        "watcher",
+    ),
+    "no watcher yet": (
+        replace(HEALTHY, lease={}),
+        "watcher",
+    ),
+    "no CA of the API server": (
+        replace(HEALTHY, root_ca={}),
+        "watcher",
+    ),
+    "certificates of others": (
+        given(secret(Kept(leaf=LEAF))),
+        "watcher",
+    ),
+    # rights
+    "all rights": (HEALTHY, "rights"),
+    "two rights are missing": (
+        replace(
+            HEALTHY,
+            missing_rights=(Right("list", "", "nodes"), Right("get", "", "secrets", "s", "n")),
+        ),
+        "rights",
+    ),
+    # settings
+    "settings without mistakes": (HEALTHY, "settings"),
+    "settings with two mistakes": (
+        replace(HEALTHY, mistakes="settings:1:1: a\nsettings:2:1: b"),
+        "settings",
+    ),
+    "no ConfigMap": (
+        replace(HEALTHY, settings_map={}),
+        "settings",
+    ),
+    # matchConditions
+    "conditions of the settings": (HEALTHY, "matchConditions"),
+    "a line end more": (
+        changed(
+            REPAIR,
+            matchConditions=[
+                {**each, "expression": f"{each['expression']}\n"}
+                for each in HEALTHY.configurations[REPAIR]["webhooks"][0]["matchConditions"]
+            ],
+        ),
+        "matchConditions",
+    ),
+    "settings with another name": (
+        with_settings("resources: {legacy: [example.com/old]}"),
+        "matchConditions",
+    ),
+    "a custom kind without its rule": (
+        with_settings(
+            "workloads: {kinds: [{kind: Run, group: example.com, templates: [/spec/template]}]}"
+        ),
+        "matchConditions",
+    ),
+    # versions
+    "one version": (
+        with_image("example.com/gpu:main"),
+        "versions",
+    ),
+    "an API server without matchConditions": (
+        replace(HEALTHY, version={"minor": "29+", "gitVersion": "v1.29.1-gke"}),
+        "versions",
+    ),
+    "an image of another version": (
+        with_image("gpu:9.9.9"),
+        "versions",
+    ),
+    # order
+    "no other webhook": (
+        having({**GUARD, **foreign("services", "services")}),
+        "order",
+    ),
+    "others on both sides": (
+        having({**foreign("istio"), **foreign("aws"), **foreign("all", "*")}),
+        "order",
+    ),
+    "others after one that is not called again": (
+        replace(
+            changed(REPAIR, reinvocationPolicy="Never"),
+            configurations={
+                **changed(REPAIR, reinvocationPolicy="Never").configurations,
+                **foreign("istio"),
+            },
+        ),
+        "order",
+    ),
+    # guard
+    "no guard": (HEALTHY, "guard"),
+    "a guard without namespaces": (having(GUARD), "guard"),
+    "a guard that does nothing": (
+        replace(having(GUARD), guarded=LABELLED),
+        "guard",
+    ),
+    "a guard that works": (
+        with_settings(ENFORCED, guarded=LABELLED, configurations=having(GUARD).configurations),
+        "guard",
+    ),
+    "labels without a guard": (
+        replace(HEALTHY, guarded=LABELLED),
+        "guard",
+    ),
+    "the refusing half alone": (
+        having(REFUSE),
+        "guard",
+    ),
+    "labels without a guard, from Helm": (
+        replace(HEALTHY, guarded=LABELLED, deployment=of_helm("gpus")),
+        "guard",
+    ),
+    "a right is missing, from Helm": (
+        replace(HEALTHY, missing_rights=(Right("list", "", "nodes"),), deployment=of_helm("gpus")),
+        "rights",
+    ),
+    # workloads
+    "templates are left alone": (HEALTHY, "workloads"),
+    "templates are repaired": (
+        replace(REPAIRING, configurations=having(WORKLOADS).configurations),
+        "workloads",
+    ),
+    "a setting without its entry": (
+        REPAIRING,
+        "workloads",
+    ),
+    "an entry without its setting": (
+        having(WORKLOADS),
+        "workloads",
+    ),
+    # leftovers
+    "nothing is left": (HEALTHY, "leftovers"),
+    "a configuration of another namespace": (
+        having({"mutating/old": called_at(namespace="old").configurations[REPAIR]}),
+        "leftovers",
+    ),
+    "rights for another namespace": (
+        replace(HEALTHY, bindings=(bound("gpu-webhook"), bound("old", "former"))),
+        "leftovers",
+    ),
+    "rights of watchers that keep certificates": (
+        replace(given({}), bindings=HEALTHY.bindings),
+        "leftovers",
+    ),
+    "an uninstall that forgot a configuration": (
+        replace(HEALTHY, deployment={}, bindings=(), configurations=GUARD),
+        "leftovers",
+    ),
+}

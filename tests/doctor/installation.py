@@ -1,0 +1,164 @@
+"""The facts of a healthy installation, made of the shipped manifests."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from webhook import __version__
+from webhook.certs.kept import Kept
+from webhook.certs.steps import Plan
+from webhook.doctor.facts import Facts, Trial, legacy_pod
+from webhook.settings.file import parse
+
+if TYPE_CHECKING:
+    from webhook.certs.authority import Identity
+
+Raw = dict[str, Any]
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+NAMESPACE = "gpu-webhook"
+HOST = f"gpu-webhook.{NAMESPACE}.svc"
+NOW = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
+DAY = 86_400.0
+PLAN = Plan((HOST,))
+CA = PLAN.authority(NOW)
+OTHER = PLAN.authority(NOW - DAY)
+LEAF = PLAN.leaf(CA, NOW)
+REPAIRED: Raw = {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}
+REPAIRED["metadata"] = {"annotations": {"gpu-webhook.dev/repaired": "GPU101"}}
+
+
+def shipped(file: str) -> list[Raw]:
+    return [each for each in yaml.safe_load_all((MANIFESTS / file).read_text()) if each]
+
+
+def configuration(file: str, ca: Identity = CA) -> dict[str, Raw]:
+    (obj,) = shipped(file)
+    for entry in obj["webhooks"]:
+        entry["clientConfig"]["caBundle"] = base64.b64encode(ca.text).decode()
+    kind = obj["kind"].removesuffix("WebhookConfiguration").lower()
+    return {f"{kind}/{obj['metadata']['name']}": obj}
+
+
+def secret(kept: Kept) -> Raw:
+    return {"data": {k: base64.b64encode(v).decode() for k, v in kept.data().items()}}
+
+
+def bound(name: str, namespace: str = NAMESPACE) -> Raw:
+    return {"metadata": {"name": name}, "subjects": [{"namespace": namespace}]}
+
+
+def namespace(name: str, **labels: str) -> Raw:
+    return {"metadata": {"name": name, "labels": labels}}
+
+
+def tried(pod: Raw | None = None, **more: Any) -> Trial:
+    """A pod that came back as it was sent, if there is no other one."""
+    given = {"namespace": namespace("default"), "seconds": 0.012, **more}
+    return Trial(pod=legacy_pod(parse("{}")) if pod is None else pod, **given)
+
+
+def deployed(**status: Any) -> Raw:
+    (obj,) = shipped("base/deployment.yaml")
+    for container in obj["spec"]["template"]["spec"]["containers"]:
+        container["image"] = f"gpu-admission-webhook:{__version__}"
+    return {**obj, "status": {"readyReplicas": 2, "updatedReplicas": 2, **status}}
+
+
+def of_helm(release: str) -> Raw:
+    found = deployed()
+    found["metadata"]["annotations"] = {"meta.helm.sh/release-name": release}
+    return found
+
+
+DEPLOYMENT = deployed()
+POD: Raw = {
+    "metadata": {"name": "gpu-webhook-1"},
+    "spec": {"containers": DEPLOYMENT["spec"]["template"]["spec"]["containers"]},
+}
+HEALTHY = Facts(
+    namespace=NAMESPACE,
+    now=NOW + DAY,
+    trial=tried(REPAIRED),
+    version={"minor": "36", "gitVersion": "v1.36.3"},
+    configurations=configuration("base/webhook.yaml")
+    | configuration("base/validating-webhook.yaml"),
+    bindings=(bound("gpu-webhook"), bound("gpu-webhook-certificates")),
+    deployment=DEPLOYMENT,
+    pods=(POD, POD),
+    services=tuple(shipped("base/service.yaml")),
+    quotas=({"metadata": {"name": "q"}, "status": {"hard": {"pods": "9"}, "used": {"pods": "2"}}},),
+    priority_class={"metadata": {"name": "system-cluster-critical"}},
+    settings_map={"data": {"settings.yaml": "{}"}},
+    secret=secret(Kept(ca=CA, leaf=LEAF)),
+    lease={"spec": {"renewTime": "2026-06-01T23:59:55.000000Z", "holderIdentity": "a_1"}},
+    root_ca={"data": {"ca.crt": CA.text.decode()}},
+)
+
+
+REPAIR, POLICY = HEALTHY.configurations
+
+
+def having(configurations: dict[str, Raw]) -> Facts:
+    """With more configurations."""
+    return replace(HEALTHY, configurations={**HEALTHY.configurations, **configurations})
+
+
+def changed(name: str, **entry: Any) -> Facts:
+    """With another first entry in one of the configurations."""
+    found = copy.deepcopy(HEALTHY.configurations[name])
+    found["webhooks"][0].update(entry)
+    return having({name: found})
+
+
+def foreign(name: str, resource: str = "pods") -> dict[str, Raw]:
+    rule = {"apiGroups": [""], "resources": [resource], "operations": ["CREATE"]}
+    return {f"mutating/{name}": {"webhooks": [{"name": "x.example.com", "rules": [rule]}]}}
+
+
+def with_settings(text: str, **more: Any) -> Facts:
+    return replace(HEALTHY, settings=parse(text), **more)
+
+
+def given(data: Raw) -> Facts:
+    """With a certificate that is made elsewhere, as in manifests/secret."""
+    found = copy.deepcopy(DEPLOYMENT)
+    pod = found["spec"]["template"]["spec"]
+    pod["containers"][1]["args"] = [
+        each for each in pod["containers"][1]["args"] if "--certificates" not in each
+    ]
+    return replace(HEALTHY, deployment=found, secret=data, bindings=(bound("gpu-webhook"),))
+
+
+def without(name: str) -> Facts:
+    rest = {key: each for key, each in HEALTHY.configurations.items() if key != name}
+    return replace(HEALTHY, configurations=rest)
+
+
+def called_at(**service: Any) -> Facts:
+    entry = copy.deepcopy(HEALTHY.configurations[REPAIR]["webhooks"][0]["clientConfig"])
+    entry["service"].update(service)
+    return changed(REPAIR, clientConfig=entry)
+
+
+def with_trial(pod: Any = None, settings: str = "{}", **more: Any) -> Facts:
+    return with_settings(settings, trial=tried(pod, **more))
+
+
+def with_pod(**status: Any) -> Facts:
+    pod = {**POD, "status": status}
+    return replace(HEALTHY, deployment=deployed(readyReplicas=1), pods=(pod,))
+
+
+def with_image(image: str) -> Facts:
+    found = copy.deepcopy(DEPLOYMENT)
+    for each in found["spec"]["template"]["spec"]["containers"]:
+        each["image"] = image
+    return replace(HEALTHY, deployment=found)

@@ -1,0 +1,91 @@
+"""The lines about certificates: what the Secret and the caBundles hold in, lines out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from webhook.certs.authority import blocks_in, common_name, is_signed_by
+from webhook.certs.steps import distrusting
+from webhook.doctor.lines import FAILED, OK, WARNING, Line
+from webhook.issuing.objects import SECRET
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.certs.authority import Identity
+    from webhook.certs.kept import Kept
+    from webhook.certs.steps import Bundles
+
+_DAY = 86_400.0
+_LATE = 0.8  # of its life: it should have been renewed
+_LOG = "the log of `watch` has the reason"
+_APPLY = "apply the manifests of docs/install.md again"
+_WATCHERS = "the watchers fill it within 10 s; if not, their log has the reason"
+
+
+def no_secret() -> Iterator[Line]:
+    """Where the Secret of own certificates is not there."""
+    text = f"{SECRET} is not there: no watcher keeps certificates"
+    yield Line(
+        WARNING, "Secret", f"{text} (manifests/secret, cert-manager and openshift need none)"
+    )
+
+
+def pairs(kept: Kept, now: float) -> Iterator[Line]:
+    """The CAs and the server certificate of the Secret of own certificates."""
+    yield of_pair("CA", kept.ca, now)
+    if kept.next is not None:
+        yield Line(WARNING, "next CA", "waits for all caBundles", _LOG, _until(kept.next.end, now))
+    for old in kept.old:
+        text = f"{common_name(old)}: replaced, trusted until its leaves have ended"
+        yield Line(OK, "old CA", text, until=_until(kept.until, now))
+    leaf = of_pair("server", kept.leaf, now)
+    signers = [pair.certificate for pair in (kept.ca,) if pair is not None]
+    if kept.leaf is not None and not any(
+        is_signed_by(kept.leaf.certificate, ca) for ca in (*signers, *kept.old)
+    ):
+        leaf = leaf._replace(state=FAILED, text="no CA of the Secret signed it", fix=_LOG)
+    yield leaf
+
+
+def of_pair(what: str, pair: Identity | None, now: float, renewed_by: str = _LOG) -> Line:
+    """A certificate with its key; `renewed_by` says where to look if it is late."""
+    if pair is None:
+        return Line(FAILED, what, "missing, expired or damaged", renewed_by)
+    names = ", ".join(pair.hosts()) or common_name(pair.certificate)
+    until = _until(pair.end, now)
+    if now - pair.made > _LATE * (pair.end - pair.made):
+        return Line(WARNING, what, f"{names}: not renewed", renewed_by, until)
+    return Line(OK, what, names, until=until)
+
+
+def trust(kept: Kept, bundles: Bundles, filled_by: str = _WATCHERS) -> Iterator[Line]:
+    """Whether each configuration trusts the server; `filled_by` says who fills the caBundle."""
+    if not bundles:
+        text = "none is there: no API server calls the webhook"
+        yield Line(FAILED, "configurations", text, _APPLY)
+    against = distrusting(kept.leaf.certificate, bundles) if kept.leaf is not None else []
+    authorities = {pair.text for pair in (kept.ca, kept.next) if pair is not None}
+    for name, texts in bundles.items():
+        held = [{*blocks_in(text)} for text in texts]
+        if name in against:
+            yield Line(FAILED, name, "its caBundle does not trust the server", filled_by)
+        elif not all(held):
+            text = "its caBundle is empty: the API server cannot call"
+            yield Line(FAILED, name, text, filled_by)
+        elif kept.leaf is None:
+            yield Line(WARNING, name, "not compared: there is no server certificate")
+        elif not all(authorities <= each for each in held):
+            yield Line(WARNING, name, "its caBundle lacks a CA of the Secret", filled_by)
+        else:
+            yield Line(OK, name, "trusts the server")
+
+
+def date(seconds: float) -> str:
+    """A time as text."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _until(end: float, now: float) -> str:
+    return f"{date(end)} ({(end - now) / _DAY:.0f} d)"

@@ -1,0 +1,239 @@
+"""Everything that the checks look at: reads each object of the cluster once, and changes nothing.
+
+What the API server refuses to show is in `unread`; the checks that need it report that.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from webhook.cluster import answers, listing
+from webhook.cluster.client import Refused, address
+from webhook.core.errors import SettingsError
+from webhook.core.settings import Settings
+from webhook.doctor import rights
+from webhook.issuing.objects import LABELS, SECRET, secret_of
+from webhook.kube.pod import as_items, as_map
+from webhook.settings.file import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from webhook.cluster.client import Client
+    from webhook.doctor.rights import Right
+
+    Raw = dict[str, Any]
+
+T = TypeVar("T")
+GUARD = "gpu-webhook.dev/guard"  # a label: pods of namespaces with "enabled" reach the guard
+_GROUP = ("apis", "admissionregistration.k8s.io", "v1")
+_REVIEWS = address("apis", "authorization.k8s.io", "v1", "subjectaccessreviews")
+
+
+class Trial(NamedTuple):
+    """What became of a legacy pod that was created as a dry run."""
+
+    namespace: Raw
+    pod: Raw
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+    refusal: str = ""  # the answer if it was not created
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was read. An object that is not there is empty."""
+
+    namespace: str
+    now: float  # of the API server
+    trial: Trial
+    unread: Mapping[str, str] = field(default_factory=dict)  # the name of a field below: why
+    version: Raw = field(default_factory=dict)
+    configurations: Mapping[str, Raw] = field(default_factory=dict)  # mutating/NAME: all there are
+    bindings: tuple[Raw, ...] = ()  # ClusterRoleBindings of any installation
+    guarded: tuple[Raw, ...] = ()  # namespaces with the label of the guard
+    deployment: Raw = field(default_factory=dict)
+    pods: tuple[Raw, ...] = ()
+    services: tuple[Raw, ...] = ()
+    quotas: tuple[Raw, ...] = ()
+    priority_class: Raw = field(default_factory=dict)
+    settings_map: Raw = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
+    mistakes: str = ""  # in the settings
+    secret: Raw = field(default_factory=dict)
+    lease: Raw = field(default_factory=dict)
+    root_ca: Raw = field(default_factory=dict)  # a ConfigMap
+    missing_rights: tuple[Right, ...] = ()
+
+    @property
+    def pod_spec(self) -> Raw:
+        """The template of the Deployment."""
+        return _template(self.deployment)
+
+    @property
+    def keeps_certificates(self) -> bool:
+        """Whether the watchers keep certificates of their own."""
+        return _has_flag(self.pod_spec, "--certificates")
+
+    def data(self) -> Mapping[str, bytes]:
+        """The data of the Secret."""
+        return secret_of(self.secret).data
+
+    def entries(self, *names: str) -> Iterator[tuple[str, Raw]]:
+        """The entries of these configurations, each with the name of its configuration."""
+        for name in names:
+            for _, entry in as_items(self.configurations.get(name, {}).get("webhooks")):
+                yield name, entry
+
+
+class _Reader:
+    """Reads objects; remembers what was refused."""
+
+    def __init__(self, api: Client) -> None:
+        self._api = api
+        self.unread: dict[str, str] = {}
+
+    def ask(self, name: str, call: Callable[[], T], otherwise: T) -> T:
+        try:
+            return call()
+        except Refused as refused:
+            self.unread[name] = str(refused)
+            return otherwise
+
+    def one(self, name: str, *segments: str) -> Raw:
+        """An object; empty if there is none."""
+        path = address(*segments)
+        return self.ask(name, lambda: answers.of_one(self._api, path), None) or {}
+
+    def all(self, name: str, *segments: str, **labels: str) -> tuple[Raw, ...]:
+        """The objects with these labels."""
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        query = {"labelSelector": selector} if selector else None
+
+        def call() -> tuple[Raw, ...]:
+            return tuple(listing.objects(self._api, address(*segments), lambda *_: None, query))
+
+        return self.ask(name, call, ())
+
+
+def read(api: Client, namespace: str, tried_in: str) -> Facts:
+    """Read an installation. Fault if the API server does not answer."""
+    reader = _Reader(api)
+    core, here = ("api", "v1"), ("api", "v1", "namespaces", namespace)
+    configurations = {
+        f"{kind}/{each['metadata']['name']}": each
+        for kind in ("mutating", "validating")
+        for each in reader.all("configurations", *_GROUP, f"{kind}webhookconfigurations")
+    }
+    rbac = ("apis", "rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+    apps = ("apis", "apps", "v1", "namespaces", namespace, "deployments")
+    deployment = next(iter(reader.all("deployment", *apps, **LABELS)), {})
+    pod = _template(deployment)
+    labels = as_map(as_map(deployment.get("spec")).get("selector")).get("matchLabels") or {}
+    config_map = _of_volume(pod, "configMap", "name")
+    settings_map = reader.one("settings_map", *here, "configmaps", config_map) if config_map else {}
+    settings, mistakes = _settings(settings_map)
+    own = _has_flag(pod, "--certificates")
+    secret = SECRET if own else _of_volume(pod, "secret", "secretName")
+    lease = ("apis", "coordination.k8s.io", "v1", "namespaces", namespace, "leases", SECRET)
+    priority = pod.get("priorityClassName")
+    classes = ("apis", "scheduling.k8s.io", "v1", "priorityclasses")
+    nothing: tuple[Right, ...] = ()
+    missing = reader.ask(
+        "rights", lambda: _missing(api, namespace, pod, settings, own=own) if pod else (), nothing
+    )
+    return Facts(
+        namespace,
+        version=reader.one("version", "version"),
+        configurations=configurations,
+        bindings=reader.all("bindings", *rbac, **LABELS),
+        guarded=reader.all("guarded", *core, "namespaces", **{GUARD: "enabled"}),
+        deployment=deployment,
+        pods=reader.all("pods", *here, "pods", **labels) if labels else (),
+        services=reader.all("services", *here, "services"),
+        quotas=reader.all("quotas", *here, "resourcequotas"),
+        priority_class=reader.one("priority_class", *classes, priority) if priority else {},
+        settings_map=settings_map,
+        settings=settings,
+        mistakes=mistakes,
+        secret=reader.one("secret", *here, "secrets", secret) if secret else {},
+        lease=reader.one("lease", *lease),
+        root_ca=reader.one("root_ca", *here, "configmaps", "kube-root-ca.crt"),
+        missing_rights=missing,
+        trial=_try(api, reader, tried_in, settings),
+        unread=reader.unread,
+        now=api.now(),
+    )
+
+
+def legacy_pod(settings: Settings) -> Raw:
+    """A pod that the webhook repairs, and that Pod Security and most quotas accept."""
+    amounts = {settings.legacy_resources[0]: "1", "cpu": "1m", "memory": "8Mi"}
+    container = {
+        "name": "main",
+        "image": "example.invalid/none",
+        "resources": {"limits": amounts, "requests": amounts},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    metadata = {"name": "gpu-webhook-doctor"}
+    spec = {"containers": [container], "restartPolicy": "Never"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _try(api: Client, reader: _Reader, namespace: str, settings: Settings) -> Trial:
+    found = reader.one("namespace", "api", "v1", "namespaces", namespace)
+    found = found or {"metadata": {"name": namespace}}
+    path = address("api", "v1", "namespaces", namespace, "pods")
+    started = time.monotonic()
+    try:
+        text, warnings = api.rehearse(path, legacy_pod(settings))
+    except Refused as refused:
+        return Trial(found, {}, (), time.monotonic() - started, str(refused))
+    return Trial(found, answers.read(text), tuple(warnings), time.monotonic() - started)
+
+
+def _missing(
+    api: Client, namespace: str, pod: Raw, settings: Settings, *, own: bool
+) -> tuple[Right, ...]:
+    wanted = [*rights.of_inventory(settings), *(rights.of_certificates(namespace) if own else ())]
+    account = str(pod.get("serviceAccountName") or "default")
+    reviews = ((each, each.review(account, namespace)) for each in wanted)
+    return tuple(
+        right
+        for right, review in reviews
+        if not as_map(answers.read(api.create(_REVIEWS, review)).get("status")).get("allowed")
+    )
+
+
+def _settings(found: Raw) -> tuple[Settings, str]:
+    """The settings in the ConfigMap; and their mistakes, with the defaults."""
+    texts = list(as_map(found.get("data")).values())
+    try:
+        return (parse(texts[0]) if texts else Settings()), ""
+    except SettingsError as error:
+        return Settings(), str(error)
+
+
+def _template(deployment: Raw) -> Raw:
+    return as_map(as_map(as_map(deployment.get("spec")).get("template")).get("spec"))
+
+
+def _has_flag(pod: Raw, flag: str) -> bool:
+    return any(
+        str(word).partition("=")[0] == flag
+        for _, container in as_items(pod.get("containers"))
+        for word in container.get("args") or ()
+    )
+
+
+def _of_volume(pod: Raw, kind: str, member: str) -> str:
+    """The name of the first object of this kind that is mounted; empty if there is none."""
+    volumes = (as_map(volume.get(kind)) for _, volume in as_items(pod.get("volumes")))
+    return next((str(each[member]) for each in volumes if each), "")

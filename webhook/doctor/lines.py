@@ -1,0 +1,19 @@
+"""A line of the answer: what was checked, how bad it is, and what to do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+OK, WARNING, FAILED = 0, 2, 3  # exit codes
+STATES = {OK: "ok", WARNING: "warning", FAILED: "failed"}
+COLOURS = {OK: "green", WARNING: "yellow", FAILED: "red"}
+
+
+class Line(NamedTuple):
+    """`until` is the end of a certificate; `fix` says what to do, if anything."""
+
+    state: int
+    what: str
+    text: str
+    fix: str = ""
+    until: str = ""

@@ -1,0 +1,222 @@
+"""Checks of the webhook configurations: facts in, lines out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.modes import Mode, modes_for
+from webhook.doctor.lines import FAILED, OK, WARNING, Line
+from webhook.evaluation.match_conditions import entries
+from webhook.issuing.objects import CONFIGURATIONS
+from webhook.kube.pod import as_items, as_map
+from webhook.rules import leak_guard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from webhook.doctor.facts import Facts
+
+    Raw = dict[str, Any]
+
+REPAIR, GUARD, WORKLOADS, POLICY, REFUSE = CONFIGURATIONS
+_OURS = ".gpu-webhook.dev"  # the end of the names of all entries
+_FEW = 5  # names in a message
+_VALUES = {"guard": "guard.enabled=true", "workload-repair": "workloadRepair.enabled=true"}
+
+
+def registered(facts: Facts) -> Iterator[Line]:
+    """Whether an API server calls the webhook, and where."""
+    what = "registered"
+    if not facts.deployment:
+        text = f"there is no Deployment of the webhook in the namespace {facts.namespace}"
+        fix = f"{apply(facts)}, or name another namespace with -n"
+        yield Line(FAILED, what, text, fix)
+    if missing := [name for name in (REPAIR, POLICY) if name not in facts.configurations]:
+        state = FAILED if REPAIR in missing else WARNING
+        text = f"no webhook configuration {' and '.join(missing)}: its pods are never sent"
+        yield Line(state, what, text, apply(facts))
+    services = {f"{facts.namespace}/{each['metadata']['name']}" for each in facts.services}
+    nowhere = {
+        f"{name} calls {_service(entry)}, which is not there"
+        for name, entry in facts.entries(*CONFIGURATIONS)
+        if _is_here(entry, facts) and _service(entry) not in services
+    }
+    yield from (Line(FAILED, what, text, apply(facts)) for text in sorted(nowhere))
+    if facts.deployment and not missing and not nowhere:
+        names = [name for name in CONFIGURATIONS if name in facts.configurations]
+        yield Line(OK, what, ", ".join(names))
+
+
+def conditions(facts: Facts) -> Iterator[Line]:
+    """Whether the entries are what the settings make of them."""
+    made, found = entries(facts.settings), dict(_named(facts))
+    wrong = [
+        f"{name} has other {part}"
+        for name, parts in made.items()
+        if name in found
+        for part, wanted in parts.items()
+        if _stripped(found[name].get(part)) != _stripped(wanted)
+    ]
+    if wrong:
+        fix = "write what `gpu-webhook config match-conditions --config FILE` prints into them"
+        text = f"{'; '.join(wrong)} than the settings of the cluster: objects may be missed"
+        yield Line(WARNING, "matchConditions", text, fix)
+    else:
+        yield Line(OK, "matchConditions", "those of the settings")
+
+
+def order(facts: Facts) -> Iterator[Line]:
+    """Other webhooks that change pods: the API server calls them in the order of their names."""
+    others = foreign(facts)
+    if not others:
+        yield Line(OK, "order", "no other webhook changes pods")
+        return
+    ours = REPAIR.partition("/")[2]
+    after = [name for name in others if name > ours]
+    once = {
+        name
+        for name, entry in facts.entries(REPAIR, GUARD)
+        if entry.get("reinvocationPolicy") != "IfNeeded"
+    }
+    before = [name for name in others if name < ours]
+    text = f"other webhooks change pods: before this one {few(before)}; after it {few(after)}"
+    if after and once:
+        text += f"; {few(sorted(once))} does not look at what they change"
+        yield Line(WARNING, "order", text, "set reinvocationPolicy: IfNeeded in it")
+    else:
+        yield Line(OK, "order", text)
+
+
+def foreign(facts: Facts) -> list[str]:
+    """The names of other configurations that may change new pods, in the order of the calls."""
+    return sorted(
+        name.partition("/")[2]
+        for name in facts.configurations
+        if name.startswith("mutating/")
+        and any(
+            not str(entry.get("name")).endswith(_OURS) and _is_for_pods(entry)
+            for _, entry in facts.entries(name)
+        )
+    )
+
+
+def leftovers(facts: Facts) -> Iterator[Line]:
+    """What an uninstall, or an installation in another namespace, has left."""
+    what, found = "leftovers", False
+    for name in sorted(facts.configurations):
+        kind, _, own = name.partition("/")
+        elsewhere = {
+            _service(entry)
+            for _, entry in facts.entries(name)
+            if str(entry.get("name")).endswith(_OURS)
+            and _service(entry)
+            and not (_is_here(entry, facts) and facts.deployment)
+        }
+        for service in sorted(elsewhere):
+            found = True
+            text = f"{name} calls {service}, which is no Service of this installation"
+            yield Line(WARNING, what, text, f"kubectl delete {kind}webhookconfiguration {own}")
+    for binding in facts.bindings:
+        name = binding["metadata"]["name"]
+        spaces = {str(each.get("namespace")) for _, each in as_items(binding.get("subjects"))}
+        others = spaces - ({facts.namespace} if facts.deployment else set())
+        if others:
+            text = f"the ClusterRoleBinding {name} is for the namespace {few(sorted(others))}"
+        elif name == "gpu-webhook-certificates" and not facts.keeps_certificates:
+            text = f"the ClusterRoleBinding {name} is for watchers that keep certificates"
+        else:
+            continue
+        found = True
+        yield Line(WARNING, what, text, f"kubectl delete clusterrolebinding {name}")
+    if not found:
+        yield Line(OK, what, "none")
+
+
+def guard(facts: Facts) -> Iterator[Line]:
+    """Whether the label, the entry and the mode of the guard go together."""
+    names = [each["metadata"]["name"] for each in facts.guarded]
+    quiet = [
+        name for name, each in zip(names, facts.guarded, strict=True) if _is_quiet(each, facts)
+    ]
+    code = leak_guard.CODE
+    if GUARD in facts.configurations:
+        if quiet:
+            text = f"{code} is below `warn` in {few(quiet)}: pods of these namespaces do not change"
+            fix = f"set {code} to `warn` or `enforce` in policy.overrides: docs/guard.md"
+            yield Line(WARNING, "guard", text, fix)
+        else:
+            yield Line(OK, "guard", f"guards {few(names)}" if names else "no namespace is guarded")
+    elif REFUSE in facts.configurations:
+        text = f"{REFUSE} refuses what {GUARD} would make safe, and that is not there"
+        yield Line(WARNING, "guard", text, apply(facts, "guard"))
+    elif names:
+        text = f"nothing guards {few(names)}, which have the label gpu-webhook.dev/guard"
+        yield Line(WARNING, "guard", text, apply(facts, "guard"))
+    else:
+        yield Line(OK, "guard", "not installed")
+
+
+def workloads(facts: Facts) -> Iterator[Line]:
+    """Whether the entry and the setting of the repair of templates go together."""
+    repaired, is_there = facts.settings.workloads.repair, WORKLOADS in facts.configurations
+    if repaired and not is_there:
+        text = f"the settings have workloads.repair, but {WORKLOADS} is not there"
+        yield Line(WARNING, "workloads", text, apply(facts, "workload-repair"))
+    elif is_there and not repaired:
+        text = f"{WORKLOADS} is there, but the settings do not have workloads.repair: true"
+        yield Line(WARNING, "workloads", text, "add the setting, or delete the configuration")
+    else:
+        yield Line(OK, "workloads", f"templates are {'' if repaired else 'not '}repaired")
+
+
+def apply(facts: Facts, part: str = "base") -> str:
+    """The command that installs a part (again)."""
+    noted = as_map(as_map(facts.deployment.get("metadata")).get("annotations"))
+    if release := noted.get("meta.helm.sh/release-name"):
+        value = f" --set {_VALUES[part]}" if part in _VALUES else ""
+        return f"helm upgrade {release} manifests -n {facts.namespace} --reuse-values{value}"
+    return f"kubectl apply -k manifests/{part}"
+
+
+def few(names: Iterable[str]) -> str:
+    """The first names of a list."""
+    listed = list(names)
+    rest = f" and {len(listed) - _FEW} more" if len(listed) > _FEW else ""
+    return ", ".join(listed[:_FEW]) + rest or "none"
+
+
+def _named(facts: Facts) -> Iterator[tuple[str, Raw]]:
+    return ((str(entry.get("name")), entry) for _, entry in facts.entries(*CONFIGURATIONS))
+
+
+def _stripped(part: object) -> list[Raw]:
+    """YAML may add a line end to an expression."""
+    return [
+        {key: value.strip() if isinstance(value, str) else value for key, value in each.items()}
+        for _, each in as_items(part)
+    ]
+
+
+def _service(entry: Raw) -> str:
+    """NAMESPACE/NAME of its Service; empty if it has a URL."""
+    found = as_map(as_map(entry.get("clientConfig")).get("service"))
+    return f"{found.get('namespace')}/{found.get('name')}" if found else ""
+
+
+def _is_here(entry: Raw, facts: Facts) -> bool:
+    return _service(entry).startswith(f"{facts.namespace}/")
+
+
+def _is_for_pods(entry: Raw) -> bool:
+    return any(
+        {"", "*"} & {*rule.get("apiGroups", ())}
+        and {"pods", "*", "*/*", "pods/*"} & {*rule.get("resources", ())}
+        and {"CREATE", "*"} & {*rule.get("operations", ())}
+        for _, rule in as_items(entry.get("rules"))
+    )
+
+
+def _is_quiet(namespace: Raw, facts: Facts) -> bool:
+    metadata = namespace["metadata"]
+    modes = modes_for(facts.settings.policy, metadata["name"], as_map(metadata.get("labels")))
+    return modes.of(leak_guard) in {Mode.OFF, Mode.AUDIT}

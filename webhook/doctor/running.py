@@ -1,0 +1,266 @@
+"""Checks of what runs behind the configurations, and of a legacy pod's way through them."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from webhook import __version__
+from webhook.certs import faults
+from webhook.certs.authority import Identity
+from webhook.certs.kept import Kept
+from webhook.core.modes import Mode, is_opted_out, modes_for
+from webhook.core.repaired import REPAIRED
+from webhook.doctor import certificates as of_secret
+from webhook.doctor.lines import FAILED, OK, WARNING, Line
+from webhook.doctor.registration import REPAIR, apply, few, foreign
+from webhook.issuing import lease
+from webhook.issuing.objects import CONFIGURATIONS, bundles_of, configuration_of
+from webhook.kube.pod import as_items, as_map
+from webhook.rules import legacy_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.doctor.facts import Facts
+
+    Raw = dict[str, Any]
+
+_OLDEST = 30  # the minor version with matchConditions
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_CALL_FAILED = re.compile(r'failed calling webhook "[a-z-]+\.gpu-webhook\.dev": (.*)', re.DOTALL)
+_DENIED = re.compile(r'admission webhook "[a-z-]+\.gpu-webhook\.dev" denied')
+_WARNED = f'"{legacy_resource.CODE}:'
+_SLOW = 0.9  # of the time limit of a call
+
+
+def dry_run(facts: Facts) -> Iterator[Line]:
+    """What became of the legacy pod: the API server itself called the webhook, or did not."""
+    trial, what = facts.trial, "dry run"
+    where = f"namespace {trial.namespace['metadata']['name']}"
+    took, another = f"{1000 * trial.seconds:.0f} ms", "name another namespace with --pod-namespace"
+    warned = any(_WARNED in each for each in trial.warnings)
+    if called := _CALL_FAILED.search(trial.refusal):
+        yield Line(FAILED, what, f"the call of the webhook failed: {called[1]}", _look(facts))
+    elif _DENIED.search(trial.refusal):
+        yield Line(OK, what, f"the webhook answered within {took}: it denied a pod in {where}")
+    elif trial.refusal:
+        text = f"a legacy pod could not be tried in {where}: {trial.refusal}"
+        yield Line(WARNING, what, text, another)
+    elif _is_repaired(facts):
+        yield Line(OK, what, f"a legacy pod in {where} is repaired within {took}")
+    elif quiet := _why_unrepaired(facts):
+        if warned:
+            yield Line(OK, what, f"the webhook answered within {took}: it warned in {where}")
+        else:
+            text = f"it cannot be seen whether the webhook answers: {quiet}"
+            yield Line(WARNING, what, text, another)
+    elif warned or REPAIRED in as_map(trial.pod["metadata"].get("annotations")):
+        text = "the webhook repaired a legacy pod, and something that runs after it undid that"
+        others = few(foreign(facts))
+        fix = f"look at the webhooks that change pods ({others}) and at MutatingAdmissionPolicies"
+        yield Line(FAILED, what, text, fix)
+    elif REPAIR in facts.configurations:
+        yield _not_called(facts)
+
+
+def pods(facts: Facts) -> Iterator[Line]:
+    """Whether replicas of the present template are ready."""
+    spec, status = as_map(facts.deployment.get("spec")), as_map(facts.deployment.get("status"))
+    wanted = spec.get("replicas", 1)
+    ready = min(status.get("readyReplicas", 0), status.get("updatedReplicas", 0))
+    text = f"{ready} of {wanted} replicas are ready and up to date"
+    if ready >= wanted > 0:
+        yield Line(OK, "pods", text)
+        return
+    reasons = {f"{pod['metadata']['name']}: {why}" for pod in facts.pods if (why := _waits(pod))}
+    text = "; ".join([text, few(sorted(reasons))] if reasons else [text])
+    fix = f"kubectl -n {facts.namespace} describe pods" if wanted else "scale the Deployment up"
+    yield Line(WARNING if ready else FAILED, "pods", text, fix)
+
+
+def quota(facts: Facts) -> Iterator[Line]:
+    """Whether the API server accepts the pods: their priority class, and quotas."""
+    found, name = len(facts.quotas), facts.pod_spec.get("priorityClassName")
+    if name and not facts.priority_class:
+        text = f"there is no PriorityClass {name}: no pod can be made"
+        yield Line(FAILED, "quota", text, "set priorityClassName to one of `kubectl get pc`")
+    refused = [
+        str(each.get("message"))
+        for _, each in as_items(as_map(facts.deployment.get("status")).get("conditions"))
+        if each.get("type") == "ReplicaFailure" and each.get("status") == "True"
+    ]
+    for message in refused:
+        fix = f"raise the quota; on GKE there must be one: {apply(facts)}"
+        yield Line(FAILED, "quota", f"pods are refused: {message}", fix)
+    full = [
+        each["metadata"]["name"]
+        for each in facts.quotas
+        if (hard := as_map(as_map(each.get("status")).get("hard")).get("pods")) is not None
+        and hard == as_map(each["status"].get("used")).get("pods")
+    ]
+    if full:
+        text = f"no pod can be added: {few(full)} is used up, so an update cannot begin"
+        yield Line(WARNING, "quota", text, "raise `pods` in it")
+    elif not refused and (facts.priority_class or not name):
+        yield Line(OK, "quota", f"priority class {name or 'not set'}, quotas with room: {found}")
+
+
+def versions(facts: Facts) -> Iterator[Line]:
+    """Whether API server, Deployment, pods and this program go together."""
+    minor, shown = _digits(facts.version.get("minor")), facts.version.get("gitVersion")
+    if minor < _OLDEST:
+        text = f"the API server is {shown}; matchConditions need 1.{_OLDEST}"
+        yield Line(FAILED, "versions", text, "upgrade the cluster")
+    images = {str(each.get("image")) for _, each in as_items(facts.pod_spec.get("containers"))}
+    tags = {image.rpartition(":")[2] for image in images}
+    if other := sorted(tag for tag in tags if _VERSION.fullmatch(tag) and tag != __version__):
+        text = f"the image is {few(other)}, this program is {__version__}: checks may differ"
+        yield Line(WARNING, "versions", text, "use the doctor of the same version")
+    elif minor >= _OLDEST:
+        yield Line(OK, "versions", f"API server {shown}, image {few(sorted(images))}")
+
+
+def settings(facts: Facts) -> Iterator[Line]:
+    """Whether the servers can use the settings in the ConfigMap."""
+    check = "gpu-webhook config check FILE shows each place"
+    if facts.mistakes:
+        first = facts.mistakes.splitlines()[0]
+        text = f"they have mistakes, so the servers keep those before: {first}"
+        yield Line(FAILED, "settings", text, check)
+    elif not facts.settings_map and as_items(facts.pod_spec.get("volumes")):
+        text = "there is no ConfigMap of the settings: a new pod cannot start"
+        yield Line(FAILED, "settings", text, apply(facts))
+    else:
+        yield Line(OK, "settings", "no mistakes")
+
+
+def certificates(facts: Facts) -> Iterator[Line]:
+    """The certificate of the servers, and who trusts it."""
+    names = (name for name in CONFIGURATIONS if name in facts.configurations)
+    bundles = bundles_of({name: configuration_of(facts.configurations[name]) for name in names})
+    if facts.keeps_certificates:
+        kept = Kept.read(facts.data(), facts.now)
+        yield from of_secret.pairs(kept, facts.now)
+        yield from of_secret.trust(kept, bundles)
+    else:
+        texts = [facts.data().get(name, b"") for name in ("tls.crt", "tls.key")]
+        found = Identity.read(*texts)
+        kept = Kept(leaf=found).at(facts.now)
+        source = "docs/install.md says who makes it and who fills in caBundle"
+        line = of_secret.of_pair("server", kept.leaf, facts.now, source)
+        if found is None:
+            paths = Path("tls.crt"), Path("tls.key")
+            why = faults.of_pair(paths[0], texts[0], paths[1], texts[1])
+            line = line._replace(text=why or line.text)
+        yield line
+        yield from of_secret.trust(kept, bundles, source)
+    hosts = kept.leaf.hosts() if kept.leaf is not None else []
+    for host in sorted({*_hosts(facts)} - {*hosts}):
+        if hosts and f"*.{host.partition('.')[2]}" not in hosts:
+            text = f"API servers call {host}, and the certificate has no such name"
+            yield Line(FAILED, "server", text, "make one for this name")
+
+
+def watcher(facts: Facts) -> Iterator[Line]:
+    """Whether a watcher keeps the certificates, and can trust the API server."""
+    root = str(as_map(facts.root_ca.get("data")).get("ca.crt") or "").encode()
+    if fault := faults.of_certificates(root):
+        text = f"pods cannot trust the API server: the ConfigMap kube-root-ca.crt {fault}"
+        fix = "kube-controller-manager writes it: look at its --root-ca-file"
+        yield Line(FAILED, "watcher", text, fix)
+    elif not facts.keeps_certificates:
+        yield Line(OK, "watcher", "trusts the API server; certificates come from elsewhere")
+    elif (idle := facts.now - _renewed(facts.lease)) > lease.SECONDS:
+        last = f"for {idle:.0f} s" if facts.lease else "yet"
+        text = f"no watcher has kept the certificates {last}: nobody renews them"
+        fix = f"kubectl -n {facts.namespace} logs deployment/gpu-webhook -c watch"
+        yield Line(WARNING, "watcher", text, fix)
+    else:
+        yield Line(OK, "watcher", f"{facts.lease['spec'].get('holderIdentity')} keeps certificates")
+
+
+def rights(facts: Facts) -> Iterator[Line]:
+    """What the ServiceAccount may not do."""
+    if facts.missing_rights:
+        lacks = ", ".join(map(str, facts.missing_rights))
+        fix = f"{apply(facts)}; SECURITY.md says what is missing without each of them"
+        yield Line(WARNING, "rights", f"the watcher may not: {lacks}", fix)
+    else:
+        yield Line(OK, "rights", "the watcher has all that it uses")
+
+
+def _is_repaired(facts: Facts) -> bool:
+    containers = as_items(as_map(facts.trial.pod.get("spec")).get("containers"))
+    return any(
+        facts.settings.gpu_resource in limits
+        and not any(name in limits for name in facts.settings.legacy_resources)
+        for _, each in containers
+        for limits in [as_map(as_map(each.get("resources")).get("limits"))]
+    )
+
+
+def _why_unrepaired(facts: Facts) -> str:
+    """Why the webhook does not repair pods of the namespace; empty if it does."""
+    metadata = facts.trial.namespace["metadata"]
+    labels, name = as_map(metadata.get("labels")), metadata["name"]
+    if is_opted_out(labels):
+        return f"the namespace {name} has opted out"
+    mode = modes_for(facts.settings.policy, name, labels).of(legacy_resource)
+    code = legacy_resource.CODE
+    return "" if mode is Mode.ENFORCE else f"{code} is `{mode}` in the namespace {name}"
+
+
+def _not_called(facts: Facts) -> Line:
+    limits = [entry.get("timeoutSeconds", 10) for _, entry in facts.entries(REPAIR)]
+    if limits and facts.trial.seconds >= _SLOW * min(limits):
+        text = (
+            f"the webhook did not answer within {facts.trial.seconds:.1f} s: its pods hang, or the "
+            "network drops what the API server sends (NetworkPolicy, firewall to port 8443)"
+        )
+    else:
+        text = (
+            "a legacy pod came back unrepaired at once: nothing listens behind the Service, the "
+            "API server does not trust the certificate, or no entry matches the pod"
+        )
+    return Line(FAILED, "dry run", text, _look(facts))
+
+
+def _look(facts: Facts) -> str:
+    return f"kubectl -n {facts.namespace} get pods; the other lines may say more"
+
+
+def _waits(pod: Raw) -> str:
+    """Why a pod is not ready; empty if it is or if that is unknown."""
+    status = as_map(pod.get("status"))
+    for _, each in as_items(status.get("containerStatuses")):
+        waiting = as_map(as_map(each.get("state")).get("waiting"))
+        if waiting:
+            return f"{each.get('name')} {waiting.get('reason')}"
+    for _, each in as_items(status.get("conditions")):
+        if each.get("type") in {"PodScheduled", "Ready"} and each.get("status") == "False":
+            return str(each.get("message") or each.get("reason") or "not ready")
+    return ""
+
+
+def _hosts(facts: Facts) -> Iterator[str]:
+    """The names under which API servers call."""
+    for _, entry in facts.entries(*CONFIGURATIONS):
+        service = as_map(as_map(entry.get("clientConfig")).get("service"))
+        if service:
+            yield f"{service.get('name')}.{service.get('namespace')}.svc"
+
+
+def _renewed(found: Raw) -> float:
+    text = str(as_map(found.get("spec")).get("renewTime") or "")
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return float("-inf")
+
+
+def _digits(text: object) -> int:
+    """The minor version; managed clusters write `30+`."""
+    return int(re.sub(r"\D", "", str(text)) or 0)
