@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -87,6 +88,29 @@ def release(cluster: ControlPlane, tmp_path: Path) -> Iterator[Release]:
     cluster.kubectl("delete", "namespace", NAMESPACE)
 
 
+def rendered(release: Release) -> str:
+    words = ("template", "gpu-webhook", str(CHART), "-n", NAMESPACE, "--skip-tests")
+    return helm.run(release.home, *words).stdout
+
+
+def test_tools_that_render_the_chart_leave_the_certificates_alone(release: Release) -> None:
+    """As Argo CD does; docs/gitops.md says so."""
+    cluster, text = release.cluster, rendered(release)
+    argo = ("apply", "--server-side", "--field-manager=argocd-controller", "-f", "-")
+    cluster.kubectl(*argo, stdin=text)
+    release.keeper.pass_once()
+    whole, pair = release.bundles(), release.secret()
+    assert all(map(all, whole.values()))
+    for words in (argo, ("apply", "-f", "-"), argo):
+        cluster.kubectl(*words, stdin=text)
+        assert (release.bundles(), release.secret()) == (whole, pair), words
+    shown = cluster.try_kubectl(
+        *("diff", "--server-side", "--field-manager=argocd-controller", "-f", "-"), stdin=text
+    )
+    assert (shown.returncode, shown.stdout) == (0, "")
+    cluster.kubectl("delete", "--wait=false", "-f", "-", stdin=text)
+
+
 HOW = {"server-side apply": "--server-side=true", "three-way merges": "--server-side=false"}
 
 
@@ -141,9 +165,29 @@ def test_another_mode_of_certificates_takes_the_rights_away(release: Release) ->
     assert "gpu-webhook-certificates" not in roles
 
 
-def test_the_first_upgrade_takes_over_what_kubectl_applied(release: Release) -> None:
-    """With its certificates, so that no call fails."""
+FORMER = {  # certificates by hand, and a field that excludes the present one
+    "resources": ["../manifests/secret"],
+    "patches": [
+        {
+            "target": {"kind": "PodDisruptionBudget"},
+            "patch": json.dumps(
+                [
+                    {"op": "remove", "path": "/spec/maxUnavailable"},
+                    {"op": "add", "path": "/spec/minAvailable", "value": 1},
+                ]
+            ),
+        }
+    ],
+}
+
+
+def test_helm_takes_over_what_kubectl_applied(release: Release, tmp_path: Path) -> None:
+    """With its certificates, so that no call fails; what an older version applied, too."""
     before = everything(release.cluster)
+    shutil.copytree(CHART, tmp_path / "manifests")
+    (tmp_path / "former").mkdir()
+    (tmp_path / "former" / "kustomization.yaml").write_text(json.dumps(FORMER))
+    release.cluster.kubectl("apply", "-k", str(tmp_path / "former"))
     release.cluster.kubectl("apply", "-k", str(CHART / "base"))
     release.cluster.kubectl("apply", "-k", str(CHART / "guard"))
     release.keeper.pass_once()

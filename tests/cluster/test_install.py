@@ -112,7 +112,6 @@ def test_the_commands_for_helm_install_take_over_and_remove_it(
     empty(cluster.client, NAMESPACE)
     until(lambda: everything(cluster) == before, "nothing of it to be left", 60)
 
-    run("kubectl apply -k manifests/base", cluster, shell)
     run(take_over, cluster, shell)
     run(uninstall.replace("delete", "delete --wait=false"), cluster, shell)
     empty(cluster.client, NAMESPACE)
