@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import Client
 
 REPAIR, GUARD = CONFIGURATIONS[:2]
-ARGS = SimpleNamespace(namespace=NAMESPACE)
+ARGS = SimpleNamespace(namespace=NAMESPACE, distrust=False)
 
 
 class Bench:
@@ -153,6 +153,60 @@ def test_rotate_waits_for_the_leader(bench: Bench, monkeypatch: pytest.MonkeyPat
     assert before.ca is not None
     assert after.ca != before.ca
     assert after.old == (before.ca.certificate,)
+
+
+@pytest.fixture
+def led(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A leader works while the command waits."""
+    monkeypatch.setattr("webhook.cli.certs.time.sleep", lambda _: together(bench.replica))
+    return bench
+
+
+def forgotten(bench: Bench) -> None:
+    """A CA that only one caBundle has."""
+    lost = bench.replica.plan.authority(bench.time.wall() - DAY)
+    bench.api.configure(GUARD, bundle=lost.text)
+
+
+def rotated(_: Bench) -> None:
+    assert certs.rotate(ARGS) == OK
+
+
+LEAKED: dict[str, Callable[[Bench], object]] = {
+    "the CA that signs": lambda _: None,
+    "one that an earlier rotation replaced": rotated,
+    "one that waits in the same Secret": waiting,
+    "one that the Secret had lost": forgotten,
+}
+
+
+@pytest.mark.parametrize("change", LEAKED.values(), ids=LEAKED)
+def test_after_distrust_only_the_new_ca_is_trusted(
+    change: Callable[[Bench], object], led: Bench
+) -> None:
+    change(led)
+    before = led.kept()
+    assert certs.rotate(SimpleNamespace(namespace=NAMESPACE, distrust=True)) == OK
+    after = led.kept()
+    assert after.ca not in {None, before.ca, before.next}
+    assert after.ca is not None
+    assert (after.next, after.old) == (None, ())
+    assert {*led.api.bundles(REPAIR), *led.api.bundles(GUARD)} == {after.ca.text}
+    assert led.replica.is_trusted()
+
+
+def test_distrust_says_that_a_configuration_still_trusts_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rest(seconds: float) -> None:
+        together(bench.replica)
+        if seconds == certs.SHOWN_SECONDS:
+            bench.api.refused.add(("patch", path_of(GUARD)))
+
+    monkeypatch.setattr("webhook.cli.certs.time.sleep", rest)
+    monkeypatch.setattr(certs, "ROTATION_SECONDS", 0.5)
+    with pytest.raises(InputError, match="still trusts a replaced CA"):
+        certs.rotate(SimpleNamespace(namespace=NAMESPACE, distrust=True))
 
 
 def test_rotate_says_that_no_leader_works(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,11 +160,20 @@ class Replicas:
         found: dict[str, str] = self.cluster.client.demand("GET", self.secret).body["data"]
         return found
 
-    def bundles(self) -> list[str]:
+    def component(self, name: str) -> str:
+        """Apply the configuration of a component, and return its name."""
+        file = ROOT / "manifests" / name / "webhook.yaml"
+        configuration = self._pointed(yaml.safe_load(file.read_text()))
+        self.cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(configuration))
+        return cast("str", configuration["metadata"]["name"])
+
+    def bundles(self, *more: str) -> list[str]:
+        """Those of the shipped configurations, and of other mutating ones."""
+        names = [*((kind, "gpu-webhook") for kind in KINDS), *((REPAIR, name) for name in more)]
         return [
             webhook["clientConfig"].get("caBundle", "")
-            for kind in KINDS
-            for webhook in self.cluster.client.get(kind, "gpu-webhook")["webhooks"]
+            for kind, name in names
+            for webhook in self.cluster.client.get(kind, name)["webhooks"]
         ]
 
     def _pointed(self, configuration: Json) -> Json:

@@ -15,7 +15,7 @@ import yaml
 from tests.cluster.client import until
 from tests.cluster.pods import NVIDIA, alpha, limits_of, named, pod
 from tests.cluster.replicas import NAMESPACE, PROGRAM, Replicas
-from tests.cluster.webhook import failed_open
+from tests.cluster.webhook import KINDS, failed_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def certs(cluster: ControlPlane, *words: str) -> subprocess.CompletedProcess[str
         [PROGRAM, "certs", *words, f"--kubeconfig={cluster.kubeconfig}"],
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=150,
         check=False,
         env={"COLUMNS": "160", "PATH": ""},
     )
@@ -209,6 +209,31 @@ def test_status_issue_and_rotate(cluster: ControlPlane, replicas: Replicas) -> N
         return all(each.served() and each.served().text == new for each in replicas.each)  # type: ignore[union-attr]
 
     until(all_serve_it, "the new leaf in all replicas", 25)
+
+
+def test_a_ca_that_leaked_is_trusted_by_no_configuration_any_more(
+    cluster: ControlPlane, replicas: Replicas
+) -> None:
+    """Nor by that of a component: what only `manifests/base` has is not all."""
+    until(lambda: all(replicas.bundles()), "all bundles")
+    guard = replicas.component("guard")
+    until(lambda: all(replicas.bundles(guard)), "the bundle of the guard", 10)
+    until(lambda: both_answer(cluster), "the answers of both", 20)
+    leaked = base64.b64decode(replicas.data()["ca.crt"]).strip()
+    try:
+        with Calls(cluster) as calls:
+            done = certs(cluster, "rotate", "--distrust")
+            assert done.returncode == 0, done.stderr
+            trusting = [base64.b64decode(each) for each in replicas.bundles(guard)]
+            time.sleep(6)
+            assert calls.failed() == []
+    finally:
+        cluster.client.delete(KINDS[0], guard)
+    assert len(trusting) == 4
+    assert not any(leaked in each for each in trusting)
+    assert "old-ca.crt" not in replicas.data()
+    assert calls.unrepaired == 0
+    assert "old CA" not in certs(cluster, "status").stdout
 
 
 def test_status_names_what_is_wrong(cluster: ControlPlane, tmp_path: Path) -> None:

@@ -315,9 +315,23 @@ _OF_CLUSTER = (
 for _name, _text in (
     ("status", "Show the CA, the server certificate, and the caBundles that trust it."),
     ("issue", "Sign a new server certificate now."),
-    ("rotate", "Replace the CA in steps during which no call fails."),
 ):
     _command(_name, _text, *_OF_CLUSTER, CONFIGURATION, of=_certs, does=f"certs.{_name}")
+_command(
+    "rotate",
+    "Replace the CA in steps during which no call fails.",
+    *_OF_CLUSTER,
+    CONFIGURATION,
+    Flag(
+        "--distrust",
+        is_flag=True,
+        help="Then take all earlier CAs out of every caBundle, because a key may have leaked. It "
+        "takes about a minute.",
+        **NO_VARIABLE,
+    ),
+    of=_certs,
+    does="certs.rotate",
+)
 _command(
     "doctor",
     "Check the webhook in a cluster, and print what to do.",

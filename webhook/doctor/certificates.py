@@ -38,7 +38,7 @@ def pairs(kept: Kept, now: float) -> Iterator[Line]:
     if kept.next is not None:
         yield Line(WARNING, "next CA", "waits for all caBundles", _LOG, _until(kept.next.end, now))
     for old in kept.old:
-        text = f"{common_name(old)}: replaced, trusted until its leaves have ended"
+        text = f"{common_name(old)}: trusted until its leaves end, or `certs rotate --distrust`"
         yield Line(OK, "old CA", text, until=_until(kept.until, now))
     leaf = of_pair("server", kept.leaf, now)
     signers = [pair.certificate for pair in (kept.ca,) if pair is not None]
