@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from tests.cluster import build, nodes
+from tests.cluster import build, nodes, own_chart
 from tests.cluster.client import until
 from tests.cluster.remains import everything
 from tests.cluster.replicas import NAMESPACE, keeper_of
@@ -89,7 +89,7 @@ def test_the_commands_of_the_page_install_and_remove_it(cluster: ControlPlane, s
     assert "pod/probe created" in _probe(cluster)  # the namespace enforces `restricted`
     for command in OPERATE:
         run(command, cluster, shell)
-    for component in ("guard", "guard-refuse", "workload-repair"):
+    for component in COMPONENTS:
         run(f"kubectl apply -k manifests/{component}", cluster, shell)
     run(remove.replace("kubectl delete -k", "kubectl delete --wait=false -k"), cluster, shell)
     for kind in KINDS:
@@ -141,8 +141,7 @@ def test_nothing_is_left_after_delete(cluster: ControlPlane, shell: Path) -> Non
     """Neither in namespaces nor in the cluster as a whole; guard and workload repair included."""
     mine = shell / "mine"
     mine.mkdir()
-    parts = ("guard", "guard-refuse", "workload-repair", "network-policy")
-    components = [f"../manifests/{part}" for part in parts]
+    components = [f"../manifests/{part}" for part in (*COMPONENTS, "network-policy")]
     text = {"resources": ["../manifests/base"], "components": components}
     (mine / "kustomization.yaml").write_text(yaml.safe_dump(text))
     before = everything(cluster)
@@ -197,6 +196,51 @@ def test_with_given_certificates_the_watcher_keeps_none(mode: str, cluster: Cont
         mode, "service.beta.openshift.io/inject-cabundle"
     )
     assert all((word in each) is (mode != "secret") for each in injected)
+
+
+COMPONENTS = ("guard", "guard-refuse", "workload-repair")
+INJECTORS: dict[str, tuple[str, tuple[str, ...], set[str]]] = {
+    "the watcher fills in all of them": ("base", COMPONENTS, set()),
+    "you do": ("secret", COMPONENTS, set()),
+    "cert-manager does": (
+        "cert-manager",
+        (*COMPONENTS, "cert-manager/ca-bundle"),
+        {"cert-manager.io/inject-ca-from"},
+    ),
+    "OpenShift does": (
+        "openshift",
+        (*COMPONENTS, "openshift/ca-bundle"),
+        {"service.beta.openshift.io/inject-cabundle"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("base", "parts", "wanted"), INJECTORS.values(), ids=INJECTORS)
+def test_who_fills_in_ca_bundles_is_the_same_for_all_configurations(
+    base: str, parts: tuple[str, ...], wanted: set[str], cluster: ControlPlane, tmp_path: Path
+) -> None:
+    """A second one who writes them would take each CA out again that the first one wrote."""
+    objects = own_chart.kustomized(cluster, tmp_path, base, *parts)
+    found = [each["metadata"] for (kind, _), each in objects.items() if kind in KINDS]
+    assert len(found) == 5
+    for metadata in found:
+        assert {*metadata.get("annotations", {})} == wanted, metadata["name"]
+
+
+@pytest.mark.parametrize("words", [(), ("--server-side",)], ids=["client-side", "server-side"])
+def test_after_the_change_to_base_nobody_else_fills_in_ca_bundles(
+    words: tuple[str, ...], cluster: ControlPlane, shell: Path
+) -> None:
+    """`kubectl apply` leaves the Certificate, and cert-manager acts on annotations."""
+    names = []
+    for base, more in (("cert-manager", ("cert-manager/ca-bundle",)), ("base", ())):
+        objects = own_chart.kustomized(cluster, shell, base, *COMPONENTS, *more)
+        found = [each for (kind, _), each in objects.items() if kind in KINDS]
+        cluster.kubectl("apply", *words, "-f", "-", stdin=yaml.safe_dump_all(found))
+        live = [each for kind in KINDS for each in cluster.client.list(kind)]
+        names.append([n for each in live for n in each["metadata"].get("annotations", {})])
+    assert names[0].count("cert-manager.io/inject-ca-from") == 5
+    assert "cert-manager.io/inject-ca-from" not in names[1]
 
 
 def _probe(cluster: ControlPlane) -> str:

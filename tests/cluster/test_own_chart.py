@@ -34,7 +34,12 @@ SAME: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
     "with cert-manager and all components": (
         {"certificates": {"mode": "cert-manager"}, **ALL},
         "cert-manager",
-        COMPONENTS,
+        (*COMPONENTS, "cert-manager/ca-bundle"),
+    ),
+    "on OpenShift with all components": (
+        {"certificates": {"mode": "openshift"}, **ALL},
+        "openshift",
+        (*COMPONENTS, "openshift/ca-bundle"),
     ),
 }
 
@@ -57,12 +62,6 @@ def test_chart_and_kustomize_have_the_same_objects(
         settings = chart["ConfigMap", "gpu-webhook-settings"]["data"]["settings.yaml"]
         assert settings.pop("workloads") == {"repair": True}
     for key in chart.keys() & wanted.keys():
-        if mode != "cert-manager" and key[0] in KINDS:
-            # A component does not know the mode; nobody reads it without cert-manager.
-            annotations = wanted[key]["metadata"].get("annotations", {})
-            annotations.pop("cert-manager.io/inject-ca-from", None)
-            if not annotations:
-                wanted[key]["metadata"].pop("annotations", None)
         assert chart[key] == wanted[key], key
 
 

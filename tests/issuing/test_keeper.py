@@ -12,7 +12,7 @@ from tests.issuing.replicas import DAY, HOST, Replica, Time, passes, together
 from webhook.certs.authority import BACKDATED, blocks_in, new_authority
 from webhook.certs.kept import Kept
 from webhook.certs.steps import CA_LIFE, LEAF_LIFE, Plan
-from webhook.issuing.keeper import SETTLE_SECONDS, UNTRUSTED_SECONDS
+from webhook.issuing.keeper import LOSSES_SECONDS, SETTLE_SECONDS, UNTRUSTED_SECONDS
 from webhook.issuing.lease import SECONDS
 from webhook.issuing.objects import CONFIGURATIONS, SECRET
 
@@ -569,6 +569,47 @@ def test_no_configuration_is_no_fault(time: Time, tmp_path: Path) -> None:
         api.configure(each)
     replica.tick()
     assert replica.is_trusted()
+
+
+FIGHTS = {"cert-manager, at once": 1, "Argo CD, after a while": 3, "Flux, each 10 minutes": 120}
+
+
+@pytest.mark.parametrize("apart", FIGHTS.values(), ids=FIGHTS)  # passes
+def test_what_writes_bundles_again_and_again_is_reported_once(
+    apart: int, first: Replica, second: Replica, api: FakeApi, time: Time
+) -> None:
+    """The leader reads its own writes back before the other one answers."""
+    other = foreign(time)
+    for _ in range(6):
+        api.configure(REPAIR, bundle=other)
+        together(first, second, times=apart)
+        assert first.is_trusted()
+    warned = [said for said in first.log.level("warning") if REPAIR in said]
+    assert len(warned) == 1
+    assert f"{REPAIR}: something else writes its caBundle again and again" in warned[0]
+    assert first.keeper.status["fault"]
+    assert "in order" not in first.log[-1][1]
+    filled = [said for said in first.log.level("info") if f"{REPAIR} was filled" in said]
+    assert len(filled) <= 3
+    together(first, second, times=passes(LOSSES_SECONDS))
+    assert first.keeper.status["fault"] == ""
+    assert first.log[-1] == ("info", "the webhook's certificates are in order")
+
+
+def test_one_loss_is_no_fight(first: Replica, second: Replica, api: FakeApi) -> None:
+    for name in (REPAIR, CHECK):
+        api.configure(name)
+    together(first, second, times=4)
+    for replica in (first, second):
+        assert replica.log.level("warning") == []
+
+
+def test_a_rotation_is_no_fight(first: Replica, second: Replica, api: FakeApi, time: Time) -> None:
+    for _ in range(4):
+        rotate(api, time)
+        together(first, second, times=5)
+    for replica in (first, second):
+        assert replica.log.level("warning") == []
 
 
 def test_what_fights_for_a_bundle_is_named(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.certs.authority import Identity
+    from webhook.certs.steps import Bundles
     from webhook.issuing.lease import Lease
     from webhook.issuing.objects import Configuration, Objects, Secret
     from webhook.telemetry.logs import Log
@@ -35,6 +36,8 @@ FIRST_SECONDS = 1.0  # until the server has a pair
 SETTLE_SECONDS = 10.0
 UNTRUSTED_SECONDS = 30.0  # the leader has repaired the bundles by then, or we are not ready
 MOST_STEPS = 20  # in one pass
+# A caBundle that loses our CA twice within so long has another writer. Flux comes each 10 minutes.
+LOSSES_SECONDS = 900.0
 _MEANWHILE = {HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY}  # the second: of a JSON Patch
 
 
@@ -59,6 +62,36 @@ class _Since:
         return now - self._start
 
 
+class _Losses:
+    """Which configurations trusted the server after a pass and did not before the next one."""
+
+    def __init__(self) -> None:
+        self._trusting: set[str] = set()
+        self._last: dict[str, float] = {}
+        self._again: dict[str, float] = {}
+
+    def begin(self, bundles: Bundles, served: Identity | None, now: float) -> None:
+        for name in (self._trusting & bundles.keys()) - _trusting(bundles, served):
+            if now - self._last.get(name, -LOSSES_SECONDS) < LOSSES_SECONDS:
+                self._again[name] = now
+            self._last[name] = now
+        self._again = {n: at for n, at in self._again.items() if now - at < LOSSES_SECONDS}
+
+    def end(self, bundles: Bundles, served: Identity | None) -> None:
+        self._trusting = _trusting(bundles, served)
+
+    def again(self) -> list[str]:
+        """Those that something else writes again and again."""
+        return sorted(self._again)
+
+
+def _trusting(bundles: Bundles, served: Identity | None) -> set[str]:
+    if served is None:
+        return set()
+    full = {name for name, texts in bundles.items() if all(map(bytes.strip, texts))}
+    return full - {*distrusting(served.certificate, bundles)}
+
+
 class Keeper:
     """The passes of one process."""
 
@@ -79,6 +112,7 @@ class Keeper:
         self._barred: set[str] = set()  # configurations that this pass could not read or write
         self._late: set[str] = set()  # what another writer seems to have written first, this pass
         self._late_before: set[str] = set()  # and in the one before
+        self._losses = _Losses()
         self._said = ""
         self._led = False
         self.status: dict[str, Any] = {}  # for the status of the watcher
@@ -117,6 +151,7 @@ class Keeper:
         self._barred.update(unread)
         for name, fault in unread.items():
             self._failed(name, fault)
+        self._losses.begin(bundles_of(found), self._served, self._clocks.steady())
         leads = self._leads()
         secret = self._objects.secret()
         self._before = self._known(secret)
@@ -127,6 +162,7 @@ class Keeper:
                 self._failed("secret", fault)
         bundles = bundles_of(found)
         self._serve(self._before.leaf, bundles)
+        self._losses.end(bundles, self._served)
         self._look(bundles)
 
     def _leads(self) -> bool:
@@ -177,7 +213,8 @@ class Keeper:
             self._barred.add(name)
             self._failed(name, fault)
             return
-        self._log.write("info", f"certificates: the caBundle of {name} was filled")
+        if name not in self._losses.again():
+            self._log.write("info", f"certificates: the caBundle of {name} was filled")
         if back is None:
             del found[name]
             return
@@ -213,6 +250,11 @@ class Keeper:
 
     def _look(self, bundles: dict[str, tuple[bytes, ...]]) -> None:
         """Whether the bundles trust the leaf in service. Empty ones do not count."""
+        for name in self._losses.again():
+            self._faults[name] = (
+                f"{name}: something else writes its caBundle again and again: a manifest that has "
+                "the field, or cert-manager (docs/install.md#certificates)"
+            )
         now = self._clocks.steady()
         if self._served is None:
             if self._fault_since.seconds(None, now) >= UNTRUSTED_SECONDS:
