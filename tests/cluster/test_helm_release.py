@@ -224,6 +224,7 @@ def test_the_notes_say_what_to_do_next(release: Release) -> None:
     said = release.install(*ALL)
     for words in (
         f"helm test gpu-webhook -n {NAMESPACE}",
+        "gpu-webhook doctor",
         "gpu-webhook certs status",
         "gpu-webhook.dev/guard=enabled",
     ):

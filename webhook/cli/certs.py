@@ -38,7 +38,7 @@ def status(args: SimpleNamespace) -> int:
     now = api.now()
     kept = _kept(secret, now)
     lines = [*(pairs(kept, now) if secret.raw else no_secret()), *trust(kept, bundles_of(found))]
-    lines += [Line(FAILED, name, f"cannot be read: {fault}") for name, fault in faults.items()]
+    lines += [Line(FAILED, f"cannot be read: {fault}", what=name) for name, fault in faults.items()]
     _print(lines)
     return max(line.state for line in lines)
 

@@ -26,20 +26,19 @@ _WATCHERS = "the watchers fill it within 10 s; if not, their log has the reason"
 
 def no_secret() -> Iterator[Line]:
     """Where the Secret of own certificates is not there."""
-    text = f"{SECRET} is not there: no watcher keeps certificates"
-    yield Line(
-        WARNING, "Secret", f"{text} (manifests/secret, cert-manager and openshift need none)"
-    )
+    text = f"{SECRET} is not there: no watcher keeps certificates (manifests/secret, cert-manager "
+    yield Line(WARNING, f"{text}and openshift need none)", what="Secret")
 
 
 def pairs(kept: Kept, now: float) -> Iterator[Line]:
     """The CAs and the server certificate of the Secret of own certificates."""
     yield of_pair("CA", kept.ca, now)
     if kept.next is not None:
-        yield Line(WARNING, "next CA", "waits for all caBundles", _LOG, _until(kept.next.end, now))
+        until = _until(kept.next.end, now)
+        yield Line(WARNING, "waits for all caBundles", _LOG, "next CA", until)
     for old in kept.old:
         text = f"{common_name(old)}: trusted until its leaves end, or `certs rotate --distrust`"
-        yield Line(OK, "old CA", text, until=_until(kept.until, now))
+        yield Line(OK, text, "", "old CA", _until(kept.until, now))
     leaf = of_pair("server", kept.leaf, now)
     signers = [pair.certificate for pair in (kept.ca,) if pair is not None]
     if kept.leaf is not None and not any(
@@ -52,34 +51,34 @@ def pairs(kept: Kept, now: float) -> Iterator[Line]:
 def of_pair(what: str, pair: Identity | None, now: float, renewed_by: str = _LOG) -> Line:
     """A certificate with its key; `renewed_by` says where to look if it is late."""
     if pair is None:
-        return Line(FAILED, what, "missing, expired or damaged", renewed_by)
+        return Line(FAILED, "missing, expired or damaged", renewed_by, what)
     names = ", ".join(pair.hosts()) or common_name(pair.certificate)
     until = _until(pair.end, now)
     if now - pair.made > _LATE * (pair.end - pair.made):
-        return Line(WARNING, what, f"{names}: not renewed", renewed_by, until)
-    return Line(OK, what, names, until=until)
+        return Line(WARNING, f"{names}: not renewed", renewed_by, what, until)
+    return Line(OK, names, "", what, until)
 
 
 def trust(kept: Kept, bundles: Bundles, filled_by: str = _WATCHERS) -> Iterator[Line]:
     """Whether each configuration trusts the server; `filled_by` says who fills the caBundle."""
     if not bundles:
         text = "none is there: no API server calls the webhook"
-        yield Line(FAILED, "configurations", text, _APPLY)
+        yield Line(FAILED, text, _APPLY, "configurations")
     against = distrusting(kept.leaf.certificate, bundles) if kept.leaf is not None else []
     authorities = {pair.text for pair in (kept.ca, kept.next) if pair is not None}
     for name, texts in bundles.items():
         held = [{*blocks_in(text)} for text in texts]
         if name in against:
-            yield Line(FAILED, name, "its caBundle does not trust the server", filled_by)
+            yield Line(FAILED, "its caBundle does not trust the server", filled_by, name)
         elif not all(held):
             text = "its caBundle is empty: the API server cannot call"
-            yield Line(FAILED, name, text, filled_by)
+            yield Line(FAILED, text, filled_by, name)
         elif kept.leaf is None:
-            yield Line(WARNING, name, "not compared: there is no server certificate")
+            yield Line(WARNING, "not compared: there is no server certificate", what=name)
         elif not all(authorities <= each for each in held):
-            yield Line(WARNING, name, "its caBundle lacks a CA of the Secret", filled_by)
+            yield Line(WARNING, "its caBundle lacks a CA of the Secret", filled_by, name)
         else:
-            yield Line(OK, name, "trusts the server")
+            yield Line(OK, "trusts the server", what=name)
 
 
 def date(seconds: float) -> str:

@@ -49,6 +49,7 @@ def lines(facts: Facts) -> Iterator[Line]:
         unread = [facts.unread[name] for name in needs if name in facts.unread]
         if unread:
             text = f"cannot be checked: the API server answered {unread[0]}"
-            yield Line(WARNING, check.name, text, "ask for the right to read it")
+            yield Line(WARNING, text, "ask for the right to read it", check.name)
         elif facts.deployment or not check.installed:
-            yield from check.lines(facts)
+            for line in check.lines(facts):
+                yield line if line.what else line._replace(what=check.name)

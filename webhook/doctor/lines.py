@@ -10,10 +10,13 @@ COLOURS = {OK: "green", WARNING: "yellow", FAILED: "red"}
 
 
 class Line(NamedTuple):
-    """`until` is the end of a certificate; `fix` says what to do, if anything."""
+    """`fix` says what to do, if anything; `until` is the end of a certificate.
+
+    Without `what` it is named after its check.
+    """
 
     state: int
-    what: str
     text: str
     fix: str = ""
+    what: str = ""
     until: str = ""

@@ -26,30 +26,30 @@ _VALUES = {"guard": "guard.enabled=true", "workload-repair": "workloadRepair.ena
 
 def registered(facts: Facts) -> Iterator[Line]:
     """Whether an API server calls the webhook, and where."""
-    what = "registered"
     if not facts.deployment:
         text = f"there is no Deployment of the webhook in the namespace {facts.namespace}"
         fix = f"{apply(facts)}, or name another namespace with -n"
-        yield Line(FAILED, what, text, fix)
+        yield Line(FAILED, text, fix)
     if missing := [name for name in (REPAIR, POLICY) if name not in facts.configurations]:
         state = FAILED if REPAIR in missing else WARNING
         text = f"no webhook configuration {' and '.join(missing)}: its pods are never sent"
-        yield Line(state, what, text, apply(facts))
+        yield Line(state, text, apply(facts))
     services = {f"{facts.namespace}/{each['metadata']['name']}" for each in facts.services}
     nowhere = {
         f"{name} calls {_service(entry)}, which is not there"
         for name, entry in facts.entries(*CONFIGURATIONS)
         if _is_here(entry, facts) and _service(entry) not in services
     }
-    yield from (Line(FAILED, what, text, apply(facts)) for text in sorted(nowhere))
+    yield from (Line(FAILED, text, apply(facts)) for text in sorted(nowhere))
     if facts.deployment and not missing and not nowhere:
         names = [name for name in CONFIGURATIONS if name in facts.configurations]
-        yield Line(OK, what, ", ".join(names))
+        yield Line(OK, ", ".join(names))
 
 
 def conditions(facts: Facts) -> Iterator[Line]:
     """Whether the entries are what the settings make of them."""
-    made, found = entries(facts.settings), dict(_named(facts))
+    made = entries(facts.settings)
+    found = {str(entry.get("name")): entry for _, entry in facts.entries(*CONFIGURATIONS)}
     wrong = [
         f"{name} has other {part}"
         for name, parts in made.items()
@@ -60,16 +60,16 @@ def conditions(facts: Facts) -> Iterator[Line]:
     if wrong:
         fix = "write what `gpu-webhook config match-conditions --config FILE` prints into them"
         text = f"{'; '.join(wrong)} than the settings of the cluster: objects may be missed"
-        yield Line(WARNING, "matchConditions", text, fix)
+        yield Line(WARNING, text, fix)
     else:
-        yield Line(OK, "matchConditions", "those of the settings")
+        yield Line(OK, "those of the settings")
 
 
 def order(facts: Facts) -> Iterator[Line]:
     """Other webhooks that change pods: the API server calls them in the order of their names."""
     others = foreign(facts)
     if not others:
-        yield Line(OK, "order", "no other webhook changes pods")
+        yield Line(OK, "no other webhook changes pods")
         return
     ours = REPAIR.partition("/")[2]
     after = [name for name in others if name > ours]
@@ -82,9 +82,9 @@ def order(facts: Facts) -> Iterator[Line]:
     text = f"other webhooks change pods: before this one {few(before)}; after it {few(after)}"
     if after and once:
         text += f"; {few(sorted(once))} does not look at what they change"
-        yield Line(WARNING, "order", text, "set reinvocationPolicy: IfNeeded in it")
+        yield Line(WARNING, text, "set reinvocationPolicy: IfNeeded in it")
     else:
-        yield Line(OK, "order", text)
+        yield Line(OK, text)
 
 
 def foreign(facts: Facts) -> list[str]:
@@ -102,7 +102,7 @@ def foreign(facts: Facts) -> list[str]:
 
 def leftovers(facts: Facts) -> Iterator[Line]:
     """What an uninstall, or an installation in another namespace, has left."""
-    what, found = "leftovers", False
+    found = False
     for name in sorted(facts.configurations):
         kind, _, own = name.partition("/")
         elsewhere = {
@@ -115,7 +115,7 @@ def leftovers(facts: Facts) -> Iterator[Line]:
         for service in sorted(elsewhere):
             found = True
             text = f"{name} calls {service}, which is no Service of this installation"
-            yield Line(WARNING, what, text, f"kubectl delete {kind}webhookconfiguration {own}")
+            yield Line(WARNING, text, f"kubectl delete {kind}webhookconfiguration {own}")
     for binding in facts.bindings:
         name = binding["metadata"]["name"]
         spaces = {str(each.get("namespace")) for _, each in as_items(binding.get("subjects"))}
@@ -127,33 +127,31 @@ def leftovers(facts: Facts) -> Iterator[Line]:
         else:
             continue
         found = True
-        yield Line(WARNING, what, text, f"kubectl delete clusterrolebinding {name}")
+        yield Line(WARNING, text, f"kubectl delete clusterrolebinding {name}")
     if not found:
-        yield Line(OK, what, "none")
+        yield Line(OK, "none")
 
 
 def guard(facts: Facts) -> Iterator[Line]:
     """Whether the label, the entry and the mode of the guard go together."""
     names = [each["metadata"]["name"] for each in facts.guarded]
-    quiet = [
-        name for name, each in zip(names, facts.guarded, strict=True) if _is_quiet(each, facts)
-    ]
+    quiet = [each["metadata"]["name"] for each in facts.guarded if _is_quiet(each, facts)]
     code = leak_guard.CODE
     if GUARD in facts.configurations:
         if quiet:
             text = f"{code} is below `warn` in {few(quiet)}: pods of these namespaces do not change"
             fix = f"set {code} to `warn` or `enforce` in policy.overrides: docs/guard.md"
-            yield Line(WARNING, "guard", text, fix)
+            yield Line(WARNING, text, fix)
         else:
-            yield Line(OK, "guard", f"guards {few(names)}" if names else "no namespace is guarded")
+            yield Line(OK, f"guards {few(names)}" if names else "no namespace is guarded")
     elif REFUSE in facts.configurations:
         text = f"{REFUSE} refuses what {GUARD} would make safe, and that is not there"
-        yield Line(WARNING, "guard", text, apply(facts, "guard"))
+        yield Line(WARNING, text, apply(facts, "guard"))
     elif names:
         text = f"nothing guards {few(names)}, which have the label gpu-webhook.dev/guard"
-        yield Line(WARNING, "guard", text, apply(facts, "guard"))
+        yield Line(WARNING, text, apply(facts, "guard"))
     else:
-        yield Line(OK, "guard", "not installed")
+        yield Line(OK, "not installed")
 
 
 def workloads(facts: Facts) -> Iterator[Line]:
@@ -161,12 +159,12 @@ def workloads(facts: Facts) -> Iterator[Line]:
     repaired, is_there = facts.settings.workloads.repair, WORKLOADS in facts.configurations
     if repaired and not is_there:
         text = f"the settings have workloads.repair, but {WORKLOADS} is not there"
-        yield Line(WARNING, "workloads", text, apply(facts, "workload-repair"))
+        yield Line(WARNING, text, apply(facts, "workload-repair"))
     elif is_there and not repaired:
         text = f"{WORKLOADS} is there, but the settings do not have workloads.repair: true"
-        yield Line(WARNING, "workloads", text, "add the setting, or delete the configuration")
+        yield Line(WARNING, text, "add the setting, or delete the configuration")
     else:
-        yield Line(OK, "workloads", f"templates are {'' if repaired else 'not '}repaired")
+        yield Line(OK, f"templates are {'' if repaired else 'not '}repaired")
 
 
 def apply(facts: Facts, part: str = "base") -> str:
@@ -183,10 +181,6 @@ def few(names: Iterable[str]) -> str:
     listed = list(names)
     rest = f" and {len(listed) - _FEW} more" if len(listed) > _FEW else ""
     return ", ".join(listed[:_FEW]) + rest or "none"
-
-
-def _named(facts: Facts) -> Iterator[tuple[str, Raw]]:
-    return ((str(entry.get("name")), entry) for _, entry in facts.entries(*CONFIGURATIONS))
 
 
 def _stripped(part: object) -> list[Raw]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,30 +39,30 @@ _SLOW = 0.9  # of the time limit of a call
 
 def dry_run(facts: Facts) -> Iterator[Line]:
     """What became of the legacy pod: the API server itself called the webhook, or did not."""
-    trial, what = facts.trial, "dry run"
+    trial = facts.trial
     where = f"namespace {trial.namespace['metadata']['name']}"
     took, another = f"{1000 * trial.seconds:.0f} ms", "name another namespace with --pod-namespace"
     warned = any(_WARNED in each for each in trial.warnings)
     if called := _CALL_FAILED.search(trial.refusal):
-        yield Line(FAILED, what, f"the call of the webhook failed: {called[1]}", _look(facts))
+        yield Line(FAILED, f"the call of the webhook failed: {called[1]}", _look(facts))
     elif _DENIED.search(trial.refusal):
-        yield Line(OK, what, f"the webhook answered within {took}: it denied a pod in {where}")
+        yield Line(OK, f"the webhook answered within {took}: it denied a pod in {where}")
     elif trial.refusal:
         text = f"a legacy pod could not be tried in {where}: {trial.refusal}"
-        yield Line(WARNING, what, text, another)
+        yield Line(WARNING, text, another)
     elif _is_repaired(facts):
-        yield Line(OK, what, f"a legacy pod in {where} is repaired within {took}")
+        yield Line(OK, f"a legacy pod in {where} is repaired within {took}")
     elif quiet := _why_unrepaired(facts):
         if warned:
-            yield Line(OK, what, f"the webhook answered within {took}: it warned in {where}")
+            yield Line(OK, f"the webhook answered within {took}: it warned in {where}")
         else:
             text = f"it cannot be seen whether the webhook answers: {quiet}"
-            yield Line(WARNING, what, text, another)
+            yield Line(WARNING, text, another)
     elif warned or REPAIRED in as_map(trial.pod["metadata"].get("annotations")):
         text = "the webhook repaired a legacy pod, and something that runs after it undid that"
         others = few(foreign(facts))
         fix = f"look at the webhooks that change pods ({others}) and at MutatingAdmissionPolicies"
-        yield Line(FAILED, what, text, fix)
+        yield Line(FAILED, text, fix)
     elif REPAIR in facts.configurations:
         yield _not_called(facts)
 
@@ -73,12 +74,12 @@ def pods(facts: Facts) -> Iterator[Line]:
     ready = min(status.get("readyReplicas", 0), status.get("updatedReplicas", 0))
     text = f"{ready} of {wanted} replicas are ready and up to date"
     if ready >= wanted > 0:
-        yield Line(OK, "pods", text)
+        yield Line(OK, text)
         return
     reasons = {f"{pod['metadata']['name']}: {why}" for pod in facts.pods if (why := _waits(pod))}
     text = "; ".join([text, few(sorted(reasons))] if reasons else [text])
     fix = f"kubectl -n {facts.namespace} describe pods" if wanted else "scale the Deployment up"
-    yield Line(WARNING if ready else FAILED, "pods", text, fix)
+    yield Line(WARNING if ready else FAILED, text, fix)
 
 
 def quota(facts: Facts) -> Iterator[Line]:
@@ -86,7 +87,7 @@ def quota(facts: Facts) -> Iterator[Line]:
     found, name = len(facts.quotas), facts.pod_spec.get("priorityClassName")
     if name and not facts.priority_class:
         text = f"there is no PriorityClass {name}: no pod can be made"
-        yield Line(FAILED, "quota", text, "set priorityClassName to one of `kubectl get pc`")
+        yield Line(FAILED, text, "set priorityClassName to one of `kubectl get pc`")
     refused = [
         str(each.get("message"))
         for _, each in as_items(as_map(facts.deployment.get("status")).get("conditions"))
@@ -94,7 +95,7 @@ def quota(facts: Facts) -> Iterator[Line]:
     ]
     for message in refused:
         fix = f"raise the quota; on GKE there must be one: {apply(facts)}"
-        yield Line(FAILED, "quota", f"pods are refused: {message}", fix)
+        yield Line(FAILED, f"pods are refused: {message}", fix)
     full = [
         each["metadata"]["name"]
         for each in facts.quotas
@@ -103,9 +104,9 @@ def quota(facts: Facts) -> Iterator[Line]:
     ]
     if full:
         text = f"no pod can be added: {few(full)} is used up, so an update cannot begin"
-        yield Line(WARNING, "quota", text, "raise `pods` in it")
+        yield Line(WARNING, text, "raise `pods` in it")
     elif not refused and (facts.priority_class or not name):
-        yield Line(OK, "quota", f"priority class {name or 'not set'}, quotas with room: {found}")
+        yield Line(OK, f"priority class {name or 'not set'}, quotas with room: {found}")
 
 
 def versions(facts: Facts) -> Iterator[Line]:
@@ -113,28 +114,27 @@ def versions(facts: Facts) -> Iterator[Line]:
     minor, shown = _digits(facts.version.get("minor")), facts.version.get("gitVersion")
     if minor < _OLDEST:
         text = f"the API server is {shown}; matchConditions need 1.{_OLDEST}"
-        yield Line(FAILED, "versions", text, "upgrade the cluster")
+        yield Line(FAILED, text, "upgrade the cluster")
     images = {str(each.get("image")) for _, each in as_items(facts.pod_spec.get("containers"))}
     tags = {image.rpartition(":")[2] for image in images}
     if other := sorted(tag for tag in tags if _VERSION.fullmatch(tag) and tag != __version__):
         text = f"the image is {few(other)}, this program is {__version__}: checks may differ"
-        yield Line(WARNING, "versions", text, "use the doctor of the same version")
+        yield Line(WARNING, text, "use the doctor of the same version")
     elif minor >= _OLDEST:
-        yield Line(OK, "versions", f"API server {shown}, image {few(sorted(images))}")
+        yield Line(OK, f"API server {shown}, image {few(sorted(images))}")
 
 
 def settings(facts: Facts) -> Iterator[Line]:
     """Whether the servers can use the settings in the ConfigMap."""
-    check = "gpu-webhook config check FILE shows each place"
     if facts.mistakes:
         first = facts.mistakes.splitlines()[0]
         text = f"they have mistakes, so the servers keep those before: {first}"
-        yield Line(FAILED, "settings", text, check)
+        yield Line(FAILED, text, "gpu-webhook config check FILE shows each place")
     elif not facts.settings_map and as_items(facts.pod_spec.get("volumes")):
         text = "there is no ConfigMap of the settings: a new pod cannot start"
-        yield Line(FAILED, "settings", text, apply(facts))
+        yield Line(FAILED, text, apply(facts))
     else:
-        yield Line(OK, "settings", "no mistakes")
+        yield Line(OK, "no mistakes")
 
 
 def certificates(facts: Facts) -> Iterator[Line]:
@@ -161,7 +161,7 @@ def certificates(facts: Facts) -> Iterator[Line]:
     for host in sorted({*_hosts(facts)} - {*hosts}):
         if hosts and f"*.{host.partition('.')[2]}" not in hosts:
             text = f"API servers call {host}, and the certificate has no such name"
-            yield Line(FAILED, "server", text, "make one for this name")
+            yield Line(FAILED, text, "make one for this name", "server")
 
 
 def watcher(facts: Facts) -> Iterator[Line]:
@@ -170,16 +170,16 @@ def watcher(facts: Facts) -> Iterator[Line]:
     if fault := faults.of_certificates(root):
         text = f"pods cannot trust the API server: the ConfigMap kube-root-ca.crt {fault}"
         fix = "kube-controller-manager writes it: look at its --root-ca-file"
-        yield Line(FAILED, "watcher", text, fix)
+        yield Line(FAILED, text, fix)
     elif not facts.keeps_certificates:
-        yield Line(OK, "watcher", "trusts the API server; certificates come from elsewhere")
+        yield Line(OK, "trusts the API server; certificates come from elsewhere")
     elif (idle := facts.now - _renewed(facts.lease)) > lease.SECONDS:
-        last = f"for {idle:.0f} s" if facts.lease else "yet"
+        last = f"for {idle:.0f} s" if isfinite(idle) else "yet"
         text = f"no watcher has kept the certificates {last}: nobody renews them"
         fix = f"kubectl -n {facts.namespace} logs deployment/gpu-webhook -c watch"
-        yield Line(WARNING, "watcher", text, fix)
+        yield Line(WARNING, text, fix)
     else:
-        yield Line(OK, "watcher", f"{facts.lease['spec'].get('holderIdentity')} keeps certificates")
+        yield Line(OK, f"{facts.lease['spec'].get('holderIdentity')} keeps certificates")
 
 
 def rights(facts: Facts) -> Iterator[Line]:
@@ -187,9 +187,9 @@ def rights(facts: Facts) -> Iterator[Line]:
     if facts.missing_rights:
         lacks = ", ".join(map(str, facts.missing_rights))
         fix = f"{apply(facts)}; SECURITY.md says what is missing without each of them"
-        yield Line(WARNING, "rights", f"the watcher may not: {lacks}", fix)
+        yield Line(WARNING, f"the watcher may not: {lacks}", fix)
     else:
-        yield Line(OK, "rights", "the watcher has all that it uses")
+        yield Line(OK, "the watcher has all that it uses")
 
 
 def _is_repaired(facts: Facts) -> bool:
@@ -225,7 +225,7 @@ def _not_called(facts: Facts) -> Line:
             "a legacy pod came back unrepaired at once: nothing listens behind the Service, the "
             "API server does not trust the certificate, or no entry matches the pod"
         )
-    return Line(FAILED, "dry run", text, _look(facts))
+    return Line(FAILED, text, _look(facts))
 
 
 def _look(facts: Facts) -> str:
