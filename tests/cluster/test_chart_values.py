@@ -92,6 +92,15 @@ VALUES: dict[str, tuple[dict[str, Any], Callable[[Objects], Any], Any]] = {
         settings,
         {"scope": "gpu", "policy": {"mode": "audit"}},
     ),
+    "the right to the status of cluster-autoscaler that the settings name": (
+        {"settings": {"capacity": {"autoscalerStatus": "autoscaling/status"}}},
+        lambda made: [
+            rule["resourceNames"]
+            for rule in made["ClusterRole", "gpu-webhook"]["rules"]
+            if rule["resources"] == ["configmaps"]
+        ],
+        [["status"]],
+    ),
     "the CA of a certificate of one's own": (
         {"certificates": {"mode": "secret", "caBundle": "-----BEGIN CERTIFICATE-----\nAA=="}},
         lambda made: entry(made, "repair.gpu-webhook.dev")["clientConfig"]["caBundle"],
