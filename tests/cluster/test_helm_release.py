@@ -5,6 +5,7 @@ No kubelet runs here: nothing waits for pods, and `helm test` is run as its pod 
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -22,6 +23,7 @@ from tests.cluster.remains import everything
 from tests.cluster.replicas import keeper_of
 from tests.cluster.scheduling import empty
 from tests.cluster.webhook import KINDS, registered
+from webhook.certs.authority import blocks_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,6 +208,29 @@ def test_helm_takes_over_what_kubectl_applied(release: Release, tmp_path: Path) 
     release.upgrade("--set", "replicaCount=3")
     release.helm("uninstall", "gpu-webhook")
     release.until_only(before)
+
+
+@pytest.mark.parametrize("how", HOW.values(), ids=HOW)
+def test_a_ca_of_ones_own_stays_until_the_watchers_have_taken_over(
+    how: str, release: Release
+) -> None:
+    """docs/install.md has these steps."""
+    own = release.cluster.authority.bundle
+    given = ("--set", "certificates.mode=secret", "--set-file", f"certificates.caBundle={own}")
+    release.install(*given, how)
+    before = release.bundles()
+
+    release.upgrade("--reset-then-reuse-values", "--set", "certificates.mode=self", how)
+    assert release.bundles() == before, "the replicas of before still have their certificate"
+    release.keeper.pass_once()
+    filled = release.bundles()
+    for texts in filled.values():
+        (text,) = texts
+        assert len(blocks_in(base64.b64decode(text))) == 2
+
+    last = ("--server-side=true", "--force-conflicts")
+    release.upgrade("--reset-then-reuse-values", "--set", "certificates.caBundle=", *last)
+    assert release.bundles() == filled
 
 
 def test_a_wrong_value_changes_nothing(release: Release) -> None:
