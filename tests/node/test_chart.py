@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from typing import TYPE_CHECKING, Self
 
@@ -11,6 +12,7 @@ from tests.cluster import helm
 from tests.cluster.client import until
 from tests.cluster.pods import NVIDIA, alpha, limits_of, named, pod
 from tests.cluster.remains import everything
+from tests.cluster.replicas import PROGRAM
 from tests.node.build import ROOT
 
 if TYPE_CHECKING:
@@ -83,6 +85,9 @@ def test_the_chart_installs_tests_upgrades_rolls_back_and_goes(
     assert "gpu-webhook-test" not in cluster.kubectl("get", "pods,sa", "-n", _NAMESPACE)
     assert "gpu-webhook-test" not in cluster.kubectl("get", "role,rolebinding", "-n", "default")
 
+    status, said = doctor(cluster)
+    assert status == 0, said
+
     with Calls(cluster) as calls:
         new = ("--set", "podAnnotations.new=pods,guard.enabled=true", "--wait")
         run(cluster, home, "upgrade", "gpu-webhook", chart, *new)
@@ -94,6 +99,19 @@ def test_the_chart_installs_tests_upgrades_rolls_back_and_goes(
     run(cluster, home, "uninstall", "gpu-webhook", "--wait")
     cluster.kubectl("delete", "namespace", _NAMESPACE)
     until(lambda: everything(cluster) == before, "nothing of it to be left", 60)
+
+
+def doctor(cluster: RealCluster) -> tuple[int, str]:
+    """What `gpu-webhook doctor` finds."""
+    done = subprocess.run(
+        [PROGRAM, "doctor", f"--kubeconfig={cluster.kubeconfig}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={"COLUMNS": "200", "PATH": ""},
+    )
+    return done.returncode, done.stdout + done.stderr
 
 
 def ready(cluster: RealCluster) -> list[str]:
