@@ -166,6 +166,7 @@ def test_what_may_not_be_read_is_unknown_and_said_once(api: ApiServer, tmp_path:
         until(lambda: running.state("pods").state == "refused", "the refusal")
         until(lambda: running.reader.status().as_of > 0, "the rest is enough")
         assert running.state("pods").fault == "403: pods is forbidden"
+        assert running.state("pods").as_data()["refused"]
         until(lambda: len(running.lines()) == 1, "a line")
         assert running.lines()[0]["message"] == "pods are unknown: RBAC forbids listing them"
 

@@ -137,7 +137,7 @@ def test_declared_pools_are_part_of_it(tmp_path: Path) -> None:
 def test_what_the_watcher_counts(tmp_path: Path) -> None:
     kinds = {
         "nodes": {"lists": 3, "watches": 5, "events": 70, "faults": 2, "skipped": 1, "alive": 9.5},
-        "pods": {"lists": 1},
+        "pods": {"lists": 1, "refused": True},
     }
     told = status(kinds=kinds, exposed={"privileged": 4}, settings_fault="line 1")
     published(tmp_path).write_status(told)
@@ -149,6 +149,7 @@ def test_what_the_watcher_counts(tmp_path: Path) -> None:
     assert gauge(found, "watcher_errors_total", kind="nodes") == 2
     assert gauge(found, "watcher_skipped_objects_total", kind="nodes") == 1
     assert gauge(found, "watcher_known_until_timestamp_seconds", kind="nodes") == 9.5
+    assert gauge(found, "watcher_refused", kind="pods") == 1
     assert gauge(found, "guard_exposures", by="privileged") == 4
     assert gauge(found, "watcher_settings_good") == 0
 

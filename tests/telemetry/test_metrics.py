@@ -24,6 +24,7 @@ from tests.telemetry.scraping import (
     scrape,
     value,
 )
+from webhook import __version__
 from webhook.core.findings import Finding, Severity
 from webhook.core.modes import Mode
 from webhook.kube.pointer import ROOT
@@ -181,6 +182,7 @@ def test_nothing_is_said_of_an_inventory_that_nobody_loaded(server: Counted) -> 
 
 
 LEGACY, LAST = "gpu_webhook_legacy_objects_total", "gpu_webhook_last_legacy_timestamp_seconds"
+SEEN = "gpu_webhook_namespace_last_legacy_timestamp_seconds"
 
 
 def test_the_last_legacy_object_is_that_of_all_workers_dead_ones_included(server: Counted) -> None:
@@ -194,6 +196,13 @@ def test_the_last_legacy_object_is_that_of_all_workers_dead_ones_included(server
     assert value(found, LEGACY, namespace="team-a", kind="ReplicaSet") == 2
     assert value(found, LEGACY, namespace="team-b", kind="Pod") == 1
     assert (value(found, LAST) or 0) > between
+    assert (value(found, SEEN, namespace="team-b") or 0) > between
+    assert 0 < (value(found, SEEN, namespace="team-a") or 0) < between
+
+
+def test_the_page_has_the_version(server: Counted) -> None:
+    found = scrape(server.port)
+    assert value(found, "gpu_webhook_build_info", version=__version__) == 1
 
 
 def test_namespaces_that_tenants_make_are_no_series_without_end(server: Counted) -> None:
@@ -204,6 +213,9 @@ def test_namespaces_that_tenants_make_are_no_series_without_end(server: Counted)
     assert value(found, LEGACY, namespace="other", kind="other") == 5
     assert value(found, LEGACY, namespace="n0", kind="Pod") == 2
     assert value(found, LEGACY, namespace="n204", kind="Pod") is None
+    seen = found[SEEN].samples
+    assert len(seen) == 201
+    assert {each.labels["namespace"] for each in seen} >= {"n0", "n199", "other"}
 
 
 def test_prometheus_gets_openmetrics(server: Counted) -> None:

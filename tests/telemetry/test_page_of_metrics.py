@@ -20,6 +20,7 @@ from webhook.inventory.store import Store
 from webhook.inventory.watched import Watched
 from webhook.telemetry import families
 from webhook.telemetry.logs import line
+from webhook.telemetry.page import Build
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,7 +40,8 @@ def watched(folder: Path) -> Iterator[Metric]:
     store.nodes.put("a", Node("a", {}, (), {"nvidia.com/gpu": 8}), 0.0)
     publisher = Publisher(folder, Settings())
     publisher.publish(store, 0.0)
-    state = dict.fromkeys(("lists", "watches", "events", "faults", "skipped", "alive"), 1)
+    members = ("lists", "watches", "events", "faults", "skipped", "alive", "refused")
+    state = dict.fromkeys(members, 1)
     told = {"beat": now, "as_of": now, "kinds": {"nodes": state}, "exposed": {"variable": 1}}
     told["certificates"] = {"fault": ""}
     publisher.write_status(told)
@@ -52,7 +54,8 @@ def test_the_page_names_every_metric_with_its_labels(tmp_path: Path) -> None:
         names[f"gpu_webhook_{name}_total"] = set(labels)
     for name in families.GAUGES:
         names[f"gpu_webhook_{name}"] = set()
-    for family in watched(tmp_path):
+    names[f"gpu_webhook_{families.SEEN}"] = {"namespace"}
+    for family in (*Build().collect(), *watched(tmp_path)):
         for sample in family.samples:
             names[sample.name] = set(sample.labels)
     assert names == TABLE

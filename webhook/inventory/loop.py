@@ -72,7 +72,7 @@ class State:
 
     def as_data(self) -> dict[str, Any]:
         names = ("state", "alive", "fault", "lists", "watches", "events", "faults", "skipped")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*names, "refused")}
 
 
 class Retired(Exception):  # noqa: N818 - what happened

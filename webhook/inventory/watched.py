@@ -35,6 +35,7 @@ _GAUGES = {
     "watcher_known_until_timestamp_seconds": (
         "Time up to which all changes are known, by kind of object; 0 for never."
     ),
+    "watcher_refused": "1 while RBAC forbids listing this kind of object.",
     "inventory_usable": (
         "1 if pods are checked against the inventory: it has nodes and is up to date."
     ),
@@ -110,6 +111,8 @@ def _from_status(content: Mapping[str, Any]) -> Iterator[Metric]:
         yield _filled(family, {kind: state.get(member) for kind, state in kinds.items()})
     alive = {kind: state.get("alive") for kind, state in kinds.items()}
     yield _gauges("watcher_known_until_timestamp_seconds", "kind", alive)
+    refused = {kind: state.get("refused") for kind, state in kinds.items()}
+    yield _gauges("watcher_refused", "kind", refused)
     yield _gauges("guard_exposures", "by", as_map(content.get("exposed")))
 
 

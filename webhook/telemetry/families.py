@@ -51,7 +51,7 @@ GAUGES = {
         "When the inventory in use was loaded, by the worker that is furthest behind."
     ),
 }
-
+SEEN = "namespace_last_legacy_timestamp_seconds"
 
 # How the page combines the numbers of all workers, if not by the minimum of the living ones.
 _WORST: dict[str, Literal["max"]] = {"last_legacy_timestamp_seconds": "max"}
@@ -84,6 +84,13 @@ class Families:
             buckets=BOUNDS,
             registry=None,
         )
+        self._seen = Gauge(
+            f"gpu_webhook_{SEEN}",
+            "When the last object of this namespace came that uses a legacy word.",
+            ("namespace",),
+            registry=None,
+            multiprocess_mode="max",
+        )
         self._gauges: dict[str, Gauge] = {}
 
     def count(self, counted: dict[tuple[str, ...], int]) -> None:
@@ -97,6 +104,11 @@ class Families:
         for path, numbers in observed.items():
             self._timings.labels(path).add(numbers)
         observed.clear()
+
+    def see(self, seen: Mapping[str, float]) -> None:
+        """Set the times of the last legacy objects, by namespace."""
+        for namespace, when in seen.items():
+            self._seen.labels(namespace).set(when)
 
     def state(self, states: Mapping[str, float]) -> None:
         """Set the gauges. A gauge is created with its first value: otherwise it would show 0."""

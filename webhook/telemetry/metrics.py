@@ -50,6 +50,7 @@ class Metrics:
         self._lock = threading.Lock()  # heavy reviews are counted in a thread of their own
         self._counts: dict[tuple[str, ...], int] = defaultdict(int, dict.fromkeys(expected, 0))
         self._legacy: set[tuple[str, str]] = set()
+        self._seen: dict[str, float] = {}  # by the namespaces of `_legacy`
         self._seconds: dict[str, list[float]] = defaultdict(_no_observations)
         self._states = {"last_legacy_timestamp_seconds": 0.0}  # a missing value is not zero
 
@@ -74,7 +75,8 @@ class Metrics:
                 self._legacy.add((namespace, kind))
             series = (namespace, kind) if (namespace, kind) in self._legacy else (OTHER, OTHER)
             self._counts["legacy_objects", *series] += 1
-            self._states["last_legacy_timestamp_seconds"] = time.time()
+            now = time.time()
+            self._seen[series[0]] = self._states["last_legacy_timestamp_seconds"] = now
 
     def rule_failed(self, code: str) -> None:
         """Count a rule that raised an exception."""
@@ -112,6 +114,7 @@ class Metrics:
             self._families = self._families or Families()
             self._families.count(self._counts)
             self._families.observe(self._seconds)
+            self._families.see(self._seen)
             self._families.state(self._states)
 
     def ended(self, process: int) -> None:

@@ -18,13 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, MetricsHandler
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from webhook import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from prometheus_client import Metric
-    from prometheus_client.registry import Collector
 
     from webhook.telemetry.logs import Log
     from webhook.telemetry.scratch import Scratch
@@ -120,7 +123,7 @@ class Page:
         self._close_the_rest()
         registry = CollectorRegistry()
         _Counts(registry, str(self._scratch.path))  # type: ignore[no-untyped-call]
-        for collector in self._more:
+        for collector in (Build(), *self._more):
             registry.register(collector)
         _Server(self._listener, registry, self._end_if_alone, self._log).serve_forever(
             _LOOK_SECONDS
@@ -144,6 +147,17 @@ class Page:
 def _how(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+class Build(Collector):
+    """The version of this program. A server whose page answers has it, so it counts replicas."""
+
+    def collect(self) -> Iterable[Metric]:
+        """One metric, always 1."""
+        text = "The version of this server; always 1."
+        family = GaugeMetricFamily("gpu_webhook_build_info", text, labels=["version"])
+        family.add_metric([__version__], 1.0)
+        yield family
 
 
 class _Counts(MultiProcessCollector):
