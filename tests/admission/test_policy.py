@@ -6,12 +6,13 @@ import base64
 import json
 import os
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.hostile.wire import review
-from webhook.admission.decide import Decider
+from webhook.admission.decide import Decider, Early
 from webhook.admission.review import dump, parse
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.rules import GUARD, POLICY, RULES
@@ -69,7 +70,9 @@ class Counted(Metrics):
 class Court:
     """Answers by these settings, nodes and rules."""
 
-    def __init__(self, *, fresh: bool = True, settings: str = SETTINGS) -> None:
+    def __init__(
+        self, *, fresh: bool = True, settings: str = SETTINGS, known_until: float = inf
+    ) -> None:
         self.metrics = Counted()
         self._decider = Decider(
             RULES,
@@ -80,7 +83,14 @@ class Court:
             guards=GUARD,
             metrics=self.metrics,
             fresh=fresh,
+            known_until=lambda: known_until,
         )
+
+    def judge(
+        self, what: Any, namespace: str, *, may_wait: bool = True, **request: Any
+    ) -> dict[str, Any]:
+        road = partial(self._decider.answer, "/validate", moment=ARRIVED, may_wait=may_wait)
+        return self._ask(road, what, namespace, request)
 
     def validate(self, what: Any, namespace: str, **request: Any) -> dict[str, Any]:
         return self._ask(partial(self._decider.answer, "/validate"), what, namespace, request)
@@ -214,6 +224,47 @@ def test_an_exception_is_silent_and_on_record() -> None:
 def test_a_stale_inventory_denies_nothing_but_what_the_settings_know() -> None:
     answer = Court(fresh=False).validate(asking(9), STRICT)
     assert [line[:6] for line in answer["status"]["message"].splitlines()][:-1] == ["GPU304"]
+
+
+ARRIVED = 100.0
+OF_CAPACITY = SETTINGS.replace("GPU304: enforce, ", "").replace("gpu: 4", "gpu: 40")
+
+
+@pytest.mark.parametrize(
+    ("settings", "known_until", "gpus", "namespace", "waits", "outcome"),
+    [
+        pytest.param(OF_CAPACITY, 99.0, 9, STRICT, True, "reported", id="older: it waits"),
+        pytest.param(OF_CAPACITY, 100.0, 9, STRICT, False, "denied", id="as new: denied at once"),
+        pytest.param(OF_CAPACITY, inf, 9, STRICT, False, "denied", id="of a file: denied at once"),
+        pytest.param(OF_CAPACITY, 0.0, 8, STRICT, False, "", id="it fits: admitted at once"),
+        pytest.param(OF_CAPACITY, 0.0, 9, USUAL, False, "reported", id="a warning: at once"),
+        pytest.param(OF_CAPACITY, 0.0, 9, "silent", False, "audited", id="audit: at once"),
+        pytest.param(SETTINGS, 0.0, 9, STRICT, False, "denied", id="above a limit too: at once"),
+        pytest.param(SETTINGS, 0.0, 8, STRICT, False, "denied", id="above a limit: at once"),
+    ],
+)
+def test_only_a_denial_for_capacity_waits_for_a_newer_inventory(
+    *, settings: str, known_until: float, gpus: int, namespace: str, waits: bool, outcome: str
+) -> None:
+    court = Court(settings=settings, known_until=known_until)
+    if waits:
+        with pytest.raises(Early):
+            court.judge(asking(gpus), namespace)
+        assert not court.metrics.reviews, "it is counted once: with its answer"
+    else:
+        court.judge(asking(gpus), namespace)
+    answer = court.judge(asking(gpus), namespace, may_wait=False)
+    assert answer["allowed"] is (outcome != "denied")
+    times = 0 if not outcome else 1 if waits else 2
+    assert [came for _, came in court.metrics.reviews if came != "passed"] == [outcome] * times
+    if waits:
+        assert "[not denied: the nodes may have changed just now]" in answer["warnings"][0]
+
+
+def test_a_workload_waits_for_nothing() -> None:
+    what, request = deployment(asking(9))
+    answer = Court(settings=OF_CAPACITY, known_until=0.0).judge(what, STRICT, **request)
+    assert answer["warnings"][0].endswith(f"[its pods WILL BE REFUSED in namespace {STRICT}]")
 
 
 def test_the_ignore_label_of_a_pod_is_for_repairs_only() -> None:

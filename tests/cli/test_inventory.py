@@ -160,7 +160,7 @@ def test_nodes_that_join_and_what_autoscalers_may_add_are_named(
         "node group big (cluster-autoscaler) may add nodes with GPUs; which ones is not known.",
     ]
     _, out, _ = gpu_webhook("inventory", write(tmp_path, objects))
-    joined = "1 node have just joined:  GPUs and labels may still be added (GPU301)."
+    joined = "1 node has just joined: GPUs and labels may still be added (GPU301)."
     assert [line for line in out.splitlines() if line in [joined, *said]] == [joined, *said]
     _, out, _ = gpu_webhook("inventory", "--inventory=cluster.json", "-o", "json")
     data = json.loads(out)

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -18,8 +19,9 @@ from webhook.core.modes import Mode
 from webhook.core.settings import Settings
 from webhook.files import capped
 from webhook.inventory.log_limits import LINE_SECONDS, LimitedLog
-from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot
+from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Publisher, Snapshot, basis
 from webhook.inventory.store import Store
+from webhook.settings import file as settings_file
 from webhook.telemetry.logs import Log
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ class Bench:
         self.tell()
 
     def tell(self, **more: object) -> None:
-        status = {"beat": self.now, "as_of": self.now, **more}
+        status = {"beat": self.now, "as_of": self.now, "settings": basis(Settings()), **more}
         (self.snapshot / "status.json").write_bytes(orjson.dumps(status))
 
     def said(self) -> list[dict[str, Any]]:
@@ -92,6 +94,81 @@ def test_new_settings_are_taken(bench: Bench) -> None:
     assert live.refresh()
     assert live.decider().settings.policy.rules == {"GPU301": Mode.ENFORCE}
     assert not live.refresh()
+
+
+def test_what_nobody_watches_is_known_for_ever(bench: Bench) -> None:
+    bench.nodes.write_text('{"kind": "Node", "metadata": {"name": "n"}}')
+    assert bench.live(watched=False, nodes=True).known_until() == inf
+
+
+OF_GPUS = "resources: {gpus: [nvidia.com/gpu, amd.com/gpu]}\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told", "damaged", "known_until"),
+    [
+        pytest.param("", {"received": NOW - 1}, False, NOW - 1, id="as the watcher says"),
+        pytest.param("", {}, False, 0.0, id="it says nothing"),
+        pytest.param("", {"received": "x"}, False, 0.0, id="no number"),
+        pytest.param("", {"received": NOW + 60}, False, 0.0, id="a time in the future"),
+        pytest.param("", {"received": NOW - 1}, True, 0.0, id="of an inventory that is damaged"),
+        pytest.param(OF_GPUS, {"received": NOW - 1}, False, 0.0, id="made with other settings"),
+        pytest.param(
+            OF_GPUS,
+            {"received": NOW - 1, "settings": basis(settings_file.parse(OF_GPUS))},
+            False,
+            NOW - 1,
+            id="made with the same new settings",
+        ),
+        pytest.param(
+            "capacity: {pools: [{name: a, gpus: {nvidia.com/gpu: 8}}]}\n",
+            {"received": NOW - 1},
+            False,
+            0.0,
+            id="another declared pool",
+        ),
+        pytest.param(
+            "policy: {rules: {GPU301: enforce}}\n",
+            {"received": NOW - 1},
+            False,
+            NOW - 1,
+            id="settings of which the inventory does not depend are no others",
+        ),
+    ],
+)
+def test_until_when_the_inventory_has_all_changes(
+    *, bench: Bench, settings: str, told: dict[str, Any], damaged: bool, known_until: float
+) -> None:
+    bench.publish("n")
+    live = bench.live()
+    bench.settings.write_text(settings or "{}\n")
+    bench.tell(**told)
+    if damaged:
+        (bench.snapshot / "inventory").write_text("?")
+    live.refresh()
+    assert live.known_until() == known_until
+    others = [each for each in live.notes() if "with other settings" in each]
+    assert bool(others) is (live.settings != Settings() and known_until == 0)
+
+
+def test_the_status_is_read_before_the_inventory(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it says must hold for the inventory that was read, not for the next one."""
+    bench.publish("old")
+    bench.tell(received=NOW - 9)
+    live = bench.live()
+    refresh = Snapshot.refresh
+
+    def overtaken(self: Snapshot) -> Any:
+        found = refresh(self)
+        bench.publish("new")
+        bench.tell(received=NOW - 1)
+        return found
+
+    monkeypatch.setattr(Snapshot, "refresh", overtaken)
+    live.refresh()
+    assert live.known_until() == NOW - 9
 
 
 MISSED = (

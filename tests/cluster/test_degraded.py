@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
@@ -17,7 +17,7 @@ from tests.cluster import nodes
 from tests.cluster.client import until
 from tests.cluster.conftest import INVENTORY
 from tests.cluster.controlplane import free_ports
-from tests.cluster.pods import modern, named, pod
+from tests.cluster.pods import container, modern, named, pod
 from tests.cluster.watcher import WatcherProcess
 from tests.cluster.webhook import WebhookServer, registered
 from tests.telemetry.scraping import scrape, value
@@ -27,9 +27,10 @@ from webhook.inventory.publish import Publisher
 from webhook.inventory.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from tests.cluster.client import Client, Json
     from tests.cluster.controlplane import ControlPlane
 
 # The nodes of these tests are new, and would be given time.
@@ -37,6 +38,7 @@ GOOD = "policy:\n  rules: {GPU301: enforce}\ncapacity: {joiningMinutes: 0, remem
 USABLE, UP = "gpu_webhook_inventory_usable", "gpu_webhook_watcher_up"
 RELOADED = "gpu_webhook_settings_last_reload_successful"
 SILENT_SECONDS = 30
+_ALL = [{"operator": "Exists"}]
 
 
 class Replica:
@@ -56,12 +58,12 @@ class Replica:
         ]
         self.server = WebhookServer(folder, cluster.authority, arguments)
         self._cluster = cluster
-        self._namespace = namespace
+        self.namespace = namespace
 
     def denies(self, gpus: int = 99) -> bool:
         """Whether a pod with so many GPUs is refused."""
         what = named(pod(modern(gpus)), "asks")
-        answer = self._cluster.client.try_create(what, self._namespace, dry_run=True)
+        answer = self._cluster.client.try_create(what, self.namespace, dry_run=True)
         assert answer.ok or "GPU301" in answer.message
         return not answer.ok
 
@@ -187,3 +189,92 @@ def test_cordoned_gpu_nodes_deny_nothing(replica: Replica, cluster: ControlPlane
         time.sleep(1.5)  # a worker looks once a second
         assert not replica.denies(1)
         assert replica.denies(99)  # cordoned or not, no node is so large
+
+
+def _label(client: Client, name: str, turn: int) -> Json:
+    client.patch("Node", name, {"metadata": {"labels": {"team": f"t{turn}"}}})
+    return _pod(1, nodeSelector={"team": f"t{turn}"})
+
+
+def _give_gpus(client: Client, name: str, turn: int) -> Json:
+    amounts = {"nvidia.com/gpu": str(20 + turn)}
+    told = {"status": {"capacity": amounts, "allocatable": amounts}}
+    client.patch("Node", name, told, subresource="status")
+    return _pod(20 + turn)
+
+
+def _remove_taint(client: Client, name: str, turn: int) -> Json:
+    labels, taint = {"team": f"t{turn}"}, {"key": f"t{turn}", "effect": "NoSchedule"}
+    client.patch("Node", name, {"metadata": {"labels": labels}, "spec": {"taints": [taint]}})
+    time.sleep(2.5)  # the watcher and the server know it
+    client.patch("Node", name, {"spec": {"taints": None}})
+    return pod(modern(), nodeSelector=labels)
+
+
+def _add_node(client: Client, name: str, turn: int) -> Json:
+    gpu = "nvidia.com/gpu.shared"  # of no other node: the test takes them away with the namespace
+    nodes.add(client, [nodes.gpu_node(f"{name}-{turn}", turn + 1, resource=gpu)])
+    return _pod(turn + 1, gpu)
+
+
+def _pod(gpus: int, resource: str = "nvidia.com/gpu", **spec: Any) -> Json:
+    return pod(container(limits={resource: gpus}), tolerations=_ALL, **spec)
+
+
+@pytest.mark.parametrize(
+    ("change", "turns"),
+    [
+        pytest.param(_label, 20, id="the label that it selects is set"),
+        pytest.param(_give_gpus, 10, id="the node gets as many GPUs as it requests"),
+        pytest.param(_remove_taint, 3, id="a taint is removed"),
+        pytest.param(_add_node, 10, id="a node with enough GPUs is added"),
+    ],
+)
+def test_a_pod_that_fits_since_a_moment_ago_is_not_denied(
+    replica: Replica, cluster: ControlPlane, change: Callable[[Client, str, int], Json], turns: int
+) -> None:
+    name = f"late-{time.time_ns()}"
+    with ExitStack() as afterwards:
+        for each in (name, *(f"{name}-{turn}" for turn in range(turns))):
+            afterwards.callback(cluster.client.delete, "Node", each)
+        nodes.add(cluster.client, [nodes.gpu_node(name, 1)])
+        denials, seconds = [], []
+        for turn in range(turns):
+            time.sleep(turn % 5 * 0.2)  # at any time between two writes of the watcher
+            made = named(change(cluster.client, name, turn), f"p-{turn}")
+            started = time.monotonic()
+            answer = cluster.client.try_create(made, replica.namespace, dry_run=True)
+            seconds.append(time.monotonic() - started)
+            denials += [] if answer.ok else [answer.message]
+        print(f"\n{len(denials)} of {turns} denied; {max(seconds):.2f} s at most")  # noqa: T201
+        assert not denials
+        assert replica.denies(99)
+
+
+def test_a_name_that_counts_as_gpu_since_a_moment_ago_denies_nothing_that_fits(
+    replica: Replica, cluster: ControlPlane
+) -> None:
+    """The server may read new settings before the watcher has listed all nodes with them."""
+    name, resource = f"late-{time.time_ns()}", "example.com/gpu"
+    with ExitStack() as afterwards:
+        afterwards.callback(cluster.client.delete, "Node", name)
+        late = nodes.gpu_node(name, 4, resource=resource)
+        late["status"]["capacity"] |= {"nvidia.com/gpu": "1"}
+        late["status"]["allocatable"] |= {"nvidia.com/gpu": "1"}
+        nodes.add(cluster.client, [late])
+        fits = pod(container(limits={"nvidia.com/gpu": 1, resource: 4}), tolerations=_ALL)
+        too_large = pod(container(limits={"nvidia.com/gpu": 1, resource: 5}), tolerations=_ALL)
+        time.sleep(2.5)  # the watcher and the server know the node
+        names = f"resources: {{gpus: [nvidia.com/gpu, {resource}]}}\n"
+        replica.settings.write_text(GOOD + names)
+        end, denials, turn = time.monotonic() + 5, [], 0
+        while time.monotonic() < end:
+            turn += 1
+            made = named(fits, f"p-{turn}")
+            answer = cluster.client.try_create(made, replica.namespace, dry_run=True)
+            denials += [] if answer.ok else [answer.message]
+        print(f"\n{len(denials)} of {turn} denied")  # noqa: T201
+        assert not denials
+        made = named(too_large, "too-large")
+        answer = cluster.client.try_create(made, replica.namespace, dry_run=True)
+        assert "GPU301" in answer.message

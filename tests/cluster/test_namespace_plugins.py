@@ -38,7 +38,8 @@ SELECTING = {"one-model": f"{MODEL}=Tesla-K80", "two-values": f"{MODEL}=Tesla-P1
 TOLERATING = "scheduler.alpha.kubernetes.io/defaultTolerations"
 TEAM = {"key": "team", "operator": "Exists"}
 SETTINGS = {
-    "policy": {"overrides": [{"namespaces": ["tolerating"], "rules": {"GPU301": "enforce"}}]}
+    "policy": {"overrides": [{"namespaces": ["tolerating"], "rules": {"GPU301": "enforce"}}]},
+    "capacity": {"rememberedHours": 0, "joiningMinutes": 0},
 }
 EXISTS = {"key": NVIDIA, "operator": "Exists", "effect": "NoSchedule"}
 
@@ -67,9 +68,9 @@ def cluster() -> Iterator[ControlPlane]:
 def _webhook(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Watcher and server, once they know the whitelists."""
     folder = tmp_path_factory.mktemp("whitelist")
-    watcher = WatcherProcess(folder, cluster.kubeconfig)
     config = folder / "settings.json"
     config.write_text(json.dumps(SETTINGS))
+    watcher = WatcherProcess(folder, cluster.kubeconfig, [f"--config={config}"])
     arguments = [f"--snapshot={watcher.snapshot}", f"--config={config}"]
     server = WebhookServer(folder, cluster.authority, arguments)
     with watcher, server, registered(cluster, server.port, cluster.authority.bundle):

@@ -25,7 +25,7 @@ from webhook.inventory import log_limits
 from webhook.inventory import loop as loops
 from webhook.inventory.events import Events
 from webhook.inventory.log_limits import LINE_SECONDS, LimitedLog
-from webhook.inventory.publish import Snapshot
+from webhook.inventory.publish import Snapshot, basis
 from webhook.inventory.watch import Watcher
 from webhook.telemetry.logs import Log
 
@@ -445,6 +445,61 @@ def test_another_life_claims_what_the_last_one_knew_until_it_knows_itself(
         beat = running.reader.status().beat
         until(lambda: running.reader.status().beat > beat, "two beats")
         assert as_of <= running.reader.status().as_of <= as_of + 2
+
+
+def received(running: Running) -> float:
+    return running.reader.status(time.time()).received
+
+
+def test_it_says_until_when_all_events_are_in_the_snapshot(
+    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loops, "WATCH_SECONDS", (1, 1))
+    api.put("nodes", "n", node())
+    with watching(api, tmp_path) as running:
+        assert running.reader.status().settings == basis(SETTINGS) or not received(running)
+        until(lambda: received(running) > 0, "a claim")
+        for _ in range(10):  # also if nothing happens, and from one watch to the next
+            asked = time.time()
+            until(lambda asked=asked: received(running) >= asked, "what came by then is in it", 1.5)  # type: ignore[misc]
+        assert running.reader.status().settings == basis(SETTINGS)
+        path = "/api/v1/nodes"
+        api.say(path, 503)
+        api.watched[path] = api.answers[path]
+        until(lambda: running.state("nodes").faults >= 1, "a fault")
+        time.sleep(0.6)
+        stopped = received(running)
+        time.sleep(0.6)
+        assert received(running) == stopped, "nothing is claimed while no watch is open"
+        del api.answers[path], api.watched[path]
+        until(lambda: received(running) > time.time() - 1, "it claims again")
+        other = replace(SETTINGS, gpu_resources=("example.com/*",))
+        api.say(path, 503)
+        running.watcher.use(other)
+        until(lambda: running.reader.status().settings == basis(other), "the new settings")
+        assert received(running) == 0, "nothing is listed with them"
+
+
+def test_an_event_of_a_node_is_published_soon_and_many_once_a_second(
+    api: ApiServer, tmp_path: Path
+) -> None:
+    api.put("nodes", "n", node())
+    with watching(api, tmp_path) as running:
+        until(lambda: received(running) > 0, "a claim")
+        until(lambda: running.state("nodes").state == "watching", "a watch")
+        file, took = tmp_path / "snapshot" / "inventory", []
+        for gpus in range(5):
+            time.sleep(1.3)
+            before, started = file.stat().st_mtime_ns, time.monotonic()
+            api.put("nodes", "n", node(20 + gpus))
+            until(lambda before=before: file.stat().st_mtime_ns != before, "the event")  # type: ignore[misc]
+            took.append(time.monotonic() - started)
+        assert sorted(took)[2] < 0.2, took
+        published, end, gpus = running.reader.status().content["published"], time.time() + 3, 30
+        while time.time() < end:
+            api.put("nodes", "n", node(gpus := gpus + 1))
+            time.sleep(0.02)
+        assert running.reader.status().content["published"] - published <= 4
 
 
 def test_a_loop_that_hangs_is_replaced(

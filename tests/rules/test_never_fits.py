@@ -59,8 +59,8 @@ OF_CLASSES = replace(
     class_tolerations={"gpu": [{"key": "gpu", "operator": "Exists"}]},
 )
 
-denied = partial(Finding, rule.CODE, SPEC, severity=Severity.DENY)
-warned = partial(Finding, rule.CODE, SPEC, severity=Severity.MANUAL)
+denied = partial(Finding, rule.CODE, SPEC, severity=Severity.DENY, lags=True)
+warned = partial(Finding, rule.CODE, SPEC, severity=Severity.MANUAL, lags=True)
 
 TOO_MUCH = (
     "requests 9 nvidia.com/gpu on one node; the largest of 4 GPU nodes (Tesla-A100) has 8. Ask for "

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,6 +44,10 @@ _MOST_CONTEXTS = 4096  # that are remembered
 _POD = (ROOT,)  # the place of the pod in a Pod
 
 
+class Early(Exception):  # noqa: N818 - what happened
+    """The denial needs an inventory that is newer than the review."""
+
+
 class Question(NamedTuple):
     """What one request asks, and about which object."""
 
@@ -67,6 +72,8 @@ class Decider:
     guards: Sequence[Rule] = ()
     metrics: Metrics = NONE
     fresh: bool = True  # the inventory is up to date with the cluster
+    # Until when the inventory has all changes; of a file that nobody watches, for ever.
+    known_until: Callable[[], float] = lambda: inf
     _recorder: Recorder = field(init=False)
     _asks: Mapping[str, Callable[[Raw], Question | None]] = field(init=False)
     _repairing: Stages = field(init=False)
@@ -87,8 +94,14 @@ class Decider:
         self._judging = Stages(policy=self.policy)
         self._guarding = Stages(guards=self.guards)
 
-    def answer(self, path: str, review: Review) -> bytes:
-        """The answer for all paths: the question, its evaluation, and the outcome."""
+    def answer(
+        self, path: str, review: Review, moment: float = 0.0, *, may_wait: bool = False
+    ) -> bytes:
+        """The answer for all paths: the question, its evaluation, and the outcome.
+
+        A pod is denied for capacity only if the inventory is known to be as new as this moment.
+        Otherwise Early is raised, or if nothing more can be waited for, the denial is a warning.
+        """
         began = perf_counter()
         asked = self._asks[path](review.request)
         if asked is None:
@@ -99,6 +112,10 @@ class Decider:
             return self._recorder.passed(path, review, began)
         if made.over:
             return self._unfinished(path, review, began, made.over)
+        if outcome.is_early(made.findings) and self.known_until() < moment:
+            if may_wait:
+                raise Early
+            made.findings = [outcome.as_unsure(each) for each in made.findings]
         self._recorder.failures(review, obj, began, made.failed)
         if path in _CHANGING:
             came = outcome.repaired(review, made, cx, of_any_size=path == GUARD)

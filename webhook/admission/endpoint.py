@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.admission import response, review
+from webhook.admission.decide import Early
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,8 +57,20 @@ class Endpoint:
         """Use this decider from now on: settings or inventory have changed."""
         self._decider = decider
 
-    def post(self, path: str, content_type: str, content_encoding: str, body: bytes) -> Answer:
-        """Answer a review that was sent to one of the admission paths."""
+    def post(  # noqa: PLR0913  # the request, and when it may be denied
+        self,
+        path: str,
+        content_type: str,
+        content_encoding: str,
+        body: bytes,
+        moment: float = 0.0,
+        *,
+        may_wait: bool = False,
+    ) -> Answer:
+        """Answer a review that was sent to one of the admission paths.
+
+        The inventory must be as new as the moment for a denial; if it `may_wait`, Early is raised.
+        """
         if content_type != JSON and (fault := _wrong_type(content_type)):
             return fault
         if content_encoding not in {"", "identity"}:
@@ -66,7 +79,8 @@ class Endpoint:
             found = review.parse(body)
         except InputError as error:
             return self.late(path, body, _UNREADABLE) or refusal(400, str(error))
-        return self._answer(found, partial(self._decider.answer, path))
+        judge = partial(self._decider.answer, path, moment=moment, may_wait=may_wait)
+        return self._answer(found, judge)
 
     def late(self, path: str, head: bytes, why: str) -> Answer | None:
         """Answer a review that cannot be evaluated; `head` is its beginning.
@@ -82,6 +96,8 @@ class Endpoint:
     def _answer(self, found: Review, judge: Callable[[Review], bytes]) -> Answer:
         try:
             return Answer(200, judge(found), JSON)
+        except Early:
+            raise
         except Exception as error:  # noqa: BLE001  # a bug of the webhook must not block a pod
             self._decider.log.write(
                 "error", "a review could not be answered", uid=found.uid, error=type(error).__name__

@@ -74,6 +74,22 @@ def judged(findings: Sequence[Finding], cx: Context) -> Outcome:
     )
 
 
+def is_early(findings: Sequence[Finding]) -> bool:
+    """Whether the object is denied only by findings that a newer inventory may change."""
+    denied = [each for each in findings if each.action == "denied"]
+    return bool(denied) and all(each.lags for each in denied)
+
+
+def as_unsure(found: Finding) -> Finding:
+    """The finding, without the denial that only a newer inventory could justify."""
+    if found.action != "denied":
+        return found
+    return replace(found, severity=Severity.MANUAL, outlook=_UNSURE)
+
+
+_UNSURE = "not denied: the nodes may have changed just now"
+
+
 def repaired(review: Review, made: Evaluation, cx: Context, *, of_any_size: bool) -> Outcome:
     """The repairs of the rules, with a tested patch; /mutate denies nothing.
 

@@ -259,8 +259,9 @@ def _notes(summary: Summary, unknown: str, shown: list[Row]) -> Iterator[Text]:
         yield Text("Declared pools count as if their nodes existed; they are not in the sums.")
     if summary.joining:
         nodes = _count(summary.joining, "node")
+        have = "has" if summary.joining == 1 else "have"
         why = f"GPUs and labels may still be added ({never_fits.CODE})"
-        yield Text(f"{nodes} have just joined:  {why}.")
+        yield Text(f"{nodes} {have} just joined: {why}.")
     for words in summary.may_add():
         yield Text(words)
     served = sorted(resources & summary.served_by_dra)

@@ -10,6 +10,7 @@ import fcntl
 import os
 import time
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 
 from webhook.admission.decide import Decider
@@ -18,7 +19,7 @@ from webhook.cli.following import Following
 from webhook.evaluation.match_conditions import missed_names
 from webhook.inventory import static
 from webhook.inventory.log_limits import LimitedLog
-from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Snapshot, Status
+from webhook.inventory.publish import AHEAD_SECONDS, STALE_SECONDS, Snapshot, Status, basis
 from webhook.kube.pod import as_map
 from webhook.rules import GUARD, POLICY, RULES
 from webhook.telemetry.metrics import NONE, Metrics
@@ -56,6 +57,12 @@ class Speaker:
         return True
 
 
+_OTHERS = (
+    "inventory: `watch` has made it with other settings than `serve` has (--config of both); until "
+    "they are the same, nothing is denied for capacity"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The files of settings and inventory; at most one of `nodes` and `snapshot` is given."""
@@ -83,6 +90,7 @@ class Live:
     clock: Callable[[], float] = time.time
     fresh: bool = True
     _status: Status = field(default_factory=Status)
+    _known_until: float = 0.0
     _since: float = 0.0  # time of the last sign of life, or of the start
     _is_out: bool = False
     _said: str = ""
@@ -107,12 +115,17 @@ class Live:
             guards=GUARD,
             metrics=self.metrics,
             fresh=self.fresh,
+            known_until=self.known_until,
         )
+
+    def known_until(self) -> float:
+        """The inventory that was read has all changes that the watcher got until then."""
+        return self._known_until if self.sources.snapshot is not None else inf
 
     def refresh(self) -> bool:
         """Read changed files; True if another Decider must be used."""
         changed = self._read_settings()
-        return self._read_snapshot() or changed
+        return self.read_snapshot() or changed
 
     def _read_settings(self) -> bool:
         found = self._following.look()
@@ -142,15 +155,19 @@ class Live:
                     "configuration has the output of `gpu-webhook config match-conditions`",
                 )
 
-    def _read_snapshot(self) -> bool:
+    def read_snapshot(self) -> bool:
+        """Read a changed inventory; True if another Decider must be used."""
         snapshot = self.sources.snapshot
         if snapshot is None:
             return False
+        before = snapshot.said(self.clock())  # the inventory that is read next has all of it
         new = snapshot.refresh()
         if new is not None:
             self.inventory = new
             self.metrics.inventory_loaded()
         self._status = snapshot.status(self.clock())
+        is_ours = before.settings == basis(self.settings) and not snapshot.fault
+        self._known_until = before.received if is_ours else 0.0
         self._since = max(self._since, self._status.beat)  # the next status may be unreadable
         fresh = self.inventory is not None and self._age() <= STALE_SECONDS
         changed = fresh is not self.fresh
@@ -199,6 +216,8 @@ class Live:
             notes.append(f"settings: the new file is not used: {first}")
         if self.sources.snapshot is not None:
             notes += self._inventory_notes(self.sources.snapshot)
+            if self._status.settings not in ("", basis(self.settings)):
+                notes.append(_OTHERS)
         return notes
 
     def _inventory_notes(self, snapshot: Snapshot) -> list[str]:

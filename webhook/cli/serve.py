@@ -159,6 +159,7 @@ def _server(
     from webhook.certs.failures import Failures
     from webhook.serving.asgi import AdmissionApp
     from webhook.serving.server import Server
+    from webhook.serving.waiting import Waiting
 
     def report(level: str, message: str) -> None:
         if live.speaker.is_me():
@@ -179,10 +180,15 @@ def _server(
             failures.log_counts()
             live.metrics.flush()
 
+        def catch_up() -> float:
+            if live.read_snapshot():
+                endpoint.use(live.decider())
+            return live.known_until()
+
         live.refresh()
         endpoint = Endpoint(live.decider(), not_ready, lambda: [*serving.notes(), *live.notes()])
         server.refresh = refresh
-        return AdmissionApp(endpoint, create_app(endpoint))
+        return AdmissionApp(endpoint, create_app(endpoint), waiting=Waiting(catch_up))
 
     return Server(
         make_app,

@@ -32,7 +32,7 @@ from webhook.cluster.trust import accept_every_ca
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 30.0  # the API server may compute a list for a while, but sends it at once
@@ -197,28 +197,15 @@ class Client:
         response = self._send(path, {}, SILENCE_SECONDS, sent)
         return b"".join(_chunks(response, started + PAGE_SECONDS))
 
-    def lines(self, path: str, query: Mapping[str, str], seconds: float) -> Iterator[bytes]:
-        """Each line of the answer as it arrives. Ends with the answer, or with a Fault.
+    def lines(
+        self, path: str, query: Mapping[str, str], seconds: float
+    ) -> Generator[bytes, None, None]:
+        """Each line of the answer as it arrives, once it begins. Ends with it, or with a Fault.
 
         It may last so many seconds in all, and be silent as long.
         """
         started = time.monotonic()
-        response = self._send(path, query, seconds)
-        begun, size = [b""], 0
-        for chunk in _chunks(response, started + seconds):
-            first, *others = chunk.split(b"\n")
-            begun.append(first)
-            size += len(first)
-            for piece in others:
-                line = b"".join(begun)
-                if line:
-                    yield line
-                begun, size = [piece], len(piece)
-            if size > MOST_OF_ONE:
-                response.close()
-                raise TooLarge(MOST_OF_ONE)
-        if size:
-            raise Fault("the answer ended in the middle of a line")
+        return _lines(self._send(path, query, seconds), started + seconds)
 
     def _send(
         self, path: str, query: Mapping[str, str], silence: float, sent: _Body = _NOTHING
@@ -269,6 +256,24 @@ class Client:
         after = response.headers.get("Retry-After", "")
         seconds = float(after) if after.isascii() and after.isdigit() else 0.0
         return Refused(response.status, _message(text), seconds)
+
+
+def _lines(response: urllib3.BaseHTTPResponse, end: float) -> Generator[bytes, None, None]:
+    begun, size = [b""], 0
+    for chunk in _chunks(response, end):
+        first, *others = chunk.split(b"\n")
+        begun.append(first)
+        size += len(first)
+        for piece in others:
+            line = b"".join(begun)
+            if line:
+                yield line
+            begun, size = [piece], len(piece)
+        if size > MOST_OF_ONE:
+            response.close()
+            raise TooLarge(MOST_OF_ONE)
+    if size:
+        raise Fault("the answer ended in the middle of a line")
 
 
 def _chunks(response: urllib3.BaseHTTPResponse, end: float) -> Iterator[bytes]:

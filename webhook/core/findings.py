@@ -40,7 +40,8 @@ class Finding:
     The engine sets `mode` and the reason of an `exception`. `outlook` says what will happen to the
     pods, if `mode` and `action` do not show it. A denied pod `may_run` if plugins of the API server
     decide: they may still add the missing toleration (RuntimeClass, PodTolerationRestriction,
-    ExtendedResourceToleration), or may be off and so add no node selector (PodNodeSelector). For a
+    ExtendedResourceToleration), or may be off and so add no node selector (PodNodeSelector). A
+    finding `lags` if nodes may just have got what the pod needs: no review shows that. For a
     manifest, `origin` is the place and `touched` are the edits in the original document; `held` is
     the reason if the edits were not made. `object` is the name of the object, such as
     `Deployment/name`.
@@ -56,6 +57,7 @@ class Finding:
     exception: str = ""
     outlook: str | None = None
     may_run: bool = False
+    lags: bool = False
     object: str = ""
     origin: Path = ROOT
     touched: tuple[Edit, ...] = ()

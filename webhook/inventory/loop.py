@@ -59,6 +59,7 @@ class State:
 
     state: str = "starting"  # listing | watching | resting | refused | absent
     alive: float = 0.0  # epoch: everything that happened before is known
+    connected: bool = False  # a watch is open, so events come as they happen
     listed: bool = False  # at least once
     settled: bool = False  # listed, or there is nothing to list
     refused: bool = False  # RBAC forbids it, and that was logged
@@ -69,6 +70,11 @@ class State:
     faults: int = 0
     skipped: int = 0  # objects that could not be read
     next_list: float = field(default=0.0, repr=False)  # monotonic
+
+    @property
+    def follows(self) -> bool:
+        """Whether no event can be missing, except those that are under way."""
+        return self.connected or self.state in ("absent", "refused")
 
     def as_data(self) -> dict[str, Any]:
         names = ("state", "alive", "fault", "lists", "watches", "events", "faults", "skipped")
@@ -259,8 +265,14 @@ class Loop(threading.Thread):
         self.state.state = "watching"
         self.state.watches += 1
         started, before = time.monotonic(), self.state.events
-        for line in self._watcher.client.lines(self._path, query, seconds + GRACE_SECONDS):
-            self._event(_parsed(line))
+        lines = self._watcher.client.lines(self._path, query, seconds + GRACE_SECONDS)
+        with contextlib.closing(lines):
+            try:
+                self.state.connected = not self.retired
+                for line in lines:
+                    self._event(_parsed(line))
+            finally:
+                self.state.connected = False
         if time.monotonic() - started < SHORTEST_WATCH and self.state.events == before:
             raise Fault("the watch ended at once")
         self._well()
@@ -275,7 +287,7 @@ class Loop(threading.Thread):
                 str(obj.get("message", ""))[:200],
                 after if isinstance(after, int) else 0,
             )
-        version = as_map(obj.get("metadata")).get("resourceVersion")
+        version, before = as_map(obj.get("metadata")).get("resourceVersion"), self.kind.kept.version
         if not isinstance(version, str) or not version:
             raise Fault("an event without a resource version")
         self.state.events += 1
@@ -287,6 +299,8 @@ class Loop(threading.Thread):
                 self.kind.kept.drop(project.key_of(obj), time.time())
         elif what != "BOOKMARK":
             self.state.skipped += 1
+        if self.kind.kept.version != before and self.kind.name != "pods":
+            self._watcher.changed.set()
         self._version = version
         self._well()
 

@@ -3,8 +3,9 @@
 `inventory` is written whole and renamed, whenever something changed. Its first line is JSON: a
 checksum, the length of each part, and `shape`, which changes with everything except the GPUs that
 pods hold. The parts are JSON too. A table of labels is decoded only when a pod uses that label, and
-the memory of nodes only by the next process of the watcher. `status.json` is written every second:
-it shows that the watcher runs, and since when the inventory may be behind the cluster.
+the memory of nodes only by the next process of the watcher. `status.json` is written four times a
+second: it shows that the watcher runs, which events are in the inventory, and since when it may be
+behind the cluster.
 """
 
 from __future__ import annotations
@@ -58,12 +59,20 @@ def declared(settings: Settings) -> tuple[NodeClass, ...]:
     )
 
 
+def basis(settings: Settings) -> str:
+    """A digest of the settings on which an inventory depends."""
+    names = (settings.gpu_resource, settings.gpu_resources, settings.legacy_resources)
+    text = repr((names, settings.guard.resources, settings.capacity))
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
 class Publisher:
     """Writes the files; remembers what is already written."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self._folder = folder
         self._declared = declared(settings)
+        self.settings = basis(settings)
         self._shape: tuple[int, ...] = ()
         self._held = -1
         self._index: dict[str, Any] = {}
@@ -231,6 +240,8 @@ class Status:
 
     beat: float = 0.0  # when it was written
     as_of: float = 0.0  # the inventory was true at least until then
+    received: float = 0.0  # the inventory has all events that came until then
+    settings: str = ""  # the `basis` of the inventory
     content: Mapping[str, Any] = field(default_factory=dict)  # the whole content of the file
     fault: str = ""  # why nothing is known of it
 
@@ -277,12 +288,21 @@ class Snapshot:
     def status(self, now: float = inf) -> Status:
         """The last status of the watcher, or why it cannot be used.
 
-        A time in the future comes from a wrong clock, and would hide a dead watcher until then.
         While the inventory cannot be read, it counts as old whatever the status contains, so call
         `refresh` first.
         """
+        status = self.said(now)
+        if not (status.fault or self.fault):
+            self._as_of = status.as_of
+        return replace(status, as_of=min(status.as_of, self._as_of))
+
+    def said(self, now: float = inf) -> Status:
+        """The same without regard to the inventory, which is at least as new if it is read next.
+
+        A time in the future comes from a wrong clock, and would hide a dead watcher until then.
+        """
         try:
-            status = _status(capped.read(self._status, _LARGEST_STATUS), now)
+            return _status(capped.read(self._status, _LARGEST_STATUS), now)
         except FileNotFoundError:
             fault = _MISSING
         except PermissionError:
@@ -291,10 +311,6 @@ class Snapshot:
             fault = f"cannot be read: {(error.strerror or str(error)).lower()}; {_ANEW}"
         except ValueError as error:
             fault = str(error)
-        else:
-            if not self.fault:
-                self._as_of = status.as_of
-            return replace(status, as_of=min(status.as_of, self._as_of))
         return Status(fault=f"{self._status}: {fault}")
 
 
@@ -320,8 +336,15 @@ def _status(text: bytes, now: float) -> Status:
         raise ValueError(f"is not JSON; {_ANEW}") from error
     if not isinstance(data, dict) or {type(data.get(key)) for key in ("beat", "as_of")} - _NUMBERS:
         raise ValueError(f"is not a status of the watcher; {_ANEW}")
-    status = Status(float(data["beat"]), float(data["as_of"]), data)
-    ahead = max(status.beat, status.as_of) - now
+    received = data.get("received", 0.0)
+    status = Status(
+        float(data["beat"]),
+        float(data["as_of"]),
+        float(received) if type(received) in _NUMBERS else 0.0,
+        str(data.get("settings", "")),
+        data,
+    )
+    ahead = max(status.beat, status.as_of, status.received) - now
     if ahead > AHEAD_SECONDS:
         raise ValueError(_FUTURE.format(ahead=ahead))
     return status

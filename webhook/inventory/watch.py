@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from webhook.telemetry.logs import Log
 
 TICK_SECONDS = 0.25
+GATHER_SECONDS = 0.05  # after an event: often several belong together
 PUBLISH_SECONDS = 1.0
 # In a large cluster whose nodes change all the time, publishing takes a fifth of a core.
 PUBLISH_SHARE = 5.0
@@ -57,12 +58,13 @@ class Watcher:
         self.outages = Outages(log, _AWAY, "the API server answers again: {parts}")
         self._writing = Outages(log, _UNWRITTEN, "the snapshot is written again: {parts}")
         self.stopped = threading.Event()
+        self.changed = threading.Event()  # something else than pods
         self._folder = folder
         # The snapshot of an earlier process; not used if its clock was ahead.
         self._as_of = Snapshot(folder).status(time.time()).as_of
         self._published = 0
         self._next_publish = 0.0
-        self._next_status = 0.0
+        self._next_second = 0.0
         self._loops: list[Loop] = []
         self.extra: dict[str, Any] = {}  # more members of the status
         self._audit_of = audit_of
@@ -74,6 +76,7 @@ class Watcher:
         self._lock = threading.Lock()
         # All that decisions need was listed, or at least requested.
         self.decided = threading.Event()
+        self._received = 0.0  # the published snapshot has all events that came before
         self.store = Store(settings.capacity)
         self._kinds = kinds(self.store, settings, self._audit_of(settings))
         self.states = {kind.name: State() for kind in self._kinds}
@@ -120,18 +123,26 @@ class Watcher:
         gc.disable()
         next_collection = time.monotonic() + GARBAGE_SECONDS
         self._start()
-        while not self.stopped.wait(TICK_SECONDS):
+        while not self._rest():
             now = time.monotonic()
             self._supervise(now)
             self._publish(now)
-            if now >= self._next_status:
-                self._next_status = now + 1.0
+            if now >= self._next_second:
+                self._next_second = now + 1.0
                 every_second()
-                self._write_status()
+            self._write_status()
             self._say()
             if now >= next_collection:
                 next_collection = now + GARBAGE_SECONDS
                 gc.collect()
+
+    def _rest(self) -> bool:
+        """Wait for a tick, or less after an event that can be published; True at the end."""
+        if self.changed.wait(TICK_SECONDS):
+            wait = max(GATHER_SECONDS, self._next_publish - time.monotonic())
+            self.stopped.wait(min(wait, TICK_SECONDS))
+            self.changed.clear()
+        return self.stopped.is_set()
 
     def _supervise(self, now: float) -> None:
         """Replace a loop that hangs where no time limit holds, for example in DNS."""
@@ -147,19 +158,27 @@ class Watcher:
     def _publish(self, now: float) -> None:
         if now < self._next_publish or not (self.decided.is_set() and self.states["nodes"].listed):
             return
-        as_of = self._known_until()
+        as_of, received, is_new = self._known_until(), self._received_until(), False
         started = time.thread_time()
         try:
             with self._lock:
-                self._published += self._publisher.publish(self.store, time.time())
+                is_new = self._publisher.publish(self.store, time.time())
         except OSError as error:
             self._writing.failed("inventory", str(error))
         else:
             self._writing.works("inventory")
             # After a clock was set back, a time would lie in the future and never count as old.
             self._as_of = max(self._as_of if self._as_of <= time.time() else 0.0, as_of)
+            self._received = received
+            self._published += is_new
         cost = time.thread_time() - started
-        self._next_publish = now + max(PUBLISH_SECONDS, PUBLISH_SHARE * cost)
+        self._next_publish = now + max(PUBLISH_SECONDS * is_new, PUBLISH_SHARE * cost)
+
+    def _received_until(self) -> float:
+        """The present, if events of all that decisions need come as they happen."""
+        follows = all(state.follows for name, state in self.states.items() if name != "pods")
+        now = time.time()
+        return now if follows else min(self._received, now)
 
     def _known_until(self) -> float:
         """Everything that happened before is in the store; 0.0 if a kind was never listed."""
@@ -184,6 +203,8 @@ class Watcher:
         return {
             "beat": time.time(),
             "as_of": self._as_of,
+            "received": self._received,
+            "settings": self._publisher.settings,
             "published": self._published,
             "shape": self._publisher.stamp,
             "bytes": self._publisher.size,

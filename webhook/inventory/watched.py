@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from webhook.capacity.node_index import NodeIndex
 
-BEAT_SECONDS = 5.0  # the watcher writes its status every second
+BEAT_SECONDS = 5.0  # the watcher writes its status four times a second
 
 _GAUGES = {
     "watcher_up": "1 if the watcher wrote its status in the last seconds.",

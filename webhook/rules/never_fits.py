@@ -21,6 +21,8 @@ pods counts. There is only a warning for pods of a scheduler that is not in
 `capacity.equivalentSchedulers`, for gated pods, pods with nodeName and pods of a DaemonSet, if no
 node offers any GPU, if an autoscaler may still add nodes of unknown type, and if the watcher may
 not list what else may give capacity: device classes, NodePools, the status of cluster-autoscaler.
+A denial waits, at most 2 seconds, until the watcher has received what happened before the request.
+If that is not sure by then, there is only a warning.
 """
 
 from __future__ import annotations
@@ -86,6 +88,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
         reason,
         severity=Severity.DENY if certain else Severity.MANUAL,
         may_run=bool(chosen) and not fitting,
+        lags=True,
     )
 
 

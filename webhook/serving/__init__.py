@@ -1,4 +1,4 @@
 """The server: connections, bodies, processes and their limits, around admission.
 
-Other rooms use: asgi, server.
+Other rooms use: asgi, server, waiting.
 """

@@ -14,11 +14,12 @@ from io import BytesIO
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.admission.decide import MUTATE, PATHS
+from webhook.admission.decide import MUTATE, PATHS, Early
 from webhook.admission.endpoint import LARGEST_BODY, Answer, Endpoint, refusal
 from webhook.admission.review import HEAD_BYTES, NEVER_LIGHT, is_heavy
 from webhook.serving.backlog import Backlog, namespace_of
 from webhook.serving.bodies import Bodies, Crowded
+from webhook.serving.waiting import Waiting, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -97,11 +98,16 @@ class AdmissionApp:
     """The application that the server calls for each request."""
 
     def __init__(
-        self, endpoint: Endpoint, wsgi: WSGIApplication, direct: frozenset[str] = DIRECT
+        self,
+        endpoint: Endpoint,
+        wsgi: WSGIApplication,
+        direct: frozenset[str] = DIRECT,
+        waiting: Waiting | None = None,
     ) -> None:
         """`direct` are the paths that Flask's router does not see."""
         self._endpoint = endpoint
         self._wsgi = wsgi
+        self._waiting = waiting or Waiting()
         self._direct = direct
         self.bodies = Bodies()
         self._backlog = Backlog()
@@ -134,8 +140,15 @@ class AdmissionApp:
         if monotonic() > began + seconds_of(request.query.encode("latin-1")):
             return None
         head = _head(request.headers_bytes)
-        answer = self._endpoint.post(request.path, head.content_type, head.content_encoding, body)
+        try:
+            answer = self._post(request.path, head, body, moment_of(began))(may_wait=True)
+        except Early:
+            return None
         return _reply(answer) if answer.status < _BAD else None
+
+    def _post(self, path: str, head: Head, body: bytes, moment: float) -> Callable[..., Answer]:
+        of_body = head.content_type, head.content_encoding, body
+        return partial(self._endpoint.post, path, *of_body, moment)
 
     async def _reply(self, scope: Scope, receive: Receive) -> Reply:
         if scope.get(STRANGER) and scope["path"] in DIRECT:
@@ -159,14 +172,23 @@ class AdmissionApp:
             raise _Refused(TIMEOUT, text)
         if not is_review:
             return _call_wsgi(self._wsgi, scope, head, body)
-        post = partial(self._endpoint.post, path, head.content_type, head.content_encoding, body)
-        if not is_heavy(body):
-            return _reply(post())
         if len(body) > NEVER_LIGHT:
             _end(scope)  # otherwise its buffers, as large as the body, stay until the next request
-        seconds = left - (1 - IN_TIME) * patience
+        end, moment = began + IN_TIME * patience, moment_of(began)
+        post = self._post(path, head, body, moment)
+        try:
+            return await self._judged(path, body, partial(post, may_wait=True), end)
+        except Early:
+            await self._waiting.until(moment, len(body), end)
+        return await self._judged(path, body, post, end)
+
+    async def _judged(
+        self, path: str, body: bytes, post: Callable[[], Answer], end: float
+    ) -> Reply:
+        if not is_heavy(body):
+            return _reply(post())
         lane, urgent = namespace_of(body), path != MUTATE
-        answer = await self._backlog.run(lane, len(body), post, seconds, urgent=urgent)
+        answer = await self._backlog.run(lane, len(body), post, end - monotonic(), urgent=urgent)
         if answer is None and (answer := self._endpoint.late(path, body, LATE)) is None:
             raise _Refused(TOO_MANY, "too many large reviews came at once. Send it again")
         return _reply(answer)

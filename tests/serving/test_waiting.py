@@ -1,0 +1,189 @@
+"""Reviews that wait for a newer inventory: for how long, how many, and who is not held up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.hostile.wire import gpu_pod, review
+from webhook.admission.app import create_app
+from webhook.admission.decide import Decider
+from webhook.admission.endpoint import Endpoint
+from webhook.admission.review import dump, is_heavy
+from webhook.capacity.nodes import Inventory, NodeClass
+from webhook.rules import POLICY, RULES
+from webhook.serving import waiting
+from webhook.serving.asgi import AdmissionApp
+from webhook.serving.waiting import MOST_BYTES, MOST_WAITING, Waiting
+from webhook.settings import file as settings_file
+from webhook.telemetry.logs import Log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+GPU = "nvidia.com/gpu"
+ENFORCED = "policy: {rules: {GPU301: enforce}}\n"
+
+
+def nodes(gpus: int) -> Inventory:
+    return Inventory((NodeClass({}, gpus={GPU: gpus}, nodes=("a",)),))
+
+
+class Bench:
+    """A worker whose watcher tells it of more GPUs after some seconds, or never."""
+
+    def __init__(self, confirmed_after: float, gpus: int = 8, more: int = 8) -> None:
+        log = Log(os.open(os.devnull, os.O_WRONLY))
+        settings = settings_file.parse(ENFORCED)
+        self._started, self._after, self.looks = time.monotonic(), confirmed_after, 0
+
+        def decider(gpus: int) -> Decider:
+            known = self._known_until
+            return Decider(RULES, settings, nodes(gpus), log, policy=POLICY, known_until=known)
+
+        def catch_up() -> float:
+            self.looks += 1
+            if self._known_until() == inf:
+                endpoint.use(decider(more))
+            return self._known_until()
+
+        endpoint = Endpoint(decider(gpus), str)
+        self.app = AdmissionApp(endpoint, create_app(endpoint), waiting=Waiting(catch_up))
+
+    def _known_until(self) -> float:
+        return inf if time.monotonic() >= self._started + self._after else 0.0
+
+    async def ask(self, gpus: int, patience: str = "5s", *, size: int = 0) -> tuple[Any, float]:
+        """The response for a pod with so many GPUs, and how many seconds it took."""
+        pod = gpu_pod()
+        pod["spec"]["containers"][0]["resources"] = {"limits": {GPU: str(gpus)}}
+        pod["metadata"]["annotations"] = {"large": "x" * size}
+        body = dump(review(pod, namespace="ada"))
+        assert is_heavy(body) is bool(size)
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/validate",
+            "query_string": f"timeout={patience}".encode(),
+            "headers": [(b"content-type", b"application/json")],
+        }
+        started = time.monotonic()
+        await self.app(scope, receive, send)
+        return json.loads(sent[1]["body"])["response"], time.monotonic() - started
+
+
+def run(made: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(made)
+
+
+UNSURE = "[not denied: the nodes may have changed just now]"
+
+
+@pytest.mark.parametrize(
+    ("after", "more", "gpus", "patience", "allowed", "least", "most"),
+    [
+        pytest.param(0.0, 8, 9, "5s", False, 0.0, 0.9, id="confirmed: denied at once"),
+        pytest.param(0.6, 16, 9, "5s", True, 0.5, 1.6, id="new nodes are confirmed: admitted"),
+        pytest.param(0.6, 8, 9, "5s", False, 0.5, 1.6, id="the old nodes are confirmed: denied"),
+        pytest.param(inf, 8, 9, "5s", True, 1.9, 3.0, id="never confirmed: a warning after 2 s"),
+        pytest.param(inf, 8, 9, "1s", True, 0.3, 0.95, id="before the timeout of the caller"),
+        pytest.param(inf, 8, 8, "5s", True, 0.0, 0.9, id="a pod that fits waits for nothing"),
+    ],
+)
+@pytest.mark.parametrize("size", [0, 100_000], ids=["light", "heavy"])
+def test_a_denial_waits_for_a_newer_inventory(
+    *,
+    after: float,
+    more: int,
+    gpus: int,
+    patience: str,
+    allowed: bool,
+    least: float,
+    most: float,
+    size: int,
+) -> None:
+    answer, seconds = run(Bench(after, more=more).ask(gpus, patience, size=size))
+    assert answer["allowed"] is allowed, answer
+    assert least <= seconds <= most
+    says = any(UNSURE in each for each in answer.get("warnings", ()))
+    assert says is (after == inf and gpus > 8)
+
+
+def test_other_reviews_are_answered_while_some_wait() -> None:
+    async def both() -> tuple[float, float]:
+        bench = Bench(inf)
+        waits = asyncio.create_task(bench.ask(9))
+        await asyncio.sleep(0.1)
+        _, seconds = await bench.ask(1)
+        _, waited = await waits
+        return seconds, waited
+
+    seconds, waited = run(both())
+    assert seconds < 1.0
+    assert waited > 1.9
+
+
+def held(waiting: Waiting, size: int, count: int, end: float) -> list[asyncio.Task[None]]:
+    return [asyncio.create_task(waiting.until(1.0, size, end)) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [
+        pytest.param(1, MOST_WAITING, id="so many reviews"),
+        pytest.param(MOST_BYTES // 2, 2, id="so many bytes"),
+    ],
+)
+def test_beyond_the_limits_none_waits_and_later_ones_do_again(size: int, count: int) -> None:
+    async def go() -> list[bool]:
+        line = Waiting(lambda: 0.0)
+        first = held(line, size, count, time.monotonic() + 0.8)
+        await asyncio.sleep(0.05)
+        one_more = held(line, size, 1, time.monotonic() + 0.8)
+        await asyncio.sleep(0.05)
+        done = [one_more[0].done(), any(each.done() for each in first)]
+        await asyncio.gather(*first)
+        later = held(line, size, 1, time.monotonic() + 0.8)
+        await asyncio.sleep(0.05)
+        done.append(later[0].done())
+        await asyncio.gather(*later)
+        return done
+
+    assert run(go()) == [True, False, False]
+
+
+def test_many_that_wait_look_at_the_files_as_rarely_as_one() -> None:
+    looks = 0
+
+    def catch_up() -> float:
+        nonlocal looks
+        looks += 1
+        return 0.0
+
+    async def go() -> None:
+        line = Waiting(catch_up)
+        await asyncio.gather(*held(line, 1, MOST_WAITING, time.monotonic() + 1.0))
+
+    run(go())
+    assert 2 <= looks <= 0.5 / waiting.LOOK_SECONDS + 2
+
+
+def test_the_inventory_must_be_newer_than_the_request_and_what_is_under_way() -> None:
+    moment: Callable[[float], float] = waiting.moment_of
+    now = time.time()
+    assert moment(time.monotonic()) == pytest.approx(now + waiting.MARGIN_SECONDS, abs=0.1)
+    assert moment(time.monotonic() - 3) == pytest.approx(now - 3 + waiting.MARGIN_SECONDS, abs=0.1)
