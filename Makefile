@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # 50 examples of each property: in CI always the same, elsewhere new ones (tests/conftest.py).
 export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
-.PHONY: dev demo demo-cluster test unit newest browser test-cluster nightly cluster node test-node lint fix docs manifests bench lock image
+.PHONY: dev demo demo-cluster test unit newest browser promtool test-cluster nightly cluster node test-node lint fix docs manifests bench lock image
 
 dev: $(MADE)  ## make or refresh .venv, with all extras
 
@@ -37,7 +37,7 @@ demo-cluster: dev cluster  ## the same, judged by a real API server and schedule
 
 test: unit newest test-cluster  ## everything
 
-unit: dev browser  ## all but the control plane; core and rules with coverage
+unit: dev browser promtool  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage erase
 	@$(COVERED) $(DECIDING) & deciding=$$!; $(COVERED) $(KNOWING) & knowing=$$!; \
 	$(PY) -m pytest -q -m "hypothesis or large" $(PURE); properties=$$?; \
@@ -46,11 +46,14 @@ unit: dev browser  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage report
 	@$(PY) -m pytest -q $(PARALLEL) $(PURE:%=--ignore %) --ignore tests/cluster --ignore tests/node
 
-newest: dev browser  ## the unit tests again on the newest Python of this machine (the image has 3.13)
+newest: dev browser promtool  ## the unit tests again on the newest Python of this machine (the image has 3.13)
 	@$(PY) tests/newest_python.py
 
 browser: dev  ## a headless Chromium for the tests of the HTML report, if there is none
 	@$(PY) tests/reports/browser.py
+
+promtool: dev  ## Prometheus' own tool for the tests of alerts, if there is none
+	@$(PY) -m tests.monitoring.promtool
 
 test-cluster: dev cluster  ## what the real control plane says; three at a time, since many tests wait
 	@$(PY) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m cluster tests/cluster

@@ -4,7 +4,7 @@ what the values ask for, and write it with this.
 */}}
 {{- define "gpu-webhook.object" -}}
 {{- $metadata := .object.metadata }}
-{{- $_ := set $metadata "labels" (include "gpu-webhook.labels" . | fromYaml) }}
+{{- $_ := set $metadata "labels" (merge (include "gpu-webhook.labels" . | fromYaml) (.labels | default dict)) }}
 {{- if not (regexMatch "^Cluster|WebhookConfiguration$" .object.kind) }}
 {{- $_ := set $metadata "namespace" .root.Release.Namespace }}
 {{- end }}

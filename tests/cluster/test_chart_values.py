@@ -149,6 +149,15 @@ VALUES: dict[str, tuple[dict[str, Any], Callable[[Objects], Any], Any]] = {
         lambda made: ("priorityClassName" in pod(made), "ResourceQuota" in {k for k, _ in made}),
         (False, False),
     ),
+    "labels by which Prometheus selects": (
+        {"monitoring": {"enabled": True, "labels": {"release": "prometheus"}}},
+        lambda made: {
+            (kind, each["metadata"]["labels"]["release"])
+            for (kind, _), each in made.items()
+            if "release" in each["metadata"]["labels"]
+        },
+        {("ServiceMonitor", "prometheus"), ("PrometheusRule", "prometheus")},
+    ),
     "another priority class, and its quota": (
         {"priorityClassName": "high"},
         lambda made: made["ResourceQuota", "gpu-webhook-critical-pods"]["spec"]["scopeSelector"][
@@ -270,6 +279,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an address without a mask": (
         {"networkPolicy": {"ipBlocks": ["10.0.0.1"]}},
         "/networkPolicy/ipBlocks/0",
+    ),
+    "a label that is none": (
+        {"monitoring": {"labels": {"release": "a/b"}}},
+        "/monitoring/labels/release",
     ),
     "a budget that lets no pod go": (
         {"podDisruptionBudget": {"maxUnavailable": 0}},

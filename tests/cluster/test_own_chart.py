@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 CERTIFICATES = "gpu-webhook-certificates"
 # Only the chart has these two, so that `helm uninstall` removes them.
 KEPT = {("Secret", CERTIFICATES), ("Lease", CERTIFICATES)}
+# helm creates kinds that it does not know last of all.
+UNKNOWN = {"Lease", "ServiceMonitor", "PrometheusRule"}
 ALL = {
     "guard": {"enabled": True, "refuse": True},
     "workloadRepair": {"enabled": True},
     "networkPolicy": {"enabled": True},
+    "monitoring": {"enabled": True},
 }
-COMPONENTS = ("guard", "guard-refuse", "workload-repair", "network-policy")
+COMPONENTS = ("guard", "guard-refuse", "workload-repair", "network-policy", "monitoring")
 SAME: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
     "by default": ({}, "base", ()),
     "with cert-manager": ({"certificates": {"mode": "cert-manager"}}, "cert-manager", ()),
@@ -81,7 +84,7 @@ def test_the_configurations_are_created_last(tmp_path: Path) -> None:
     """Helm removes in the reverse order: test_helm_release.py."""
     kinds = [kind for kind, _ in rendered(tmp_path, ALL)]
     assert kinds.index("Deployment") < kinds.index("MutatingWebhookConfiguration")
-    assert set(kinds[kinds.index("MutatingWebhookConfiguration") :]) == {*KINDS, "Lease"}
+    assert set(kinds[kinds.index("MutatingWebhookConfiguration") :]) == {*KINDS, *UNKNOWN}
 
 
 @pytest.mark.parametrize("mode", ["self", "cert-manager", "openshift", "secret"])

@@ -1,0 +1,105 @@
+"""The queries of docs/operate.md on when the webhook may be removed, by the real promtool."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.monitoring import promtool
+from tests.monitoring.queries import FAILED_OPEN, faults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OPERATE = (Path(__file__).parents[2] / "docs" / "operate.md").read_text()
+QUERIES = re.findall(r"```promql\n(.*?)```", OPERATE, re.DOTALL)
+MAY_GO, FROM_WHERE, FAILED = QUERIES
+LAST, LEGACY = "gpu_webhook_last_legacy_timestamp_seconds", "gpu_webhook_legacy_objects_total"
+REVIEWS = "gpu_webhook_reviews_total"
+HOUR, DAY = 3600, 86_400
+DAYS = 62
+NOW = DAYS * DAY
+AT = f"{DAYS}d"
+
+
+def hourly(days: float, value: Callable[[int], float], gap: float = 0.0) -> list[Any]:
+    """What a server reports that began so many days ago; the first days of the last 30 may lack."""
+
+    def there(at: int) -> bool:
+        return at >= NOW - days * DAY and not NOW - 30 * DAY <= at < NOW - (30 - gap) * DAY
+
+    return [value(at) if there(at) else "_" for at in range(0, NOW + 1, HOUR)]
+
+
+def ago(days: float) -> int:
+    return int(NOW - days * DAY)
+
+
+@pytest.mark.parametrize(
+    ("days", "came", "gap", "reviews", "expected"),
+    [
+        pytest.param(0.1, None, 0, 5, False, id="day one: nobody knows"),
+        pytest.param(29, None, 0, 5, False, id="a day too early"),
+        pytest.param(31, None, 0, 5, True, id="31 days without one"),
+        pytest.param(59, 45, 0, 5, True, id="the last one came 45 days ago"),
+        pytest.param(59, 29, 0, 5, False, id="the last one came 29 days ago"),
+        pytest.param(59, 0.5, 0, 5, False, id="the last one came today"),
+        pytest.param(59, None, 3, 5, False, id="three of the days were not watched"),
+        pytest.param(31, None, 0, 0, False, id="nothing was ever judged"),
+    ],
+)
+def test_it_may_be_removed_when_that_is_known(
+    days: float,
+    came: float | None,
+    gap: float,
+    reviews: float,
+    expected: bool,  # noqa: FBT001 - of a table
+    tmp_path: Path,
+) -> None:
+    when = NOW if came is None else ago(came)
+    series = {
+        f'{LAST}{{pod="a"}}': hourly(days, lambda at: when if at >= when != NOW else 0, gap),
+        f'{REVIEWS}{{pod="a"}}': hourly(days, lambda _: reviews),
+    }
+    found = {"{}": 1.0} if expected else {}
+    promtool.judge(tmp_path, series, [(AT, f"count({MAY_GO})", found)], interval="1h")
+
+
+RISES: dict[str, tuple[float, Callable[[int], float], float]] = {
+    "one came, an hour ago": (0.1, lambda _: 1.0, 1),
+    "a second one": (20, lambda at: 1.0 + (at > ago(1)), 2),
+    "seven came, long ago": (59, lambda _: 7.0, 0),
+    "seven came long ago, and one more yesterday": (59, lambda at: 7.0 + (at > ago(1)), 1),
+    "one came to a new replica": (59, lambda at: 1.0 if at > ago(1) else 7.0, 1),
+}
+
+
+@pytest.mark.parametrize(("days", "value", "expected"), RISES.values(), ids=RISES)
+def test_the_first_object_counts(
+    days: float, value: Callable[[int], float], expected: float, tmp_path: Path
+) -> None:
+    series = {f'{LEGACY}{{pod="a", namespace="team", kind="Pod"}}': hourly(days, value)}
+    found = {'{namespace="team", kind="Pod"}': expected} if expected else {}
+    promtool.judge(tmp_path, series, [(AT, f"round({FROM_WHERE})", found)], interval="1h")
+
+
+@pytest.mark.parametrize(("days", "value", "expected"), RISES.values(), ids=RISES)
+def test_the_first_call_that_failed_open_counts(
+    days: float, value: Callable[[int], float], expected: float, tmp_path: Path
+) -> None:
+    series = {f'{FAILED_OPEN}{{name="repair.gpu-webhook.dev"}}': hourly(days, value)}
+    found = {"{}": 1.0} if expected else {}
+    promtool.judge(tmp_path, series, [(AT, f"count({FAILED})", found)], interval="1h")
+
+
+def test_increase_alone_does_not_see_the_first_object(tmp_path: Path) -> None:
+    series = {LEGACY: hourly(0.1, lambda _: 1.0)}
+    promtool.judge(tmp_path, series, [(AT, f"increase({LEGACY}[30d])", {"{}": 0.0})], interval="1h")
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_names_what_a_server_exposes(query: str) -> None:
+    assert list(faults(query)) == []
