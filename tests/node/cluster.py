@@ -72,11 +72,18 @@ class RealCluster(ControlPlane):
         assert names == set(variable.partition("=")[2].split(",")), said
         return names
 
-    def words_of_pods(self) -> str:
-        """What is known of a pod that does not start."""
-        return self.kubectl("describe", "pods", "--all-namespaces") + "".join(
-            node.last_words() for node in self.nodes
-        )
+    def until_pod(self, namespace: str, pod: str, phase: str, seconds: float = 60.0) -> None:
+        """Wait for what the kubelet says of a pod; if that does not come, say all that is known."""
+        try:
+            until(lambda: self.phase(namespace, pod) == phase, f"{pod} to be {phase}", seconds)
+        except TimeoutError as late:
+            raise TimeoutError(f"{late}; what is known:\n{self.all_known()}") from None
+
+    def all_known(self) -> str:
+        """Of pods that do not start: their events, the calls that failed, and the node's logs."""
+        described = self.kubectl("describe", "pods", "--all-namespaces")
+        words = [node.last_words() for node in self.nodes]
+        return "\n".join([described, *self.failed_calls(), *words])
 
     def _are_ready(self) -> bool:
         self.check()

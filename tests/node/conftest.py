@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cluster import build as control_plane
-from tests.cluster.client import until
 from tests.node import build
 from tests.node.cluster import RealCluster
 from tests.node.network import own_network
@@ -118,6 +117,6 @@ def installed(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) ->
             text=True,
             check=False,
         )
-        assert done.returncode == 0, (command, done.stderr, cluster.words_of_pods())
-    until(lambda: cluster.phase("default", "gpu-pod") == "Running", "the pod to run", 60)
+        assert done.returncode == 0, (command, done.stderr, cluster.all_known())
+    cluster.until_pod("default", "gpu-pod", "Running")
     return Installed(cluster, time.monotonic() - started)

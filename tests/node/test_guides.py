@@ -62,14 +62,10 @@ def test_a_pod_of_the_guides_runs_and_sees_its_gpus(
     name: str, installed: Installed, namespace: str
 ) -> None:
     cluster, written = installed.cluster, _pod_of(name)
-    made = cluster.client.create(written, namespace)
+    cluster.client.create(written, namespace)
     called = written["metadata"]["name"]
     phase = "Succeeded" if written["spec"].get("restartPolicy") == "Never" else "Running"
-    until(
-        lambda: cluster.phase(namespace, called) == phase,
-        f"{name} to run: {made.warnings}",
-        _SECONDS,
-    )
+    cluster.until_pod(namespace, called, phase)
     seen = [cluster.gpus_seen(namespace, called, each) for each in _gpus(written)]
     assert [len(each) for each in seen] == list(_gpus(written).values())
     assert len(set().union(*seen)) == sum(_gpus(written).values()), "no GPU is given twice"
