@@ -77,6 +77,8 @@ def missing_packages() -> list[str]:
 def install() -> None:
     """Install Debian's packages that are missing."""
     if wanted := missing_packages():
+        if shutil.which("apt-get") is None:
+            raise BuildError(f"install what Debian has in {', '.join(wanted)}")
         say(f"Installing {', '.join(wanted)}")
         apt = ["apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}

@@ -9,13 +9,15 @@ from tests.cluster.controlplane import ControlPlane
 from tests.node.node import Node, Place
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.cluster.client import Json
 
 MODEL = "Tesla-K80"
 GPUS = 16  # as a p2.16xlarge has; all pods of the guides find a place on one node
-_READY = 90.0  # seconds; about 15 where nothing else runs
+_READY = 240.0  # seconds; about 15 where nothing else runs, 75 were seen under a load of 20
+_STARTED = 90.0  # seconds; a pod takes 1 or 2
 
 
 class RealCluster(ControlPlane):
@@ -41,15 +43,13 @@ class RealCluster(ControlPlane):
         for place in self.places:
             others = [each for each in self.places if each != place]
             self.nodes.append(Node(self, place, others, gpus=GPUS, model=MODEL))
-        try:
-            until(self._are_ready, f"{len(self.places)} nodes to be ready", _READY)
-        except TimeoutError as late:
-            words = "\n".join(node.last_words() for node in self.nodes)
-            raise TimeoutError(f"{late}; last words:\n{words}") from None
+        self._until(self._are_ready, f"{len(self.places)} nodes to be ready", _READY)
 
     def stop(self) -> None:
+        for node in self.nodes:
+            node.stop()
         while self.nodes:
-            self.nodes.pop().stop()
+            self.nodes.pop().wait()
         super().stop()
 
     def kubeconfig_of(self, user: str, group: str = "") -> Path:
@@ -72,18 +72,29 @@ class RealCluster(ControlPlane):
         assert names == set(variable.partition("=")[2].split(",")), said
         return names
 
-    def until_pod(self, namespace: str, pod: str, phase: str, seconds: float = 60.0) -> None:
-        """Wait for what the kubelet says of a pod; if that does not come, say all that is known."""
+    def until_pod(self, namespace: str, pod: str, phase: str) -> None:
+        """Wait for what the kubelet says of a pod."""
+        self._until(lambda: self.phase(namespace, pod) == phase, f"{pod} to be {phase}", _STARTED)
+
+    def until_rolled_out(self, namespace: str, deployment: str) -> None:
+        def is_rolled_out() -> bool:
+            status = self.client.get("Deployment", deployment, namespace)["status"]
+            return bool(status.get("availableReplicas", 0) == status.get("replicas"))
+
+        self._until(is_rolled_out, f"{deployment} to be available", 2 * _STARTED)
+
+    def _until(self, question: Callable[[], bool], what: str, seconds: float) -> None:
+        """Wait; if that does not come, say all that is known."""
         try:
-            until(lambda: self.phase(namespace, pod) == phase, f"{pod} to be {phase}", seconds)
+            until(question, what, seconds)
         except TimeoutError as late:
             raise TimeoutError(f"{late}; what is known:\n{self.all_known()}") from None
 
     def all_known(self) -> str:
-        """Of pods that do not start: their events, the calls that failed, and the node's logs."""
-        described = self.kubectl("describe", "pods", "--all-namespaces")
-        words = [node.last_words() for node in self.nodes]
-        return "\n".join([described, *self.failed_calls(), *words])
+        """Nodes, pods and their events, webhooks that did not answer, and the nodes' logs."""
+        nodes = self.kubectl("describe", "nodes")
+        pods = self.kubectl("describe", "pods", "--all-namespaces")
+        return "\n".join([nodes, pods, *self.failed_calls(), *map(Node.last_words, self.nodes)])
 
     def _are_ready(self) -> bool:
         self.check()

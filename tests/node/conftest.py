@@ -76,9 +76,7 @@ def _possible() -> None:
     build.device_plugin()
 
 
-@pytest.fixture(
-    scope="session", params=["a CA as kubeadm makes it", "a CA without key identifiers"]
-)
+@pytest.fixture(scope="module", params=["a CA as kubeadm makes it", "a CA without key identifiers"])
 def cluster(_possible: None, request: pytest.FixtureRequest) -> Iterator[RealCluster]:
     """Start a cluster of one node; its API server is reached from this process only."""
     with (
@@ -96,7 +94,7 @@ class Installed:
     seconds: float  # from the first command until the pod of the third one runs
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def installed(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Apply manifests/base as it is, with three commands in a folder that has nothing else."""
     folder = tmp_path_factory.mktemp("empty")

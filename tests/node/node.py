@@ -76,7 +76,7 @@ class Place:
 
 
 class Node:
-    """Starts at once; `stop` kills all of it and leaves nothing behind."""
+    """Starts at once; `stop` ends all of it, and nothing is left behind."""
 
     def __init__(
         self, cluster: RealCluster, place: Place, others: Iterable[Place], *, gpus: int, model: str
@@ -132,9 +132,12 @@ class Node:
         self.process.wait()
 
     def stop(self) -> None:
+        """Let all that is left of it be removed; `wait` until that is done."""
         self.kill()
         if self._cleaner.stdin is not None:
             self._cleaner.stdin.close()
+
+    def wait(self) -> None:
         self._cleaner.wait()
 
     def last_words(self) -> str:
