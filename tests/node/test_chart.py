@@ -39,7 +39,7 @@ def _words(cluster: RealCluster, *words: str) -> tuple[str, ...]:
 
 def run(cluster: RealCluster, home: Path, *words: str) -> str:
     done = helm.run(home, *_words(cluster, *words))
-    assert done.returncode == 0, (done.stderr, cluster.words_of_pods())
+    assert done.returncode == 0, (done.stderr, cluster.all_known())
     return done.stdout
 
 
