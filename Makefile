@@ -35,7 +35,7 @@ demo: dev  ## the pods of old guides through a real server: what changes (POD=fi
 demo-cluster: dev cluster  ## the same, judged by a real API server and scheduler
 	@$(PY) -m examples.demo_cluster
 
-test: unit newest test-cluster test-node  ## everything
+test: unit newest test-cluster  ## everything but the real nodes
 
 unit: dev browser promtool  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage erase
