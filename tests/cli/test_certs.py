@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from tests.issuing.fake_api import NAMESPACE, SECRETS, FakeApi, path_of
-from tests.issuing.replicas import DAY, HOST, Replica, Time, together
+from tests.issuing.replicas import DAY, HOST, Replica, Time
 from webhook.certs.authority import new_authority
 from webhook.certs.kept import Kept
 from webhook.cli import certs
 from webhook.cli.main import main
+from webhook.cluster.client import Refused
 from webhook.core.errors import InputError
 from webhook.doctor.lines import FAILED, OK, WARNING
+from webhook.issuing.keeper import PASS_SECONDS
 from webhook.issuing.objects import CONFIGURATIONS, SECRET, Objects
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 REPAIR, GUARD = CONFIGURATIONS[:2]
 ARGS = SimpleNamespace(namespace=NAMESPACE, distrust=False)
+DISTRUST = SimpleNamespace(namespace=NAMESPACE, distrust=True)
 
 
 class Bench:
@@ -34,6 +37,32 @@ class Bench:
         self.api, self.time = FakeApi(REPAIR, GUARD), Time()
         self.replica = Replica(self.api, self.time, folder / "tls")
         self.replica.tick()
+        self.follower = Replica(self.api, self.time, folder / "follower")
+        self.follower.tick()
+        self.works = True  # whether a leader works while the command waits
+        self.slept = 0.0
+        self.at: dict[int, Callable[[Bench], object]] = {}  # what happens in a second of the wait
+        self.failed: list[float] = []  # when the API server did not accept what the server shows
+
+    def monotonic(self) -> float:
+        return self.time.steady
+
+    def sleep(self, seconds: float) -> None:
+        """A second at a time: passes at other seconds for each replica, and what others do."""
+        end = self.slept + seconds
+        while self.slept < end:
+            self.slept += (step := min(1.0, end - self.slept))
+            self.time.steady += step
+            if self.slept % 1:
+                continue
+            if act := self.at.pop(int(self.slept), None):
+                act(self)
+            both = self.replica, self.follower
+            for replica, second in zip(both, (0, 3), strict=True):
+                if self.works and self.slept % PASS_SECONDS == second:
+                    replica.keeper.pass_once()
+            if not all(replica.is_trusted() for replica in both):
+                self.failed.append(self.slept)
 
     def connect(self, _: object) -> tuple[SimpleNamespace, Objects]:
         return SimpleNamespace(now=self.time.wall), Objects(cast("Client", self.api), NAMESPACE)
@@ -46,7 +75,7 @@ class Bench:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench(tmp_path)
     monkeypatch.setattr(certs, "_connect", made.connect)
-    monkeypatch.setattr(certs, "_PAUSE", 0.0)
+    monkeypatch.setattr(certs, "time", made)
     return made
 
 
@@ -139,27 +168,14 @@ def test_issue_signs_a_leaf_that_is_like_the_one_before(bench: Bench) -> None:
     assert after.leaf.end - after.leaf.made == before.leaf.end - before.leaf.made
 
 
-def test_rotate_waits_for_the_leader(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, rests = bench.kept(), []
-
-    def rest(seconds: float) -> None:
-        rests.append(seconds)
-        together(bench.replica)
-
-    monkeypatch.setattr("webhook.cli.certs.time.sleep", rest)
+def test_rotate_waits_for_the_leader(bench: Bench) -> None:
+    before = bench.kept()
     assert certs.rotate(ARGS) == OK
     after = bench.kept()
-    assert rests
+    assert bench.slept
     assert before.ca is not None
     assert after.ca != before.ca
     assert after.old == (before.ca.certificate,)
-
-
-@pytest.fixture
-def led(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """A leader works while the command waits."""
-    monkeypatch.setattr("webhook.cli.certs.time.sleep", lambda _: together(bench.replica))
-    return bench
 
 
 def forgotten(bench: Bench) -> None:
@@ -172,6 +188,10 @@ def rotated(_: Bench) -> None:
     assert certs.rotate(ARGS) == OK
 
 
+def issued(_: Bench) -> None:
+    assert certs.issue(ARGS) == OK
+
+
 LEAKED: dict[str, Callable[[Bench], object]] = {
     "the CA that signs": lambda _: None,
     "one that an earlier rotation replaced": rotated,
@@ -182,42 +202,109 @@ LEAKED: dict[str, Callable[[Bench], object]] = {
 
 @pytest.mark.parametrize("change", LEAKED.values(), ids=LEAKED)
 def test_after_distrust_only_the_new_ca_is_trusted(
-    change: Callable[[Bench], object], led: Bench
+    change: Callable[[Bench], object], bench: Bench
 ) -> None:
-    change(led)
-    before = led.kept()
-    assert certs.rotate(SimpleNamespace(namespace=NAMESPACE, distrust=True)) == OK
-    after = led.kept()
-    assert after.ca not in {None, before.ca, before.next}
+    change(bench)
+    before = bench.kept()
+    assert certs.rotate(DISTRUST) == OK
+    assert bench.kept().ca not in {None, before.ca, before.next}
+    only_one_is_trusted(bench)
+
+
+def only_one_is_trusted(bench: Bench) -> None:
+    after = bench.kept()
     assert after.ca is not None
     assert (after.next, after.old) == (None, ())
-    assert {*led.api.bundles(REPAIR), *led.api.bundles(GUARD)} == {after.ca.text}
-    assert led.replica.is_trusted()
+    assert {*bench.api.bundles(REPAIR), *bench.api.bundles(GUARD)} == {after.ca.text}
+    assert bench.replica.is_trusted()
 
 
-def test_distrust_says_that_a_configuration_still_trusts_it(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+OVERLAPS: dict[str, Callable[[Bench], object]] = {
+    "another rotation": lambda b: None if b.kept().next else waiting(b),
+    "another --distrust, which takes the place of a CA that waits": waiting,
+    "a new leaf": issued,
+}
+
+
+@pytest.mark.parametrize("second", range(1, 42, 2))
+@pytest.mark.parametrize("change", OVERLAPS.values(), ids=OVERLAPS)
+def test_no_call_fails_whatever_begins_during_distrust(
+    change: Callable[[Bench], object], second: int, bench: Bench
 ) -> None:
-    def rest(seconds: float) -> None:
-        together(bench.replica)
-        if seconds == certs.SHOWN_SECONDS:
-            bench.api.refused.add(("patch", path_of(GUARD)))
+    leaked = bench.kept().ca
+    bench.at[second] = change
+    assert certs.rotate(DISTRUST) == OK
+    assert bench.kept().ca != leaked
+    bench.sleep(60.0)
+    assert bench.failed == []
+    found = b"".join([*bench.api.bundles(REPAIR), *bench.api.bundles(GUARD)])
+    assert leaked is not None
+    assert leaked.text not in found
 
-    monkeypatch.setattr("webhook.cli.certs.time.sleep", rest)
-    monkeypatch.setattr(certs, "ROTATION_SECONDS", 0.5)
+
+COMMANDS: dict[str, Callable[[], int]] = {
+    "issue": lambda: certs.issue(ARGS),
+    "rotate": lambda: certs.rotate(ARGS),
+    "rotate --distrust": lambda: certs.rotate(DISTRUST),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_write_that_another_one_came_before_is_made_again(
+    command: Callable[[], int], bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met: list[str] = []
+    replace = bench.api.replace
+
+    def late(path: str, obj: dict[str, Any]) -> bytes:
+        if path.startswith(SECRETS) and len(met) < 9 and len(met) % 3 < 2:
+            bench.api.set_secret(bench.api.secret())
+        met.append(path)
+        return replace(path, obj)
+
+    monkeypatch.setattr(bench.api, "replace", late)
+    assert command() == OK
+    assert len(met) > 2
+    assert bench.failed == []
+
+
+def test_distrust_says_that_a_configuration_still_trusts_it(bench: Bench) -> None:
+    bench.at[20] = lambda b: b.api.refused.add(("patch", path_of(GUARD)))
+    with pytest.raises(InputError, match="still trusts a replaced CA after 110 s"):
+        certs.rotate(DISTRUST)
+
+
+def test_distrust_is_not_done_while_the_secret_is_not_there(bench: Bench) -> None:
+    def lost(bench: Bench) -> None:
+        bench.works = False
+        bench.api.delete_secret()
+
+    bench.at[20] = lost
     with pytest.raises(InputError, match="still trusts a replaced CA"):
-        certs.rotate(SimpleNamespace(namespace=NAMESPACE, distrust=True))
+        certs.rotate(DISTRUST)
 
 
-def test_rotate_says_that_no_leader_works(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certs, "ROTATION_SECONDS", 0.01)
-    with pytest.raises(InputError, match="the old one goes on"):
-        certs.rotate(ARGS)
-    with pytest.raises(InputError, match="the old one goes on"):
-        certs.rotate(ARGS)
+def test_rotate_says_that_no_leader_works(bench: Bench) -> None:
+    bench.works = False
+    for _ in range(2):
+        with pytest.raises(InputError, match="the old one goes on"):
+            certs.rotate(ARGS)
     found = bench.kept()
     bench.replica.tick()
     assert found.next == bench.kept().ca, "the second one waits for the CA of the first"
+
+
+def test_a_secret_that_something_writes_all_the_time_is_named(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.works = False
+    monkeypatch.setattr(Objects, "store", refused_write)
+    with pytest.raises(InputError, match="something else writes the Secret"):
+        certs.issue(ARGS)
+
+
+def refused_write(*_: object) -> None:
+    raise Refused(409, "the object has been modified")
 
 
 @pytest.mark.parametrize("command", [certs.issue, certs.rotate])

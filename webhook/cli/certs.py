@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from http import HTTPStatus
+from typing import TYPE_CHECKING, TypeVar
 
 from webhook.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import SimpleNamespace
+
+    from cryptography.x509 import Certificate
 
     from webhook.certs.authority import Identity
     from webhook.certs.kept import Kept
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 ROTATION_SECONDS = 60.0  # a leader needs two passes
 SHOWN_SECONDS = 25.0  # until each server shows a new certificate
 _PAUSE = 0.5
+_OTHERS = "something else writes the Secret again and again {}"
+_Done = TypeVar("_Done")
 
 
 def status(args: SimpleNamespace) -> int:
@@ -48,10 +53,14 @@ def issue(args: SimpleNamespace) -> int:
     from webhook.doctor.certificates import date
 
     api, objects = _connect(args)
-    with answered():
+
+    def issued() -> Identity | None:
         secret, kept, ca = _with_ca(objects, api.now(), args)
         leaf = _plan(kept, args).leaf(ca, api.now())
-        objects.store(secret, replace(kept, leaf=leaf).data())
+        return leaf if _is_stored(objects, secret, replace(kept, leaf=leaf)) else None
+
+    with answered():
+        leaf = _wait(issued, _OTHERS)
     print(f"Issued, valid until {date(leaf.end)}. Servers show it within 25 seconds.")  # noqa: T201
     return 0
 
@@ -59,45 +68,83 @@ def issue(args: SimpleNamespace) -> int:
 def rotate(args: SimpleNamespace) -> int:
     """Store a new CA, and wait until a leader has brought it into service."""
     api, objects = _connect(args)
-    with answered():
+
+    def begun() -> Kept | None:
         secret, kept, _ = _with_ca(objects, api.now(), args)
         # The key of a CA that waits is in the same Secret as the key that leaked.
         waiting = None if args.distrust else kept.next
         new = waiting or _plan(kept, args).authority(api.now())
-        objects.store(secret, replace(kept, next=new).data())
+        return kept if _is_stored(objects, secret, replace(kept, next=new)) else None
+
+    with answered():
+        before = _wait(begun, _OTHERS)
         print("A new CA is stored. It signs as soon as every caBundle has it.", flush=True)  # noqa: T201
+        waiting = before.next.certificate if before.next is not None else None
+        earlier = [ca for ca in before.authorities() if args.distrust or ca != waiting]
 
         def signs() -> bool:
+            # Another rotation may have put its own in the place of ours: that is as good.
             ca = _kept(objects.secret(), api.now()).ca
-            return ca is not None and ca.certificate == new.certificate
+            return ca is not None and ca.certificate not in earlier
 
         _wait(signs, "no watcher brought the new CA into service {}, and the old one goes on")
         if not args.distrust:
             print("It signs now. The old CA stays in the caBundles until its leaves end.")  # noqa: T201
             return 0
         print("It signs now. The servers get its certificate.", flush=True)  # noqa: T201
-        time.sleep(SHOWN_SECONDS)
-        _wait(lambda: _is_alone(objects, api.now()), "a caBundle still trusts a replaced CA {}")
+        late = 2 * SHOWN_SECONDS + ROTATION_SECONDS  # another rotation may begin meanwhile
+        _wait(_Distrust(objects, api.now), "a caBundle still trusts a replaced CA {}", late)
     print("No caBundle trusts an earlier CA any more.")  # noqa: T201
     return 0
 
 
-def _wait(done: Callable[[], bool], fault: str) -> None:
-    end = time.monotonic() + ROTATION_SECONDS
-    while not done():
+class _Distrust:
+    """Each call: whether the leader took all old CAs out of the bundles; asks it to, in time.
+
+    In time is when each server shows a leaf of the CA that signs, which another rotation may have
+    replaced since the last call: until then, servers show a leaf of one that is already old.
+    """
+
+    def __init__(self, objects: Objects, now: Callable[[], float]) -> None:
+        self._objects, self._now = objects, now
+        self._signs: Certificate | None = None
+        self._since = 0.0
+
+    def __call__(self) -> bool:
+        secret, now = self._objects.secret(), self._now()
+        kept = _kept(secret, now)
+        signs = kept.ca.certificate if kept.ca is not None else None
+        if signs is None or signs != self._signs:
+            self._signs, self._since = signs, time.monotonic()
+        shown = time.monotonic() - self._since >= SHOWN_SECONDS
+        if shown and kept.old and kept.until > now:
+            _is_stored(self._objects, secret, replace(kept, until=now))  # else the next call does
+        return signs is not None and not kept.old
+
+
+def _wait(done: Callable[[], _Done | None], fault: str, seconds: float = 0.0) -> _Done:
+    """The first answer that is not empty."""
+    seconds = seconds or ROTATION_SECONDS
+    end = time.monotonic() + seconds
+    while not (answer := done()):
         if time.monotonic() > end:
-            late = fault.format(f"after {ROTATION_SECONDS:.0f} s")
+            late = fault.format(f"after {seconds:.0f} s")
             raise InputError(f"{late}; `gpu-webhook certs status` and the log of `watch` show why")
         time.sleep(_PAUSE)
+    return answer
 
 
-def _is_alone(objects: Objects, now: float) -> bool:
-    """Whether the leader has taken all old CAs out of the bundles; before, ask it to do so."""
-    secret = objects.secret()
-    kept = _kept(secret, now)
-    if kept.old and kept.until > now:
-        objects.store(secret, replace(kept, until=now).data())
-    return not kept.old
+def _is_stored(objects: Objects, secret: Secret, kept: Kept) -> bool:
+    """Store it; False if another one wrote the Secret since it was read."""
+    from webhook.cluster.client import Refused
+
+    try:
+        objects.store(secret, kept.data())
+    except Refused as refused:
+        if refused.status != HTTPStatus.CONFLICT:
+            raise
+        return False
+    return True
 
 
 def _connect(args: SimpleNamespace) -> tuple[Client, Objects]:
