@@ -276,6 +276,27 @@ def test_so_it_does_where_cluster_or_settings_are_others(
     assert sent_again(manifest, live, now, tool)["spec"] == live["spec"]
 
 
+HALF = {
+    name: each
+    for name, each in PODS.items()
+    if name not in ("half a GPU", "no GPU", "both names", "no known model")
+}
+
+
+@pytest.mark.parametrize("manifest", HALF.values(), ids=HALF)
+@pytest.mark.parametrize("now", [K80, nodes(old=("Tesla-K80",))], ids=["same nodes", "other label"])
+@pytest.mark.parametrize("then", [K80, nodes(old=("Tesla-K80",))], ids=["today's", "old label"])
+@tools
+def test_so_it_does_where_only_its_amount_is_in_words_of_today(
+    manifest: Raw, now: Context, then: Context, tool: Any
+) -> None:
+    live = stored(manifest, then, tool)
+    live["metadata"].setdefault("annotations", {})["gpu-webhook.dev/repaired"] = "GPU101"
+    half = copy.deepcopy(manifest)
+    half["spec"]["containers"][0]["resources"] = {"limits": {GPU: "1"}}
+    assert sent_again(half, live, now, tool)["spec"] == live["spec"]
+
+
 @pytest.mark.parametrize(
     "now",
     [
@@ -707,7 +728,7 @@ class Author:
         assert bool(verdict.patch) is (before != update)
         with_api_defaults(update["spec"]["template"]["spec"])
         if made is not None:
-            text = record.written({str(AT): made}, {})
+            text = record.written({str(AT): made}, update)
             self.noted = record.read({"annotations": {record.ANNOTATION: text}}).get(str(AT), {})
             update["metadata"].setdefault("annotations", {})[record.ANNOTATION] = text
         self.live = update
@@ -965,14 +986,16 @@ def runs_on_t4(template: Raw, cx: Context) -> bool:
 
 @tools
 @pytest.mark.parametrize("manifest", PLACED)
-def test_a_label_on_the_object_takes_no_word_of_the_template_away(manifest: Raw, tool: Any) -> None:
+def test_a_label_on_the_object_leaves_its_template_as_it_is(manifest: Raw, tool: Any) -> None:
     """Its nodes got the label of today, and then it was labelled, and applied again."""
     author = Author(tool, nodes(V100, old=(T4,)))
-    author.applies(manifest)
+    first = author.applies(manifest)
     author.cx = nodes(V100, T4)
-    update = copy.deepcopy(author.live or {})
-    update["metadata"]["labels"] = {"a": "b"}
-    made = author.sends(update)
+    for _ in range(2):
+        update = copy.deepcopy(author.live or {})
+        update["metadata"]["labels"] = {"a": "b"}
+        assert author.sends(update) == first
+    made = author.applies(manifest)
     assert author.applies(manifest) == made
     asked = Author(tool, author.cx).applies(manifest)["spec"]
     for name in ("nodeSelector", "affinity"):

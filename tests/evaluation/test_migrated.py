@@ -76,7 +76,7 @@ class Migrant(Author):
         return super().sends(update, "kubectl-label")
 
     def has_words(self) -> bool:
-        text = record.written({"/spec/template": self.noted}, {})
+        text = record.written({"/spec/template": self.noted}, self.live or {})
         return record.has_words({"annotations": {record.ANNOTATION: text}})
 
 

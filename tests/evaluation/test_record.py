@@ -86,7 +86,7 @@ def test_of_a_record_only_pairs_are_read() -> None:
     ],
 )
 def test_no_record_is_kept(noted: Any, others: dict[str, str]) -> None:
-    assert record.written(noted, others) == ""
+    assert record.written(noted, {"metadata": {"annotations": others}}) == ""
 
 
 def test_what_the_settings_asked_for_is_noted_though_no_word_stands_for_it() -> None:
@@ -95,7 +95,10 @@ def test_what_the_settings_asked_for_is_noted_though_no_word_stands_for_it() -> 
 
 
 def test_a_record_that_takes_the_place_of_another_needs_no_more_room() -> None:
-    assert record.written(RECORD, {record.ANNOTATION: "x" * 300_000, "other": "x" * 200_000})
+    assert record.written(
+        RECORD,
+        {"metadata": {"annotations": {record.ANNOTATION: "x" * 300_000, "other": "x" * 200_000}}},
+    )
 
 
 @pytest.mark.parametrize(

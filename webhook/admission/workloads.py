@@ -234,7 +234,7 @@ def _note(
     """The patch that records the changes of an author's words; other changes need no record."""
     at = ROOT / "metadata" / "annotations" / record.ANNOTATION
     annotations = as_map(as_map(obj.get("metadata")).get("annotations"))
-    text = record.written(noted, annotations)
+    text = record.written(noted, obj)
     draft = Draft(obj)
     with suppress(EditError):  # metadata of a wrong type, which the API server rejects
         if text and _has_room(patch, text):

@@ -18,15 +18,17 @@ from webhook.core.errors import EditError
 from webhook.core.findings import Verdict
 from webhook.core.legacy_names import BETA_NODE_LABELS
 from webhook.core.rule import Context, Trait
+from webhook.evaluation.field_values import is_said
+from webhook.evaluation.kept_tolerations import kept_tolerations
 from webhook.evaluation.migrated import unmigrated
-from webhook.evaluation.pod_fields import Change, Key, PodFields, changes
+from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key, PodFields, changes
 from webhook.evaluation.still_right import fits_no_node, has_its_nodes, is_still_right
 from webhook.evaluation.stored import agrees, as_it_was
 from webhook.evaluation.update_fields import (
+    TOLERATED,
     VOLUMES,
     Update,
     has_words,
-    is_said,
     made_anew,
     notes,
     placement,
@@ -65,9 +67,16 @@ def template(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result
     not change. The rules run on the sent template; if repairs wrote parts of it, these are removed
     and the rules run again.
     """
-    if update.old is not None and not update.may_change:
-        return _fixed(draft, update, rules, cx)
-    return _repaired(draft, update, rules, cx)
+    is_fixed = update.old is not None and not update.may_change
+    sent = PodFields(draft.object, update.at).values
+    sent = {key: copied(sent[key]) for key in (TOLERATIONS, TOLERATED) if key in sent}
+    verdict, changed = (_fixed if is_fixed else _repaired)(draft, update, rules, cx)
+    kept = kept_tolerations(update, sent, Pod(draft.object, update.at), cx.settings)
+    if not kept:
+        return verdict, changed
+    apply(draft, PodFields(draft.object, update.at).edits_to({TOLERATIONS: kept[TOLERATIONS][1]}))
+    changed = {**(update.noted if changed is None else changed), **kept}
+    return replace(verdict, patch=draft.patch()), None if changed == update.noted else changed
 
 
 def _fixed(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result:
@@ -112,6 +121,7 @@ def _repaired(draft: Draft, update: Update, rules: Asking, cx: Context) -> Resul
         return replace(verdict, patch=draft.patch()), noted or None
     recorded, then = update, update.stored()
     update = recorded.only_changed()
+    moving = replace(update, may_change=update.may_change and not update.is_unchanged(obj))
     back = update.put_back(sent, then, cx.settings)
     if back:
         apply(draft, back)
@@ -123,13 +133,11 @@ def _repaired(draft: Draft, update: Update, rules: Asking, cx: Context) -> Resul
     touched = {unit_of(key) for key in changes(sent.values, now.values)}
     worded = update.worded(sent, then)
     left = (touched - worded) & recorded.left(sent, then, now)
-    if stay := sorted(_staying(draft, update, left, sent, (now, then), cx) - loose.keys()):
+    if stay := sorted(_staying(draft, moving, left, sent, (now, then), cx) - loose.keys()):
         now, touched = _restored(draft, at, then, stay), touched - left
     touched |= worded
     rest = unmigrated(recorded, sent, touched, cx.settings)
     update = replace(recorded, noted=rest).only_changed()
-    if cx.was_stuck and not update.was_stuck(sent, cx.settings):
-        return _without_amount(draft, replace(recorded, noted=rest), rules, cx)
     if not touched and not loose:
         verdict = replace(made.verdict, patch=draft.patch())
         return verdict, None if rest == recorded.noted else rest
@@ -166,19 +174,8 @@ def _repaired(draft: Draft, update: Update, rules: Asking, cx: Context) -> Resul
     }
     # Removed fields may have been added again.
     patch = draft.patch() if value_at(obj, at) != as_sent else []
-    kept |= update.composed(notes(made.author, now.values, cx.settings), left)
+    kept |= recorded.composed(notes(made.author, now.values, cx.settings), brought, left)
     return replace(made.verdict, patch=patch), kept
-
-
-def _without_amount(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result:
-    """Repair the template again because its last legacy amount has just left the record.
-
-    In the next update the other words count as the author's. They must count so now: otherwise the
-    same manifest would change the template then.
-    """
-    draft.undo()
-    verdict, changed = _repaired(draft, update, rules, replace(cx, was_stuck=False, was_added={}))
-    return verdict, dict(update.noted) if changed is None else changed
 
 
 def _restored(draft: Draft, at: Path, then: PodFields, stay: list[Key]) -> PodFields:

@@ -16,9 +16,10 @@ from webhook.core.repaired import is_noted
 from webhook.core.rule import TRANSLATES_LABELS, Context, Trait
 from webhook.evaluation.again import apply, made_of, restore
 from webhook.evaluation.authors import Authors
+from webhook.evaluation.field_values import is_said
 from webhook.evaluation.pod_fields import TOLERATIONS, Key, PodFields, changes
 from webhook.evaluation.stored import agrees, as_it_was
-from webhook.evaluation.update_fields import is_said, placement, unit_of, unwritten
+from webhook.evaluation.update_fields import placement, unit_of, unwritten
 from webhook.kube.pod import Pod
 from webhook.kube.pointer import ROOT, Path
 
@@ -48,7 +49,20 @@ def pod(obj: Raw, old: Raw, rules: Asking, cx: Context, _at: Path = ROOT) -> Ver
         narrowed = _narrowed(obj, stored, rules, cx)
         if narrowed is not None:
             return narrowed
-    as_then, then, draft = as_it_was(cx, stored), PodFields(old), Draft(obj)
+    draft = Draft(obj)
+    if is_noted(old) and not Pod(obj).asks_under_legacy_name(cx.settings):
+        # Words that come without the legacy amount may mean what they meant beside it.
+        verdict, is_stored = _translated(draft, old, rules, replace(cx, was_stuck=True))
+        if is_stored:
+            return verdict
+        draft.undo()
+    return _translated(draft, old, rules, cx)[0]
+
+
+def _translated(draft: Draft, old: Raw, rules: Asking, cx: Context) -> tuple[Verdict, bool]:
+    """The update with its words translated; and whether they mean the stored spec: it is sent."""
+    obj, stored = draft.object, Pod(old)
+    as_then, then = as_it_was(cx, stored), PodFields(old)
     at_work = _at_work(rules, old, as_then)
     sent, trial = PodFields(obj).kept(), copied(obj)
     made = made_of(draft, sent, at_work, cx, cx)
@@ -76,13 +90,16 @@ def pod(obj: Raw, old: Raw, rules: Asking, cx: Context, _at: Path = ROOT) -> Ver
     }
     zeros = (key for key in now.values if key[-1] in cx.settings.legacy_resources)
     keys = [key for key in (*changed, *zeros, TOLERATIONS) if key[0] == "spec"]
+    is_stored = True
     if _is_the_same_manifest(old, sent, now, then):
         restore(
             draft, now, then, [key for key in {**now.values, **then.values} if key[0] == "spec"]
         )
     elif agrees(Pod(trial), stored, keys, (tried, then), as_then):
         restore(draft, now, then, [*keys, *placement(now, then)])
-    return replace(made.verdict, patch=draft.patch())
+    else:
+        is_stored = False
+    return replace(made.verdict, patch=draft.patch()), is_stored
 
 
 def _brings_model(obj: Raw, stored: Pod, cx: Context) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.core.budget import excess
 from webhook.evaluation.pod_fields import Key, PodFields
 from webhook.evaluation.record import ANNOTATION as RECORD
-from webhook.kube.managed_fields import LAST_APPLIED, entries, fields, merged
+from webhook.kube.managed_fields import LAST_APPLIED, entries, fields, is_custom, merged
 from webhook.kube.pod import KINDS, REQUIRED, as_map
 
 if TYPE_CHECKING:
@@ -115,16 +115,8 @@ class Authors:
         """
         if self.wrote(at, key):
             return True
-        is_shown = bool(self._manifest) or not self._is_custom
+        is_shown = bool(self._manifest) or not is_custom(self._obj)
         return not is_shown and self._is_hidden(self._named[0], at, key)
-
-    @cached_property
-    def _is_custom(self) -> bool:
-        """Whether this is of a custom kind: only these have a group with a dot.
-
-        In the kinds of Kubernetes, lists of containers and their variables show their items.
-        """
-        return "." in str(self._obj.get("apiVersion")).partition("/")[0]
 
     def dropped(self, at: Path, key: Key, before: Authors) -> bool:
         """Whether the applied manifest had this field the last time and no longer has it."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.evaluation.pod_fields import Change, Key, PodFields, is_of_settings
-from webhook.evaluation.update_fields import PLACED, Update, is_said, unit_of
+from webhook.evaluation.field_values import is_part, is_said
+from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key, PodFields, is_of_settings
+from webhook.evaluation.update_fields import PLACED, TOLERATED, Update, unit_of
 
 if TYPE_CHECKING:
     from webhook.core.settings import Settings
@@ -34,10 +35,15 @@ def unmigrated(
     if wrote and not touched and all(sent.values.get(key) != after for key, after in wrote):
         return {}  # nothing that the repair wrote is there
     manifest = _Manifest(update, sent, settings, is_first=bool(touched))
-    worded, left = set(), set(touched)
+    worded: set[Key] = set()
+    left = set(touched)
+    is_annotated = TOLERATED in changed
     for key, (word, after) in changed.items():
         unit = unit_of(key)
         if _is_added(key, word) or unit in left:
+            continue
+        if key == TOLERATIONS and not is_annotated:
+            (worded if manifest.has_taken_over(after) else left).add(unit)
             continue
         if word is not None:
             worded.add(unit)
@@ -63,7 +69,7 @@ class _Manifest:
         # Who takes our annotation away replaces the whole object.
         self._is_replaced = update.authors.is_unrecorded
         self._is_applied = update.authors.shows_manifest(self._at, update.before, is_first=is_first)
-        self._is_modern = settings.scope == "gpu" and not self._asks(update, settings)
+        self._is_modern = settings.scope == "gpu" and self._drops_amount(update, settings)
 
     def says_today(self, key: Key, after: Any) -> bool:
         """Whether the author declares the result of the repair here, and no word."""
@@ -75,6 +81,17 @@ class _Manifest:
             return self._is_in_managed_fields(key, after)
         return bool(self._said)
 
+    def has_taken_over(self, after: Any) -> bool:
+        """Whether the author declares the tolerations of the repair, and not only some."""
+        if not is_part(after, self._sent.values.get(TOLERATIONS)):
+            return False
+        if self._is_replaced:
+            return True
+        if self._said:
+            return is_part(after, self._said.get(TOLERATIONS))
+        # An earlier round of this request may have added them, whatever the words are.
+        return self._is_applied and self._authors.applies(self._at, TOLERATIONS)
+
     def _is_in_manifest(self, key: Key, after: Any) -> bool:
         if after is None:
             return key not in self._said
@@ -83,7 +100,8 @@ class _Manifest:
 
     def _is_in_managed_fields(self, key: Key, after: Any) -> bool:
         at, authors = self._at, self._authors
-        is_shown = self._is_modern or (self._is_applied and authors.applies(at, key))
+        # What another manager applies, such as a nodeSelector, is not shown by this request.
+        is_shown = authors.applies(at, key) and (self._is_modern or self._is_applied)
         if after is None:
             is_named = (
                 authors.declared_together(at, key, key)
@@ -95,15 +113,15 @@ class _Manifest:
             is_shown and authors.may_have_written(at, key)
         )
 
-    def _asks(self, update: Update, settings: Settings) -> bool:
-        """Whether a manifest may request GPUs under a legacy name.
+    def _drops_amount(self, update: Update, settings: Settings) -> bool:
+        """Whether this request leaves no legacy amount, and the last one did.
 
-        If none does, an earlier round of this request translated no other word, either: a pod that
-        requests GPUs under the current name keeps them.
+        Then an earlier round of it translated no other word, either: a pod that requests GPUs under
+        the current name keeps them.
         """
         legacy, at, authors = settings.legacy_resources, self._at, self._authors
-        return any(key[-1] in legacy for key in self._sent.values) or any(
-            authors.names(at, key) or authors.may_have_written(at, key)
-            for key in update.noted
-            if key[-1] in legacy
+        recorded = [key for key in update.noted if key[-1] in legacy]
+        return bool(recorded) and not (
+            any(key[-1] in legacy for key in self._sent.values)
+            or any(authors.names(at, key) or authors.may_have_written(at, key) for key in recorded)
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import MOST_ANNOTATION_BYTES, annotation_bytes
 from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key, is_of_settings
-from webhook.kube.managed_fields import has_annotation
+from webhook.kube.managed_fields import has_annotation, is_custom
 from webhook.kube.pod import as_map
 from webhook.kube.pointer import Path
 
@@ -73,16 +73,21 @@ def has_words(metadata: Mapping[str, Any]) -> bool:
     return any(before not in (None, after) and key != TOLERATIONS for key, (before, after) in noted)
 
 
-def written(record: Record, annotations: Mapping[str, Any]) -> str:
-    """The record as text.
+def written(record: Record, obj: Mapping[str, Any]) -> str:
+    """The record of this object as text.
 
-    Empty if there is nothing to record, or no room among these annotations.
+    Empty if there is nothing to record, or no room among its annotations.
     """
+    annotations = as_map(as_map(obj.get("metadata")).get("annotations"))
+    # Other additions without a word need none, if a merge keeps them.
+    lost = {TOLERATIONS} if is_custom(obj) else set()
     parts: list[str] = []
     room = LARGEST
     for at, noted in sorted(record.items()):
-        # Other additions without a word, such as a toleration, never need to be removed.
-        if any(before is not None or is_of_settings(key) for key, (before, _) in noted.items()):
+        if any(
+            before is not None or key in lost or is_of_settings(key)
+            for key, (before, _) in noted.items()
+        ):
             changes = {str(Path(key)): change for key, change in noted.items()}
             parts.append(f"{_ENCODER.encode(at)}:{_ENCODER.encode(changes)}")
             room -= len(parts[-1]) + 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.legacy_names import AFFINITY_ANNOTATION, TOLERATIONS_ANNOTATION
+from webhook.evaluation.field_values import is_less, is_part
 from webhook.evaluation.pod_fields import (
     TOLERATIONS,
     Change,
@@ -22,7 +23,8 @@ from webhook.evaluation.repair_fields import RepairFields, believed
 from webhook.evaluation.stored import PLACEMENT, model_labels
 from webhook.kube import quantity
 from webhook.kube.canonical import canonical
-from webhook.kube.pod import KINDS, Pod, as_items, as_map
+from webhook.kube.pod import KINDS, Pod, as_map
+from webhook.kube.pointer import Path, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,11 +32,11 @@ if TYPE_CHECKING:
     from webhook.core.edits import Edit
     from webhook.core.settings import Settings
     from webhook.evaluation.authors import Authors
-    from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
 
 _ANNOTATED: Key = ("metadata", "annotations", AFFINITY_ANNOTATION)
+TOLERATED: Key = ("metadata", "annotations", TOLERATIONS_ANNOTATION)
 _OF_NODES = (("affinity", "nodeAffinity"),)
 _SETTINGS = ("nodeSelector", "runtimeClassName", "volumes")
 _IN_CONTAINERS = (("env",), ("volumeMounts",))
@@ -57,6 +59,10 @@ class Update:
 
     def stored(self) -> PodFields:
         return PodFields(self.old, self.at) if self.old else PodFields({})
+
+    def is_unchanged(self, obj: Raw) -> bool:
+        """Whether the template is sent as it is stored: the update is of something else."""
+        return self.old is not None and value_at(obj, self.at) == value_at(self.old, self.at)
 
     def worded(self, sent: PodFields, then: PodFields) -> set[Key]:
         """The units in which this update brings a recorded word, or removes one."""
@@ -96,10 +102,20 @@ class Update:
         changed = (key for key in placement(sent) if now.values.get(key) != sent.values[key])
         return {PLACED} if all(key in noted for key in changed) else set()
 
-    def composed(self, made: dict[Key, Change], left: set[Key]) -> dict[Key, Change]:
-        """These changes with the words from before the last repair, in units that it wrote."""
+    def composed(
+        self, made: dict[Key, Change], brought: set[Key], left: set[Key]
+    ) -> dict[Key, Change]:
+        """These changes with the words from before the last repair, where none is brought."""
+
+        def is_before(key: Key, after: Any) -> bool:
+            unit = unit_of(key)
+            return unit in left or (unit not in brought and self.noted[key][1] == after)
+
         return {
-            key: (self.noted[key][0] if key in self.noted and unit_of(key) in left else word, after)
+            key: (
+                self.noted[key][0] if key in self.noted and is_before(key, after) else word,
+                after,
+            )
             for key, (word, after) in made.items()
         }
 
@@ -166,21 +182,25 @@ class Update:
         return replace(self, noted=believed(self.noted, settings))
 
     def was_stuck(self, sent: PodFields, settings: Settings) -> bool:
-        """Whether an amount stands for a legacy name that this update does not have.
+        """Whether words that come without a legacy amount are translated as they were beside it.
 
-        A word that comes alone is then translated as it was together with the amount. A legacy
+        They are while the amount of a repair stands for a legacy one, which this update does not
+        have; and while they are the same, also if another manager has migrated the amount. A legacy
         amount that is sent counts by itself, and 0 requests no GPU.
         """
-        repaired = {
-            key[:-1]
-            for key, (_, after) in self.noted.items()
-            if settings.is_gpu(key[-1]) and sent.values.get(key) == after is not None
-            if not self.authors.declared(sent.at, key)
+        legacy = settings.legacy_resources
+        by_itself = {key[:4] for key in sent.values if key[-1] in legacy}
+        amounts = {
+            key[:4]
+            for key, value in sent.values.items()
+            if settings.is_gpu(key[-1]) and quantity.parse(value) != 0 and key[:4] not in by_itself
         }
-        return any(
-            key[-1] in settings.legacy_resources and after is None and key[:-1] in repaired
-            for key, (_, after) in self.noted.items()
-            if key not in sent.values and not self.authors.dropped(sent.at, key, self.before)
+        return bool(amounts) and any(
+            key[:4] in amounts and not self.authors.dropped(sent.at, key, self.before)
+            if key[-1] in legacy
+            else sent.values.get(key) == word
+            for key, (word, after) in self.noted.items()
+            if word is not None and (after is None or unit_of(key) == PLACED)
         )
 
     def _noted(
@@ -205,42 +225,21 @@ class Update:
             words = _words_beside(key, sent, settings)
             if words and not then.values:
                 continue  # written in this request, and another webhook has changed the word since
-            if authors.declared(sent.at, key):
+            # Tolerations are one field: the repair joins an annotation to those of another manager.
+            joins = key == TOLERATIONS and TOLERATED in sent.values
+            joins = joins and not authors.declared_together(sent.at, key, TOLERATED)
+            if authors.declared(sent.at, key) and not joins:
                 beside = any(authors.declared_together(sent.at, key, word) for word in words)
-                if words and value == after and _is_less(before, value) and not beside:
+                if words and value == after and is_less(before, value) and not beside:
                     found[key] = before
             elif before is None and (
                 value == then.values.get(key)
-                or any(not _is_less(sent.values[word], value) for word in words)
+                or any(not is_less(sent.values[word], value) for word in words)
             ):
                 found[key] = None
-            elif value == after and (_is_part(before, value) or before == _DEFAULTS.get(key)):
+            elif value == after and (is_part(before, value) or before == _DEFAULTS.get(key)):
                 found[key] = before
         return found
-
-
-def is_said(key: Key, then: Any, now: Any, said: Mapping[Key, Any]) -> bool:
-    """Whether this value returns from the manifest that kubectl applied the last time.
-
-    The API server stores it in its own form: an amount as a string, requests copied from limits,
-    defaults for members of a volume, and tolerations in every pod.
-    """
-    is_amount = key[3:4] == ("resources",)
-    limit = said.get((*key[:4], "limits", *key[5:])) if is_amount else None
-    word = said.get(key, limit)
-    if now is None or word is None:
-        return False
-    if is_amount:
-        return quantity.parse(now) == quantity.parse(str(word))
-    if key == TOLERATIONS:
-        return _items(word) <= _items(now) <= _items(word) | _items(then)
-    if isinstance(now, dict) and isinstance(word, dict):
-        inside = {
-            name: as_map(now.get(name)) for name, each in word.items() if each != now.get(name)
-        }
-        word = word | {name: {**there, **as_map(word[name])} for name, there in inside.items()}
-        return bool({**now, **word} == now)
-    return bool(now == word)
 
 
 def made_anew(keys: list[Key], settings: Settings) -> set[Key]:
@@ -331,29 +330,6 @@ def _words_beside(key: Key, sent: PodFields, settings: Settings) -> list[Key]:
         return []
     words = ((*key[:-1], name) for name in settings.legacy_resources)
     return [word for word in words if word in sent.values]
-
-
-def _is_less(amount: Any, than: Any) -> bool:
-    less, more = quantity.parse(amount), quantity.parse(than)
-    return amount is not None and less is not None and more is not None and less < more
-
-
-def _is_part(before: Any, value: Any) -> bool:
-    """Whether all items of the first value are also in the second."""
-    return before is None or (isinstance(before, list) and _items(before) <= _items(value))
-
-
-def _items(value: Any) -> set[str]:
-    """The texts of all maps in a list, or in lists inside it."""
-    found: set[str] = set()
-    waiting = [item for _, item in as_items(value)]
-    while waiting:
-        here = waiting.pop()
-        below = [item for each in here.values() for _, item in as_items(each)]
-        waiting += below
-        if not below:
-            found.add(canonical(here))
-    return found
 
 
 def unwritten(

@@ -30,6 +30,15 @@ def fields(entry: Mapping[str, Any]) -> Raw:
     return as_map(entry.get("fieldsV1"))
 
 
+def is_custom(obj: Mapping[str, Any]) -> bool:
+    """Whether this is of a custom kind: only these have a group with a dot.
+
+    A merge may replace their lists as a whole. In the kinds of Kubernetes with pod templates, lists
+    of containers and their variables are merged by names, and managedFields show their items.
+    """
+    return "." in str(obj.get("apiVersion")).partition("/")[0]
+
+
 def has_annotation(obj: Mapping[str, Any], name: str) -> bool:
     """Whether a client sent this annotation: annotations that a webhook added are never listed."""
     return any(
