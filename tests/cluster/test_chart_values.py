@@ -237,6 +237,27 @@ def _differs(home: Path, look: Callable[[Objects], Any], wanted: Any) -> bool:
         return True
 
 
+def _paths() -> dict[str, dict[str, Any]]:
+    """Each key of values.yaml with nothing behind it, at the top and inside of another."""
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    inner = {
+        f"{key}.{name}": {key: {name: None}}
+        for key in defaults
+        if isinstance(defaults[key], dict)
+        for name in defaults[key]
+    }
+    return {key: {key: None} for key in defaults} | inner
+
+
+NULLS = _paths()
+
+
+@pytest.mark.parametrize("values", NULLS.values(), ids=NULLS)
+def test_an_empty_key_is_the_default(values: dict[str, Any], tmp_path: Path) -> None:
+    """As with `settings:` and nothing but comments below it: helm takes such a key away."""
+    assert rendered(tmp_path, values) == rendered(tmp_path, {})
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown value": ({"replicas": 3}, "replicas"),
     "an unknown value inside another": ({"image": {"name": "x"}}, "name"),

@@ -1,6 +1,6 @@
-"""Writes what the chart says twice: the table of its README, and the settings in its schema.
+"""Writes what the chart says twice: the table of its README, the settings in its schema, defaults.
 
-`python -m tests.manifests.chart_files` renews both; test_chart_files.py fails when one is stale.
+`python -m tests.manifests.chart_files` renews them; test_chart_files.py fails when one is stale.
 The table is made of values.yaml: of each value, its default, and the comment above it.
 """
 
@@ -51,6 +51,11 @@ def readme() -> str:
     return (CHART / "README.md").read_text().partition(MARK)[0] + MARK + _HEAD + table
 
 
+def defaults() -> str:
+    """values.yaml, as templates can read it."""
+    return json.dumps(yaml.safe_load((CHART / "values.yaml").read_text()), indent=1) + "\n"
+
+
 def values_schema() -> str:
     """The schema of the values as it must be: the settings in it are those of the program."""
     found = json.loads((CHART / "values.schema.json").read_text())
@@ -89,6 +94,7 @@ _NOT_IN_GO = re.compile(r"\(\?[!=<]|\d{4,}\}")
 def main() -> None:
     (CHART / "README.md").write_text(readme())
     (CHART / "values.schema.json").write_text(values_schema())
+    (CHART / "defaults.json").write_text(defaults())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.manifests.chart_files import CHART, RENEW, readme, rows, values_schema
+from tests.manifests.chart_files import CHART, RENEW, defaults, readme, rows, values_schema
 from webhook import __version__
 
 
@@ -20,6 +20,10 @@ def test_the_page_has_the_values_of_the_chart() -> None:
 
 def test_the_schema_has_the_settings_of_the_program() -> None:
     assert (CHART / "values.schema.json").read_text() == values_schema(), f"run {RENEW}"
+
+
+def test_the_templates_have_the_defaults_of_the_values() -> None:
+    assert (CHART / "defaults.json").read_text() == defaults(), f"run {RENEW}"
 
 
 def test_each_value_has_a_comment() -> None:
