@@ -480,6 +480,24 @@ def test_it_says_until_when_all_events_are_in_the_snapshot(
         assert received(running) == 0, "nothing is listed with them"
 
 
+def test_a_snapshot_that_took_long_is_claimed_until_a_node_changes(
+    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """15,000 nodes take a second, and the next snapshot waits for five."""
+    api.put("nodes", "n", node())
+    with watching(api, tmp_path) as running:
+        until(lambda: received(running) > 0, "a claim")
+        monkeypatch.setattr(running.watcher, "_next_publish", time.monotonic() + 60)
+        asked = time.time()
+        until(lambda: received(running) >= asked, "nothing has happened since", 1.5)
+        api.put("nodes", "n", node(9))
+        until(lambda: not running.watcher._publisher.has_shape(running.watcher.store), "the event")
+        time.sleep(0.3)  # the status that is just being written
+        stopped = received(running)
+        time.sleep(0.6)
+        assert received(running) == stopped, "the snapshot lacks the new GPUs"
+
+
 def test_an_event_of_a_node_is_published_soon_and_many_once_a_second(
     api: ApiServer, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _SELECTOR: Key = ("spec", "nodeSelector")
 _APPLIED = ("Apply", None)  # operation and subresource
 _LONGEST_KEY = 1_000  # characters; names of objects have at most 253
+_MOST_KEYS = 8  # of a list; the lists of Kubernetes have at most three
 _ITEMS = {
     **dict.fromkeys(KINDS, "name"),
     "volumes": "name",
@@ -282,7 +283,7 @@ def _item(written: Raw, item: object) -> str:
         return ""
     has = as_map(item)
     found = {name: has[name] for name in keys if _is_short(has.get(name))}
-    return _key_of(found) if found else ""
+    return _key_of(found) if 0 < len(found) <= _MOST_KEYS else ""
 
 
 def _is_short(value: object) -> bool:

@@ -89,7 +89,7 @@ class Publisher:
         """Write what changed; return whether anything did. May raise OSError."""
         store.forget(now)
         shape, held = store.shape, store.pods.held_version
-        if shape == self._shape and held == self._held and self._is_there():
+        if held == self._held and self.has_shape(store):
             return False
         if shape != self._shape:
             self._reshape(store, now)
@@ -102,6 +102,10 @@ class Publisher:
         self._write(orjson.dumps({**self._index, **changed}))
         self._shape, self._held = shape, held
         return True
+
+    def has_shape(self, store: Store) -> bool:
+        """Whether the file has all that this store knows, except what pods hold."""
+        return store.shape == self._shape and self._is_there()
 
     def _is_there(self) -> bool:
         """Whether the file still exists as it was written."""

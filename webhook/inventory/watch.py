@@ -156,9 +156,15 @@ class Watcher:
                 self._loops[position].start()
 
     def _publish(self, now: float) -> None:
-        if now < self._next_publish or not (self.decided.is_set() and self.states["nodes"].listed):
+        if not (self.decided.is_set() and self.states["nodes"].listed):
             return
         as_of, received, is_new = self._known_until(), self._received_until(), False
+        if now < self._next_publish:
+            # Denials wait for this; what pods hold since then does not matter to them.
+            with self._lock:
+                if self._publisher.has_shape(self.store):
+                    self._received = received
+            return
         started = time.thread_time()
         try:
             with self._lock:
