@@ -36,10 +36,23 @@ KINDS: dict[str, Callable[[], Key]] = {
 
 
 class Signer(NamedTuple):
-    """A CA: its certificate and its key."""
+    """A certificate and its key."""
 
     certificate: x509.Certificate
     key: Key
+
+    @property
+    def text(self) -> bytes:
+        return self.certificate.public_bytes(serialization.Encoding.PEM)
+
+    @property
+    def secret(self) -> bytes:
+        """The key as PEM."""
+        return self.key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
 
 
 def chained(
@@ -50,26 +63,34 @@ def chained(
 ) -> Files:
     """A new root, a CA below it, and a pair of the server whose file has that CA, too."""
     folder.mkdir(parents=True, exist_ok=True)
-    root = _signed("root", make(), None)
-    middle = _signed("intermediate", make(), root)
-    leaf = _signed("server", make(), middle, usage, names, is_ca=False)
+    root, middle, leaf = chain(make, usage, names)
     files = Files(folder / "ca.crt", folder / "tls.crt", folder / "tls.key")
-    files.ca.write_bytes(_pem(root))
-    files.cert.write_bytes(_pem(leaf) + _pem(middle))
-    files.key.write_bytes(
-        leaf.key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
+    files.ca.write_bytes(root.text)
+    files.cert.write_bytes(leaf.text + middle.text)
+    files.key.write_bytes(leaf.secret)
     return files
+
+
+def chain(
+    make: Callable[[], Key],
+    usage: x509.ObjectIdentifier | None = ExtendedKeyUsageOID.SERVER_AUTH,
+    names: Sequence[str] = (HOST,),
+    now: datetime | None = None,
+    between: Sequence[str] = ("intermediate",),
+) -> list[Signer]:
+    """A new root, the CAs below it, each signed by the one before, and the pair of the server."""
+    now = datetime.now(UTC) if now is None else now
+    made = [_signed("root", make(), None, now)]
+    for name in between:
+        made.append(_signed(name, make(), made[-1], now))
+    return [*made, _signed("server", make(), made[-1], now, usage, names, is_ca=False)]
 
 
 def _signed(
     name: str,
     key: Key,
     issuer: Signer | None,
+    now: datetime,
     usage: x509.ObjectIdentifier | None = None,
     names: Sequence[str] = (),
     *,
@@ -77,7 +98,6 @@ def _signed(
 ) -> Signer:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     signer = issuer.key if issuer else key
-    now = datetime.now(UTC)
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -101,7 +121,3 @@ def _signed(
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
     is_edwards = isinstance(signer, ed448.Ed448PrivateKey | ed25519.Ed25519PrivateKey)
     return Signer(builder.sign(signer, None if is_edwards else hashes.SHA256()), key)
-
-
-def _pem(signer: Signer) -> bytes:
-    return signer.certificate.public_bytes(serialization.Encoding.PEM)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.certs.chains import CHAINS, SERVER
 from webhook.certs.authority import BACKDATED, Identity, blocks_in, new_authority
 from webhook.certs.kept import Kept
 from webhook.certs.steps import (
@@ -24,6 +25,8 @@ from webhook.certs.steps import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.certs.chained import Signer
 
 NOW = 1_800_000_000.0
 PLAN = Plan(("gpu-webhook.gpu-webhook.svc", "10.1.2.3"))
@@ -100,7 +103,7 @@ def test_nothing_is_done_when_all_is_in_order(kept: Kept, bundle: bytes) -> None
 def has_leaf_of(kept: Kept, ca: Identity | None) -> bool:
     assert kept.leaf is not None
     assert ca is not None
-    return distrusting(kept.leaf.certificate, {ONE: (ca.text,)}) == []
+    return distrusting(kept.leaf, {ONE: (ca.text,)}) == []
 
 
 # The situation, and what is expected of what is stored next.
@@ -179,12 +182,22 @@ FILLS: dict[str, tuple[Kept, bytes, bytes]] = {
 )
 def test_a_bundle_that_go_reads_stays_as_it_is(bundle: bytes) -> None:
     assert filled(bundle, FULL, NOW) == bundle
-    assert distrusting(LEAF.certificate, {ONE: (bundle,)}) == []
+    assert distrusting(LEAF, {ONE: (bundle,)}) == []
 
 
 @pytest.mark.parametrize("first", [FOREIGN.rstrip(), b" "], ids=["another CA", "a space"])
 def test_a_bundle_that_go_cannot_read_is_not_trusted(first: bytes) -> None:
-    assert distrusting(LEAF.certificate, {ONE: (first + CA.text,)}) == [ONE]
+    assert distrusting(LEAF, {ONE: (first + CA.text,)}) == [ONE]
+
+
+@pytest.mark.parametrize(("shown", "bundle", "is_trusted"), CHAINS.values(), ids=CHAINS)
+def test_a_chain_is_trusted_as_by_an_api_server(
+    shown: list[Signer], bundle: list[Signer], *, is_trusted: bool
+) -> None:
+    pair = Identity.read(b"".join(each.text for each in shown), SERVER.secret)
+    assert pair is not None
+    text = b"".join(each.text for each in bundle)
+    assert distrusting(pair, {ONE: (text,)}) == ([] if is_trusted else [ONE])
 
 
 @pytest.mark.parametrize(("kept", "bundle", "wanted"), FILLS.values(), ids=FILLS)

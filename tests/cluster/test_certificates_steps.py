@@ -70,7 +70,7 @@ def is_trusted(keeper: Keeper, served: Path) -> bool:
     pair = folder.read(served)
     found, _ = keeper._objects.configurations()
     bundles = {name: each.bundles for name, each in found.items()}
-    return pair is not None and bool(bundles) and not distrusting(pair.certificate, bundles)
+    return pair is not None and bool(bundles) and not distrusting(pair, bundles)
 
 
 @pytest.mark.usefixtures("installed")

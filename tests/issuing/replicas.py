@@ -94,7 +94,7 @@ class Replica:
         found, _ = self.keeper._objects.configurations()
         bundles = {name: each.bundles for name, each in found.items()}
         empty = any(not text for texts in bundles.values() for text in texts)
-        untrusted = distrusting(served.certificate, bundles)
+        untrusted = distrusting(served, bundles)
         return not empty and not untrusted and served.is_valid(self.time.wall())
 
 

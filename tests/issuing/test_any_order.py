@@ -151,7 +151,7 @@ class AnyOrder(RuleBasedStateMachine):
         filled = bool(bundles) and all(all(texts) for texts in bundles.values())
         for replica in self.replicas:
             if (served := replica.served) is not None:
-                against = distrusting(served.certificate, bundles)
+                against = distrusting(served, bundles)
                 assert not (replica in self.trusted and against)
                 self.trusted |= {replica} if filled and not against else set()
 

@@ -39,27 +39,30 @@ _LINES = re.compile(  # as encoding/pem of Go 1.25 reads them
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A certificate with its private key, as PEM."""
+    """A certificate with its private key, as PEM, and the certificates that are sent with it."""
 
     certificate: x509.Certificate
     key: bytes
+    others: tuple[x509.Certificate, ...] = ()  # of CAs between it and a root
 
     @classmethod
-    def read(cls, certificate: bytes, key: bytes) -> Self | None:
+    def read(cls, text: bytes, key: bytes) -> Self | None:
         """None if one of the texts is no PEM, or if they do not belong together."""
         try:
-            found = x509.load_pem_x509_certificate(certificate)
+            found = x509.load_pem_x509_certificate(text)
             held = load_pem_private_key(key, password=None).public_key()
             if held != found.public_key():
                 return None
         except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion):
             return None
-        return cls(found, key)
+        sent = [certificate(block) for block in blocks_in(text)]
+        return cls(found, key, tuple(each for each in sent if each not in {None, found}))
 
     @property
     def text(self) -> bytes:
-        """The certificate as PEM."""
-        return self.certificate.public_bytes(Encoding.PEM)
+        """The certificates as PEM."""
+        sent = (self.certificate, *self.others)
+        return b"".join(each.public_bytes(Encoding.PEM) for each in sent)
 
     @property
     def start(self) -> float:

@@ -165,17 +165,23 @@ def filled(bundle: bytes, kept: Kept, now: float) -> bytes:
     return b"".join([*(each for each in held if each not in {*wanted, *unwanted}), *wanted])
 
 
-def distrusting(leaf: Certificate, bundles: Bundles) -> list[str]:
+def distrusting(leaf: Identity, bundles: Bundles) -> list[str]:
     """The configurations with a bundle that is not empty and does not trust this leaf."""
     return [name for name, texts in bundles.items() if not all(_trusts(t, leaf) for t in texts)]
 
 
-def _trusts(bundle: bytes, leaf: Certificate) -> bool:
-    return not blocks_in(bundle) or any(
-        is_signed_by(leaf, ca)
-        for block in blocks_seen(bundle)
-        if (ca := certificate(block)) is not None
-    )
+def _trusts(bundle: bytes, leaf: Identity) -> bool:
+    """Whether a path leads from the leaf over certificates that it is sent with to the bundle."""
+    roots = [ca for block in blocks_seen(bundle) if (ca := certificate(block)) is not None]
+    reached, rest = [leaf.certificate], {*leaf.others}
+    while reached:
+        each = reached.pop()
+        if each in roots or any(is_signed_by(each, ca) for ca in roots):
+            return True
+        signers = {ca for ca in rest if is_signed_by(each, ca)}
+        rest -= signers
+        reached += signers
+    return not blocks_in(bundle)
 
 
 def _ours_in(bundles: Bundles) -> Iterator[Certificate]:

@@ -64,8 +64,8 @@ def trust(kept: Kept, bundles: Bundles, filled_by: str = _WATCHERS) -> Iterator[
     if not bundles:
         text = "none is there: no API server calls the webhook"
         yield Line(FAILED, text, _APPLY, "configurations")
-    against = distrusting(kept.leaf.certificate, bundles) if kept.leaf is not None else []
-    authorities = {pair.text for pair in (kept.ca, kept.next) if pair is not None}
+    against = distrusting(kept.leaf, bundles) if kept.leaf is not None else []
+    authorities = {blocks_in(pair.text)[0] for pair in (kept.ca, kept.next) if pair is not None}
     for name, texts in bundles.items():
         held = [{*blocks_in(text)} for text in texts]
         if name in against:

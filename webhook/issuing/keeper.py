@@ -89,7 +89,7 @@ def _trusting(bundles: Bundles, served: Identity | None) -> set[str]:
     if served is None:
         return set()
     full = {name for name, texts in bundles.items() if all(map(bytes.strip, texts))}
-    return full - {*distrusting(served.certificate, bundles)}
+    return full - {*distrusting(served, bundles)}
 
 
 class Keeper:
@@ -228,7 +228,7 @@ class Keeper:
         if leaf is None or leaf == self._served:
             return
         now = self._clocks.steady()
-        is_trusted = not distrusting(leaf.certificate, bundles)
+        is_trusted = not distrusting(leaf, bundles)
         settled = self._trusted_since.seconds((leaf, is_trusted), now) >= SETTLE_SECONDS
         if self._is_good(bundles) and not (is_trusted and settled):
             return
@@ -245,7 +245,7 @@ class Keeper:
         return (
             served is not None
             and served.is_valid(self._clocks.wall() + SETTLE_SECONDS)
-            and not distrusting(served.certificate, bundles)
+            and not distrusting(served, bundles)
         )
 
     def _look(self, bundles: dict[str, tuple[bytes, ...]]) -> None:
@@ -260,7 +260,7 @@ class Keeper:
             if self._fault_since.seconds(None, now) >= UNTRUSTED_SECONDS:
                 self._faults["leaf"] = "the server has no certificate"
             return
-        against = distrusting(self._served.certificate, bundles)
+        against = distrusting(self._served, bundles)
         for name in against:
             self._faults.setdefault(name, f"{name} does not trust the certificate in service")
         some = {name for name, texts in bundles.items() if any(map(bytes.strip, texts))}
