@@ -12,7 +12,7 @@ import pytest
 from tests.doctor.installation import CA, HEALTHY, NOW, secret, tried, without
 from webhook import __version__
 from webhook.certs.kept import Kept
-from webhook.cluster.client import Client, Fault
+from webhook.cluster.client import Client, Fault, Refused
 from webhook.doctor import facts
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_json_has_all_parts_of_a_line(cluster: list[Facts], gpu_webhook: Command
         "state": "warning",
         "what": "dry run",
         "text": "a legacy pod could not be tried in namespace default: 403: \x1b[2Jno",
-        "fix": "name another namespace with --pod-namespace",
+        "fix": "name another namespace with --pod-namespace, or create a pod of yours as a dry run",
         "until": "",
     }
     assert lines[4]["until"] == "2036-05-29 00:00 UTC (3650 d)"
@@ -96,3 +96,35 @@ def test_without_an_answer_nothing_can_be_said(
     code, out, err = gpu_webhook("doctor")
     assert (code, out) == (1, "")
     assert "no answer from the API server: connection refused" in err
+
+
+FORBIDDEN = 'pods is forbidden: User "{}" cannot list resource "pods" in API group ""'
+REFUSALS = {
+    "a login that has expired": (Refused(401, "Unauthorized"), 1),
+    "no login, and a cluster that lets anybody ask": (
+        Refused(403, FORBIDDEN.format("system:anonymous")),
+        1,
+    ),
+    "a user without rights": (Refused(403, FORBIDDEN.format("ann")), 2),
+}
+
+
+@pytest.mark.parametrize(("refused", "code"), REFUSALS.values(), ids=REFUSALS)
+def test_without_a_login_no_right_would_help(
+    refused: Refused, code: int, gpu_webhook: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise refused
+
+    monkeypatch.setattr(Client, "__init__", lambda *_: None)
+    monkeypatch.setattr(Client, "now", lambda _: NOW)
+    for method in ("get", "rehearse", "create"):
+        monkeypatch.setattr(Client, method, refuse)
+    answer = gpu_webhook("doctor")
+    assert answer.code == code
+    if code == 1:
+        assert answer.out == ""
+        assert f"the API server answered {refused}: the credentials are missing or" in answer.err
+        assert answer.err.count("\n") == 1
+    else:
+        assert "ask for the right to read it" in answer.out

@@ -27,6 +27,7 @@ from webhook.issuing.keeper import Clocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.cluster.client import Json
     from tests.cluster.controlplane import ControlPlane
@@ -339,8 +340,40 @@ FAULTS: dict[str, tuple[str, Change, int, dict[str, str]]] = {
         FAILED,
         {
             "registered": "there is no Deployment",
-            "leftovers": "the ClusterRoleBinding gpu-webhook is for the namespace gpu-webhook",
+            "leftovers": "clusterrolebinding/gpu-webhook is for the namespace gpu-webhook, where "
+            "the webhook is not installed",
         },
+    ),
+    "the checking configuration has no entries": (
+        POLICY,
+        partial(merged, {"webhooks": []}),
+        WARNING,
+        {"registered": "no webhook configuration validating/gpu-webhook, or an empty one"},
+    ),
+    "only pods with a label are repaired": (
+        REPAIR,
+        partial(first_entry, {"objectSelector": {"matchLabels": {"gpu-repair": "enabled"}}}),
+        WARNING,
+        {"dry run": "objectSelector of mutating/gpu-webhook does not select these labels: none"},
+    ),
+    "the namespace of the pod is excluded": (
+        REPAIR,
+        partial(
+            first_entry,
+            {
+                "namespaceSelector": {
+                    "matchExpressions": [
+                        {
+                            "key": "kubernetes.io/metadata.name",
+                            "operator": "NotIn",
+                            "values": ["default"],
+                        }
+                    ]
+                }
+            },
+        ),
+        WARNING,
+        {"dry run": "does not select these labels: kubernetes.io/metadata.name=default"},
     ),
     "the quota has no room": (
         f"{HERE}/resourcequotas/gpu-webhook-critical-pods",
@@ -493,18 +526,94 @@ def test_leftovers_of_another_namespace(healthy: Installed) -> None:
         stack.enter_context(healthy.added(path_of(KINDS[0]), other))
         group = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
         stack.enter_context(healthy.added(group, binding))
-        expect(healthy, WARNING, {"leftovers": "mutating/older calls former/gpu-webhook"})
-        assert len(healthy.doctor().faults["leftovers"]) == 2
+        left = (
+            "mutatingwebhookconfiguration/older is for the namespace former, where the webhook is"
+        )
+        expect(healthy, WARNING, {"leftovers": f"{left} not installed"})
+        lines = [each for each in healthy.doctor().lines if each["what"] == "leftovers"]
+        assert [each["fix"] for each in lines] == [
+            "kubectl delete clusterrolebinding/older",
+            "kubectl delete mutatingwebhookconfiguration/older",
+        ]
+        service = healthy.cluster.client.demand("GET", f"{HERE}/services/gpu-webhook").body
+        namespace = {"metadata": {"name": "former"}}
+        stack.enter_context(healthy.added("/api/v1/namespaces", namespace))
+        until(lambda: healthy.doctor().code == WARNING, "the namespace", 15)
+        there = {
+            "metadata": {"name": "gpu-webhook"},
+            "spec": {"ports": service["spec"]["ports"]},
+        }
+        stack.enter_context(healthy.added("/api/v1/namespaces/former/services", there))
+        expect(healthy, WARNING, {"leftovers": f"{left} installed, too"})
+        assert "kubectl delete" not in json.dumps(healthy.doctor().lines)
 
 
-def test_nothing_is_installed(healthy: Installed) -> None:
-    expect(
-        healthy,
-        FAILED,
-        {"registered": "no Deployment of the webhook in the namespace", "leftovers": ""},
-        "-n",
-        "default",
-    )
+def test_it_is_installed_in_another_namespace(healthy: Installed) -> None:
+    """Nothing that is in use is to be deleted."""
+    text = "no Deployment of the webhook in the namespace default: it is installed in gpu-webhook"
+    expect(healthy, FAILED, {"registered": text}, "-n", "default")
+    answer = healthy.doctor("-n", "default")
+    assert [each["fix"] for each in answer.lines if each["fix"]] == [
+        "gpu-webhook doctor -n gpu-webhook"
+    ]
+
+
+# What a user may read, besides what the role `edit` allows in the namespace of the pod.
+USERS = {
+    "configurations and bindings, and nothing in the namespace of the webhook": (
+        ["mutatingwebhookconfigurations", "validatingwebhookconfigurations", "clusterrolebindings"],
+        [],
+        {"registered", "pods", "leftovers"},
+    ),
+    "the namespace of the webhook, and no configurations": (
+        [],
+        ["-n", NAMESPACE],
+        {"registered", "certificates", "leftovers"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("cluster_wide", "inside", "unread"), USERS.values(), ids=USERS)
+def test_nothing_is_to_be_deleted_that_could_not_be_seen(
+    cluster_wide: list[str],
+    inside: list[str],
+    unread: set[str],
+    healthy: Installed,
+    tmp_path: Path,
+) -> None:
+    """And pods that come back unrepaired are reported to this user, too."""
+    kubectl, account = healthy.cluster.kubectl, "--serviceaccount=default:ann"
+    kubectl("-n", "default", "create", "serviceaccount", "ann")
+    with ExitStack() as stack:
+        stack.callback(kubectl, "-n", "default", "delete", "serviceaccount", "ann")
+        for where in (["-n", "default"], inside):
+            if where:
+                kubectl(*where, "create", "rolebinding", "ann", "--clusterrole=edit", account)
+                stack.callback(kubectl, *where, "delete", "rolebinding", "ann")
+        resources = ",".join([*cluster_wide, "namespaces"])
+        kubectl("create", "clusterrole", "ann", "--verb=get,list", f"--resource={resources}")
+        stack.callback(kubectl, "delete", "clusterrole", "ann")
+        kubectl("create", "clusterrolebinding", "ann", "--clusterrole=ann", account)
+        stack.callback(kubectl, "delete", "clusterrolebinding", "ann")
+        config = json.loads(healthy.cluster.kubeconfig.read_bytes())
+        token = kubectl("-n", "default", "create", "token", "ann").strip()
+        config["users"][0]["user"] = {"token": token}
+        kubeconfig = tmp_path / "ann.kubeconfig"
+        kubeconfig.write_text(json.dumps(config))
+        stack.enter_context(healthy.changed(REPAIR, without_bundle))
+        last: list[Answer] = []
+
+        def seen() -> bool:
+            last.append(healthy.doctor(f"--kubeconfig={kubeconfig}"))
+            return "is not repaired" in str(last[-1].faults.get("dry run"))
+
+        try:
+            until(seen, "the line", 15)
+        except TimeoutError:
+            pytest.fail(str(last[-1].faults))
+        assert last[-1].code == WARNING
+        assert unread <= {what for what, texts in last[-1].faults.items() if " 403: " in texts[0]}
+        assert "kubectl delete" not in json.dumps(last[-1].lines)
 
 
 def test_a_user_with_few_rights_learns_which_are_missing(healthy: Installed) -> None:

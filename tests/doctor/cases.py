@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.doctor.installation import (
     CA,
@@ -15,6 +15,7 @@ from tests.doctor.installation import (
     POLICY,
     REPAIR,
     bound,
+    by_chain,
     called_at,
     changed,
     configuration,
@@ -22,10 +23,12 @@ from tests.doctor.installation import (
     foreign,
     given,
     having,
+    named_in,
     namespace,
     of_helm,
     secret,
     tried,
+    uninstalled,
     with_image,
     with_pod,
     with_settings,
@@ -49,6 +52,14 @@ FORBIDDEN = "pods is forbidden: insufficient quota to match these scopes"
 WAITING = {"name": "watch", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
 UNPLACED = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}
 NOTED = {"metadata": {"annotations": {"gpu-webhook.dev/repaired": "GPU101"}}, "spec": {}}
+OWN_NAME = "kubernetes.io/metadata.name"  # a label that the API server sets
+OLD = called_at(namespace="old").configurations[REPAIR]
+FORMER = having({"mutating/old": OLD})
+
+
+def selecting(**selectors: Any) -> Facts:
+    """With these selectors in the repairing entry, and a pod that comes back as it was."""
+    return replace(changed(REPAIR, **selectors), trial=tried())
 
 
 # The texts are in lines.txt.
@@ -69,6 +80,22 @@ TABLE: dict[str, tuple[Facts, str]] = {
     ),
     "a URL in the place of a Service": (
         changed(REPAIR, clientConfig={"url": "https://192.0.2.1/mutate"}),
+        "registered",
+    ),
+    "a configuration without webhooks": (
+        having({REPAIR: {"webhooks": []}}),
+        "registered",
+    ),
+    "installed in another namespace": (
+        named_in(uninstalled(gpu2=True), "gpu2"),
+        "registered",
+    ),
+    "installed in another namespace that may not be read": (
+        named_in(uninstalled(gpu2=None), "gpu2"),
+        "registered",
+    ),
+    "the configurations name another namespace, and it is not there": (
+        named_in(uninstalled(gpu2=False), "gpu2"),
         "registered",
     ),
     # dry run
@@ -102,6 +129,48 @@ TABLE: dict[str, tuple[Facts, str]] = {
     ),
     "the namespace has opted out": (
         with_trial(namespace=namespace("x", **{"gpu-webhook.dev/ignore": "true"})),
+        "dry run",
+    ),
+    "default is an excluded namespace": (
+        replace(
+            selecting(
+                namespaceSelector={
+                    "matchExpressions": [{"key": OWN_NAME, "operator": "NotIn", "values": ["x"]}]
+                }
+            ),
+            trial=tried(namespace=namespace("x", **{OWN_NAME: "x"})),
+        ),
+        "dry run",
+    ),
+    "only pods with a label are repaired": (
+        selecting(objectSelector={"matchLabels": {"gpu-repair": "enabled"}}),
+        "dry run",
+    ),
+    "selectors that select the pod": (
+        selecting(objectSelector={}, namespaceSelector={}),
+        "dry run",
+    ),
+    "the configurations may not be read": (
+        with_trial(configurations={}, unread={"configurations": "403: no"}),
+        "dry run",
+    ),
+    "the settings may not be read": (
+        with_trial(warnings=('299 - "GPU101: would rename"',), unread={"settings_map": "403: no"}),
+        "dry run",
+    ),
+    "the namespace of the pod may not be read": (
+        with_trial(unread={"namespace": "403: no"}),
+        "dry run",
+    ),
+    "the Deployment may not be read": (
+        with_trial(deployment={}, unread={"deployment": "403: no"}),
+        "dry run",
+    ),
+    "a pod of a webhook in another namespace": (
+        replace(
+            named_in(uninstalled(gpu2=True), "gpu2"),
+            trial=tried(warnings=('299 - "GPU101: would rename"',)),
+        ),
         "dry run",
     ),
     "our own denial": (
@@ -189,6 +258,14 @@ TABLE: dict[str, tuple[Facts, str]] = {
     "a pair of others": (
         given(secret(Kept(leaf=LEAF))),
         "server",
+    ),
+    "a pair of others with an intermediate CA": (
+        by_chain(),
+        REPAIR,
+    ),
+    "a pair of others without the intermediate CA": (
+        by_chain(sent=1),
+        REPAIR,
     ),
     "no pair of others": (
         given({}),
@@ -342,12 +419,57 @@ TABLE: dict[str, tuple[Facts, str]] = {
     ),
     # leftovers
     "nothing is left": (HEALTHY, "leftovers"),
-    "a configuration of another namespace": (
-        having({"mutating/old": called_at(namespace="old").configurations[REPAIR]}),
+    "a configuration of a namespace without the webhook": (
+        replace(FORMER, live={**HEALTHY.live, "old": False}),
         "leftovers",
     ),
-    "rights for another namespace": (
-        replace(HEALTHY, bindings=(bound("gpu-webhook"), bound("old", "former"))),
+    "a configuration of a second installation": (
+        replace(FORMER, live={**HEALTHY.live, "old": True}),
+        "leftovers",
+    ),
+    "a configuration of a namespace that may not be read": (
+        replace(FORMER, live={**HEALTHY.live, "old": None}),
+        "leftovers",
+    ),
+    "rights for a namespace without the webhook": (
+        replace(
+            HEALTHY,
+            bindings=(bound("gpu-webhook"), bound("old", "former")),
+            live={**HEALTHY.live, "former": False},
+        ),
+        "leftovers",
+    ),
+    "rights for this namespace and one without the webhook": (
+        replace(
+            HEALTHY,
+            bindings=(bound("both", "former", "gpu-webhook"),),
+            live={**HEALTHY.live, "former": False},
+        ),
+        "leftovers",
+    ),
+    "everything is for an installation in another namespace": (
+        named_in(uninstalled(gpu2=True), "gpu2"),
+        "leftovers",
+    ),
+    "everything is for a namespace that may not be read": (
+        named_in(uninstalled(gpu2=None), "gpu2"),
+        "leftovers",
+    ),
+    "the Deployment is not there, and its Service is": (
+        replace(HEALTHY, deployment={}),
+        "leftovers",
+    ),
+    "an entry of somebody else beside ours": (
+        replace(
+            having(
+                {
+                    "mutating/mixed": {
+                        "webhooks": [*OLD["webhooks"], *foreign("x")["mutating/x"]["webhooks"]]
+                    }
+                }
+            ),
+            live={**HEALTHY.live, "old": False},
+        ),
         "leftovers",
     ),
     "rights of watchers that keep certificates": (
@@ -355,7 +477,7 @@ TABLE: dict[str, tuple[Facts, str]] = {
         "leftovers",
     ),
     "an uninstall that forgot a configuration": (
-        replace(HEALTHY, deployment={}, bindings=(), configurations=GUARD),
+        replace(uninstalled(), bindings=(), configurations=GUARD),
         "leftovers",
     ),
 }

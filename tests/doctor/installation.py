@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from tests.certs.chained import KINDS, chain
 from webhook import __version__
 from webhook.certs.kept import Kept
 from webhook.certs.steps import Plan
@@ -51,8 +52,9 @@ def secret(kept: Kept) -> Raw:
     return {"data": {k: base64.b64encode(v).decode() for k, v in kept.data().items()}}
 
 
-def bound(name: str, namespace: str = NAMESPACE) -> Raw:
-    return {"metadata": {"name": name}, "subjects": [{"namespace": namespace}]}
+def bound(name: str, *namespaces: str) -> Raw:
+    subjects = [{"namespace": each} for each in namespaces or (NAMESPACE,)]
+    return {"metadata": {"name": name}, "subjects": [*subjects, {"kind": "Group", "name": "x"}]}
 
 
 def namespace(name: str, **labels: str) -> Raw:
@@ -92,6 +94,7 @@ HEALTHY = Facts(
     | configuration("base/validating-webhook.yaml"),
     bindings=(bound("gpu-webhook"), bound("gpu-webhook-certificates")),
     deployment=DEPLOYMENT,
+    live={NAMESPACE: True},
     pods=(POD, POD),
     services=tuple(shipped("base/service.yaml")),
     quotas=({"metadata": {"name": "q"}, "status": {"hard": {"pods": "9"}, "used": {"pods": "2"}}},),
@@ -137,6 +140,19 @@ def given(data: Raw) -> Facts:
     return replace(HEALTHY, deployment=found, secret=data, bindings=(bound("gpu-webhook"),))
 
 
+def by_chain(sent: int = 2) -> Facts:
+    """As with a CA of a company: tls.crt has the leaf and its CA, the caBundle has the root."""
+    root, middle, leaf = chain(KINDS["P-256"], names=[HOST], now=datetime(2026, 6, 1, tzinfo=UTC))
+    shown = b"".join(each.text for each in (leaf, middle)[:sent])
+    data = {"tls.crt": shown, "tls.key": leaf.secret}
+    facts = given({"data": {name: base64.b64encode(text).decode() for name, text in data.items()}})
+    configurations = copy.deepcopy(dict(facts.configurations))
+    for obj in configurations.values():
+        for entry in obj["webhooks"]:
+            entry["clientConfig"]["caBundle"] = base64.b64encode(root.text).decode()
+    return replace(facts, configurations=configurations)
+
+
 def without(name: str) -> Facts:
     rest = {key: each for key, each in HEALTHY.configurations.items() if key != name}
     return replace(HEALTHY, configurations=rest)
@@ -148,8 +164,29 @@ def called_at(**service: Any) -> Facts:
     return changed(REPAIR, clientConfig=entry)
 
 
+def uninstalled(**live: bool | None) -> Facts:
+    """No Deployment, and other namespaces that configurations name: whether the webhook is there.
+
+    None: it may not be read.
+    """
+    return replace(HEALTHY, deployment={}, live={NAMESPACE: False, **live}, services=())
+
+
+def named_in(facts: Facts, name: str) -> Facts:
+    """The same configurations and bindings, for the webhook in another namespace."""
+    configurations = copy.deepcopy(dict(facts.configurations))
+    for obj in configurations.values():
+        for entry in obj["webhooks"]:
+            entry["clientConfig"]["service"]["namespace"] = name
+    bindings = tuple(bound(each["metadata"]["name"], name) for each in facts.bindings)
+    return replace(facts, configurations=configurations, bindings=bindings)
+
+
 def with_trial(pod: Any = None, settings: str = "{}", **more: Any) -> Facts:
-    return with_settings(settings, trial=tried(pod, **more))
+    facts = {
+        name: more.pop(name) for name in ("configurations", "deployment", "unread") if name in more
+    }
+    return with_settings(settings, trial=tried(pod, **more), **facts)
 
 
 def with_pod(**status: Any) -> Facts:

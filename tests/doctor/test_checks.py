@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.doctor.cases import TABLE
-from tests.doctor.installation import HEALTHY, REPAIR, shipped
+from tests.doctor.installation import HEALTHY, REPAIR, shipped, uninstalled
 from webhook import __version__
 from webhook.doctor import checks
 from webhook.doctor.lines import STATES
@@ -51,7 +51,7 @@ def test_each_check_is_in_the_table_with_a_fault() -> None:
 
 
 def test_without_an_installation_only_what_is_left_is_looked_at() -> None:
-    facts = replace(HEALTHY, deployment={}, configurations={}, bindings=())
+    facts = replace(uninstalled(), configurations={}, bindings=())
     names = [line.what for line in checks.lines(facts) if line.state]
     assert names == ["registered", "registered"]
 

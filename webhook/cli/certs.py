@@ -163,7 +163,8 @@ def answered() -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        raise InputError(f"the API server answered {refused}") from refused
+        login = ": the credentials are missing or have expired, log in" * refused.is_of_nobody
+        raise InputError(f"the API server answered {refused}{login}") from refused
     except Fault as fault:
         raise no_answer(fault) from fault
 

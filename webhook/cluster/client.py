@@ -72,6 +72,11 @@ class Refused(Fault):
         self.status = status
         self.retry_after = retry_after  # seconds that it asks to wait
 
+    @property
+    def is_of_nobody(self) -> bool:
+        """Whether the credentials are missing or have expired: no right would help."""
+        return self.status == _UNAUTHORIZED or 'User "system:anonymous"' in str(self)
+
 
 def address(*segments: str) -> str:
     """The path of these segments; Fault if one is not a valid segment.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.doctor import registration, running
-from webhook.doctor.lines import WARNING, Line
+from webhook.doctor.leftovers import leftovers
+from webhook.doctor.lines import ASK, WARNING, Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ CHECKS = (
     Check("order", registration.order, ("configurations",)),
     Check("guard", registration.guard, ("configurations", "guarded")),
     Check("workloads", registration.workloads, ("configurations", "settings_map")),
-    Check("leftovers", registration.leftovers, ("configurations", "bindings"), False),
+    Check("leftovers", leftovers, ("configurations", "bindings", "deployment"), False),
 )
 
 
@@ -46,10 +47,9 @@ def lines(facts: Facts) -> Iterator[Line]:
     """The lines of all checks that can be made."""
     for check in CHECKS:
         needs = ("deployment", *check.needs) if check.installed else check.needs
-        unread = [facts.unread[name] for name in needs if name in facts.unread]
-        if unread:
-            text = f"cannot be checked: the API server answered {unread[0]}"
-            yield Line(WARNING, text, "ask for the right to read it", check.name)
+        if refusal := facts.refusal(*needs):
+            text = f"cannot be checked: the API server answered {refusal}"
+            yield Line(WARNING, text, ASK, check.name)
         elif facts.deployment or not check.installed:
             for line in check.lines(facts):
                 yield line if line.what else line._replace(what=check.name)

@@ -14,6 +14,7 @@ from webhook.cluster.client import Refused, address
 from webhook.core.errors import SettingsError
 from webhook.core.settings import Settings
 from webhook.doctor import rights
+from webhook.doctor.leftovers import called, named
 from webhook.issuing.objects import LABELS, SECRET, secret_of
 from webhook.kube.pod import as_items, as_map
 from webhook.settings.file import parse
@@ -55,6 +56,8 @@ class Facts:
     bindings: tuple[Raw, ...] = ()  # ClusterRoleBindings of any installation
     guarded: tuple[Raw, ...] = ()  # namespaces with the label of the guard
     deployment: Raw = field(default_factory=dict)
+    # Each namespace that they name: whether the webhook is there. None: it may not be read.
+    live: Mapping[str, bool | None] = field(default_factory=dict)
     pods: tuple[Raw, ...] = ()
     services: tuple[Raw, ...] = ()
     quotas: tuple[Raw, ...] = ()
@@ -76,6 +79,10 @@ class Facts:
     def keeps_certificates(self) -> bool:
         """Whether the watchers keep certificates of their own."""
         return _has_flag(self.pod_spec, "--certificates")
+
+    def refusal(self, *names: str) -> str:
+        """Why the first of these fields could not be read that could not; empty if all could."""
+        return next((self.unread[name] for name in names if name in self.unread), "")
 
     def data(self) -> Mapping[str, bytes]:
         """The data of the Secret."""
@@ -99,6 +106,8 @@ class _Reader:
         try:
             return call()
         except Refused as refused:
+            if refused.is_of_nobody:
+                raise
             self.unread[name] = str(refused)
             return otherwise
 
@@ -128,8 +137,8 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
         for each in reader.all("configurations", *_GROUP, f"{kind}webhookconfigurations")
     }
     rbac = ("apis", "rbac.authorization.k8s.io", "v1", "clusterrolebindings")
-    apps = ("apis", "apps", "v1", "namespaces", namespace, "deployments")
-    deployment = next(iter(reader.all("deployment", *apps, **LABELS)), {})
+    bindings = reader.all("bindings", *rbac, **LABELS)
+    deployment = next(iter(reader.all("deployment", *_deployments(namespace), **LABELS)), {})
     pod = _template(deployment)
     labels = as_map(as_map(deployment.get("spec")).get("selector")).get("matchLabels") or {}
     config_map = _of_volume(pod, "configMap", "name")
@@ -148,7 +157,8 @@ def read(api: Client, namespace: str, tried_in: str) -> Facts:
         namespace,
         version=reader.one("version", "version"),
         configurations=configurations,
-        bindings=reader.all("bindings", *rbac, **LABELS),
+        bindings=bindings,
+        live=_live(reader, configurations, bindings),
         guarded=reader.all("guarded", *core, "namespaces", **{GUARD: "enabled"}),
         deployment=deployment,
         pods=reader.all("pods", *here, "pods", **labels) if labels else (),
@@ -197,6 +207,27 @@ def _try(api: Client, reader: _Reader, namespace: str, settings: Settings) -> Tr
     except Refused as refused:
         return Trial(found, {}, (), time.monotonic() - started, str(refused))
     return Trial(found, answers.read(text), tuple(warnings), time.monotonic() - started)
+
+
+def _deployments(namespace: str) -> tuple[str, ...]:
+    return "apis", "apps", "v1", "namespaces", namespace, "deployments"
+
+
+def _live(
+    reader: _Reader, configurations: Mapping[str, Raw], bindings: tuple[Raw, ...]
+) -> dict[str, bool | None]:
+    """Whether a Deployment of the webhook, or a Service that they call, is in each namespace."""
+    services = {each for obj in configurations.values() for each in called(obj)}
+    found: dict[str, bool | None] = {}
+    for space in {each for spaces in named(configurations, bindings).values() for each in spaces}:
+        what = f"installation in {space}"
+        is_there = any(reader.all(what, *_deployments(space), **LABELS)) or any(
+            reader.one(what, "api", "v1", "namespaces", space, "services", name)
+            for each, _, name in (service.partition("/") for service in services)
+            if each == space
+        )
+        found[space] = None if what in reader.unread and not is_there else is_there
+    return found
 
 
 def _missing(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 OK, WARNING, FAILED = 0, 2, 3  # exit codes
 STATES = {OK: "ok", WARNING: "warning", FAILED: "failed"}
 COLOURS = {OK: "green", WARNING: "yellow", FAILED: "red"}
+ASK = "ask for the right to read it"
+_FEW = 5  # names in a message
 
 
 class Line(NamedTuple):
@@ -20,3 +25,10 @@ class Line(NamedTuple):
     fix: str = ""
     what: str = ""
     until: str = ""
+
+
+def few(names: Iterable[str]) -> str:
+    """The first names of a list."""
+    listed = list(names)
+    rest = f" and {len(listed) - _FEW} more" if len(listed) > _FEW else ""
+    return ", ".join(listed[:_FEW]) + rest or "none"

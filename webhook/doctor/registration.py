@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.modes import Mode, modes_for
-from webhook.doctor.lines import FAILED, OK, WARNING, Line
+from webhook.doctor.leftovers import OURS, elsewhere, service_of
+from webhook.doctor.lines import FAILED, OK, WARNING, Line, few
 from webhook.evaluation.match_conditions import entries
 from webhook.issuing.objects import CONFIGURATIONS
 from webhook.kube.pod import as_items, as_map
 from webhook.rules import leak_guard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from webhook.doctor.facts import Facts
 
     Raw = dict[str, Any]
 
 REPAIR, GUARD, WORKLOADS, POLICY, REFUSE = CONFIGURATIONS
-_OURS = ".gpu-webhook.dev"  # the end of the names of all entries
-_FEW = 5  # names in a message
 _VALUES = {"guard": "guard.enabled=true", "workload-repair": "workloadRepair.enabled=true"}
 
 
@@ -28,17 +27,23 @@ def registered(facts: Facts) -> Iterator[Line]:
     """Whether an API server calls the webhook, and where."""
     if not facts.deployment:
         text = f"there is no Deployment of the webhook in the namespace {facts.namespace}"
+        if others := elsewhere(facts):
+            seen = "it is" if facts.live[others[0]] else "it may be"
+            text = f"{text}: {seen} installed in {few(others)}"
+            yield Line(FAILED, text, f"gpu-webhook doctor -n {others[0]}")
+            return
         fix = f"{apply(facts)}, or name another namespace with -n"
         yield Line(FAILED, text, fix)
-    if missing := [name for name in (REPAIR, POLICY) if name not in facts.configurations]:
+    if missing := [name for name in (REPAIR, POLICY) if not any(facts.entries(name))]:
         state = FAILED if REPAIR in missing else WARNING
-        text = f"no webhook configuration {' and '.join(missing)}: its pods are never sent"
+        text = f"no webhook configuration {' and '.join(missing)}, or an empty one"
+        text = f"{text}: its pods are never sent"
         yield Line(state, text, apply(facts))
     services = {f"{facts.namespace}/{each['metadata']['name']}" for each in facts.services}
     nowhere = {
-        f"{name} calls {_service(entry)}, which is not there"
+        f"{name} calls {service_of(entry)}, which is not there"
         for name, entry in facts.entries(*CONFIGURATIONS)
-        if _is_here(entry, facts) and _service(entry) not in services
+        if _is_here(entry, facts) and service_of(entry) not in services
     }
     yield from (Line(FAILED, text, apply(facts)) for text in sorted(nowhere))
     if facts.deployment and not missing and not nowhere:
@@ -94,42 +99,10 @@ def foreign(facts: Facts) -> list[str]:
         for name in facts.configurations
         if name.startswith("mutating/")
         and any(
-            not str(entry.get("name")).endswith(_OURS) and _is_for_pods(entry)
+            not str(entry.get("name")).endswith(OURS) and _is_for_pods(entry)
             for _, entry in facts.entries(name)
         )
     )
-
-
-def leftovers(facts: Facts) -> Iterator[Line]:
-    """What an uninstall, or an installation in another namespace, has left."""
-    found = False
-    for name in sorted(facts.configurations):
-        kind, _, own = name.partition("/")
-        elsewhere = {
-            _service(entry)
-            for _, entry in facts.entries(name)
-            if str(entry.get("name")).endswith(_OURS)
-            and _service(entry)
-            and not (_is_here(entry, facts) and facts.deployment)
-        }
-        for service in sorted(elsewhere):
-            found = True
-            text = f"{name} calls {service}, which is no Service of this installation"
-            yield Line(WARNING, text, f"kubectl delete {kind}webhookconfiguration {own}")
-    for binding in facts.bindings:
-        name = binding["metadata"]["name"]
-        spaces = {str(each.get("namespace")) for _, each in as_items(binding.get("subjects"))}
-        others = spaces - ({facts.namespace} if facts.deployment else set())
-        if others:
-            text = f"the ClusterRoleBinding {name} is for the namespace {few(sorted(others))}"
-        elif name == "gpu-webhook-certificates" and not facts.keeps_certificates:
-            text = f"the ClusterRoleBinding {name} is for watchers that keep certificates"
-        else:
-            continue
-        found = True
-        yield Line(WARNING, text, f"kubectl delete clusterrolebinding {name}")
-    if not found:
-        yield Line(OK, "none")
 
 
 def guard(facts: Facts) -> Iterator[Line]:
@@ -172,15 +145,9 @@ def apply(facts: Facts, part: str = "base") -> str:
     noted = as_map(as_map(facts.deployment.get("metadata")).get("annotations"))
     if release := noted.get("meta.helm.sh/release-name"):
         value = f" --set {_VALUES[part]}" if part in _VALUES else ""
-        return f"helm upgrade {release} manifests -n {facts.namespace} --reuse-values{value}"
+        into = f"-n {facts.namespace} --reset-then-reuse-values{value}"
+        return f"helm upgrade {release} manifests {into}"
     return f"kubectl apply -k manifests/{part}"
-
-
-def few(names: Iterable[str]) -> str:
-    """The first names of a list."""
-    listed = list(names)
-    rest = f" and {len(listed) - _FEW} more" if len(listed) > _FEW else ""
-    return ", ".join(listed[:_FEW]) + rest or "none"
 
 
 def _stripped(part: object) -> list[Raw]:
@@ -191,14 +158,8 @@ def _stripped(part: object) -> list[Raw]:
     ]
 
 
-def _service(entry: Raw) -> str:
-    """NAMESPACE/NAME of its Service; empty if it has a URL."""
-    found = as_map(as_map(entry.get("clientConfig")).get("service"))
-    return f"{found.get('namespace')}/{found.get('name')}" if found else ""
-
-
 def _is_here(entry: Raw, facts: Facts) -> bool:
-    return _service(entry).startswith(f"{facts.namespace}/")
+    return service_of(entry).startswith(f"{facts.namespace}/")
 
 
 def _is_for_pods(entry: Raw) -> bool:

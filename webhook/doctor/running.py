@@ -15,11 +15,12 @@ from webhook.certs.kept import Kept
 from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.repaired import REPAIRED
 from webhook.doctor import certificates as of_secret
-from webhook.doctor.lines import FAILED, OK, WARNING, Line
-from webhook.doctor.registration import REPAIR, apply, few, foreign
+from webhook.doctor.lines import ASK, FAILED, OK, WARNING, Line, few
+from webhook.doctor.registration import REPAIR, apply, foreign
 from webhook.issuing import lease
 from webhook.issuing.objects import CONFIGURATIONS, bundles_of, configuration_of
 from webhook.kube.pod import as_items, as_map
+from webhook.kube.selectors import selects
 from webhook.rules import legacy_resource
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _CALL_FAILED = re.compile(r'failed calling webhook "[a-z-]+\.gpu-webhook\.dev": (.*)', re.DOTALL)
 _DENIED = re.compile(r'admission webhook "[a-z-]+\.gpu-webhook\.dev" denied')
 _WARNED = f'"{legacy_resource.CODE}:'
+_ANOTHER = "name another namespace with --pod-namespace, or create a pod of yours as a dry run"
 _SLOW = 0.9  # of the time limit of a call
 
 
@@ -41,30 +43,62 @@ def dry_run(facts: Facts) -> Iterator[Line]:
     """What became of the legacy pod: the API server itself called the webhook, or did not."""
     trial = facts.trial
     where = f"namespace {trial.namespace['metadata']['name']}"
-    took, another = f"{1000 * trial.seconds:.0f} ms", "name another namespace with --pod-namespace"
-    warned = any(_WARNED in each for each in trial.warnings)
+    took = f"{1000 * trial.seconds:.0f} ms"
     if called := _CALL_FAILED.search(trial.refusal):
         yield Line(FAILED, f"the call of the webhook failed: {called[1]}", _look(facts))
     elif _DENIED.search(trial.refusal):
         yield Line(OK, f"the webhook answered within {took}: it denied a pod in {where}")
     elif trial.refusal:
         text = f"a legacy pod could not be tried in {where}: {trial.refusal}"
-        yield Line(WARNING, text, another)
+        yield Line(WARNING, text, _ANOTHER)
     elif _is_repaired(facts):
         yield Line(OK, f"a legacy pod in {where} is repaired within {took}")
-    elif quiet := _why_unrepaired(facts):
-        if warned:
-            yield Line(OK, f"the webhook answered within {took}: it warned in {where}")
-        else:
-            text = f"it cannot be seen whether the webhook answers: {quiet}"
-            yield Line(WARNING, text, another)
-    elif warned or REPAIRED in as_map(trial.pod["metadata"].get("annotations")):
+    elif refusal := facts.refusal("deployment", "settings_map", "namespace"):
+        yield _unexplained(refusal)
+    elif facts.deployment:
+        yield from _unrepaired(facts, f"within {took}: it warned in {where}")
+
+
+def _unrepaired(facts: Facts, so: str) -> Iterator[Line]:
+    """Why a legacy pod came back as it was sent."""
+    warned = any(_WARNED in each for each in facts.trial.warnings)
+    annotations = as_map(facts.trial.pod["metadata"].get("annotations"))
+    if (quiet := _why_unrepaired(facts)) and warned:
+        yield Line(OK, f"the webhook answered {so}")
+    elif quiet:
+        yield Line(WARNING, f"it cannot be seen whether the webhook answers: {quiet}", _ANOTHER)
+    elif warned or REPAIRED in annotations:
         text = "the webhook repaired a legacy pod, and something that runs after it undid that"
         others = few(foreign(facts))
         fix = f"look at the webhooks that change pods ({others}) and at MutatingAdmissionPolicies"
         yield Line(FAILED, text, fix)
-    elif REPAIR in facts.configurations:
+    elif refusal := facts.refusal("configurations"):
+        yield _unexplained(refusal)
+    elif any(facts.entries(REPAIR)):
         yield _not_called(facts)
+
+
+def _unexplained(refusal: str) -> Line:
+    text = f"a legacy pod is not repaired, and the reason cannot be seen: {refusal}"
+    return Line(WARNING, text, ASK)
+
+
+def _unselected(facts: Facts) -> str:
+    """Which selector keeps the pod from all entries; empty if one of them selects it."""
+    found = [entry for _, entry in facts.entries(REPAIR)]
+    tried = {"namespaceSelector": facts.trial.namespace, "objectSelector": facts.trial.pod}
+    for member, obj in tried.items():
+        labels = as_map(obj["metadata"].get("labels"))
+        selected = [each for each in found if selects(as_map(each.get(member)), labels)]
+        if found and not selected:
+            return f"the {member} of {REPAIR} does not select these labels: {_shown(labels)}"
+        found = selected
+    return ""
+
+
+def _shown(labels: Raw) -> str:
+    """As `kubectl get --show-labels` does."""
+    return few(f"{key}={value}" for key, value in labels.items())
 
 
 def pods(facts: Facts) -> Iterator[Line]:
@@ -139,7 +173,7 @@ def settings(facts: Facts) -> Iterator[Line]:
 
 def certificates(facts: Facts) -> Iterator[Line]:
     """The certificate of the servers, and who trusts it."""
-    names = (name for name in CONFIGURATIONS if name in facts.configurations)
+    names = (name for name in CONFIGURATIONS if any(facts.entries(name)))
     bundles = bundles_of({name: configuration_of(facts.configurations[name]) for name in names})
     if facts.keeps_certificates:
         kept = Kept.read(facts.data(), facts.now)
@@ -210,7 +244,9 @@ def _why_unrepaired(facts: Facts) -> str:
         return f"the namespace {name} has opted out"
     mode = modes_for(facts.settings.policy, name, labels).of(legacy_resource)
     code = legacy_resource.CODE
-    return "" if mode is Mode.ENFORCE else f"{code} is `{mode}` in the namespace {name}"
+    if mode is not Mode.ENFORCE:
+        return f"{code} is `{mode}` in the namespace {name}"
+    return _unselected(facts)
 
 
 def _not_called(facts: Facts) -> Line:

@@ -23,11 +23,12 @@ from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Safety, Severity
 from webhook.core.rule import Context, Facts, Stage, Trait
 from webhook.kube.api_versions import workload_successor
-from webhook.kube.pod import as_items, as_map
+from webhook.kube.pod import as_map
 from webhook.kube.pointer import ROOT, Path
+from webhook.kube.selectors import selects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     Raw = dict[str, Any]
 
@@ -78,7 +79,7 @@ def _controller(spec: Raw) -> Iterator[Finding]:
     elif not isinstance(selector, dict):
         yield _unlike(at)
     elif any(member in selector for member in _MEMBERS):
-        if not _matches(selector, labels):
+        if not selects(selector, labels):
             yield _unlike(at)
     elif selector.items() <= labels.items():
         message = "write matchLabels around the selector, as all kinds of apps/v1 want it"
@@ -108,7 +109,7 @@ def _job(at: Path, spec: Raw, *, may_select: bool) -> Iterator[Finding]:
         return
     asked = as_map(as_map(selector).get("matchLabels"))
     generated = [name for name in _GENERATED if name in asked]
-    if not generated and not _matches(as_map(selector), labels):
+    if not generated and not selects(as_map(selector), labels):
         yield _unlike(at / "selector")
         return
     edits = [Remove(at / "selector")]
@@ -122,25 +123,3 @@ def _job(at: Path, spec: Raw, *, may_select: bool) -> Iterator[Finding]:
 
 def _labels(spec: Raw) -> Raw:
     return as_map(as_map(as_map(spec.get("template")).get("metadata")).get("labels"))
-
-
-def _matches(selector: Raw, labels: Mapping[str, Any]) -> bool:
-    """Whether the label selector selects these labels (apimachinery labels.Requirement)."""
-    return as_map(selector.get("matchLabels")).items() <= labels.items() and all(
-        _holds(requirement, labels) for _, requirement in as_items(selector.get("matchExpressions"))
-    )
-
-
-def _holds(requirement: Raw, labels: Mapping[str, Any]) -> bool:
-    key, values = requirement.get("key"), requirement.get("values")
-    value = labels.get(str(key))
-    match requirement.get("operator"):
-        case "In":
-            return isinstance(values, list) and value in values
-        case "NotIn":
-            return isinstance(values, list) and value not in values
-        case "Exists":
-            return key in labels
-        case "DoesNotExist":
-            return key not in labels
-    return False
