@@ -75,6 +75,15 @@ def test_an_archive_of_the_chart_renders_the_same(tmp_path: Path) -> None:
     assert rendered(tmp_path, ALL, chart=archive) == rendered(tmp_path, ALL)
 
 
+def test_without_hooks_nothing_of_helm_test_is_left(tmp_path: Path) -> None:
+    """docs/install.md says so, for `kubectl apply` of what `helm template` prints."""
+    words = ("template", "gpu-webhook", str(CHART), "-n", NAMESPACE)
+    whole, bare = (helm.run(tmp_path, *words, *more).stdout for more in ((), ("--no-hooks",)))
+    assert whole.count("gpu-webhook-test") > 4
+    assert "gpu-webhook-test" not in bare
+    assert objects(bare).keys() == rendered(tmp_path, {}).keys()
+
+
 def test_helm_finds_nothing_wrong_with_the_chart(tmp_path: Path) -> None:
     done = helm.run(tmp_path, "lint", "--strict", str(CHART))
     assert done.returncode == 0, done.stdout + done.stderr
