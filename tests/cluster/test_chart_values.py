@@ -13,6 +13,7 @@ import yaml
 from tests.cluster import helm
 from tests.cluster.own_chart import CHART, rendered
 from tests.cluster.webhook import KINDS, ROOT
+from webhook import __version__
 from webhook.settings import file as settings_file
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ VALUES: dict[str, tuple[dict[str, Any], Callable[[Objects], Any], Any]] = {
         {"image": {"repository": "my/gpu-webhook", "tag": "2"}},
         lambda made: {each["image"] for each in pod(made)["containers"]},
         {"my/gpu-webhook:2"},
+    ),
+    "a registry with a port": (
+        {"image": {"repository": "a.b:5000/c/gpu-webhook"}},
+        lambda made: {each["image"] for each in pod(made)["containers"]},
+        {f"a.b:5000/c/gpu-webhook:{__version__}"},
     ),
     "a digest, not the tag": (
         {"image": {"tag": "2", "digest": DIGEST}},
@@ -183,6 +189,11 @@ VALUES: dict[str, tuple[dict[str, Any], Callable[[Objects], Any], Any]] = {
             {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
         ],
     ),
+    "a large amount of a resource": (
+        {"resources": {"server": {"limits": {"ephemeral-storage": "1Ti", "memory": 5e8}}}},
+        lambda made: pod(made)["containers"][0]["resources"]["limits"],
+        {"ephemeral-storage": "1Ti", "memory": 5e8},
+    ),
     "flags": (
         {"extraArgs": {"server": ["--workers=4"], "watcher": ["--leaf-minutes=60"]}},
         lambda made: [each["args"][-1] for each in pod(made)["containers"]],
@@ -265,6 +276,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a word for a number": ({"replicaCount": "two"}, "/replicaCount"),
     "an image without a name": ({"image": {"repository": ""}}, "/image/repository"),
     "a digest in the name": ({"image": {"repository": "a@sha256:b"}}, "/image/repository"),
+    "a tag in the name": ({"image": {"repository": "a.b:5000/c:1.0"}}, "/image/repository"),
     "a digest that is none": ({"image": {"digest": "sha256:123"}}, "/image/digest"),
     "a tag with a colon": ({"image": {"tag": "a:b"}}, "/image/tag"),
     "a pull policy that is none": ({"image": {"pullPolicy": "Often"}}, "/image/pullPolicy"),
@@ -282,6 +294,34 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an unknown rule": ({"settings": {"policy": {"rules": {"GPU999": "off"}}}}, "GPU999"),
     "settings as a text": ({"settings": "scope: gpu"}, "/settings"),
+    "the status of an autoscaler without its namespace": (
+        {"settings": {"capacity": {"autoscalerStatus": "status"}}},
+        "/settings/capacity/autoscalerStatus",
+    ),
+    "a label of models with a space": (
+        {"settings": {"models": {"label": "bad label!"}}},
+        "/settings/models/label",
+    ),
+    "a scheduler in capitals": (
+        {"settings": {"annotationSchedulers": ["Bad_Name"]}},
+        "/settings/annotationSchedulers/0",
+    ),
+    "a resource without a domain": (
+        {"settings": {"resources": {"legacy": ["gpu"]}}},
+        "/settings/resources/legacy/0",
+    ),
+    "a relative path": (
+        {"settings": {"drivers": {"remove": ["usr/lib"]}}},
+        "/settings/drivers/remove/0",
+    ),
+    "a namespace in capitals": (
+        {"settings": {"policy": {"overrides": [{"namespaces": ["Team"], "mode": "off"}]}}},
+        "/settings/policy/overrides/0/namespaces/0",
+    ),
+    "a taint with an unknown effect": (
+        {"settings": {"tolerations": {"taints": ["a=b:NoRun"]}}},
+        "/settings/tolerations/taints/0",
+    ),
     "a guard that only refuses": ({"guard": {"enabled": False, "refuse": True}}, "/guard/enabled"),
     "an unknown entry": ({"webhooks": {"repair": {}}}, "repair"),
     "an unknown policy for failures": (
@@ -318,7 +358,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"podLabels": {"app.kubernetes.io/name": "other"}},
         "app.kubernetes.io/name",
     ),
-    "a test in an excluded namespace": ({"test": {"namespace": "kube-system"}}, "/test/namespace"),
 }
 
 
@@ -332,6 +371,32 @@ def test_helm_refuses_a_wrong_value_and_names_it(
     assert done.returncode != 0
     assert "don't meet the specifications of the schema" in done.stderr
     assert named in done.stderr.partition("schema(s)")[2], done.stderr
+
+
+EXCLUDED: dict[str, tuple[str, ...]] = {
+    "no -n, so that the release is in default": (),
+    "default among the excluded ones": (
+        *("-n", "gpu-webhook"),
+        *("--set", "excludedNamespaces={kube-system,default}"),
+    ),
+    "a test in kube-system": ("-n", "gpu-webhook", "--set", "test.namespace=kube-system"),
+}
+
+
+@pytest.mark.parametrize("words", EXCLUDED.values(), ids=EXCLUDED)
+def test_helm_refuses_a_test_in_a_namespace_that_no_entry_concerns(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = helm.run(tmp_path, "template", "gpu-webhook", str(CHART), *words)
+    assert done.returncode != 0
+    assert "No entry of the webhook concerns the namespace" in done.stderr
+    assert "-n gpu-webhook --create-namespace" in done.stderr
+
+
+def test_the_release_may_be_anywhere_if_the_test_is_elsewhere(tmp_path: Path) -> None:
+    for namespace, test in (("default", "team"), ("kube-system", "default")):
+        made = rendered(tmp_path, {"test": {"namespace": test}}, "-n", namespace)
+        assert made["Deployment", "gpu-webhook"]["metadata"]["namespace"] == namespace
 
 
 def _blocks() -> list[str]:

@@ -68,8 +68,8 @@ def values_schema() -> str:
 def _in_go(part: Any) -> Any:
     """The same for helm: without what only editors show, and as Go reads patterns and YAML.
 
-    Go's regular expressions lack some parts of a pattern: the server checks these again, and keeps
-    its old settings where there is a mistake. The word off is false.
+    Go's regular expressions have no lookahead and count to 1000. Without these a pattern takes more
+    texts, never fewer: what is too long or reserved, only the program finds. The word off is false.
     """
     if isinstance(part, list):
         return [_in_go(each) for each in part]
@@ -81,14 +81,17 @@ def _in_go(part: Any) -> Any:
     for key, value in part.items():
         if key in _NAMED:
             found[key] = {name: _in_go(each) for name, each in value.items()}
-        elif key not in _SHOWN and not (key == "pattern" and _NOT_IN_GO.search(value)):
+        elif key == "pattern":
+            found[key] = _UNCOUNTED.sub("+", _AHEAD.sub("", value))
+        elif key not in _SHOWN:
             found[key] = _in_go(value)
     return found
 
 
 _NAMED = {"properties", "$defs"}  # their keys are names
 _SHOWN = {"$schema", "title", "description", "default", "examples"}
-_NOT_IN_GO = re.compile(r"\(\?[!=<]|\d{4,}\}")
+_AHEAD = re.compile(r"\(\?!(?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\))*\)")
+_UNCOUNTED = re.compile(r"\{1,\d{4,}\}")
 
 
 def main() -> None:
