@@ -217,9 +217,9 @@ def _live(
     reader: _Reader, configurations: Mapping[str, Raw], bindings: tuple[Raw, ...]
 ) -> dict[str, bool | None]:
     """Whether a Deployment of the webhook, or a Service that they call, is in each namespace."""
-    services = {each for obj in configurations.values() for each in called(obj)}
+    services = set().union(*map(called, configurations.values()))
     found: dict[str, bool | None] = {}
-    for space in {each for spaces in named(configurations, bindings).values() for each in spaces}:
+    for space in set().union(*named(configurations, bindings).values()):
         what = f"installation in {space}"
         is_there = any(reader.all(what, *_deployments(space), **LABELS)) or any(
             reader.one(what, "api", "v1", "namespaces", space, "services", name)

@@ -58,13 +58,9 @@ def elsewhere(facts: Facts) -> list[str]:
 
 def leftovers(facts: Facts) -> Iterator[Line]:
     """What an uninstall has left, and what belongs to a second installation."""
-    found = False
-    for name, spaces in sorted(named(facts.configurations, facts.bindings).items()):
-        for line in _of(name, sorted(spaces), facts):
-            found = True
-            yield line
-    if not found:
-        yield Line(OK, "none")
+    found = sorted(named(facts.configurations, facts.bindings).items())
+    lines = [line for name, spaces in found for line in _of(name, sorted(spaces), facts)]
+    yield from lines or [Line(OK, "none")]
 
 
 def _of(name: str, spaces: list[str], facts: Facts) -> Iterator[Line]:
