@@ -251,6 +251,19 @@ def test_a_faulty_secret_is_repaired_and_servers_go_on_meanwhile(
         assert found.ca == ca, "it was in the memory of the leader"
 
 
+def test_a_ca_that_something_writes_back_is_a_warning(
+    first: Replica, api: FakeApi, time: Time
+) -> None:
+    """It may be one that `certs rotate --distrust` took out."""
+    leaked = Plan((HOST,)).authority(time.wall())
+    api.configure(REPAIR, bundle=leaked.text)
+    first.tick(2)
+    (said,) = first.log.level("warning")
+    assert "a CA that the Secret had lost" in said
+    assert "rotate --distrust" in said
+    assert leaked.certificate in kept(api, time).old
+
+
 def test_an_earlier_secret_from_a_backup_breaks_nothing(
     first: Replica, second: Replica, api: FakeApi, time: Time
 ) -> None:

@@ -38,6 +38,10 @@ UNTRUSTED_SECONDS = 30.0  # the leader has repaired the bundles by then, or we a
 MOST_STEPS = 20  # in one pass
 # A caBundle that loses our CA twice within so long has another writer. Flux comes each 10 minutes.
 LOSSES_SECONDS = 900.0
+_STRAY = (
+    "it is trusted until its certificates end; if its key leaked, find what wrote it, and run "
+    "`gpu-webhook certs rotate --distrust`"
+)
 _MEANWHILE = {HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY}  # the second: of a JSON Patch
 
 
@@ -201,7 +205,10 @@ class Keeper:
                 self._fill(step, found)
             else:
                 secret = self._objects.store(secret, step.kept.data())
-                self._log.write("info", f"certificates: {step.why}")
+                if {*step.kept.old} <= {*kept.authorities()}:
+                    self._log.write("info", f"certificates: {step.why}")
+                else:
+                    self._log.write("warning", f"certificates: {step.why}", reason=_STRAY)
 
     def _fill(self, step: Fill, found: dict[str, Configuration]) -> None:
         """Fill the bundles of one configuration, and read them back."""
