@@ -206,3 +206,49 @@ def test_a_template_that_is_fixed_keeps_what_the_settings_added(
     author.cx = replace(cx, modes=Modes(Mode.WARN)) if later == "warn" else later
     for _ in range(2):
         assert author.applies(manifest) == made
+
+
+# Those of an annotation
+
+
+def with_stale_entries(live: Raw, manifest: Raw) -> Raw:
+    """Give what kubectl sends; its entry still names the annotation, which the repair removed."""
+    sent = client_side(live, manifest)
+    annotations: Raw = {"f:annotations": {f"f:{TOLERATIONS}": {}}}
+    entry = {"f:spec": {"f:template": {"f:metadata": annotations}}}
+    sent["metadata"]["managedFields"] = [
+        {"manager": "kubectl-client-side-apply", "operation": "Update", "fieldsV1": entry}
+    ]
+    return sent
+
+
+ANNOTATED = {TOLERATIONS: json.dumps([TEAM])}
+
+
+@pytest.mark.parametrize("amount", [TODAY, container()], ids=["current", "legacy"])
+@pytest.mark.parametrize("cluster", [TAINTED, UNTAINTED], ids=["tainted", "untainted"])
+@pytest.mark.parametrize("tool", [*TOOLS.values(), with_stale_entries], ids=[*TOOLS, "stale"])
+@pytest.mark.parametrize("own", [{}, {"tolerations": [OWN]}], ids=["removed", "replaced"])
+def test_one_of_an_annotation_goes_with_it(
+    amount: Raw, cluster: Context, own: Raw, tool: Any
+) -> None:
+    author = Migrant(tool, cluster)
+    assert TEAM in author.applies(pod(amount, annotations=ANNOTATED))["spec"]["tolerations"]
+    made = author.applies(pod(amount, **own))
+    assert TEAM not in made["spec"].get("tolerations", [])
+    noted = author.noted
+    assert author.applies(pod(amount, **own)) == made
+    assert author.noted == noted
+
+
+@tools
+def test_an_annotation_beside_a_current_amount_makes_no_other_word_legacy(tool: Any) -> None:
+    """Driver volumes of a pod with a current amount stay, also at the second apply."""
+    drivers = {"name": "d", "hostPath": {"path": "/usr/lib/nvidia-375"}}
+    mount = {"name": "d", "mountPath": "/usr/lib/nvidia-375"}
+    manifest = pod({**TODAY, "volumeMounts": [mount]}, annotations=ANNOTATED, volumes=[drivers])
+    author = Migrant(tool, TAINTED)
+    author.applies(pod())
+    made = author.applies(manifest)
+    assert [each["name"] for each in made["spec"]["volumes"]] == ["d"]
+    assert author.applies(manifest) == made

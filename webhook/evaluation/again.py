@@ -19,13 +19,12 @@ from webhook.core.findings import Verdict
 from webhook.core.legacy_names import BETA_NODE_LABELS
 from webhook.core.rule import Context, Trait
 from webhook.evaluation.field_values import is_said
-from webhook.evaluation.kept_tolerations import kept_tolerations
+from webhook.evaluation.kept_tolerations import kept_tolerations, sent_tolerations
 from webhook.evaluation.migrated import unmigrated
 from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key, PodFields, changes
 from webhook.evaluation.still_right import fits_no_node, has_its_nodes, is_still_right
 from webhook.evaluation.stored import agrees, as_it_was
 from webhook.evaluation.update_fields import (
-    TOLERATED,
     VOLUMES,
     Update,
     has_words,
@@ -64,15 +63,12 @@ def template(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result
 
     Returns what this repair changed, or None if nothing was to repair. Where the author sends the
     same words as last time, the stored template stays: as long as it is right, or always if it may
-    not change. The rules run on the sent template; if repairs wrote parts of it, these are removed
-    and the rules run again.
+    not change.
     """
-    is_fixed = update.old is not None and not update.may_change
-    sent = PodFields(draft.object, update.at).values
-    sent = {key: copied(sent[key]) for key in (TOLERATIONS, TOLERATED) if key in sent}
-    verdict, changed = (_fixed if is_fixed else _repaired)(draft, update, rules, cx)
-    kept = kept_tolerations(update, sent, Pod(draft.object, update.at), cx.settings)
-    if not kept:
+    sent = sent_tolerations(update, draft.object)
+    repaired = _repaired if update.old is None or update.may_change else _fixed
+    verdict, changed = repaired(draft, update, rules, cx)
+    if not (kept := kept_tolerations(update, sent, Pod(draft.object, update.at), cx.settings)):
         return verdict, changed
     apply(draft, PodFields(draft.object, update.at).edits_to({TOLERATIONS: kept[TOLERATIONS][1]}))
     changed = {**(update.noted if changed is None else changed), **kept}
@@ -119,9 +115,8 @@ def _repaired(draft: Draft, update: Update, rules: Asking, cx: Context) -> Resul
         verdict = rules.of(obj, cx, at, draft)
         noted = notes(sent.values, PodFields(obj, at).values, cx.settings)
         return replace(verdict, patch=draft.patch()), noted or None
-    recorded, then = update, update.stored()
+    recorded, then, moving = update, update.stored(), update.moving(obj)
     update = recorded.only_changed()
-    moving = replace(update, may_change=update.may_change and not update.is_unchanged(obj))
     back = update.put_back(sent, then, cx.settings)
     if back:
         apply(draft, back)
@@ -138,6 +133,8 @@ def _repaired(draft: Draft, update: Update, rules: Asking, cx: Context) -> Resul
     touched |= worded
     rest = unmigrated(recorded, sent, touched, cx.settings)
     update = replace(recorded, noted=rest).only_changed()
+    if cx.was_stuck and not update.was_stuck(sent, cx.settings):
+        return _without_amount(draft, replace(recorded, noted=rest), rules, cx)
     if not touched and not loose:
         verdict = replace(made.verdict, patch=draft.patch())
         return verdict, None if rest == recorded.noted else rest
@@ -176,6 +173,13 @@ def _repaired(draft: Draft, update: Update, rules: Asking, cx: Context) -> Resul
     patch = draft.patch() if value_at(obj, at) != as_sent else []
     kept |= recorded.composed(notes(made.author, now.values, cx.settings), brought, left)
     return replace(made.verdict, patch=patch), kept
+
+
+def _without_amount(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result:
+    """Repair again as the next update does, which has no legacy amount in its record."""
+    draft.undo()
+    verdict, made = _repaired(draft, update, rules, replace(cx, was_stuck=False, was_added={}))
+    return verdict, dict(update.noted) if made is None else made
 
 
 def _restored(draft: Draft, at: Path, then: PodFields, stay: list[Key]) -> PodFields:

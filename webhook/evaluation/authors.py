@@ -211,6 +211,26 @@ class Authors:
             self._mine, at, key
         )
 
+    def are_of_others(self, at: Path, chosen: list[Key], amounts: list[Key]) -> bool:
+        """Whether one of these fields is in no manifest that also has one of the amounts.
+
+        A nodeSelector has one owner as a whole (KEP-555).
+        """
+        said = self.in_manifest(at)
+        if any(key in said for key in amounts):
+            chosen = [key for key in chosen if key not in said]
+        of_amounts = self._appliers(at, amounts)
+        wholes = {_SELECTOR if key[1] == "nodeSelector" else key for key in chosen}
+        return any(self._appliers(at, [key]).isdisjoint(of_amounts) for key in wholes)
+
+    def _appliers(self, at: Path, keys: list[Key]) -> set[int]:
+        """The entries that apply one of these fields, or a list or map around it as a whole."""
+        all_fields, namers = self._named
+        here = self._at(all_fields, at)
+        nodes = {id(_innermost(here, key)) for key in keys}
+        found = {entry for node in nodes for entry in namers.get(node, ())}
+        return {each for each in found if self._entries[each].get("operation") == "Apply"}
+
     def _at(self, written: Raw, at: Path) -> Raw:
         """The fields at this place of the object."""
         for name in self._steps(written, at):
@@ -314,6 +334,19 @@ def _field(fields: Raw, key: Key, whole: tuple[str, ...] = ()) -> Raw | None:
         here = there
         if not here and name != names[-1] and name.removeprefix("f:") in whole:
             return here
+    return here
+
+
+def _innermost(fields: Raw, key: Key) -> Raw | None:
+    """What these fieldsV1 have for this field, or for what is around it and names no members."""
+    here = fields
+    for name in _names(key):
+        if not here:
+            break
+        there = here.get(name)
+        if not isinstance(there, dict):
+            return None
+        here = there
     return here
 
 

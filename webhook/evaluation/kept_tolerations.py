@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from webhook.core.draft import copied
 from webhook.evaluation.field_values import items
-from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key
+from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key, PodFields
 from webhook.evaluation.stored import is_of_gpus
 from webhook.evaluation.update_fields import TOLERATED, Update
 from webhook.kube.canonical import canonical
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.core.settings import Settings
+
+    Raw = dict[str, Any]
+
+
+def sent_tolerations(update: Update, obj: Raw) -> dict[Key, Any]:
+    """The tolerations that are sent, and their annotation; empty if none are recorded."""
+    if TOLERATIONS not in update.noted:
+        return {}
+    fields = PodFields(obj, update.at).values
+    return {key: copied(fields[key]) for key in (TOLERATIONS, TOLERATED) if key in fields}
 
 
 def kept_tolerations(
@@ -35,7 +46,7 @@ def kept_tolerations(
     is_annotated = (
         TOLERATED in update.noted
         and TOLERATED not in sent
-        and update.authors.names(update.at, TOLERATED)
+        and update.authors.declared(update.at, TOLERATED)
     )
     there, stored = made.tolerations(), Pod(update.old, update.at).tolerations()
     added = items(after) - items(before) - items(there)

@@ -60,9 +60,12 @@ class Update:
     def stored(self) -> PodFields:
         return PodFields(self.old, self.at) if self.old else PodFields({})
 
-    def is_unchanged(self, obj: Raw) -> bool:
-        """Whether the template is sent as it is stored: the update is of something else."""
-        return self.old is not None and value_at(obj, self.at) == value_at(self.old, self.at)
+    def moving(self, obj: Raw) -> Update:
+        """The recorded changes; nothing may change if the template is sent as it is stored."""
+        changed = self.only_changed()
+        if self.old is None or value_at(obj, self.at) != value_at(self.old, self.at):
+            return changed
+        return replace(changed, may_change=False)
 
     def worded(self, sent: PodFields, then: PodFields) -> set[Key]:
         """The units in which this update brings a recorded word, or removes one."""
@@ -185,23 +188,30 @@ class Update:
         """Whether words that come without a legacy amount are translated as they were beside it.
 
         They are while the amount of a repair stands for a legacy one, which this update does not
-        have; and while they are the same, also if another manager has migrated the amount. A legacy
-        amount that is sent counts by itself, and 0 requests no GPU.
+        have. If another manager has migrated the amount, a choice of nodes is while it is the same.
+        A legacy amount that is sent counts by itself, and 0 requests no GPU.
         """
-        legacy = settings.legacy_resources
+        legacy, at, authors = settings.legacy_resources, sent.at, self.authors
         by_itself = {key[:4] for key in sent.values if key[-1] in legacy}
         amounts = {
-            key[:4]
+            key[:4]: key
             for key, value in sent.values.items()
             if settings.is_gpu(key[-1]) and quantity.parse(value) != 0 and key[:4] not in by_itself
         }
-        return bool(amounts) and any(
-            key[:4] in amounts and not self.authors.dropped(sent.at, key, self.before)
-            if key[-1] in legacy
-            else sent.values.get(key) == word
-            for key, (word, after) in self.noted.items()
-            if word is not None and (after is None or unit_of(key) == PLACED)
-        )
+        if not amounts:
+            return False
+        words = [key for key, (word, _) in self.noted.items() if word is not None]
+        if any(
+            key[-1] in legacy and key[:4] in amounts and not authors.dropped(at, key, self.before)
+            for key in words
+        ):
+            return True
+        chosen = [
+            key
+            for key in words
+            if unit_of(key) == PLACED and sent.values.get(key) == self.noted[key][0]
+        ]
+        return authors.are_of_others(at, chosen, list(amounts.values()))
 
     def _noted(
         self, sent: PodFields, then: PodFields, touched: set[Key], settings: Settings
