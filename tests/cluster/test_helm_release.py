@@ -81,7 +81,9 @@ class Release:
 @pytest.fixture
 def release(cluster: ControlPlane, tmp_path: Path) -> Iterator[Release]:
     # Another file may have left its namespace of this name in the cluster of this worker.
-    cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found")
+    cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+    empty(cluster.client, NAMESPACE)  # no kubelet would end its pods
+    cluster.kubectl("wait", "--for=delete", f"namespace/{NAMESPACE}", "--timeout=60s")
     cluster.make_namespace(NAMESPACE, {"pod-security.kubernetes.io/enforce": "restricted"})
     made = Release(cluster, tmp_path)
     yield made
