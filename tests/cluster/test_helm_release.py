@@ -78,20 +78,23 @@ class Release:
         until(lambda: everything(self.cluster) == before, "nothing of it to be left", 60)
 
 
+def remove_namespace(cluster: ControlPlane) -> None:
+    """Remove the namespace, if it is there, with its pods: no kubelet would end them."""
+    cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+    empty(cluster.client, NAMESPACE)
+    cluster.kubectl("wait", "--for=delete", f"namespace/{NAMESPACE}", "--timeout=60s")
+
+
 @pytest.fixture
 def release(cluster: ControlPlane, tmp_path: Path) -> Iterator[Release]:
-    # Another file may have left its namespace of this name in the cluster of this worker.
-    cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
-    empty(cluster.client, NAMESPACE)  # no kubelet would end its pods
-    cluster.kubectl("wait", "--for=delete", f"namespace/{NAMESPACE}", "--timeout=60s")
+    remove_namespace(cluster)  # of another file, in the cluster of this worker
     cluster.make_namespace(NAMESPACE, {"pod-security.kubernetes.io/enforce": "restricted"})
     made = Release(cluster, tmp_path)
     yield made
     helm.run(tmp_path, "uninstall", "gpu-webhook", "-n", NAMESPACE, made.kubeconfig)
-    empty(cluster.client, NAMESPACE)
     for kind in KINDS:
         cluster.client.delete_all(kind)
-    cluster.kubectl("delete", "namespace", NAMESPACE)
+    remove_namespace(cluster)
 
 
 def rendered(release: Release) -> str:

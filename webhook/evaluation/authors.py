@@ -227,7 +227,7 @@ class Authors:
         """The entries that apply one of these fields, or a list or map around it as a whole."""
         all_fields, namers = self._named
         here = self._at(all_fields, at)
-        nodes = {id(_innermost(here, key)) for key in keys}
+        nodes = {id(_field(here, key, None)) for key in keys}
         found = {entry for node in nodes for entry in namers.get(node, ())}
         return {each for each in found if self._entries[each].get("operation") == "Apply"}
 
@@ -324,29 +324,21 @@ def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:
     return _field(fields, key, whole) is not None
 
 
-def _field(fields: Raw, key: Key, whole: tuple[str, ...] = ()) -> Raw | None:
-    """What these fieldsV1 have for this field, or for a map around it owned as a `whole`."""
+def _field(fields: Raw, key: Key, whole: tuple[str, ...] | None = ()) -> Raw | None:
+    """What these fieldsV1 have for this field, or for a map around it owned as a `whole`.
+
+    With None, any list or map around it that names no members is one.
+    """
     here, names = fields, _names(key)
     for name in names:
         there = here.get(name)
         if not isinstance(there, dict):
             return None
         here = there
-        if not here and name != names[-1] and name.removeprefix("f:") in whole:
+        if here or name == names[-1]:
+            continue
+        if whole is None or name.removeprefix("f:") in whole:
             return here
-    return here
-
-
-def _innermost(fields: Raw, key: Key) -> Raw | None:
-    """What these fieldsV1 have for this field, or for what is around it and names no members."""
-    here = fields
-    for name in _names(key):
-        if not here:
-            break
-        there = here.get(name)
-        if not isinstance(there, dict):
-            return None
-        here = there
     return here
 
 
