@@ -5,7 +5,9 @@ Each test has a namespace of its own, and a file that makes nodes takes them awa
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import zlib
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,6 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.cluster)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Say at once what fails: a run that is stopped from outside has no summary."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        sys.stderr.write(f"\n{report.nodeid} failed ({report.when}):\n{report.longreprtext}\n")
 
 
 @pytest.fixture(scope="session")

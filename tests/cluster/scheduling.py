@@ -92,3 +92,21 @@ def empty(client: Client, namespace: str) -> None:
         return looks[0] >= wanted
 
     until(gone, f"{namespace} to be empty")
+
+
+def remove(client: Client, namespace: str) -> None:
+    """Delete a namespace, if it is there; return when nothing of it is left.
+
+    No kubelet ends its pods, and a controller may have made one more since the last look.
+    """
+    path = f"/api/v1/namespaces/{namespace}"
+    if not client.request("GET", path).ok:
+        return
+    client.request("DELETE", path)
+
+    def left() -> bool:
+        for kind in (*_CONTROLLERS, "Pod"):
+            client.delete_all(kind, namespace)
+        return not client.request("GET", path).ok
+
+    until(left, f"the namespace {namespace} to be deleted", 120)

@@ -12,6 +12,7 @@ from tests.cluster.certificates import Authority
 from tests.cluster.client import until
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.pods import ALPHA, NVIDIA, alpha, limits_of, named, pod
+from tests.cluster.scheduling import remove
 from tests.cluster.webhook import (
     ROOT,
     WebhookServer,
@@ -105,4 +106,4 @@ def test_the_network_policy_is_accepted(cluster: ControlPlane) -> None:
         said = cluster.kubectl("apply", "--dry-run=server", "-k", str(component))
         assert "networkpolicy.networking.k8s.io/gpu-webhook created" in said
     finally:
-        cluster.kubectl("delete", "namespace", "gpu-webhook")
+        remove(cluster.client, "gpu-webhook")

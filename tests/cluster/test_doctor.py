@@ -17,7 +17,7 @@ import yaml
 
 from tests.cluster.client import path_of, until
 from tests.cluster.replicas import NAMESPACE, Replicas, keeper_of
-from tests.cluster.scheduling import empty
+from tests.cluster.scheduling import remove
 from tests.cluster.webhook import BASE, KINDS, ROOT, Endpoint, kustomized
 from webhook.certs.authority import new_authority
 from webhook.certs.kept import Kept
@@ -141,8 +141,7 @@ def installed(
         replicas.each[0].kill_watcher()
         until(lambda: len(cluster.client.list("Pod", NAMESPACE)) == 2, "the pods", 60)
         yield Installed(cluster, replicas)
-    empty(cluster.client, NAMESPACE)
-    cluster.kubectl("delete", "namespace", NAMESPACE)
+    remove(cluster.client, NAMESPACE)
     for each in ("clusterrole", "clusterrolebinding"):
         cluster.kubectl("delete", each, "gpu-webhook", "gpu-webhook-certificates")
 

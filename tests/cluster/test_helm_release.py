@@ -21,7 +21,7 @@ from tests.cluster.client import until
 from tests.cluster.own_chart import CHART, NAMESPACE
 from tests.cluster.remains import everything
 from tests.cluster.replicas import keeper_of
-from tests.cluster.scheduling import empty
+from tests.cluster.scheduling import empty, remove
 from tests.cluster.webhook import KINDS, registered
 from webhook.certs.authority import blocks_in
 
@@ -78,23 +78,16 @@ class Release:
         until(lambda: everything(self.cluster) == before, "nothing of it to be left", 60)
 
 
-def remove_namespace(cluster: ControlPlane) -> None:
-    """Remove the namespace, if it is there, with its pods: no kubelet would end them."""
-    cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
-    empty(cluster.client, NAMESPACE)
-    cluster.kubectl("wait", "--for=delete", f"namespace/{NAMESPACE}", "--timeout=60s")
-
-
 @pytest.fixture
 def release(cluster: ControlPlane, tmp_path: Path) -> Iterator[Release]:
-    remove_namespace(cluster)  # of another file, in the cluster of this worker
+    remove(cluster.client, NAMESPACE)  # of another file, in the cluster of this worker
     cluster.make_namespace(NAMESPACE, {"pod-security.kubernetes.io/enforce": "restricted"})
     made = Release(cluster, tmp_path)
     yield made
     helm.run(tmp_path, "uninstall", "gpu-webhook", "-n", NAMESPACE, made.kubeconfig)
     for kind in KINDS:
         cluster.client.delete_all(kind)
-    remove_namespace(cluster)
+    remove(cluster.client, NAMESPACE)
 
 
 def rendered(release: Release) -> str:

@@ -17,7 +17,7 @@ from tests.cluster import build, nodes, own_chart
 from tests.cluster.client import until
 from tests.cluster.remains import everything
 from tests.cluster.replicas import NAMESPACE, keeper_of
-from tests.cluster.scheduling import empty
+from tests.cluster.scheduling import empty, remove
 from tests.cluster.webhook import KINDS, ROOT, kustomized
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def shell(cluster: ControlPlane, tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     for kind in KINDS:
         cluster.client.delete_all(kind)
-    empty(cluster.client, "gpu-webhook")  # no kubelet would end the pods
-    cluster.kubectl("delete", "namespace", "gpu-webhook", "--ignore-not-found")
+    remove(cluster.client, NAMESPACE)
 
 
 def run(block: str, cluster: ControlPlane, folder: Path) -> str:
@@ -156,7 +155,16 @@ def test_nothing_is_left_after_delete(cluster: ControlPlane, shell: Path) -> Non
 
 
 def test_the_pods_keep_away_from_nodes_with_gpus(cluster: ControlPlane, shell: Path) -> None:
-    plain = [nodes.gpu_node(f"plain-{n}", 0, resource="example.com/none") for n in range(3)]
+    # As in every cloud, all nodes name their zone: the scheduler spreads over those that do.
+    plain = [
+        nodes.gpu_node(
+            f"plain-{zone}",
+            0,
+            labels={"topology.kubernetes.io/zone": f"eu-west-1{zone}"},
+            resource="example.com/none",
+        )
+        for zone in "abc"
+    ]
     nodes.add(cluster.client, plain)
     try:
         cluster.kubectl("apply", "-k", str(shell / "manifests" / "base"))
