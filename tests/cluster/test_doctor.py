@@ -504,6 +504,23 @@ def test_an_entry_that_calls_a_service(
             expect(healthy, code, lines)
 
 
+def test_what_to_do_for_a_missing_right_undoes_no_settings_of_an_overlay(
+    healthy: Installed,
+) -> None:
+    """It is an overlay of the base: the base in its place would undo its settings."""
+    settings = "policy: {rules: {GPU304: enforce}}\n"
+    path = f"{HERE}/configmaps/gpu-webhook-settings"
+    with (
+        healthy.changed(path, partial(in_settings, settings)),
+        healthy.changed(ROLE, without_nodes),
+    ):
+        (line,) = [each for each in healthy.doctor().lines if each["what"] == "rights"]
+    assert line["fix"] == (
+        "apply again the kustomization that you installed from: it has the roles of the watcher "
+        "and their bindings; SECURITY.md says what is missing without each of them"
+    )
+
+
 def test_leftovers_of_another_namespace(healthy: Installed) -> None:
     other = yaml.safe_load((ROOT / "manifests" / "workload-repair" / "webhook.yaml").read_text())
     other["metadata"]["name"] = "older"

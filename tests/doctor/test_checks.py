@@ -70,3 +70,10 @@ def test_what_cannot_be_read_is_no_fault_of_the_installation(check: checks.Check
 def test_the_service_is_that_of_the_manifests() -> None:
     """Else the table would check a cluster that does not exist."""
     assert shipped("base/service.yaml")[0]["metadata"]["name"] == "gpu-webhook"
+
+
+def test_no_line_names_a_command_that_undoes_a_kustomization_of_the_user() -> None:
+    """An overlay of the base has settings, modes and certificates that doctor does not know."""
+    fixes = {line.fix for facts, _ in TABLE.values() for line in checks.lines(facts)}
+    assert not {fix for fix in fixes if "apply -k" in fix or "apply -f" in fix}
+    assert any("the kustomization that you installed from" in fix for fix in fixes)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _DAY = 86_400.0
 _LATE = 0.8  # of its life: it should have been renewed
 _LOG = "the log of `watch` has the reason"
-_APPLY = "apply the manifests of docs/install.md again"
+_APPLY = "apply again what you installed the webhook from"
 _WATCHERS = "the watchers fill it within 10 s; if not, their log has the reason"
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 REPAIR, GUARD, WORKLOADS, POLICY, REFUSE = CONFIGURATIONS
 _VALUES = {"guard": "guard.enabled=true", "workload-repair": "workloadRepair.enabled=true"}
+_INSTALLED_FROM = "the kustomization that you installed from"
 
 
 def registered(facts: Facts) -> Iterator[Line]:
@@ -32,20 +33,20 @@ def registered(facts: Facts) -> Iterator[Line]:
             text = f"{text}: {seen} installed in {few(others)}"
             yield Line(FAILED, text, f"gpu-webhook doctor -n {others[0]}")
             return
-        fix = f"{apply(facts)}, or name another namespace with -n"
+        fix = "install it as before or as in docs/install.md, or name another namespace with -n"
         yield Line(FAILED, text, fix)
     if missing := [name for name in (REPAIR, POLICY) if not any(facts.entries(name))]:
         state = FAILED if REPAIR in missing else WARNING
         text = f"no webhook configuration {' and '.join(missing)}, or an empty one"
         text = f"{text}: its pods are never sent"
-        yield Line(state, text, apply(facts))
+        yield Line(state, text, again(facts, "both configurations"))
     services = {f"{facts.namespace}/{each['metadata']['name']}" for each in facts.services}
     nowhere = {
         f"{name} calls {service_of(entry)}, which is not there"
         for name, entry in facts.entries(*CONFIGURATIONS)
         if _is_here(entry, facts) and service_of(entry) not in services
     }
-    yield from (Line(FAILED, text, apply(facts)) for text in sorted(nowhere))
+    yield from (Line(FAILED, text, again(facts, "the Service")) for text in sorted(nowhere))
     if facts.deployment and not missing and not nowhere:
         names = [name for name in CONFIGURATIONS if name in facts.configurations]
         yield Line(OK, ", ".join(names))
@@ -119,10 +120,10 @@ def guard(facts: Facts) -> Iterator[Line]:
             yield Line(OK, f"guards {few(names)}" if names else "no namespace is guarded")
     elif REFUSE in facts.configurations:
         text = f"{REFUSE} refuses what {GUARD} would make safe, and that is not there"
-        yield Line(WARNING, text, apply(facts, "guard"))
+        yield Line(WARNING, text, _with(facts, "guard"))
     elif names:
         text = f"nothing guards {few(names)}, which have the label gpu-webhook.dev/guard"
-        yield Line(WARNING, text, apply(facts, "guard"))
+        yield Line(WARNING, text, _with(facts, "guard"))
     else:
         yield Line(OK, "not installed")
 
@@ -132,7 +133,7 @@ def workloads(facts: Facts) -> Iterator[Line]:
     repaired, is_there = facts.settings.workloads.repair, WORKLOADS in facts.configurations
     if repaired and not is_there:
         text = f"the settings have workloads.repair, but {WORKLOADS} is not there"
-        yield Line(WARNING, text, apply(facts, "workload-repair"))
+        yield Line(WARNING, text, _with(facts, "workload-repair"))
     elif is_there and not repaired:
         text = f"{WORKLOADS} is there, but the settings do not have workloads.repair: true"
         yield Line(WARNING, text, "add the setting, or delete the configuration")
@@ -140,14 +141,25 @@ def workloads(facts: Facts) -> Iterator[Line]:
         yield Line(OK, f"templates are {'' if repaired else 'not '}repaired")
 
 
-def apply(facts: Facts, part: str = "base") -> str:
-    """The command that installs a part (again)."""
+def again(facts: Facts, what: str) -> str:
+    """How to put a part back. No command for the base: it would undo an overlay of it."""
+    return _upgrade(facts) or f"apply again {_INSTALLED_FROM}: it has {what}"
+
+
+def _with(facts: Facts, part: str) -> str:
+    """How to install a component, too."""
+    add = f"add the component manifests/{part} to {_INSTALLED_FROM}, and apply it"
+    return _upgrade(facts, f" --set {_VALUES[part]}") or add
+
+
+def _upgrade(facts: Facts, value: str = "") -> str:
+    """The command that does either with Helm; empty without Helm."""
     noted = as_map(as_map(facts.deployment.get("metadata")).get("annotations"))
     if release := noted.get("meta.helm.sh/release-name"):
-        value = f" --set {_VALUES[part]}" if part in _VALUES else ""
-        into = f"-n {facts.namespace} --reset-then-reuse-values{value}"
-        return f"helm upgrade {release} manifests {into}"
-    return f"kubectl apply -k manifests/{part}"
+        command = f"helm upgrade {release} manifests -n {facts.namespace} --reset-then-reuse-values"
+        # Helm 4 applies server-side, and kubectl owns what it changed.
+        return f"{command}{value} (if Helm 4 reports a conflict, add --force-conflicts)"
+    return ""
 
 
 def _stripped(part: object) -> list[Raw]:

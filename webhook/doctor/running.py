@@ -16,7 +16,7 @@ from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.repaired import REPAIRED
 from webhook.doctor import certificates as of_secret
 from webhook.doctor.lines import ASK, FAILED, OK, WARNING, Line, few
-from webhook.doctor.registration import REPAIR, apply, foreign
+from webhook.doctor.registration import REPAIR, again, foreign
 from webhook.issuing import lease
 from webhook.issuing.objects import CONFIGURATIONS, bundles_of, configuration_of
 from webhook.kube.pod import as_items, as_map
@@ -128,7 +128,7 @@ def quota(facts: Facts) -> Iterator[Line]:
         if each.get("type") == "ReplicaFailure" and each.get("status") == "True"
     ]
     for message in refused:
-        fix = f"raise the quota; on GKE there must be one: {apply(facts)}"
+        fix = f"raise the quota; on GKE there must be one: {again(facts, 'a ResourceQuota')}"
         yield Line(FAILED, f"pods are refused: {message}", fix)
     full = [
         each["metadata"]["name"]
@@ -166,7 +166,7 @@ def settings(facts: Facts) -> Iterator[Line]:
         yield Line(FAILED, text, "gpu-webhook config check FILE shows each place")
     elif not facts.settings_map and as_items(facts.pod_spec.get("volumes")):
         text = "there is no ConfigMap of the settings: a new pod cannot start"
-        yield Line(FAILED, text, apply(facts))
+        yield Line(FAILED, text, again(facts, "the ConfigMap"))
     else:
         yield Line(OK, "no mistakes")
 
@@ -220,7 +220,8 @@ def rights(facts: Facts) -> Iterator[Line]:
     """What the ServiceAccount may not do."""
     if facts.missing_rights:
         lacks = ", ".join(map(str, facts.missing_rights))
-        fix = f"{apply(facts)}; SECURITY.md says what is missing without each of them"
+        found = again(facts, "the roles of the watcher and their bindings")
+        fix = f"{found}; SECURITY.md says what is missing without each of them"
         yield Line(WARNING, f"the watcher may not: {lacks}", fix)
     else:
         yield Line(OK, "the watcher has all that it uses")
