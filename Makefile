@@ -19,7 +19,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # 50 examples of each property: in CI always the same, elsewhere new ones (tests/conftest.py).
 export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
-.PHONY: dev demo demo-cluster test unit newest browser promtool test-cluster nightly cluster node test-node lint fix docs manifests bench lock image
+LOCK := .venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+
+.PHONY: dev demo demo-cluster test unit newest browser promtool test-cluster nightly cluster node test-node lint fix docs manifests bench lock image plugin
 
 dev: $(MADE)  ## make or refresh .venv, with all extras
 
@@ -98,8 +100,18 @@ bench: dev  ## side by side with a Go webhook and an in-process policy
 
 lock: dev  ## new versions of all dependencies, with hashes
 	@$(PY) -m pip install --quiet --disable-pip-version-check --target .venv/lock uv
-	@.venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras pyproject.toml --output-file requirements.txt
-	@.venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras --group dev pyproject.toml --output-file requirements-dev.txt
+	@$(LOCK) --all-extras pyproject.toml --output-file requirements.txt
+	@$(LOCK) --all-extras --group dev pyproject.toml --output-file requirements-dev.txt
+	@$(LOCK) --group build --output-file requirements-build.txt
+	@$(LOCK) --constraint requirements.txt --group release --output-file requirements-release.txt
 
 image:  ## the container image
 	@docker build --tag gpu-admission-webhook:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' webhook/__init__.py) .
+
+plugin:  ## dist/kubectl-gpu_migrate: `kubectl gpu-migrate` as one program that needs no Python
+	@$(PYTHON) -m venv .venv-plugin
+	@.venv-plugin/bin/pip install --quiet --disable-pip-version-check --require-hashes \
+	  -r requirements.txt -r requirements-build.txt -r requirements-release.txt
+	@.venv-plugin/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation .
+	@.venv-plugin/bin/pyinstaller --log-level ERROR --noconfirm --onefile --collect-all webhook \
+	  --workpath .venv-plugin/work --specpath .venv-plugin .venv-plugin/bin/kubectl-gpu_migrate

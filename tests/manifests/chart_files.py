@@ -59,7 +59,7 @@ def defaults() -> str:
 def values_schema() -> str:
     """The schema of the values as it must be: the settings in it are those of the program."""
     found = json.loads((CHART / "values.schema.json").read_text())
-    settings = _in_go(schema()) | {"$id": "urn:gpu-webhook:settings"}  # its references begin there
+    settings = _in_go(schema())
     found["$defs"]["settings"] = None
     text = json.dumps(found, indent=1) + "\n"
     return text.replace('"settings": null', f'"settings": {json.dumps(settings)}')

@@ -2,7 +2,7 @@
 
 Programs: kubelet and kube-proxy (of the control plane's module), containerd and a device plugin are
 Go; runc, nft, buildah and the CNI plugins are Debian's packages. Images: ours, from our Dockerfile,
-on a base that mmdebstrap makes; no registry is asked.
+on bases that mmdebstrap makes; no registry is asked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ PACKAGES = {
 }
 _CONTAINERD = "github.com/containerd/containerd/v2/cmd"
 
-BASE = "docker.io/library/python:3.13-slim"  # what our Dockerfile begins with
 OURS = "docker.io/library/gpu-admission-webhook:0.1.0"  # what manifests/base names
 PAUSE = "k8s.gcr.io/pause:2.0"  # of the guides' pods, and of every pod's sandbox
 TENSORFLOW = "docker.io/tensorflow/tensorflow:latest-gpu"
@@ -52,18 +51,26 @@ NAMES = {
     "docker.io/nvidia/cuda:9.0-devel": PAUSE,
 }
 
-# Debian 13 has the Python of python:3.13-slim, which is made of Debian 13 too. There, `python` and
-# `pip` work outside of a virtual environment.
+# What our Dockerfile begins with, and mmdebstrap's flags for the like. Debian 13 has the Python of
+# python:3.13-slim, where `python` and `pip` work outside of a virtual environment; the other one is
+# made of Debian 13, too: no shell, and no script of a package has run. The real one also has the
+# certificates of public CAs, Kerberos and a few more libraries.
 _DEBIAN = "trixie"
-_BASE_FLAGS = (
-    "--quiet",
-    "--variant=minbase",
-    "--include=python3,python3-venv,python3-pip,ca-certificates,netbase,tzdata",
-    *(f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("man", "doc", "locale")),
-    '--customize-hook=ln -s /usr/bin/python3 "$1/usr/local/bin/python"',
-    '--customize-hook=rm -f "$1"/usr/lib/python3.13/EXTERNALLY-MANAGED',
-    '--customize-hook=rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*',
-)
+_BASES = {
+    "docker.io/library/python:3.13-slim": (
+        "--variant=minbase",
+        "--include=python3,python3-venv,python3-pip,ca-certificates,netbase,tzdata",
+        *(f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("man", "doc", "locale")),
+        '--customize-hook=ln -s /usr/bin/python3 "$1/usr/local/bin/python"',
+        '--customize-hook=rm -f "$1"/usr/lib/python3.13/EXTERNALLY-MANAGED',
+        '--customize-hook=rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*',
+    ),
+    "gcr.io/distroless/python3-debian13:nonroot": (
+        "--variant=extract",
+        "--include=base-files,python3.13-minimal,libpython3.13-stdlib,libstdc++6,netbase",
+        '--extract-hook=ln -s python3.13 "$1/usr/bin/python3"',
+    ),
+}
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # pip works in the build as it does on this machine.
 _OF_THE_MACHINE = ("/etc/ssl/certs", "/etc/pip.conf")
@@ -114,7 +121,7 @@ def device_plugin() -> Path:
 @cache
 def images() -> Path:
     """Give an archive of all images as they are in this checkout."""
-    digest = hashlib.sha256(repr((_BASE_FLAGS, NAMES)).encode())
+    digest = hashlib.sha256(repr((_BASES, NAMES)).encode())
     for file in _sources():
         digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
     archive = CACHE / "node" / f"images-{digest.hexdigest()[:16]}" / "images.tar"
@@ -138,21 +145,18 @@ def _alone() -> Iterator[None]:
 
 
 def _sources() -> Iterator[Path]:
-    for name in ("Dockerfile", "LICENSE", "README.md", "pyproject.toml", "requirements.txt"):
+    for name in ("Dockerfile", "LICENSE", "README.md", "pyproject.toml"):
         yield ROOT / name
+    yield from sorted(ROOT.glob("requirements*.txt"))
     for folder in (ROOT / "webhook", STAND_INS):
         found = (path for path in folder.rglob("*") if "__pycache__" not in path.parts)
         yield from sorted(path for path in found if path.is_file())
 
 
 def _build_images(archive: Path) -> None:
-    base = _base()
     with tempfile.TemporaryDirectory() as scratch:
-        if _buildah("images", "--quiet", "--filter", f"label=base={base.parent.name}") == "":
-            container = _buildah("from", "scratch")
-            _buildah("add", "--quiet", container, str(base))
-            _buildah("config", f"--env={_PATH}", f"--label=base={base.parent.name}", container)
-            _buildah("commit", "--quiet", "--rm", container, BASE)
+        for name, flags in _BASES.items():
+            _import_base(name, flags)
         _bud(STAND_INS, PAUSE, "--target=cuda")
         _bud(STAND_INS, TENSORFLOW, "--target=tensorflow")
         mounts = [f"--volume={path}:{path}:ro" for path in _OF_THE_MACHINE if Path(path).exists()]
@@ -164,13 +168,17 @@ def _build_images(archive: Path) -> None:
     _buildah("rmi", "--prune")
 
 
-def _base() -> Path:
-    digest = hashlib.sha256(repr((_DEBIAN, _BASE_FLAGS)).encode()).hexdigest()[:16]
+def _import_base(name: str, flags: Sequence[str]) -> None:
+    digest = hashlib.sha256(repr((_DEBIAN, flags)).encode()).hexdigest()[:16]
     archive = CACHE / "node" / f"base-{digest}" / "base.tar"
     if not archive.exists():
         with go.whole_or_nothing(archive.parent) as unfinished:
-            _run(["mmdebstrap", *_BASE_FLAGS, _DEBIAN, str(unfinished / archive.name)])
-    return archive
+            _run(["mmdebstrap", "--quiet", *flags, _DEBIAN, str(unfinished / archive.name)])
+    if _buildah("images", "--quiet", "--filter", f"label=base={digest}") == "":
+        container = _buildah("from", "scratch")
+        _buildah("add", "--quiet", container, str(archive))
+        _buildah("config", f"--env={_PATH}", f"--label=base={digest}", container)
+        _buildah("commit", "--quiet", "--rm", container, name)
 
 
 def _bud(context: Path, name: str, *options: str) -> None:

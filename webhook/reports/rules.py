@@ -1,4 +1,4 @@
-"""The name, the manual and the page of a rule, for reports."""
+"""The name and the manual of a rule, for reports."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from webhook.rules import ALL
 if TYPE_CHECKING:
     from webhook.files.results import Report
 
-PAGES = "https://gpu-webhook.dev/docs/rules/"  # where docs/rules is published
-
 
 @dataclass(frozen=True, slots=True)
 class Manual:
@@ -22,10 +20,6 @@ class Manual:
     name: str = ""
     headline: str = ""
     text: str = ""
-
-    @property
-    def page(self) -> str:
-        return f"{PAGES}{self.code}.md" if self.name else PAGES
 
     @property
     def markdown(self) -> str:

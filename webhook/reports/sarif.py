@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from webhook import __version__
 from webhook.files.results import FileResult, Located, Report, Status
 from webhook.reports.excerpt import Lines
-from webhook.reports.rules import PAGES, Manual, manuals
+from webhook.reports.rules import Manual, manuals
 from webhook.reports.visible import relative_uri, sentence, storable, visible
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ def _run(report: Report) -> dict[str, Any]:
                 "name": "gpu-webhook",
                 "version": __version__,
                 "semanticVersion": __version__,
-                "informationUri": PAGES,
                 "rules": [_rule(manual) for manual in rules.values()],
             }
         },
@@ -69,7 +68,7 @@ def _run(report: Report) -> dict[str, Any]:
 
 
 def _rule(manual: Manual) -> dict[str, Any]:
-    rule: dict[str, Any] = {"id": visible(manual.code), "helpUri": manual.page}
+    rule: dict[str, Any] = {"id": visible(manual.code)}
     if manual.name:
         rule |= {
             "name": manual.name,

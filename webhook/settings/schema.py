@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from webhook.settings.values import Schema
 
-ID = "https://gpu-webhook.dev/schema/settings.json"
+ID = "urn:gpu-webhook:settings"  # a name; no address has it
 
 
 @cache
