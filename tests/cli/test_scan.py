@@ -302,3 +302,9 @@ def test_it_warns_once_of_pods_that_are_not_compared_with_nodes(
     assert (done.code, done.err.count("not compared with the nodes")) == (0, bool(said))
     assert said in done.err
     assert "not compared" not in gpu_webhook("scan", *words).err
+
+
+def test_no_workload_of_ours_counts_as_legacy(gpu_webhook: Command) -> None:
+    """`scan --cluster` would never end with "0 of ... objects are legacy" where it is installed."""
+    deployment = ROOT / "manifests" / "base" / "deployment.yaml"
+    assert gpu_webhook("scan", "-f", str(deployment)).code == 0

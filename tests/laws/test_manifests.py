@@ -9,7 +9,6 @@ from typing import Any
 import yaml
 
 from webhook import __version__
-from webhook.core.legacy_names import LEGACY_MODEL_LABEL
 from webhook.core.modes import Mode
 from webhook.core.settings import MODEL_PROFILES, Placement, Policy, Settings
 from webhook.doctor.rights import of_certificates, of_inventory
@@ -158,7 +157,7 @@ def test_the_pods_prefer_nodes_without_any_label_that_nodes_with_gpus_have() -> 
     assert len(expressions) == len(absent)
     of_models = {each.label.replace("gpu-name", "gpu-count") for each in MODEL_PROFILES.values()}
     every_node_has_it = {"node.kubernetes.io/instance-type"}
-    assert (of_models - every_node_has_it) | {Placement().label, LEGACY_MODEL_LABEL} < absent
+    assert (of_models - every_node_has_it) | {Placement().label} < absent
 
 
 def test_the_image_is_that_of_this_version() -> None:
