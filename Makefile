@@ -10,6 +10,9 @@ KNOWING  := tests/kube tests/core tests/capacity
 PURE     := $(DECIDING) $(KNOWING)
 COVERED  := $(PY) -m coverage run --parallel-mode -m pytest -q -m "not hypothesis and not large"
 
+# The program that makes the site lives beside the environment: 138 MB that nothing else needs.
+SITE := .venv/site/.made-from-$(shell cksum < requirements-docs.txt | cut -d' ' -f1)
+
 # A file stays in one process, with the server and whatever else its tests share.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
@@ -21,7 +24,7 @@ export HYPOTHESIS_PROFILE ?= $(if $(CI),ci,dev)
 
 LOCK := .venv/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
-.PHONY: dev demo demo-cluster test unit newest browser promtool test-cluster nightly cluster node test-node lint fix docs manifests bench lock image plugin
+.PHONY: dev demo demo-cluster test unit newest browser promtool test-cluster nightly cluster node test-node lint fix docs site manifests bench lock image plugin
 
 dev: $(MADE)  ## make or refresh .venv, with all extras
 
@@ -39,7 +42,7 @@ demo-cluster: dev cluster  ## the same, judged by a real API server and schedule
 
 test: unit newest test-cluster  ## everything but the real nodes
 
-unit: dev browser promtool  ## all but the control plane; core and rules with coverage
+unit: dev browser promtool site  ## all but the control plane; core and rules with coverage
 	@$(PY) -m coverage erase
 	@$(COVERED) $(DECIDING) & deciding=$$!; $(COVERED) $(KNOWING) & knowing=$$!; \
 	$(PY) -m pytest -q -m "hypothesis or large" $(PURE); properties=$$?; \
@@ -48,7 +51,7 @@ unit: dev browser promtool  ## all but the control plane; core and rules with co
 	@$(PY) -m coverage report
 	@$(PY) -m pytest -q $(PARALLEL) $(PURE:%=--ignore %) --ignore tests/cluster --ignore tests/node
 
-newest: dev browser promtool  ## the unit tests again on the newest Python of this machine (the image has 3.13)
+newest: dev browser promtool site  ## the unit tests again on the newest Python of this machine (the image has 3.13)
 	@$(PY) tests/newest_python.py
 
 browser: dev  ## a headless Chromium for the tests of the HTML report, if there is none
@@ -92,6 +95,14 @@ docs: dev  ## the pages that are generated
 	@$(PY) -m tests.manifests.chart_files
 	@.venv/bin/gpu-webhook config schema > docs/schema/settings.json
 
+site: dev $(SITE)  ## docs/ and README.md as build/site, with all links checked
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=.venv/site $(PY) -m mkdocs build --quiet --strict
+
+$(SITE): requirements-docs.txt
+	@rm -rf .venv/site
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --target .venv/site -r requirements-docs.txt
+	@touch $@
+
 manifests: dev cluster  ## manifests/install.yaml, by kubectl
 	@$(PY) -m tests.cluster.install_yaml
 
@@ -104,6 +115,7 @@ lock: dev  ## new versions of all dependencies, with hashes
 	@$(LOCK) --all-extras --group dev pyproject.toml --output-file requirements-dev.txt
 	@$(LOCK) --group build --output-file requirements-build.txt
 	@$(LOCK) --constraint requirements.txt --group release --output-file requirements-release.txt
+	@$(LOCK) --group docs --output-file requirements-docs.txt
 
 image:  ## the container image
 	@docker build --tag gpu-admission-webhook:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' webhook/__init__.py) .

@@ -1,4 +1,4 @@
-"""docs/install.md and docs/operate.md, command by command, and the manifests that it installs."""
+"""docs/ from install.md to uninstall.md, command by command, and the manifests that they apply."""
 
 from __future__ import annotations
 
@@ -26,11 +26,23 @@ if TYPE_CHECKING:
     from tests.cluster.client import Json
     from tests.cluster.controlplane import ControlPlane
 
-BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "install.md").read_text(), re.DOTALL)
-COMMANDS = re.findall(r"`(helm [^`]* -[^`]+)`", (ROOT / "docs" / "install.md").read_text())
 SETTINGS = "gpu-webhook-settings"
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text()
+
+
+def blocks(name: str) -> list[str]:
+    return re.findall(r"```sh\n(.*?)```", page(name), re.DOTALL)
+
+
+HELM, APPLY, TRY_IT, LIVE, INVENTORY, STATUS = blocks("install")
+STOP, IGNORE, PUT_BACK, HELM_BACK = blocks("break-glass")
+(TAKE_OVER,) = blocks("upgrade")
+_LOGS, HELM_REMOVE, REMOVE = blocks("uninstall")  # tests/telemetry tries the logs
 # A command has a flag; the page also speaks of `kubectl apply` as such.
-OPERATE = re.findall(r"`(kubectl [^`]* -[^`]+)`", (ROOT / "docs" / "operate.md").read_text())
+COMMANDS = re.findall(r"`(helm [^`]* -[^`]+)`", page("upgrade"))
 
 
 @pytest.fixture
@@ -67,17 +79,16 @@ def _first(programs: str) -> str:
 
 
 def test_the_commands_of_the_page_install_and_remove_it(cluster: ControlPlane, shell: Path) -> None:
-    _, apply, try_it, live, inventory, status, *_, remove = BLOCKS
-    apply, ready = apply.splitlines()
+    apply, ready = APPLY.splitlines()
     assert "rollout status" in ready, "no kubelet makes the pods ready"
 
     said = run(apply, cluster, shell)
     keeper_of(cluster, shell / "tls", f"gpu-webhook.{NAMESPACE}.svc").pass_once()
-    run(try_it, cluster, shell)  # nobody answers: no kubelet runs the pods, so it fails open
-    shown = run(live, cluster, shell)
-    reviewed = run(inventory, cluster, shell)
+    run(TRY_IT, cluster, shell)  # nobody answers: no kubelet runs the pods, so it fails open
+    shown = run(LIVE, cluster, shell)
+    reviewed = run(INVENTORY, cluster, shell)
 
-    trusted = run(status, cluster, shell)
+    trusted = run(STATUS, cluster, shell)
 
     assert "deployment.apps/gpu-webhook created" in said
     assert "Warning" not in said
@@ -86,11 +97,9 @@ def test_the_commands_of_the_page_install_and_remove_it(cluster: ControlPlane, s
     assert "Tesla-K80" in shown
     assert "Tesla-P100-PCIE-16GB" in reviewed
     assert "pod/probe created" in _probe(cluster)  # the namespace enforces `restricted`
-    for command in OPERATE:
-        run(command, cluster, shell)
     for component in COMPONENTS:
         run(f"kubectl apply -k manifests/{component}", cluster, shell)
-    run(remove.replace("kubectl delete -k", "kubectl delete --wait=false -k"), cluster, shell)
+    run(REMOVE.replace("kubectl delete -k", "kubectl delete --wait=false -k"), cluster, shell)
     for kind in KINDS:
         assert cluster.client.list(kind) == [], "it would call a Service that is gone"
 
@@ -98,33 +107,91 @@ def test_the_commands_of_the_page_install_and_remove_it(cluster: ControlPlane, s
 def test_the_commands_for_helm_install_take_over_and_remove_it(
     cluster: ControlPlane, shell: Path
 ) -> None:
-    install, *_ = BLOCKS
-    *_, take_over, uninstall, _ = BLOCKS
     upgrade, rollback = (each for each in COMMANDS if each.startswith(("helm upg", "helm roll")))
     before = everything(cluster)
 
-    assert "--wait" in install, "no kubelet makes the pods ready"
-    run(install.replace("--wait", ""), cluster, shell)
+    assert "--wait" in HELM, "no kubelet makes the pods ready"
+    run(HELM.replace("--wait", ""), cluster, shell)
     run(upgrade, cluster, shell)
     run(rollback, cluster, shell)
-    run(uninstall.replace("delete", "delete --wait=false"), cluster, shell)
+    run(HELM_REMOVE.replace("delete", "delete --wait=false"), cluster, shell)
     empty(cluster.client, NAMESPACE)
     until(lambda: everything(cluster) == before, "nothing of it to be left", 60)
 
-    run(take_over, cluster, shell)
-    run(uninstall.replace("delete", "delete --wait=false"), cluster, shell)
+    run(TAKE_OVER, cluster, shell)
+    run(HELM_REMOVE.replace("delete", "delete --wait=false"), cluster, shell)
     empty(cluster.client, NAMESPACE)
     until(lambda: everything(cluster) == before, "nothing of it to be left", 60)
+
+
+@pytest.mark.parametrize(
+    ("install", "back"), [(HELM, HELM_BACK), (APPLY, PUT_BACK)], ids=["helm", "kubectl"]
+)
+def test_the_glass_can_be_broken_and_repaired(
+    install: str, back: str, cluster: ControlPlane, shell: Path
+) -> None:
+    def configurations() -> list[str]:
+        return [each["metadata"]["name"] for kind in KINDS for each in cluster.client.list(kind)]
+
+    run(install.replace("--wait", "").partition("kubectl -n")[0], cluster, shell)
+    assert configurations() == ["gpu-webhook", "gpu-webhook"]
+    run(STOP, cluster, shell)
+    assert configurations() == []
+    run(back, cluster, shell)
+    assert configurations() == ["gpu-webhook", "gpu-webhook"]
+
+
+def test_one_namespace_is_left_alone(cluster: ControlPlane, shell: Path) -> None:
+    labels = re.findall(r"`(kubectl label namespace [^`]+)`", page("break-glass"))
+    assert len(labels) == 2
+    cluster.kubectl("create", "namespace", "team-a")
+    try:
+        run(IGNORE, cluster, shell)
+        run(APPLY.partition("\n")[0], cluster, shell)
+        made = cluster.client.get("Namespace", "team-a")["metadata"]["labels"]
+        selectors = [
+            each["namespaceSelector"]["matchExpressions"]
+            for kind in KINDS
+            for configuration in cluster.client.list(kind)
+            for each in configuration["webhooks"]
+        ]
+        left_out = [{"key": "gpu-webhook.dev/ignore", "operator": "NotIn", "values": ["true"]}]
+        assert made["gpu-webhook.dev/ignore"] == "true"
+        assert all(left_out[0] in each for each in selectors)
+        for command in labels:
+            run(command, cluster, shell)
+        made = cluster.client.get("Namespace", "team-a")["metadata"]["labels"]
+        assert not [name for name in made if name.startswith("gpu-webhook.dev/")]
+    finally:
+        cluster.kubectl("delete", "namespace", "team-a")
+
+
+def test_the_first_day_goes_as_the_page_says(cluster: ControlPlane, shell: Path) -> None:
+    audit, well, live, scan, repair = blocks("first-day")
+    run(HELM.replace("--wait", ""), cluster, shell)
+
+    run(audit, cluster, shell)
+    settings = cluster.kubectl("-n", NAMESPACE, "get", "configmap", "-o", "yaml", SETTINGS)
+    assert "mode: audit" in settings
+    keeper_of(cluster, shell / "tls", f"gpu-webhook.{NAMESPACE}.svc").pass_once()
+    doctor, status = well.splitlines()
+    assert "failed   pods" in run(f"{doctor} || test $? = 3", cluster, shell)  # no kubelet
+    assert "trusts the server" in run(status, cluster, shell)
+    run(live, cluster, shell)
+    assert "0 of " in run(scan, cluster, shell)
+    run(repair, cluster, shell)
+    settings = cluster.kubectl("-n", NAMESPACE, "get", "configmap", "-o", "yaml", SETTINGS)
+    assert "mode: audit" not in settings
 
 
 def test_settings_with_names_of_their_own_become_values(cluster: ControlPlane, shell: Path) -> None:
     """The commands of manifests/README.md."""
-    page = (ROOT / "manifests" / "README.md").read_text()
-    (block,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    text = (ROOT / "manifests" / "README.md").read_text()
+    (block,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     (shell / "settings.yaml").write_text(
         "resources: {target: example.com/gpu}\npolicy: {rules: {GPU304: off}}\n"
     )
-    run(BLOCKS[0].replace("--wait", ""), cluster, shell)
+    run(HELM.replace("--wait", ""), cluster, shell)
 
     run(block, cluster, shell)
 

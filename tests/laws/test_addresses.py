@@ -21,6 +21,23 @@ SERVED = re.compile(
     r"|docs\.oasis-open\.org|json-schema\.org|token\.actions\.githubusercontent\.com|(.+\.)?example(\.org|\.com)?|.+\.svc|[\d.]+)"
 )
 _HOST = re.compile(r"https?://([\w.-]++)(?!\{)")  # {{ .Release.Namespace }}.svc is no host yet
+# Each was looked at: one of our own would be a repository that nobody can open.
+REPOSITORIES = {
+    "OWNER/REPOSITORY",  # a placeholder
+    "FairwindsOps/pluto",
+    "FairwindsOps/polaris",
+    "NVIDIA/KAI-Scheduler",
+    "Project-HAMi/HAMi",
+    "doitintl/kube-no-trouble",
+    "helm/helm-mapkubeapis",
+    "kubepug/kubepug",
+    "kubernetes/sig-security",
+    "kyverno/kyverno",
+    "open-policy-agent/gatekeeper",
+    "stackrox/kube-linter",
+    "volcano-sh/volcano",
+}
+_REPOSITORY = re.compile(r"https?://github\.com/([\w.-]+/[\w.-]+)")
 _LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 
 
@@ -36,6 +53,11 @@ def test_every_host_is_served_by_others_or_reserved() -> None:
         for host in _HOST.findall(file.read_text())
     }
     assert [each for each in sorted(named) if not SERVED.fullmatch(each[1].rstrip("."))] == []
+
+
+def test_every_repository_that_a_page_names_is_there() -> None:
+    named = {each for page in PAGES for each in _REPOSITORY.findall(page.read_text())}
+    assert named == REPOSITORIES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)

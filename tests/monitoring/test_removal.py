@@ -1,4 +1,4 @@
-"""The queries of docs/operate.md on when the webhook may be removed, by the real promtool."""
+"""The queries of docs/uninstall.md on when the webhook may be removed, by the real promtool."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.monitoring.queries import FAILED_OPEN, faults
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-OPERATE = (Path(__file__).parents[2] / "docs" / "operate.md").read_text()
-QUERIES = re.findall(r"```promql\n(.*?)```", OPERATE, re.DOTALL)
+UNINSTALL = (Path(__file__).parents[2] / "docs" / "uninstall.md").read_text()
+QUERIES = re.findall(r"```promql\n(.*?)```", UNINSTALL, re.DOTALL)
 MAY_GO, FROM_WHERE, FAILED = QUERIES
 LAST, LEGACY = "gpu_webhook_last_legacy_timestamp_seconds", "gpu_webhook_legacy_objects_total"
 REVIEWS = "gpu_webhook_reviews_total"

@@ -64,11 +64,11 @@ def test_the_page_names_every_reason_of_tls_failures() -> None:
     assert sorted(named) == sorted(REASONS)
 
 
-OPERATE = (Path(__file__).parents[2] / "docs" / "operate.md").read_text()
+UNINSTALL = (Path(__file__).parents[2] / "docs" / "uninstall.md").read_text()
 
 
 def test_the_recipe_finds_the_lines_of_legacy_objects_and_no_other(tmp_path: Path) -> None:
-    command = re.search(r"kubectl .* logs .* \| (grep .*)", OPERATE)
+    command = re.search(r"kubectl .* logs .* \| (grep .*)", UNINSTALL)
     assert command is not None
     lines = [line(0.0, {"message": "m", "legacy": legacy}) for legacy in (True, False, True)]
     log = tmp_path / "log"

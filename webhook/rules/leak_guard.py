@@ -7,6 +7,7 @@ every GPU of its node and can use the GPUs of other pods. In a container that ha
 the manifest overrides the list of the device plugin.
 
 Does: checks all containers, also those that `kubectl debug` adds.
+
 - A container without GPUs gets `NVIDIA_VISIBLE_DEVICES=void`, as one entry that replaces any value
   or valueFrom. `none` and an empty value are replaced too: toolkits before 1.18.2 injected all GPUs
   for `none`. env overrides envFrom, so envFrom does not matter here. A DRA claim or a device class
