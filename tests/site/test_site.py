@@ -76,7 +76,13 @@ def chromium() -> Iterator[browser.Browser]:
         yield program
 
 
-PAGES = ("index.html", "docs/settings.html", "docs/rules/GPU106.html", "docs/comparison.html")
+PAGES = (
+    "index.html",
+    "docs/settings.html",
+    "docs/rules/GPU106.html",
+    "docs/uninstall.html",
+    "docs/comparison.html",
+)
 _AXE = (files("axe_core_python") / "axe.min.js").read_text()
 
 
