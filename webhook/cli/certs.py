@@ -50,7 +50,7 @@ def status(args: SimpleNamespace) -> int:
 
 def issue(args: SimpleNamespace) -> int:
     """Sign a new server certificate; servers have it within seconds."""
-    from webhook.doctor.certificates import date
+    from webhook.reports.printing import date
 
     api, objects = _connect(args)
 

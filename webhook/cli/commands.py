@@ -28,6 +28,7 @@ from webhook.cli.shared_flags import (
     NO_VARIABLE,
     REPORTS,
     output,
+    output_files,
 )
 
 PROGRAM = "gpu-webhook"
@@ -312,6 +313,13 @@ _OF_CLUSTER = (
     KUBECONFIG,
     CONTEXT,
 )
+_POD_NAMESPACE = Flag(
+    "--pod-namespace",
+    metavar="NAME",
+    default="default",
+    help="Where a legacy pod is created as a dry run, which stores nothing.",
+)
+_PAGES = ("text", "json", "yaml", "html")
 for _name, _text in (
     ("status", "Show the CA, the server certificate, and the caBundles that trust it."),
     ("issue", "Sign a new server certificate now."),
@@ -336,13 +344,24 @@ _command(
     "doctor",
     "Check the webhook in a cluster, and print what to do.",
     *_OF_CLUSTER,
-    Flag(
-        "--pod-namespace",
-        metavar="NAME",
-        default="default",
-        help="Where a legacy pod is created as a dry run, which stores nothing.",
-    ),
+    _POD_NAMESPACE,
     output("text", "json", "yaml"),
+)
+_command(
+    "report",
+    "Show who still needs the webhook, and whether to remove it.",
+    Flag("--cluster", is_flag=True, help="Report on a cluster. There is no other report yet."),
+    *_OF_CLUSTER,
+    _POD_NAMESPACE,
+    Flag(
+        "--days",
+        metavar="N",
+        type=click.IntRange(1, 3650),
+        default=30,
+        help="How long nothing legacy must have come: the interval of your rarest job.",
+    ),
+    output(*_PAGES),
+    output_files(*_PAGES),
 )
 _command(
     "completion",

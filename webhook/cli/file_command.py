@@ -16,7 +16,7 @@ from webhook.files.results import FileResult, OptedOut, Plan, Report, Skipped, S
 from webhook.files.walk import STDIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import SimpleNamespace
 
     from webhook.cli.progress import Progress
@@ -176,6 +176,11 @@ def check_outputs(args: SimpleNamespace) -> None:
     """Check that each report can be written; done before the work, not after it."""
     if args.diff and args.output not in (None, *_FOR_PEOPLE):
         raise InputError(f"--diff prints text: leave it out, or leave out -o {args.output}")
+    check_files(args)
+
+
+def check_files(args: SimpleNamespace) -> None:
+    """Check that each --output-file can be written."""
     for text in args.output_file:
         folder = Path(text.partition("=")[2]).parent
         if not folder.is_dir():
@@ -184,10 +189,15 @@ def check_outputs(args: SimpleNamespace) -> None:
 
 def write_outputs(args: SimpleNamespace, found: Report) -> None:
     """Write the reports that go into files."""
+    write_files(args, lambda form: _as(form, found))
+
+
+def write_files(args: SimpleNamespace, printed: Callable[[str], str]) -> None:
+    """Write each --output-file in its format."""
     for text in args.output_file:
         form, _, path = text.partition("=")
         try:
-            Path(path).write_text(_as(form, found), encoding="utf-8", newline="")
+            Path(path).write_text(printed(form), encoding="utf-8", newline="")
         except OSError as error:
             why = error.strerror
             raise InputError(f"--output-file {text}: cannot be written: {why}") from error

@@ -12,6 +12,8 @@ from click.core import ParameterSource
 from webhook.kube.labels import is_dns_label, is_subdomain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from click.shell_completion import CompletionItem
 
 FORMATS = ("text", "wide", "json", "yaml", "markdown", "html", "sarif", "junit", "github")
@@ -109,15 +111,19 @@ def version_of(text: str) -> str:
     return f"1.{int(found[1])}"
 
 
-def output_file(text: str) -> str:
-    """The value of --output-file: FORMAT=FILE."""
-    form, equals, path = text.partition("=")
-    if form not in FORMATS or not equals or not path:
-        raise click.BadParameter(
-            f"{text!r}: write FORMAT=FILE, such as sarif=x.sarif; the formats are "
-            f"{', '.join(FORMATS)}"
-        )
-    return text
+def output_file(forms: Sequence[str]) -> Callable[[str], str]:
+    """The type of --output-file: FORMAT=FILE, with one of these formats."""
+
+    def value(text: str) -> str:
+        form, equals, path = text.partition("=")
+        if form not in forms or not equals or not path:
+            raise click.BadParameter(
+                f"{text!r}: write FORMAT=FILE, such as html=x.html; the formats are "
+                f"{', '.join(forms)}"
+            )
+        return text
+
+    return value
 
 
 def configuration(text: str) -> str:

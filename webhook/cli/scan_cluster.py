@@ -7,6 +7,7 @@ in the live object are reported, too.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from webhook.core.repaired import REPAIRED, codes_in
 from webhook.evaluation import record
 from webhook.evaluation.workloads import READY_MADE, custom_kinds, templates_of
 from webhook.files.results import FileResult, Located, Plan, Report, Status
+from webhook.inventory.project import seconds_of
 from webhook.kube.labels import is_dns_label
 from webhook.kube.pod import as_map, is_finished
 from webhook.rules import is_legacy, legacy_resource
@@ -72,6 +74,13 @@ class Told:
     owner: str = ""  # what must be changed
     others: int = 0  # more objects of the same owner with the same findings
     came: bool = False  # the last finding is that it was sent legacy and repaired
+    top: Reference = objects.NOBODY  # the topmost owner
+    created: str = ""  # when the newest of the objects was created
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether the object is legacy, or was sent so and repaired."""
+        return _is_legacy(self.result)
 
     def with_owner(self) -> FileResult:
         """The result for programs: each message names the owner."""
@@ -93,6 +102,7 @@ class Scan:
     seen: int = 0
     made: int = 0  # objects whose owner is checked itself
     repaired: int = 0  # repaired objects; their owner still sends legacy ones
+    finished_since: float = math.inf  # report pods that were repaired then or later, if finished
     _alike: dict[object, Told] = field(default_factory=dict)
     _makers: set[Reference] = field(default_factory=set)  # owners that were checked or skipped
 
@@ -154,8 +164,11 @@ class Scan:
         if is_made:
             self.made += 1
             return
+        created = str(as_map(obj["metadata"]).get("creationTimestamp") or "")
         if obj["kind"] == "Pod" and is_finished(obj):
-            return
+            is_old = seconds_of(created) < self.finished_since
+            if is_old or not _came_legacy(obj):
+                return
         result = _without_zeros(judged(obj, self.plan))
         came = _came_legacy(obj) and not _is_legacy(result)
         if came:
@@ -164,13 +177,15 @@ class Scan:
         if not result.remarks:
             return
         top = owners.top(obj)
-        told = Told(result, owner_of(top, obj), came=came)
+        named = objects.reference(top)
+        told = Told(result, owner_of(top, obj), 0, came, named, created)
         if maker is not None:
             found = tuple((each.code, each.path, each.message) for each in result.located)
-            said = objects.reference(top), obj["kind"], found, result.error
+            said = named, obj["kind"], found, result.error
             alike = self._alike.setdefault(said, told)
             if alike is not told:
                 alike.others += 1
+                alike.created = max(alike.created, created)
                 return
         yield told
 

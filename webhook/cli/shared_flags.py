@@ -56,6 +56,19 @@ FILES = (
         help="Skip matching files, such as vendor/ or *.bak. Files in .gitignore are skipped, too.",
     ),
 )
+
+
+def output_files(*forms: str) -> Flag:
+    """The flag that also writes reports of these formats to files."""
+    return Flag(
+        "--output-file",
+        metavar="FORMAT=FILE",
+        type=output_file(forms),
+        multiple=True,
+        help="Also write this report to a file. May be repeated.",
+    )
+
+
 REPORTS = (
     Flag(
         "-o",
@@ -64,13 +77,7 @@ REPORTS = (
         metavar="FORMAT",
         help=f"Output format: {', '.join(FORMATS)}.",
     ),
-    Flag(
-        "--output-file",
-        metavar="FORMAT=FILE",
-        type=output_file,
-        multiple=True,
-        help="Also write this report to a file. May be repeated.",
-    ),
+    output_files(*FORMATS),
     Flag(
         "--fail-on",
         type=click.Choice(("fixable", "manual")),

@@ -162,10 +162,17 @@ class Client:
         """
         return time.time() + self._ahead
 
-    def get(self, path: str, query: Mapping[str, str], most: int | None = None) -> bytes:
+    def get(
+        self,
+        path: str,
+        query: Mapping[str, str],
+        most: int | None = None,
+        *,
+        media_type: str = _JSON,
+    ) -> bytes:
         """The whole answer; TooLarge as soon as it has more bytes than `most`."""
         started = time.monotonic()
-        response = self._send(path, query, SILENCE_SECONDS)
+        response = self._send(path, query, SILENCE_SECONDS, accepted=media_type)
         most = MOST_OF_ONE if most is None else most
         text, size = [], 0
         for chunk in _chunks(response, started + PAGE_SECONDS):
@@ -213,10 +220,15 @@ class Client:
         return _lines(self._send(path, query, seconds), started + seconds)
 
     def _send(
-        self, path: str, query: Mapping[str, str], silence: float, sent: _Body = _NOTHING
+        self,
+        path: str,
+        query: Mapping[str, str],
+        silence: float,
+        sent: _Body = _NOTHING,
+        accepted: str = _JSON,
     ) -> urllib3.BaseHTTPResponse:
         # No Accept-Encoding: compression takes both sides longer than a local network.
-        headers = {"Accept": "application/json", "User-Agent": "gpu-webhook"}
+        headers = {"Accept": accepted, "User-Agent": "gpu-webhook"}
         try:
             with self._lock:  # a token may be read again, or a plugin be run for it
                 headers |= self._who_we_are()
@@ -240,9 +252,10 @@ class Client:
         if response.status not in (_OK, _CREATED):
             raise self._refusal(response)
         media_type = response.headers.get("Content-Type", "")
-        if not media_type.startswith("application/json"):
+        if not media_type.startswith(accepted):
             response.close()
-            raise Fault(f"the answer is not JSON but {media_type[:_QUOTED] or 'unnamed'}")
+            wanted = "JSON" if accepted == _JSON else accepted
+            raise Fault(f"the answer is not {wanted} but {media_type[:_QUOTED] or 'unnamed'}")
         return response
 
     def _who_we_are(self) -> dict[str, str]:

@@ -151,6 +151,9 @@ class Reference(NamedTuple):
         return f"{self.kind}/{self.name}"
 
 
+NOBODY = Reference("", "", "", "")
+
+
 def reference(obj: Mapping[str, Any]) -> Reference:
     """The name of this object."""
     metadata = as_map(obj.get("metadata"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from webhook.certs.authority import blocks_in, common_name, is_signed_by
 from webhook.certs.steps import distrusting
 from webhook.doctor.lines import FAILED, OK, WARNING, Line
 from webhook.issuing.objects import SECRET
+from webhook.reports.printing import date
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,11 +79,6 @@ def trust(kept: Kept, bundles: Bundles, filled_by: str = _WATCHERS) -> Iterator[
             yield Line(WARNING, "its caBundle lacks a CA of the Secret", filled_by, name)
         else:
             yield Line(OK, "trusts the server", what=name)
-
-
-def date(seconds: float) -> str:
-    """A time as text."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _until(end: float, now: float) -> str:

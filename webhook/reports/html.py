@@ -1,14 +1,11 @@
-"""The report as one page that needs no network: report.html, report.css and report.js filled in."""
+"""The report as one page that needs no network: report.html filled in, with report.js."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html as html_text
 import re
 from collections import defaultdict
 from difflib import SequenceMatcher
-from importlib.resources import files
 from itertools import count
 from posixpath import dirname
 from string import Template
@@ -18,9 +15,11 @@ from webhook import __version__
 from webhook.files import diff
 from webhook.files.results import FileResult, Located, Report, Skipped, Status
 from webhook.reports.excerpt import ChangedLines, Excerpt, Lines, shortened
+from webhook.reports.frame import escaped as _text
+from webhook.reports.frame import framed, part
 from webhook.reports.rules import Manual, manuals
 from webhook.reports.text import WORDS, shown, summary, words
-from webhook.reports.visible import sentence, visible
+from webhook.reports.visible import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,32 +35,19 @@ _WORD = re.compile(r"[\w./-]+|\s+|.")  # names of resources and images are one w
 
 def html(report: Report) -> str:
     """The page, as text."""
-    room = files("webhook.reports")
-    style, script = (room.joinpath(f"report.{end}").read_text("utf-8") for end in ("css", "js"))
     folders = _Folders(report)
     body = folders.html()
     said = summary(report)
-    return Template(room.joinpath("report.html").read_text("utf-8")).substitute(
-        policy=f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"style-src '{_hash(style)}'; script-src '{_hash(script)}'",
-        style=style,
-        script=script,
-        summary=_text(said[:1].upper() + said[1:]),
+    title = _text(said[:1].upper() + said[1:])
+    page = Template(part("report.html")).substitute(
+        summary=title,
         version=_text(__version__),
         filters="".join(_filters(report)),
         folders=body,
         folder_list=folders.list(),
         rules="".join(_rules(report, folders.anchors)),
     )
-
-
-def _hash(text: str) -> str:
-    """The hash of the script: the page runs no other script, whatever a file contains."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _text(text: str) -> str:
-    return html_text.escape(visible(text))
+    return framed(f"GPU manifests: {title}", page, part("report.js"))
 
 
 def _source(text: str) -> str:

@@ -1,0 +1,218 @@
+"""`gpu-webhook report --cluster`: what it takes from the scan, the metrics and Events."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.test_scan_cluster import Cluster, owner
+from tests.doctor.installation import HEALTHY
+from webhook.cluster.client import Fault
+from webhook.core.settings import Settings
+from webhook.doctor import counted, facts
+from webhook.doctor.counted import Counted
+from webhook.inventory.events import event_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.cli.conftest import Command
+
+DAY = 86_400.0
+NOW = HEALTHY.now
+EVENTS = "/api/v1/events"
+SAFE, ERROR, UNKNOWN, LEFT = 0, 1, 2, 3
+REPAIRED = {"gpu-webhook.dev/repaired": "GPU101"}
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """Where nothing legacy came for 45 days, and all of that is known."""
+    known = Counted(NOW - 45 * DAY, "a started")
+    monkeypatch.setattr(facts, "read", lambda *_: HEALTHY)
+    monkeypatch.setattr(counted, "read", lambda *_: known)
+    with Cluster() as running:
+        running.say_json(EVENTS, {"items": []})
+        yield running
+
+
+@pytest.fixture
+def report(cluster: Cluster, tmp_path: Path, gpu_webhook: Command) -> Any:
+    def run(*words: str) -> tuple[int, Any]:
+        config = f"--kubeconfig={cluster.kubeconfig(tmp_path)}"
+        ran = gpu_webhook("report", "--cluster", config, "-o", "json", *words)
+        return ran.code, json.loads(ran.out) if ran.out else ran.err
+
+    return run
+
+
+def created(days: float) -> str:
+    return datetime.fromtimestamp(NOW - days * DAY, UTC).isoformat()
+
+
+def owners(found: Any) -> list[tuple[str, str, int, list[str]]]:
+    return [(e["kind"], e["name"], e["objects"], e["codes"]) for e in found["owners"]]
+
+
+def test_an_empty_cluster_is_safe(report: Any) -> None:
+    code, found = report()
+    assert (code, found["verdict"]) == (SAFE, "safe")
+    assert found["answer"] == "Nothing legacy for 45 days: safe to remove"
+
+
+def test_days_are_those_of_the_rarest_job(report: Any) -> None:
+    code, found = report("--days=60")
+    assert (code, found["verdict"]) == (UNKNOWN, "unknown")
+
+
+def test_each_owner_is_one_row(cluster: Cluster, report: Any) -> None:
+    """Two pods of a controller that is no kind of the API server; a Deployment, and its pods."""
+    made = cluster.have("Deployment", "train")
+    uid = made["metadata"]["uid"]
+    replica = cluster.have("ReplicaSet", "train-1", owner("train", "Deployment", "apps/v1", uid))
+    uid = replica["metadata"]["uid"]
+    cluster.have("Pod", "train-1-x", owner("train-1", "ReplicaSet", "apps/v1", uid))
+    for name in ("ray-1", "ray-2"):
+        cluster.have("Pod", name, owner("ray", "RayCluster", "ray.io/v1"))
+    code, found = report()
+    assert code == LEFT
+    assert owners(found) == [
+        ("Deployment", "train", 1, ["GPU101"]),
+        ("RayCluster", "ray", 2, ["GPU101"]),
+    ]
+    assert found["checked"] == 5
+
+
+@pytest.mark.parametrize(
+    ("days", "phase", "code"),
+    [
+        pytest.param(3, "Succeeded", LEFT, id="finished lately"),
+        pytest.param(31, "Succeeded", SAFE, id="finished, and older than the time that counts"),
+        pytest.param(31, "Running", LEFT, id="old, and still running"),
+    ],
+)
+def test_a_pod_that_was_repaired_names_who_sent_it(
+    days: float, phase: str, code: int, cluster: Cluster, report: Any
+) -> None:
+    modern = {"containers": [{"name": "m", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+    metadata = {"name": "airflow-1", "namespace": "team", "annotations": REPAIRED}
+    metadata["creationTimestamp"] = created(days)
+    cluster.list_has("Pod", {"metadata": metadata, "spec": modern, "status": {"phase": phase}})
+    said, found = report()
+    assert said == code
+    assert owners(found) == ([("Pod", "airflow-1", 1, ["GPU101"])] if code == LEFT else [])
+    if code == LEFT:
+        assert found["owners"][0]["newest"][:10] == created(days)[:10]
+
+
+def event(pod: dict[str, Any], *codes: str) -> dict[str, Any]:
+    return dict(event_of(pod, codes, Settings(), NOW - 60).body)
+
+
+def test_events_name_the_owners_of_pods_that_were_deleted(cluster: Cluster, report: Any) -> None:
+    made = cluster.have("Job", "nightly")  # it is still there, with its own row
+    metadata = {"name": "nightly-x", "namespace": "team", "uid": "p"}
+    of_job = owner("nightly", "Job", "batch/v1", made["metadata"]["uid"])
+    lone = {"metadata": {**metadata, "name": "lone"}}
+    forged = event(lone, "GPU101") | {"source": {"component": "x"}}
+    cluster.say_json(
+        EVENTS,
+        {
+            "items": [
+                event({"metadata": {**metadata, "ownerReferences": [of_job]}}, "GPU101", "GPU109"),
+                event(lone, "GPU106", "GPU201"),
+                event({"metadata": {**metadata, "name": "modern"}}, "GPU201"),
+                forged | {"involvedObject": {"kind": "Pod", "name": "forged"}},
+                {},
+            ]
+        },
+    )
+    code, found = report()
+    assert code == LEFT
+    assert owners(found) == [
+        ("Job", "nightly", 1, ["GPU101", "GPU109"]),
+        ("Pod", "lone", 0, ["GPU106"]),
+    ]
+    assert found["owners"][0]["change"] == "Job/nightly"
+    asked = [query for _, path, query in cluster.asked if path == EVENTS]
+    assert asked[0]["fieldSelector"] == "reason=PodRepaired"
+
+
+def test_without_the_right_to_events_the_rest_is_known(cluster: Cluster, report: Any) -> None:
+    cluster.say(EVENTS, 403, b'{"message": "no"}')
+    code, found = report()
+    assert code == SAFE
+    assert found["notes"][-1] == (
+        "owners of pods that were deleted in the last hour: Events: 403: no"
+    )
+
+
+def test_what_the_scan_could_not_read_is_a_gap(cluster: Cluster, report: Any) -> None:
+    cluster.say("/apis/apps/v1/deployments", 403, b'{"message": "no"}')
+    code, found = report()
+    assert (code, found["verdict"]) == (UNKNOWN, "unknown")
+    why = "deployments: Deployments are not checked: the API server answered 403: no"
+    assert found["gaps"] == [why]
+
+
+def test_what_the_metrics_do_not_name_is_noted(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Counted(NOW - 45 * DAY, "a started", {"other": NOW - DAY}, gaps=["x"])
+    monkeypatch.setattr(counted, "read", lambda *_: known)
+    code, found = report()
+    assert (code, found["verdict"], found["gaps"]) == (LEFT, "left", ["x"])
+    assert found["notes"][-1].startswith("which namespaces are `other`")
+    assert cluster.asked
+
+
+def test_the_settings_of_the_installation_decide_what_is_legacy(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = replace(Settings(), legacy_resources=("example.com/old-gpu",))
+    monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=settings))
+    container = {"name": "m", "resources": {"limits": {"example.com/old-gpu": "1"}}}
+    metadata = {"name": "a", "namespace": "team", "uid": "u"}
+    cluster.list_has("Pod", {"metadata": metadata, "spec": {"containers": [container]}})
+    code, found = report()
+    assert (code, owners(found)) == (LEFT, [("Pod", "a", 1, ["GPU101"])])
+
+
+def test_the_page_also_goes_into_files(report: Any, tmp_path: Path) -> None:
+    html = tmp_path / "page.html"
+    code, found = report(f"--output-file=html={html}", "--output-file=text=page.txt")
+    assert code == SAFE
+    assert found["answer"] in html.read_text()
+    assert (tmp_path / "page.txt").read_text().startswith(found["answer"])
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        pytest.param("--output-file=sarif=x", "the formats are text, json, yaml, html", id="sarif"),
+        pytest.param("--output-file=html=no/x", "there is no folder no", id="no folder"),
+        pytest.param("--days=0", "0 is not in the range", id="no days"),
+    ],
+)
+@pytest.mark.usefixtures("cluster")
+def test_bad_usage_is_found_before_the_work(word: str, said: str, gpu_webhook: Command) -> None:
+    code, out, err = gpu_webhook("report", "--cluster", word)
+    assert (code, out) == (ERROR, "")
+    assert said in err
+
+
+def test_without_an_answer_nothing_can_be_said(
+    report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise Fault("connection refused", away=True)
+
+    monkeypatch.setattr(facts, "read", away)
+    code, err = report()
+    assert code == ERROR
+    assert "no answer from the API server: connection refused" in err

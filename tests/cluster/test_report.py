@@ -1,0 +1,176 @@
+"""`gpu-webhook report --cluster` on a real control plane: metrics by way of the pod's proxy."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import time
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+import yaml
+
+from tests.cluster.client import path_of, until
+from tests.cluster.controlplane import ControlPlane, free_ports
+from tests.cluster.pods import alpha, modern, named, pod
+from tests.cluster.webhook import BASE, KINDS, WebhookServer, kustomized, registered
+from tests.cluster.workloads import made_by
+from webhook.cli.main import main
+from webhook.core.settings import Settings
+from webhook.inventory.events import event_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.cluster.client import Json
+
+NAMESPACE = "gpu-webhook"
+SAFE, UNKNOWN, LEFT = 0, 2, 3
+
+
+class Installed:
+    """The shipped objects; the pod of the Deployment has the address of a server beside it."""
+
+    def __init__(self, cluster: ControlPlane, port: int) -> None:
+        self.cluster, self.port = cluster, port
+        made = [each for each in kustomized(cluster, BASE) if each["kind"] not in KINDS]
+        for each in made:
+            if each["kind"] == "Deployment":
+                each["spec"]["replicas"] = 1
+                server = each["spec"]["template"]["spec"]["containers"][0]
+                server["ports"][1]["containerPort"] = port
+        cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(made))
+        self.pod: str = until(self._pod, "the pod", 60)
+
+    def _pod(self) -> str | None:
+        return next(
+            (e["metadata"]["name"] for e in self.cluster.client.list("Pod", NAMESPACE)), None
+        )
+
+    def runs_at(self, address: str, started: float) -> None:
+        """As a kubelet says."""
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started))
+        running: Json = {
+            "name": "gpu-webhook",
+            "image": "x",
+            "imageID": "",
+            "ready": True,
+            "restartCount": 0,
+            "state": {"running": {"startedAt": stamp}},
+        }
+        status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}
+        changes = {"status": {**status, "containerStatuses": [running]}}
+        self.cluster.client.patch("Pod", self.pod, changes, NAMESPACE, subresource="status")
+
+    def report(self, *words: str, kubeconfig: Path | None = None) -> tuple[int, Any]:
+        said = io.StringIO()
+        file = kubeconfig or self.cluster.kubeconfig
+        with redirect_stdout(said):
+            code = main(["report", "--cluster", f"--kubeconfig={file}", "-o", "json", *words])
+        return code, json.loads(said.getvalue())
+
+
+def own_address() -> str:
+    """An address of this machine that is not loopback: the API server's proxy refuses those."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing
+        return str(probe.getsockname()[0])
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    with ControlPlane() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def installed(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    (port,) = free_ports(1)
+    folder = tmp_path_factory.mktemp("report")
+    words = [f"--metrics-bind=:{port}"]
+    with (
+        WebhookServer(folder, plane.authority, words) as server,
+        registered(plane, server.port, plane.authority.bundle),
+    ):
+        found = Installed(plane, port)
+        time.sleep(1.1)  # the API server's times have whole seconds
+        found.runs_at(own_address(), time.time())
+        yield found
+
+
+def test_each_answer_of_a_cluster_in_turn(installed: Installed) -> None:
+    """One test, since what has come to a webhook stays counted."""
+    client = installed.cluster.client
+
+    code, found = installed.report()
+    assert (code, found["verdict"], found["gaps"]) == (UNKNOWN, "unknown", []), found["owners"]
+    assert found["answer"].startswith(
+        "Not known yet: nothing legacy for 0 days, nothing is known before; ask after "
+    )
+    assert found["known"]["because"] == f"{installed.pod} started"
+    assert found["checked"] >= 2
+
+    # Modern workloads are none of those that need the webhook.
+    installed.cluster.make_namespace("modern")
+    client.create(made_by("Deployment", pod(modern())), "modern")
+    assert installed.report()[1]["verdict"] == "unknown"
+
+    # A legacy workload: its owner, and what came of it, by namespace and kind.
+    installed.cluster.make_namespace("team")
+    client.create(made_by("Deployment", pod(alpha())), "team")
+    came = {"Deployment": 1, "ReplicaSet": 2}
+
+    def is_counted() -> bool:
+        return [each["objects"] for each in installed.report()[1]["namespaces"]] == [came]
+
+    until(is_counted, "its pods in the metrics")
+    code, found = installed.report()
+    assert (code, found["verdict"], found["gaps"]) == (LEFT, "left", [])
+    (owner,) = found["owners"]
+    assert (owner["namespace"], owner["kind"]) == ("team", "Deployment")
+    assert (owner["objects"], owner["codes"]) == (1, ["GPU101"])
+    assert [each["name"] for each in found["namespaces"]] == ["team"]
+
+    # It is deleted. Nothing is left, and what came is still known; an Event names the owner.
+    client.delete("Deployment", owner["name"], "team")
+    until(lambda: not installed.report()[1]["owners"], "the end of its objects", 60)
+    code, found = installed.report()
+    assert (code, found["answer"]) == (
+        LEFT,
+        "Not yet: legacy objects from 1 namespace in the last 30 days",
+    )
+    lone = client.create(named(pod(alpha()), "lone"), "team").body
+    event = event_of(lone, ("GPU101", "GPU201"), Settings(), time.time())
+    client.demand("POST", path_of("Event", "team"), event.body)
+    client.delete("Pod", "lone", "team")
+    (owner,) = installed.report()[1]["owners"]
+    assert (owner["kind"], owner["name"], owner["objects"]) == ("Pod", "lone", 0)
+    assert owner["codes"] == ["GPU101"]
+
+
+def test_a_server_that_does_not_answer_is_a_gap(installed: Installed) -> None:
+    installed.runs_at("192.0.2.200", time.time())
+    try:
+        _, found = installed.report()
+        (gap,) = found["gaps"]
+        assert gap.startswith(f"what came to {installed.pod}: its metrics cannot be read: ")
+    finally:
+        installed.runs_at(own_address(), time.time())
+
+
+def test_a_user_without_rights_hears_that_nothing_is_known(
+    installed: Installed, tmp_path: Path
+) -> None:
+    config = orjson.loads(installed.cluster.kubeconfig.read_bytes())
+    token = installed.cluster.kubectl("-n", "default", "create", "token", "default").strip()
+    config["users"][0]["user"] = {"token": token}
+    file = tmp_path / "weak.kubeconfig"
+    file.write_bytes(orjson.dumps(config))
+    code, found = installed.report(kubeconfig=file)
+    assert (code, found["verdict"], found["known"]["since"]) == (UNKNOWN, "unknown", None)
+    assert found["gaps"][0].startswith("what came to the webhook: the API server answered 403: ")
+    assert any("Pods are not checked" in gap for gap in found["gaps"])

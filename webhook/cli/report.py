@@ -1,0 +1,118 @@
+"""`gpu-webhook report --cluster`: who still needs the webhook, and whether it may be removed.
+
+What is there comes from `scan --cluster`, what came lately from the metrics of the servers, and
+the owners of pods that were deleted from Events, which are kept for an hour.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from webhook.cli import file_command, scan_cluster
+from webhook.cli.certs import answered
+from webhook.cli.progress import progress
+from webhook.cluster import client, listing, objects
+from webhook.doctor import counted, facts
+from webhook.files.results import Plan
+from webhook.inventory.project import seconds_of
+from webhook.kube.pod import as_map
+from webhook.reports.usage import DAY, LEFT, PRINTED, SAFE, UNKNOWN, Owner, Usage
+from webhook.rules import is_legacy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_EXIT = {SAFE: 0, UNKNOWN: 2, LEFT: 3}
+_CODE = re.compile(r"\bGPU\d{3}\b")
+_NOTES = (
+    "manifests that were not applied in this time: `gpu-webhook scan -R -f FOLDER` finds them",
+    "calls that failed in API servers other than the one that answered (docs/uninstall.md)",
+)
+_OTHER = "which namespaces are `other`: the metrics of a worker name 200 of them"
+
+
+def run(args: SimpleNamespace) -> int:
+    """Print the page; the exit code is 0 only if the webhook may be removed."""
+    file_command.check_files(args)
+    found = _read(args)
+    file_command.write_files(args, lambda form: PRINTED[form](found))
+    sys.stdout.write(PRINTED[args.output](found))
+    return _EXIT[found.verdict]
+
+
+def _read(args: SimpleNamespace) -> Usage:
+    api = client.Client(lambda: client.configuration(args.kubeconfig, args.context))
+    with answered():
+        installed = facts.read(api, args.namespace, args.pod_namespace)
+    came = counted.read(api, installed)
+    where = {"kubeconfig": args.kubeconfig, "context": args.context}
+    scan = scan_cluster.Scan(
+        SimpleNamespace(**where, all_namespaces=True, namespace=None, selector=None),
+        Plan(replace(installed.settings, scope="all-legacy")),
+        finished_since=installed.now - args.days * DAY,
+    )
+    with progress() as show_progress:
+        told = list(scan.told(show_progress))
+    notes = [*_NOTES, *([_OTHER] if "other" in came.last else [])]
+    owners = [_owner(each) for each in told if each.is_legacy]
+    try:
+        owners += _of_events(api)
+    except client.Fault as fault:
+        notes.append(f"owners of pods that were deleted in the last hour: Events: {fault}")
+    return Usage(
+        now=installed.now,
+        days=args.days,
+        since=came.since,
+        began=came.began,
+        owners=_merged(owners),
+        last=came.last,
+        kinds=came.kinds,
+        gaps=[*came.gaps, *(_unread(each) for each in told if each.result.error)],
+        notes=notes,
+        checked=scan.seen,
+    )
+
+
+def _unread(told: scan_cluster.Told) -> str:
+    return f"{told.result.path}: {told.result.error}"
+
+
+def _owner(told: scan_cluster.Told) -> Owner:
+    codes = tuple(each.code for each in told.result.located if is_legacy(each.code))
+    newest = seconds_of(told.created)
+    return Owner(*_named(told.top), told.owner, 1 + told.others, newest, codes)
+
+
+def _named(top: objects.Reference) -> tuple[str, str, str]:
+    return top.namespace, top.kind, top.name
+
+
+def _of_events(api: client.Client) -> Iterator[Owner]:
+    """The owners of pods that were repaired lately; many of the pods are deleted by now."""
+    owners = objects.Owners(objects.Catalogue(api))
+    query = {"fieldSelector": "reason=PodRepaired"}
+    for event in listing.objects(api, "/api/v1/events", lambda *_: None, query):
+        about = as_map(event.get("involvedObject"))
+        codes = tuple(filter(is_legacy, _CODE.findall(str(event.get("message")))))
+        if codes and as_map(event.get("source")).get("component") == "gpu-webhook":
+            metadata = {**about, "ownerReferences": [{**about, "controller": True}]}
+            top = objects.reference(owners.top({**about, "metadata": metadata}))
+            yield Owner(*_named(top), newest=seconds_of(event.get("lastTimestamp")), codes=codes)
+
+
+def _merged(owners: Iterable[Owner]) -> list[Owner]:
+    """One row for each owner."""
+    found: dict[tuple[str, ...], Owner] = {}
+    for each in owners:
+        before = found.get(each[:3], Owner(*each[:3]))
+        found[each[:3]] = each._replace(
+            change=before.change or each.change,
+            objects=before.objects + each.objects,
+            newest=max(before.newest, each.newest),
+            codes=tuple(sorted({*before.codes, *each.codes})),
+        )
+    return sorted(found.values())

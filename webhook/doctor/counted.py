@@ -1,0 +1,162 @@
+"""What the servers have counted: an installation in, the times of the last legacy objects out.
+
+Each server counts for itself, and its counts end with its container. So they are complete only
+since the last of them started, and since the last change to what decides which objects come.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.cluster.client import Client, Fault, address
+from webhook.doctor import running
+from webhook.doctor.lines import OK
+from webhook.doctor.registration import REPAIR
+from webhook.inventory.project import seconds_of
+from webhook.kube.pod import as_items, as_map, is_finished
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.doctor.facts import Facts
+
+    Raw = dict[str, Any]
+
+_LAST = "gpu_webhook_last_legacy_timestamp_seconds"  # on the page of each server
+_SEEN = "gpu_webhook_namespace_last_legacy_timestamp_seconds"
+_OBJECTS = "gpu_webhook_legacy_objects_total"
+# Objects for which the API server could not call the webhook, or not find out whether to.
+_FAILED = (
+    "apiserver_admission_webhook_fail_open_count",
+    "apiserver_admission_match_condition_evaluation_errors_total",
+)
+_STARTED = "process_start_time_seconds"
+_SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+class _Sample(NamedTuple):
+    name: str
+    labels: dict[str, str]
+    value: float
+
+
+@dataclass
+class Counted:
+    """The counts of all servers together; times are seconds of the epoch."""
+
+    since: float = math.inf  # from then on they are complete
+    began: str = ""  # what happened then
+    last: dict[str, float] = field(default_factory=dict)  # by namespace
+    kinds: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    gaps: list[str] = field(default_factory=list)  # what is not known, and why
+
+
+def read(api: Client, facts: Facts) -> Counted:
+    """Ask each server, and the API server for calls that failed."""
+    found = Counted()
+    if why := facts.refusal("deployment", "pods", "configurations", "settings_map"):
+        found.gaps.append(f"what came to the webhook: the API server answered {why}")
+        return found
+    if not facts.deployment:
+        found.gaps.append(f"the webhook is not installed in the namespace {facts.namespace}")
+        return found
+    tried = [(line.state, line.text) for line in running.dry_run(facts)]
+    absent = [(None, f"no webhook configuration {REPAIR}, or an empty one")]
+    found.gaps += [text for state, text in tried or absent if state != OK]
+    servers = {_name(pod): pod for pod in facts.pods if not is_finished(pod)}
+    for name, pod in servers.items():
+        try:
+            _add(found, _page(api, _metrics_of(pod, facts.namespace), _LAST, _SEEN, _OBJECTS))
+        except Fault as fault:
+            found.gaps.append(f"what came to {name}: its metrics cannot be read: {fault}")
+    begun = [(_start(pod), f"{name} started") for name, pod in servers.items()]
+    wanted = max(len(servers), facts.deployment["spec"].get("replicas", 1), 1)
+    count = sum(math.isfinite(when) for when, _ in begun)
+    if count < wanted:
+        found.gaps.append(f"what came to the webhook: {count} of {wanted} servers run")
+        return found
+    try:
+        begun.append((_failed_since(found, api, facts), "the API server started"))
+    except Fault as fault:
+        found.gaps.append(f"whether calls of the webhook failed: {fault}")
+    found.since, found.began = max([*begun, *_changes(facts)])
+    return found
+
+
+def _failed_since(found: Counted, api: Client, facts: Facts) -> float:
+    """Since when this API server counts calls that fail. A failed call may hide an object."""
+    samples = _page(api, "/metrics", *_FAILED, _STARTED)
+    ours = {entry.get("name") for _, entry in facts.entries(REPAIR)}
+    if failed := sum(each.value for each in samples if each.labels.get("name") in ours):
+        found.gaps.append(f"what came in {failed:,.0f} calls of the webhook that failed")
+    return _only(samples, _STARTED)
+
+
+def _changes(facts: Facts) -> Iterator[tuple[float, str]]:
+    """When each object was last changed that decides what the servers get and count."""
+    yield _changed(facts.deployment), "the Deployment was changed"
+    yield _changed(facts.configurations.get(REPAIR, {})), f"{REPAIR} was changed"
+    yield _changed(facts.settings_map), "the settings were changed"
+
+
+def _changed(obj: Raw) -> float:
+    metadata = as_map(obj.get("metadata"))
+    written = as_items(metadata.get("managedFields"))
+    times = [each.get("time") for _, each in written if each.get("subresource") != "status"]
+    return max(map(seconds_of, [metadata.get("creationTimestamp"), *times]))
+
+
+def _name(pod: Raw) -> str:
+    return str(pod["metadata"]["name"])
+
+
+def _start(pod: Raw) -> float:
+    """When the server of a pod started; infinite if it does not run."""
+    for _, each in as_items(as_map(pod.get("status")).get("containerStatuses")):
+        if each.get("name") == "gpu-webhook":
+            running_now = as_map(as_map(each.get("state")).get("running"))
+            return seconds_of(running_now.get("startedAt")) or math.inf
+    return math.inf
+
+
+def _metrics_of(pod: Raw, namespace: str) -> str:
+    """The path of its page of metrics."""
+    containers = as_items(as_map(pod.get("spec")).get("containers"))
+    ports = [port for _, each in containers for _, port in as_items(each.get("ports"))]
+    for port in ports:
+        if port.get("name") == "metrics":
+            server = address("pods", f"{_name(pod)}:{port.get('containerPort')}")
+            return f"{address('api', 'v1', 'namespaces', namespace)}{server}/proxy/metrics"
+    raise Fault("none of its ports is named metrics")
+
+
+def _page(api: Client, path: str, *names: str) -> list[_Sample]:
+    """The metrics with these names."""
+    lines = api.get(path, {}, media_type="text/plain").decode(errors="replace").split("\n")
+    found = [_SAMPLE.fullmatch(line) for line in lines if line.startswith(names)]
+    return [
+        _Sample(one[1], dict(_LABEL.findall(one[2] or "")), float(one[3])) for one in found if one
+    ]
+
+
+def _add(found: Counted, samples: list[_Sample]) -> None:
+    """Add the page of a server, which always has the time of its last legacy object."""
+    _only(samples, _LAST)
+    for name, labels, value in samples:
+        namespace = labels.get("namespace", "")
+        if name == _SEEN:
+            found.last[namespace] = max(value, found.last.get(namespace, 0.0))
+        elif name == _OBJECTS and value:
+            found.kinds[namespace][labels.get("kind", "")] += int(value)
+
+
+def _only(samples: list[_Sample], name: str) -> float:
+    for each in samples:
+        if each.name == name:
+            return each.value
+    raise Fault(f"{name} is missing")
