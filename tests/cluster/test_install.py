@@ -40,7 +40,8 @@ def blocks(name: str) -> list[str]:
 HELM, APPLY, TRY_IT, LIVE, INVENTORY, STATUS = blocks("install")
 STOP, IGNORE, PUT_BACK, HELM_BACK = blocks("break-glass")
 (TAKE_OVER,) = blocks("upgrade")
-_LOGS, HELM_REMOVE, REMOVE = blocks("uninstall")  # tests/telemetry tries the logs
+# test_report.py tries the report, tests/telemetry the logs.
+_REPORT, _LOGS, HELM_REMOVE, REMOVE = blocks("uninstall")
 # A command has a flag; the page also speaks of `kubectl apply` as such.
 COMMANDS = re.findall(r"`(helm [^`]* -[^`]+)`", page("upgrade"))
 

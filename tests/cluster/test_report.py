@@ -102,11 +102,12 @@ def installed(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> 
         yield found
 
 
-def test_each_answer_of_a_cluster_in_turn(installed: Installed) -> None:
+def test_each_answer_of_a_cluster_in_turn(installed: Installed, tmp_path: Path) -> None:
     """One test, since what has come to a webhook stays counted."""
     client = installed.cluster.client
 
-    code, found = installed.report()
+    code, found = installed.report(f"--output-file=html={tmp_path / 'report.html'}")
+    assert found["answer"] in (tmp_path / "report.html").read_text()
     assert (code, found["verdict"], found["gaps"]) == (UNKNOWN, "unknown", []), found["owners"]
     assert found["answer"].startswith(
         "Not known yet: nothing legacy for 0 days, nothing is known before; ask after "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
+_AXE = (files("axe_core_python") / "axe.min.js").read_text()
+_VIOLATIONS = "axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))"
 PAGES = {"left": LEFT, "unknown": EMPTY, "safe": SAFE}
 
 
@@ -51,6 +54,10 @@ def test_each_page_can_be_read_and_asks_the_network_for_nothing(
     picture = folder / f"usage-{name}-{'dark' if dark else 'light'}-{size[0]}.png"
     page.screenshot(picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
+    page.call("Page.setBypassCSP", enabled=True)  # of the page that is opened next
+    page.open(file.as_uri())
+    page.run(f"{_AXE}; 0")
+    assert page.run(_VIOLATIONS) == []
 
 
 def test_a_wide_table_is_scrolled_with_keys(browser: Browser, tmp_path: Path) -> None:
