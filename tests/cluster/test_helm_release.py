@@ -5,7 +5,6 @@ No kubelet runs here: nothing waits for pods, and `helm test` is run as its pod 
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import shutil
@@ -17,13 +16,10 @@ import pytest
 import yaml
 
 from tests.cluster import helm
-from tests.cluster.client import until
 from tests.cluster.own_chart import CHART, NAMESPACE
+from tests.cluster.releases import HOW, Release, released
 from tests.cluster.remains import everything
-from tests.cluster.replicas import keeper_of
-from tests.cluster.scheduling import empty, remove
 from tests.cluster.webhook import KINDS, registered
-from webhook.certs.authority import blocks_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,58 +32,10 @@ if TYPE_CHECKING:
 ALL = ("--set", "guard.enabled=true,guard.refuse=true,workloadRepair.enabled=true")
 
 
-class Release:
-    """The release `gpu-webhook`, and what it has made in the cluster."""
-
-    def __init__(self, cluster: ControlPlane, home: Path) -> None:
-        self.cluster, self.home = cluster, home
-        self.kubeconfig = f"--kubeconfig={cluster.kubeconfig}"
-        # Stands for the watchers of the pods, which no kubelet runs.
-        self.keeper = keeper_of(cluster, home / "tls", f"gpu-webhook.{NAMESPACE}.svc")
-
-    def helm(self, *words: str) -> str:
-        done = helm.run(self.home, *words, "-n", NAMESPACE, self.kubeconfig)
-        assert done.returncode == 0, done.stderr
-        return done.stdout + done.stderr
-
-    def install(self, *words: str) -> str:
-        return self.helm("install", "gpu-webhook", str(CHART), *words)
-
-    def upgrade(self, *words: str) -> str:
-        return self.helm("upgrade", "gpu-webhook", str(CHART), *words)
-
-    def bundles(self) -> dict[str, set[str]]:
-        """The caBundles of each configuration; an empty text where the field is missing."""
-        return {
-            f"{kind} {each['metadata']['name']}": {
-                entry["clientConfig"].get("caBundle", "") for entry in each["webhooks"]
-            }
-            for kind in KINDS
-            for each in self.cluster.client.list(kind)
-        }
-
-    def secret(self) -> Json:
-        text = self.cluster.kubectl(
-            *("-n", NAMESPACE, "get", "secret", "gpu-webhook-certificates", "-o", "json")
-        )
-        found: Json = json.loads(text)["data"]
-        return found
-
-    def until_only(self, before: set[str]) -> None:
-        empty(self.cluster.client, NAMESPACE)  # no kubelet would end the pods
-        until(lambda: everything(self.cluster) == before, "nothing of it to be left", 60)
-
-
 @pytest.fixture
 def release(cluster: ControlPlane, tmp_path: Path) -> Iterator[Release]:
-    remove(cluster.client, NAMESPACE)  # of another file, in the cluster of this worker
-    cluster.make_namespace(NAMESPACE, {"pod-security.kubernetes.io/enforce": "restricted"})
-    made = Release(cluster, tmp_path)
-    yield made
-    helm.run(tmp_path, "uninstall", "gpu-webhook", "-n", NAMESPACE, made.kubeconfig)
-    for kind in KINDS:
-        cluster.client.delete_all(kind)
-    remove(cluster.client, NAMESPACE)
+    with released(cluster, tmp_path) as made:
+        yield made
 
 
 def rendered(release: Release) -> str:
@@ -111,9 +59,6 @@ def test_tools_that_render_the_chart_leave_the_certificates_alone(release: Relea
     )
     assert (shown.returncode, shown.stdout) == (0, "")
     cluster.kubectl("delete", "--wait=false", "-f", "-", stdin=text)
-
-
-HOW = {"server-side apply": "--server-side=true", "three-way merges": "--server-side=false"}
 
 
 @pytest.mark.parametrize("how", HOW.values(), ids=HOW)
@@ -152,19 +97,6 @@ def test_uninstall_removes_the_configurations_first(release: Release) -> None:
     assert sum(configurations) == 5
     assert configurations == sorted(configurations, reverse=True), kinds
     assert "Deployment" in kinds
-
-
-def test_another_mode_of_certificates_takes_the_rights_away(release: Release) -> None:
-    release.install()
-    release.keeper.pass_once()
-    rights = ("get", "role,rolebinding,secret,lease", "-n", NAMESPACE, "-o", "name")
-    assert "gpu-webhook-certificates" in release.cluster.kubectl(*rights)
-
-    release.upgrade("--set", "certificates.mode=openshift")
-
-    assert "gpu-webhook-certificates" not in release.cluster.kubectl(*rights)
-    roles = release.cluster.kubectl("get", "clusterrole,clusterrolebinding", "-o", "name")
-    assert "gpu-webhook-certificates" not in roles
 
 
 FORMER = {  # certificates by hand, and a field that excludes the present one
@@ -210,27 +142,21 @@ def test_helm_takes_over_what_kubectl_applied(release: Release, tmp_path: Path) 
     release.until_only(before)
 
 
-@pytest.mark.parametrize("how", HOW.values(), ids=HOW)
-def test_a_ca_of_ones_own_stays_until_the_watchers_have_taken_over(
-    how: str, release: Release
-) -> None:
-    """docs/install.md has these steps."""
-    own = release.cluster.authority.bundle
-    given = ("--set", "certificates.mode=secret", "--set-file", f"certificates.caBundle={own}")
-    release.install(*given, how)
-    before = release.bundles()
-
-    release.upgrade("--reset-then-reuse-values", "--set", "certificates.mode=self", how)
-    assert release.bundles() == before, "the replicas of before still have their certificate"
+def test_helm_puts_back_what_kubectl_changed_if_it_is_forced(release: Release) -> None:
+    """As doctor says it. caBundle stays: the chart does not have it."""
+    release.install()
     release.keeper.pass_once()
-    filled = release.bundles()
-    for texts in filled.values():
-        (text,) = texts
-        assert len(blocks_in(base64.b64decode(text))) == 2
-
-    last = ("--server-side=true", "--force-conflicts")
-    release.upgrade("--reset-then-reuse-values", "--set", "certificates.caBundle=", *last)
-    assert release.bundles() == filled
+    whole = release.bundles()
+    role = ("clusterrole", "gpu-webhook")
+    rules = ("get", *role, "-o", "jsonpath={.rules}")
+    before = release.cluster.kubectl(*rules)
+    patch = json.dumps([{"op": "remove", "path": "/rules/1"}])
+    release.cluster.kubectl("patch", *role, "--type=json", "-p", patch)
+    with pytest.raises(AssertionError, match="conflict"):
+        release.upgrade("--reset-then-reuse-values")
+    release.upgrade("--reset-then-reuse-values", "--force-conflicts")
+    assert release.cluster.kubectl(*rules) == before
+    assert release.bundles() == whole
 
 
 def test_a_wrong_value_changes_nothing(release: Release) -> None:

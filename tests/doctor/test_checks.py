@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
@@ -18,6 +19,7 @@ from webhook.doctor.lines import STATES
 if TYPE_CHECKING:
     from webhook.doctor.facts import Facts
 
+ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("lines.txt")
 
 
@@ -30,6 +32,20 @@ def said(facts: Facts, what: str) -> str:
         for line in checks.lines(facts)
         if line.what == what
     )
+
+
+def said_in_all() -> set[str]:
+    """What to do, for each case of the table."""
+    return {line.fix for facts, _ in TABLE.values() for line in checks.lines(facts)}
+
+
+def test_the_parts_of_pages_that_a_line_names_are_there() -> None:
+    pages = [re.findall(r"(docs/\S+\.md)?#([a-z-]+)", fix) for fix in said_in_all()]
+    named = [(pages[0][0] or part[0], part[1]) for pages in pages for part in pages]
+    assert ("docs/install.md", "change-the-certificates") in named
+    for page, part in named:
+        titles = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(), re.MULTILINE)
+        assert part in {title.lower().replace(" ", "-") for title in titles}
 
 
 def test_the_lines_of_each_check(request: pytest.FixtureRequest) -> None:
@@ -74,6 +90,6 @@ def test_the_service_is_that_of_the_manifests() -> None:
 
 def test_no_line_names_a_command_that_undoes_a_kustomization_of_the_user() -> None:
     """An overlay of the base has settings, modes and certificates that doctor does not know."""
-    fixes = {line.fix for facts, _ in TABLE.values() for line in checks.lines(facts)}
+    fixes = said_in_all()
     assert not {fix for fix in fixes if "apply -k" in fix or "apply -f" in fix}
     assert any("the kustomization that you installed from" in fix for fix in fixes)

@@ -183,14 +183,14 @@ def certificates(facts: Facts) -> Iterator[Line]:
         texts = [facts.data().get(name, b"") for name in ("tls.crt", "tls.key")]
         found = Identity.read(*texts)
         kept = Kept(leaf=found).at(facts.now)
-        source = "docs/install.md says who makes it and who fills in caBundle"
+        source = "docs/install.md#certificates says who makes it and who fills in caBundle"
         line = of_secret.of_pair("server", kept.leaf, facts.now, source)
         if found is None:
             paths = Path("tls.crt"), Path("tls.key")
             why = faults.of_pair(paths[0], texts[0], paths[1], texts[1])
             line = line._replace(text=why or line.text)
         yield line
-        yield from of_secret.trust(kept, bundles, source)
+        yield from of_secret.trust(kept, bundles, f"{source}; #change-the-certificates, how")
     hosts = kept.leaf.hosts() if kept.leaf is not None else []
     for host in sorted({*_hosts(facts)} - {*hosts}):
         if hosts and f"*.{host.partition('.')[2]}" not in hosts:

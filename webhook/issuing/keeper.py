@@ -260,7 +260,7 @@ class Keeper:
         for name in self._losses.again():
             self._faults[name] = (
                 f"{name}: something else writes its caBundle again and again: a manifest that has "
-                "the field, or cert-manager (docs/install.md#certificates)"
+                "the field, or cert-manager (docs/install.md#change-the-certificates)"
             )
         now = self._clocks.steady()
         if self._served is None:
