@@ -206,6 +206,78 @@ def test_where_one_word_is_migrated_first_the_next_apply_changes_nothing(
     assert template(once) == template(twice)
 
 
+def part_of(kind: str, **spec: Any) -> Json:
+    """Give a manifest of a second manager, which applies only this of the template."""
+    made: Json = {"template": {"spec": spec}}
+    if kind == "CronJob":
+        made = {"jobTemplate": {"spec": made}}
+    whole = of_kind(kind, pod(alpha(1)))
+    return {**{key: whole[key] for key in ("apiVersion", "kind", "metadata")}, "spec": made}
+
+
+CHOICES: dict[str, dict[str, Any]] = {
+    "nodeSelector": K80,
+    "In": {"affinity": required(expression(MODEL, "In", "Tesla-K80"))},
+    "NotIn": {"affinity": required(expression(MODEL, "NotIn", "Tesla-K80"))},
+}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "CronJob"])
+@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
+@pytest.mark.parametrize("beside", ["driver", "driver of another container", "empty affinity"])
+def test_where_one_manager_migrates_neither_takes_from_the_other(
+    kind: str, choice: dict[str, Any], beside: str, cluster: ControlPlane, namespace: str
+) -> None:
+    def manifest(resource: str) -> Json:
+        mounts = [{"name": "driver", "mountPath": DRIVER}]
+        spec: dict[str, Any] = {"volumes": [{"name": "driver", "hostPath": {"path": DRIVER}}]}
+        main = container(limits={resource: 1}, volumeMounts=mounts)
+        containers = [main]
+        if beside == "driver of another container":
+            containers = [alpha(1), container(limits={NVIDIA: 1}, volumeMounts=mounts, name="b")]
+            if resource == NVIDIA:
+                containers[0] = modern(1)
+        if beside == "empty affinity":
+            containers, spec = [container(limits={resource: 1})], {"affinity": {}}
+        return of_kind(kind, pod(*containers, **spec))
+
+    def manager(name: str) -> Tenant:
+        return Tenant(cluster, namespace, ("--server-side", f"--field-manager={name}"))
+
+    flux, platform, part = manager("flux"), manager("platform"), part_of(kind, **choice)
+    flux.apply(manifest(ALPHA))
+    placed = template(platform.apply(part))["spec"]
+    migrated = flux.apply(manifest(NVIDIA))
+    turn = [platform.apply(part), flux.apply(manifest(NVIDIA)), platform.apply(part)]
+
+    assert [template(each) for each in turn] == [template(migrated)] * 3
+    assert {each["metadata"]["generation"] for each in turn} == {migrated["metadata"]["generation"]}
+    spec = template(migrated)["spec"]
+    assert [spec.get(each) for each in ("nodeSelector", "affinity")] == [
+        placed.get(each) for each in ("nodeSelector", "affinity")
+    ]
+    assert PRODUCT in str(spec)
+    assert bool(spec.get("volumes")) is (beside != "empty affinity")
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "CronJob", "PyTorchJob"])
+@sides
+def test_an_empty_affinity_stays_where_another_model_needs_none(
+    kind: str, side: tuple[str, ...], cluster: ControlPlane, namespace: str
+) -> None:
+    def manifest(model: str) -> Json:
+        return of_kind(kind, pod(alpha(1), nodeSelector={MODEL: model}, affinity={}))
+
+    tenant = Tenant(cluster, namespace, side)
+    first = template(tenant.apply(manifest("Tesla-P100")))
+    once, twice = tenant.apply(manifest("Tesla-K80")), tenant.apply(manifest("Tesla-K80"))
+
+    assert "nodeAffinity" in first["spec"]["affinity"]
+    assert template(once)["spec"]["affinity"] == {}
+    assert template(once) == template(twice)
+    assert once["metadata"]["generation"] == twice["metadata"]["generation"] == 2
+
+
 @pytest.mark.parametrize("words", [K80, PAIRS["a model in the annotation"][0]])
 @sides
 def test_a_model_goes_from_a_suspended_job(

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.evaluation.test_again import (
+    DRIVER,
     GPU,
+    HOSTNAME,
     K80,
     LEGACY,
     MODEL,
@@ -29,6 +31,8 @@ from tests.evaluation.test_again import (
 from tests.evaluation.test_migrated import IN_TERMS, OF_GPUS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.core.rule import Context
 
 Raw = dict[str, Any]
@@ -50,11 +54,12 @@ class Managers(Author):
 
     def __init__(self, cx: Context = K80) -> None:
         super().__init__(server_side, cx)
+        self.version = "apps/v1"
         self.parts: dict[str, Raw] = {}
         self.times: dict[str, int] = {}
 
     def applies_as(self, manager: str, part: Raw) -> Raw:
-        manifest = deployment(copy.deepcopy(part))
+        manifest = deployment(copy.deepcopy(part)) | {"apiVersion": self.version}
         update = manifest
         if self.live is not None:
             live = copy.deepcopy(self.live)
@@ -100,10 +105,13 @@ amounts = pytest.mark.parametrize("legacy", AMOUNTS.values(), ids=AMOUNTS)
 first = pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["amount first", "choice first"])
 
 
-def settled(legacy: Raw, part: Raw, order: tuple[int, ...]) -> tuple[Managers, Raw]:
+def settled(
+    legacy: Raw, part: Raw, order: tuple[int, ...], version: str = "apps/v1"
+) -> tuple[Managers, Raw]:
     """Both manifests, applied once each, and then the first one again."""
     both = [(FLUX, legacy), (PLATFORM, part)]
     managers = Managers()
+    managers.version = version
     managers.applies_as("base", template(containers=[{"name": "c", "image": "i"}]))
     for each in (*order, order[0]):
         made = managers.applies_as(*both[each])
@@ -177,3 +185,98 @@ def test_a_choice_that_is_taken_out_after_the_other_has_migrated_goes(
     assert "nodeSelector" not in made["spec"]
     assert "affinity" not in made["spec"]
     assert made["spec"]["tolerations"] == [OF_GPUS]
+
+
+# What one manager has beside its amount, and the choice of nodes of the other
+
+DRIVERS: Raw = {"volumes": [{"name": "d", "hostPath": {"path": DRIVER}}]}
+MOUNTS: Raw = {"volumeMounts": [{"name": "d", "mountPath": DRIVER}]}
+PATHS: Raw = {"env": [{"name": "LD_LIBRARY_PATH", "value": f"{DRIVER}:/opt"}]}
+
+
+def with_drivers(name: str, mounts: Raw, side: Raw | None = None) -> Raw:
+    main = container({name: "1"}, **(mounts if side is None else {}))
+    others = [] if side is None else [container({GPU: "1"}, **mounts) | {"name": "side"}]
+    volumes = DRIVERS if "volumeMounts" in mounts else {}
+    return template(containers=[main, *others], tolerations=[OF_GPUS], **volumes)
+
+
+BESIDE = {
+    "a driver": lambda name: with_drivers(name, MOUNTS),
+    "a search path": lambda name: with_drivers(name, PATHS),
+    "a driver in a container that never was legacy": lambda name: with_drivers(name, MOUNTS, {}),
+    "a driver that comes with the migrated amount": lambda name: (
+        amount(legacy="1") if name == LEGACY else with_drivers(name, MOUNTS)
+    ),
+    "a name of a host": lambda name: template(
+        {HOSTNAME: "train-0"}, containers=[container({name: "1"})], tolerations=[OF_GPUS]
+    ),
+    "a choice of its own": lambda name: template(
+        containers=[container({name: "1"})],
+        tolerations=[OF_GPUS],
+        affinity=wishes((MODEL, "In", ["Tesla K80"])),
+    ),
+}
+CHOICES = {name: part for name, part in WORDS.items() if name != "tolerations in the annotation"}
+
+
+# Only one may have a field, and an annotation is joined with the affinity of its own manifest.
+PAIRS = [
+    pytest.param(beside, part, id=f"{its}, {name}")
+    for its, beside in BESIDE.items()
+    for name, part in CHOICES.items()
+    if its != "a choice of its own"
+    or name not in ("a preferred model", "a model in the annotation")
+]
+
+
+@pytest.mark.parametrize(("beside", "part"), PAIRS)
+@first
+def test_the_choice_of_the_other_makes_no_word_beside_a_current_amount_legacy(
+    part: Raw, beside: Callable[[str], Raw], order: tuple[int, ...]
+) -> None:
+    managers, _ = settled(beside(LEGACY), part, order)
+    modern = beside(GPU)
+    made = managers.applies_as(FLUX, modern)
+    noted = managers.noted
+    for _ in range(2):
+        for each in ((PLATFORM, part), (FLUX, modern)):
+            assert managers.applies_as(*each) == made
+            assert managers.noted == noted
+    kept = [each["name"] for each in made["spec"].get("volumes", [])]
+    assert kept == [each["name"] for each in modern["spec"].get("volumes", [])]
+
+
+# Empty maps, as charts render them
+
+EMPTY: dict[str, Raw] = {
+    "affinity": {"affinity": {}},
+    "affinity to nodes": {"affinity": {"nodeAffinity": {}}},
+    "resources": {"containers": [{"name": "c", "resources": {}}]},
+    "spec": {},
+}
+
+
+@pytest.mark.parametrize("empty", EMPTY.values(), ids=EMPTY)
+@pytest.mark.parametrize("part", CHOICES.values(), ids=CHOICES)
+@pytest.mark.parametrize("who", [FLUX, "third"])
+@pytest.mark.parametrize("version", ["apps/v1", "example.com/v1"])
+@first
+def test_an_empty_map_holds_no_word_of_the_other(
+    part: Raw, empty: Raw, who: str, version: str, order: tuple[int, ...]
+) -> None:
+    def with_empty(made: Raw) -> Raw:
+        made = copy.deepcopy(made)
+        made["spec"] = {**empty, **made["spec"]}
+        return made
+
+    legacy, modern = amount(legacy="1"), amount(today="1")
+    if who == FLUX:
+        legacy, modern = with_empty(legacy), with_empty(modern)
+    managers, made = settled(legacy, part, order, version)
+    if who != FLUX:
+        made = managers.applies_as(who, with_empty(template()))
+    turn = [(FLUX, modern), (PLATFORM, part), (FLUX, modern), (PLATFORM, part)]
+    for each in turn:
+        assert managers.applies_as(*each) == made
+        assert managers.noted

@@ -36,6 +36,7 @@ class Context:
     # Computed before the first rule, because rules rename the amounts from which it follows.
     stuck: bool = False
     was_stuck: bool = False  # the template was `stuck` before an earlier repair of it
+    was_chosen: bool = False  # so it was for rules on its choice of nodes: others migrated the rest
     legacy: frozenset[Path] = frozenset()  # the containers in which a legacy amount counts
     repairing: frozenset[str] = frozenset()  # the rules that repair such a pod in this run
     modes: Modes = field(default_factory=Modes)
@@ -111,6 +112,7 @@ class Trait(Flag):
     ANNOTATION = auto()  # an annotation of a pod becomes a field
     CLUSTER = auto()  # required by the nodes and the settings, independent of the pod's own fields
     LEGACY_PODS = auto()  # edited in pods with legacy amounts; in other pods only a warning
+    CHOICE = auto()  # translates the words that choose nodes
     OBJECT = auto()  # about the object, and not about its pods
     SEPARATE = auto()  # correct, whatever the rest of a file contains
     TEXT = auto()  # about a whole text: no other finding about the words in it is needed

@@ -8,20 +8,27 @@ stored spec, the answer is the stored spec.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.core.draft import Draft, copied
-from webhook.core.edits import Edit, place_of
-from webhook.core.errors import EditError
+from webhook.core.edits import place_of
 from webhook.core.findings import Verdict
 from webhook.core.legacy_names import BETA_NODE_LABELS
 from webhook.core.rule import Context, Trait
+from webhook.evaluation.empty_fields import left_empty
 from webhook.evaluation.field_values import is_said
 from webhook.evaluation.kept_tolerations import kept_tolerations, sent_tolerations
 from webhook.evaluation.migrated import unmigrated
-from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key, PodFields, changes
+from webhook.evaluation.pod_fields import (
+    TOLERATIONS,
+    Change,
+    Key,
+    PodFields,
+    apply,
+    changes,
+    restore,
+)
 from webhook.evaluation.still_right import fits_no_node, has_its_nodes, is_still_right
 from webhook.evaluation.stored import agrees, as_it_was
 from webhook.evaluation.update_fields import (
@@ -65,14 +72,18 @@ def template(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result
     same words as last time, the stored template stays: as long as it is right, or always if it may
     not change.
     """
-    sent = sent_tolerations(update, draft.object)
+    fields = PodFields(draft.object, update.at).values
+    sent, keys = sent_tolerations(update, fields), list(fields)
     repaired = _repaired if update.old is None or update.may_change else _fixed
     verdict, changed = repaired(draft, update, rules, cx)
-    if not (kept := kept_tolerations(update, sent, Pod(draft.object, update.at), cx.settings)):
-        return verdict, changed
-    apply(draft, PodFields(draft.object, update.at).edits_to({TOLERATIONS: kept[TOLERATIONS][1]}))
-    changed = {**(update.noted if changed is None else changed), **kept}
-    return replace(verdict, patch=draft.patch()), None if changed == update.noted else changed
+    if kept := kept_tolerations(update, sent, Pod(draft.object, update.at), cx.settings):
+        now = PodFields(draft.object, update.at)
+        apply(draft, now.edits_to({TOLERATIONS: kept[TOLERATIONS][1]}))
+        changed = {**(update.noted if changed is None else changed), **kept}
+        changed = None if changed == update.noted else changed
+    left = left_empty(update, keys, draft.object)
+    apply(draft, left)
+    return replace(verdict, patch=draft.patch()) if kept or left else verdict, changed
 
 
 def _fixed(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result:
@@ -133,8 +144,8 @@ def _repaired(draft: Draft, update: Update, rules: Asking, cx: Context) -> Resul
     touched |= worded
     rest = unmigrated(recorded, sent, touched, cx.settings)
     update = replace(recorded, noted=rest).only_changed()
-    if cx.was_stuck and not update.was_stuck(sent, cx.settings):
-        return _without_amount(draft, replace(recorded, noted=rest), rules, cx)
+    if later := _later(update, sent, cx):
+        return _as_later(draft, replace(recorded, noted=rest), rules, later)
     if not touched and not loose:
         verdict = replace(made.verdict, patch=draft.patch())
         return verdict, None if rest == recorded.noted else rest
@@ -171,14 +182,23 @@ def _repaired(draft: Draft, update: Update, rules: Asking, cx: Context) -> Resul
     }
     # Removed fields may have been added again.
     patch = draft.patch() if value_at(obj, at) != as_sent else []
-    kept |= recorded.composed(notes(made.author, now.values, cx.settings), brought, left)
+    kept |= recorded.composed(notes(made.author, now.values, cx.settings), sent, brought, left)
     return replace(made.verdict, patch=patch), kept
 
 
-def _without_amount(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result:
-    """Repair again as the next update does, which has no legacy amount in its record."""
+def _later(update: Update, sent: PodFields, cx: Context) -> Context | None:
+    """The context of the next update, which has only the words in its record that are left."""
+    if not (cx.was_stuck or cx.was_chosen):
+        return None
+    later = update.as_it_was(sent, cx)
+    is_same = (later.was_stuck, later.was_chosen) == (cx.was_stuck, cx.was_chosen)
+    return None if is_same else later
+
+
+def _as_later(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result:
+    """Repair again as the next update does."""
     draft.undo()
-    verdict, made = _repaired(draft, update, rules, replace(cx, was_stuck=False, was_added={}))
+    verdict, made = _repaired(draft, update, rules, replace(cx, was_added={}))
     return verdict, dict(update.noted) if made is None else made
 
 
@@ -193,7 +213,7 @@ def _contexts(
 ) -> tuple[Context, Context]:
     """The contexts of the template that is sent, now and as it was stored."""
     if has_words(pod, sent, update.noted, cx.settings):
-        cx = replace(cx, was_stuck=update.was_stuck(sent, cx.settings))
+        cx = update.as_it_was(sent, cx)
     if loose:
         cx = replace(cx, was_added={key: sent.values[key] for key in loose})
     return cx, cx if update.old is None else as_it_was(cx, Pod(update.old, update.at))
@@ -368,12 +388,6 @@ def _without_news(  # noqa: PLR0913, PLR0917  # as above
     return restore(draft, now, then, news), made, units
 
 
-def apply(draft: Draft, edits: Iterable[Edit]) -> None:
-    """Make all of these edits, or none in a pod whose fields have unexpected types."""
-    with suppress(EditError):
-        draft.apply(edits)
-
-
 def _are_the_words_of(
     then: PodFields, noted: Mapping[Key, Change], author: Mapping[Key, Any], keys: Iterable[Key]
 ) -> bool:
@@ -384,15 +398,3 @@ def _are_the_words_of(
     """
     stored = ((key, then.values.get(key)) for key in keys)
     return all(noted.get(key, (it, it)) == (author.get(key), it) for key, it in stored)
-
-
-def restore(draft: Draft, now: PodFields, then: PodFields, keys: Iterable[Key]) -> PodFields:
-    """Restore the stored values of these fields, and the order of lists.
-
-    Returns the fields after it.
-    """
-    wanted = {key: then.values.get(key) for key in keys}
-    apply(draft, now.edits_to(wanted))
-    restored = PodFields(draft.object, now.at)
-    apply(draft, restored.ordered_as(then))
-    return restored

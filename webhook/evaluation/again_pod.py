@@ -14,10 +14,10 @@ from webhook.core.findings import Verdict
 from webhook.core.limit_ranger import Origins
 from webhook.core.repaired import is_noted
 from webhook.core.rule import TRANSLATES_LABELS, Context, Trait
-from webhook.evaluation.again import apply, made_of, restore
+from webhook.evaluation.again import made_of
 from webhook.evaluation.authors import Authors
 from webhook.evaluation.field_values import is_said
-from webhook.evaluation.pod_fields import TOLERATIONS, Key, PodFields, changes
+from webhook.evaluation.pod_fields import TOLERATIONS, Key, PodFields, apply, changes, restore
 from webhook.evaluation.stored import agrees, as_it_was
 from webhook.evaluation.update_fields import placement, unit_of, unwritten
 from webhook.kube.pod import Pod

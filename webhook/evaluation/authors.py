@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from webhook.core.budget import excess
-from webhook.evaluation.pod_fields import Key, PodFields
+from webhook.evaluation.pod_fields import LISTS, Key, PodFields
 from webhook.evaluation.record import ANNOTATION as RECORD
 from webhook.kube.managed_fields import LAST_APPLIED, entries, fields, is_custom, merged
 from webhook.kube.pod import KINDS, REQUIRED, as_map
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Raw = dict[str, Any]
 
+_WHOLE = (REQUIRED, "nodeSelector")  # what has one owner as a whole in the kinds of Kubernetes
 _SELECTOR: Key = ("spec", "nodeSelector")
 _APPLIED = ("Apply", None)  # operation and subresource
 _LONGEST_KEY = 1_000  # characters; names of objects have at most 253
@@ -46,7 +47,7 @@ class Authors:
     def __init__(self, obj: Raw, manager: str = "") -> None:
         self._obj = obj
         self._manager = manager  # the field manager that the request names; empty if it names none
-        self._declared: dict[Path, dict[Key, Any]] = {}  # from the manifest, for each template
+        self._declared: dict[Path, PodFields] = {}  # from the manifest, for each template
         # Whether its nodeSelector was rewritten, for each template.
         self._rewritten: dict[Path, bool] = {}
 
@@ -79,6 +80,23 @@ class Authors:
     def _named(self) -> tuple[Raw, dict[int, set[int]]]:
         namers: dict[int, set[int]] = {}
         return merged(self._entries, namers), namers
+
+    @cached_property
+    def _empty(self) -> tuple[Raw, set[int]]:
+        empty: set[int] = set()
+        return merged(self._entries, empty=empty), empty
+
+    def leaves_empty(self, at: Path, key: Key) -> bool:
+        """Whether an author sends this map or list without members.
+
+        What has one owner as a whole has no members in managedFields, so only the manifest shows
+        it; the API server stores no empty list or nodeSelector of its own kinds.
+        """
+        if key in self._declared_at(at).empty:
+            return True
+        all_fields, empty = self._empty
+        is_shown = not {*_WHOLE, *LISTS} & set(key)
+        return is_shown and id(_field(self._at(all_fields, at), key)) in empty
 
     def declared(self, at: Path, key: Key) -> bool:
         """Whether an applied manifest has this field of the pod, or template, at `at`."""
@@ -211,6 +229,10 @@ class Authors:
             self._mine, at, key
         )
 
+    def may_send(self, at: Path, key: Key) -> bool:
+        """Whether the manifest of this request may have this field."""
+        return not self._manager or self._is_in_manifest(at, key) or self.applies(at, key)
+
     def are_of_others(self, at: Path, chosen: list[Key], amounts: list[Key]) -> bool:
         """Whether one of these fields is in no manifest that also has one of the amounts.
 
@@ -220,14 +242,14 @@ class Authors:
         if any(key in said for key in amounts):
             chosen = [key for key in chosen if key not in said]
         of_amounts = self._appliers(at, amounts)
-        wholes = {_SELECTOR if key[1] == "nodeSelector" else key for key in chosen}
-        return any(self._appliers(at, [key]).isdisjoint(of_amounts) for key in wholes)
+        return any(self._appliers(at, [key]).isdisjoint(of_amounts) for key in chosen)
 
     def _appliers(self, at: Path, keys: list[Key]) -> set[int]:
         """The entries that apply one of these fields, or a list or map around it as a whole."""
         all_fields, namers = self._named
         here = self._at(all_fields, at)
-        nodes = {id(_field(here, key, None)) for key in keys}
+        whole = None if is_custom(self._obj) else _WHOLE
+        nodes = {id(_field(here, key, whole)) for key in keys}
         found = {entry for node in nodes for entry in namers.get(node, ())}
         return {each for each in found if self._entries[each].get("operation") == "Apply"}
 
@@ -250,10 +272,15 @@ class Authors:
             written = as_map(written.get(name))
 
     def _is_hidden(self, written: Raw, at: Path, key: Key) -> bool:
-        """Whether this field is inside a list or map whose members these fieldsV1 do not name."""
-        here = written
+        """Whether this field is inside a list or map whose members these fieldsV1 do not name.
+
+        Such a map in a custom kind is atomic, or it is empty: it is if others name members of it.
+        """
+        here, of_all = written, self._named[0]
+        if not is_custom(self._obj):
+            return False  # which maps of these are atomic is known
         for name in (*self._steps(written, at), *_names(key)):
-            there = here.get(name)
+            there, of_all = here.get(name), as_map(of_all.get(name))
             if there is None:
                 # Items without keys: the list is a set.
                 return not name or (
@@ -262,15 +289,18 @@ class Authors:
             if not there:
                 break
             here = there
-        return name != f"f:{key[-1]}"
+        return name != f"f:{key[-1]}" and not of_all
 
     def in_manifest(self, at: Path) -> dict[Key, Any]:
         """The fields of the pod, or template, at `at` in the manifest that kubectl applied."""
+        return self._declared_at(at).values
+
+    def _declared_at(self, at: Path) -> PodFields:
         if at not in self._declared:
             try:
-                self._declared[at] = PodFields(self._manifest, at).values
+                self._declared[at] = PodFields(self._manifest, at)
             except (LookupError, TypeError):
-                self._declared[at] = {}
+                self._declared[at] = PodFields({})
         return self._declared[at]
 
     def _is_in_manifest(self, at: Path, key: Key) -> bool:
@@ -320,8 +350,7 @@ def _owns(fields: Raw, key: Key, *, applied: bool) -> bool:
     Required node affinity and nodeSelector are such maps; but other writers add labels to
     nodeSelector, too, unless it was applied.
     """
-    whole = (REQUIRED, "nodeSelector") if applied else (REQUIRED,)
-    return _field(fields, key, whole) is not None
+    return _field(fields, key, _WHOLE if applied else (REQUIRED,)) is not None
 
 
 def _field(fields: Raw, key: Key, whole: tuple[str, ...] | None = ()) -> Raw | None:

@@ -11,6 +11,7 @@ from webhook.core.draft import Draft
 from webhook.core.exceptions import Claim, claim
 from webhook.core.findings import Finding, Safety, Severity, Verdict
 from webhook.core.modes import Mode
+from webhook.core.rule import Trait
 from webhook.kube.pod import Pod
 from webhook.kube.pointer import ROOT, Path
 from webhook.kube.typed import is_typed
@@ -49,12 +50,14 @@ def run(  # noqa: PLR0913  # the options of a run
     if not every_pod and not pod.is_in_scope(cx.settings):
         return Verdict((), obj, [], draft=draft)
     asked = [(rule, mode) for rule in rules if (mode := cx.modes.of(rule)) is not Mode.OFF]
-    cx = _as_it_came(pod, cx, [rule.CODE for rule, mode in asked if mode is Mode.ENFORCE])
+    enforced = [rule.CODE for rule, mode in asked if mode is Mode.ENFORCE]
+    cx, of_choice = (_as_it_came(pod, each, enforced) for each in (cx, _chosen(cx)))
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     for rule, mode in asked:
         try:
-            found = tuple(rule.check(pod, cx))
+            is_choice = Trait.CHOICE in rule.FACTS.traits
+            found = tuple(rule.check(pod, of_choice if is_choice else cx))
             if not found:  # the usual case
                 continue
             found = _allowed(found, mode, cx, hear)
@@ -71,6 +74,11 @@ def run(  # noqa: PLR0913  # the options of a run
             findings.extend(found)
     patch = draft.patch() if patched else []
     return Verdict(tuple(findings), obj, patch, tuple(failed), draft)
+
+
+def _chosen(cx: Context) -> Context:
+    """The context of the rules on the choice of nodes."""
+    return replace(cx, was_stuck=True) if cx.was_chosen else cx
 
 
 def _as_it_came(pod: Pod, cx: Context, enforced: Sequence[str]) -> Context:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.core.draft import copied
 from webhook.evaluation.field_values import items
-from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key, PodFields
+from webhook.evaluation.pod_fields import TOLERATIONS, Change, Key
 from webhook.evaluation.stored import is_of_gpus
 from webhook.evaluation.update_fields import TOLERATED, Update
 from webhook.kube.canonical import canonical
@@ -21,14 +21,11 @@ if TYPE_CHECKING:
 
     from webhook.core.settings import Settings
 
-    Raw = dict[str, Any]
 
-
-def sent_tolerations(update: Update, obj: Raw) -> dict[Key, Any]:
+def sent_tolerations(update: Update, fields: Mapping[Key, Any]) -> dict[Key, Any]:
     """The tolerations that are sent, and their annotation; empty if none are recorded."""
     if TOLERATIONS not in update.noted:
         return {}
-    fields = PodFields(obj, update.at).values
     return {key: copied(fields[key]) for key in (TOLERATIONS, TOLERATED) if key in fields}
 
 

@@ -7,15 +7,17 @@ fields that are listed here are ever compared or restored.
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from webhook.core.draft import copied
+from webhook.core.draft import Draft, copied
 from webhook.core.edits import Append, Edit, Remove, Set
+from webhook.core.errors import EditError
 from webhook.kube.pod import KINDS, as_items, as_map
 from webhook.kube.pointer import ROOT, Path, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     Raw = dict[str, Any]
 
@@ -28,7 +30,8 @@ _OF_PODS = ("nodeSelector", "affinity", "tolerations", "securityContext")
 _FIELDS = ("hostname", "subdomain", "schedulerName", "runtimeClassName")
 _OF_CONTAINERS = ("resources", "securityContext")
 # The names that identify items.
-_NAMES = {"volumes": "name", "env": "name", "volumeMounts": "mountPath"}
+LISTS = {"volumes": "name", "env": "name", "volumeMounts": "mountPath"}
+_ITEMS = {(name,) for name in LISTS}
 _DEEPEST = 12  # no repair changes a deeper map: values below are compared as a whole
 _VARIABLES = ("LD_LIBRARY_PATH", "PATH")  # the only variables that a repair changes
 
@@ -36,11 +39,12 @@ _VARIABLES = ("LD_LIBRARY_PATH", "PATH")  # the only variables that a repair cha
 class PodFields:
     """The fields of the pod, or pod template, at `at` in an object; no copies are made."""
 
-    __slots__ = ("_containers", "_lists", "_places", "at", "values")
+    __slots__ = ("_containers", "_lists", "_places", "at", "empty", "values")
 
     def __init__(self, obj: Raw, at: Path = ROOT) -> None:
         self.at = at
         self.values: dict[Key, Any] = {}
+        self.empty: set[Key] = set()  # maps and lists around such fields
         self._places: dict[Key, tuple[Path, tuple[str | int, ...]]] = {}  # and the rest of the path
         self._containers: dict[Key, Path] = {}
         self._lists: dict[Key, tuple[Path, list[Raw]]] = {}
@@ -103,7 +107,7 @@ class PodFields:
             if key[:3] not in self._containers:
                 return []
             place, rest = self._containers[key[:3]], key[3:]
-        is_item = rest[-2] in _NAMES and isinstance(value, dict)
+        is_item = rest[-2:-1] in _ITEMS and isinstance(value, dict)
         to = Path((*place, *(rest[:-1] if is_item else rest)))
         return [Append(to, value) if is_item else Set(to, value)]
 
@@ -133,6 +137,8 @@ class PodFields:
             here, called = waiting.pop()
             if isinstance(here, dict) and len(called) < _DEEPEST:
                 waiting += [(each, (*called, name)) for name, each in here.items()]
+                if not here:
+                    self.empty.add(called)
             elif here is not None:
                 self._put(called, above, called[shared:], here)
 
@@ -140,11 +146,13 @@ class PodFields:
         name = key[-1]
         items = as_items(holder.get(name))
         for position, item in items:
-            called = str(item.get(_NAMES[name]))
+            called = str(item.get(LISTS[name]))
             if name != "env" or called in _VARIABLES:
                 self._put((*key, called), above, (name, position), item)
         if items:
             self._lists[key] = (above / name, [item for _, item in items])
+        elif holder.get(name) == []:
+            self.empty.add(key)
 
     def _put(self, key: Key, above: Path, below: tuple[str | int, ...], value: Any) -> None:
         if key not in self.values:  # of two items with one name the first counts
@@ -154,6 +162,24 @@ class PodFields:
     def _place(self, key: Key) -> Path:
         above, below = self._places[key]
         return Path((*above, *below))
+
+
+def apply(draft: Draft, edits: Iterable[Edit]) -> None:
+    """Make all of these edits, or none in a pod whose fields have unexpected types."""
+    with suppress(EditError):
+        draft.apply(edits)
+
+
+def restore(draft: Draft, now: PodFields, then: PodFields, keys: Iterable[Key]) -> PodFields:
+    """Restore the stored values of these fields, and the order of lists.
+
+    Returns the fields after it.
+    """
+    wanted = {key: then.values.get(key) for key in keys}
+    apply(draft, now.edits_to(wanted))
+    restored = PodFields(draft.object, now.at)
+    apply(draft, restored.ordered_as(then))
+    return restored
 
 
 def changes(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> dict[Key, Change]:
@@ -177,4 +203,4 @@ def _above(at: Path) -> list[Path]:
 
 
 def _sorted(items: list[Raw], key: Key) -> list[Raw]:
-    return sorted(items, key=lambda item: str(item.get(_NAMES[key[-1]])))
+    return sorted(items, key=lambda item: str(item.get(LISTS[key[-1]])))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.core.edits import Edit
+    from webhook.core.rule import Context
     from webhook.core.settings import Settings
     from webhook.evaluation.authors import Authors
 
@@ -106,15 +107,26 @@ class Update:
         return {PLACED} if all(key in noted for key in changed) else set()
 
     def composed(
-        self, made: dict[Key, Change], brought: set[Key], left: set[Key]
+        self, made: dict[Key, Change], sent: PodFields, brought: set[Key], left: set[Key]
     ) -> dict[Key, Change]:
-        """These changes with the words from before the last repair, where none is brought."""
+        """These changes with the words from before the last repair, where none is brought.
+
+        Words that another manager still applies are not brought by this update, but they remain.
+        """
+        of_others = {
+            key: (word, after)
+            for key, (word, after) in self.noted.items()
+            if unit_of(key) in brought and word not in (None, after)
+            if sent.values.get(key) == after and self.authors.declared(self.at, key)
+            if after is None or not self.authors.may_send(self.at, key)
+        }
+        brought = brought - set(map(unit_of, of_others))
 
         def is_before(key: Key, after: Any) -> bool:
             unit = unit_of(key)
             return unit in left or (unit not in brought and self.noted[key][1] == after)
 
-        return {
+        return of_others | {
             key: (
                 self.noted[key][0] if key in self.noted and is_before(key, after) else word,
                 after,
@@ -184,13 +196,14 @@ class Update:
             return self
         return replace(self, noted=believed(self.noted, settings))
 
-    def was_stuck(self, sent: PodFields, settings: Settings) -> bool:
-        """Whether words that come without a legacy amount are translated as they were beside it.
+    def as_it_was(self, sent: PodFields, cx: Context) -> Context:
+        """The context in which words without a legacy amount are translated as they were beside it.
 
-        They are while the amount of a repair stands for a legacy one, which this update does not
+        All are while the amount of a repair stands for a legacy one, which this update does not
         have. If another manager has migrated the amount, a choice of nodes is while it is the same.
         A legacy amount that is sent counts by itself, and 0 requests no GPU.
         """
+        settings = cx.settings
         legacy, at, authors = settings.legacy_resources, sent.at, self.authors
         by_itself = {key[:4] for key in sent.values if key[-1] in legacy}
         amounts = {
@@ -198,20 +211,22 @@ class Update:
             for key, value in sent.values.items()
             if settings.is_gpu(key[-1]) and quantity.parse(value) != 0 and key[:4] not in by_itself
         }
-        if not amounts:
-            return False
-        words = [key for key, (word, _) in self.noted.items() if word is not None]
-        if any(
+        words = (
+            [key for key, (word, _) in self.noted.items() if word is not None] if amounts else []
+        )
+        was_stuck = any(
             key[-1] in legacy and key[:4] in amounts and not authors.dropped(at, key, self.before)
             for key in words
-        ):
-            return True
+        )
         chosen = [
             key
             for key in words
-            if unit_of(key) == PLACED and sent.values.get(key) == self.noted[key][0]
+            if unit_of(key) == PLACED
+            if sent.values.get(key) == self.noted[key][0]
+            or (sent.values.get(key) == self.noted[key][1] and authors.declared(at, key))
         ]
-        return authors.are_of_others(at, chosen, list(amounts.values()))
+        was_chosen = authors.are_of_others(at, chosen, list(amounts.values()))
+        return replace(cx, was_stuck=was_stuck, was_chosen=was_chosen)
 
     def _noted(
         self, sent: PodFields, then: PodFields, touched: set[Key], settings: Settings

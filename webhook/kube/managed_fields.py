@@ -47,10 +47,15 @@ def has_annotation(obj: Mapping[str, Any], name: str) -> bool:
     )
 
 
-def merged(written: Iterable[Mapping[str, Any]], namers: dict[int, set[int]] | None = None) -> Raw:
+def merged(
+    written: Iterable[Mapping[str, Any]],
+    namers: dict[int, set[int]] | None = None,
+    empty: set[int] | None = None,
+) -> Raw:
     """All fields that the entries name, in one map, so that callers need not ask each entry.
 
-    `namers` gets, by the id() of each map in it, the numbers of the entries that name that field.
+    `namers` gets, by the id() of each map in it, the numbers of the entries that name that field,
+    and `empty` the id() of those of which an entry names no members.
     """
     all_fields: Raw = {}
     waiting = [(number, all_fields, fields(entry)) for number, entry in enumerate(written)]
@@ -62,4 +67,6 @@ def merged(written: Iterable[Mapping[str, Any]], namers: dict[int, set[int]] | N
                 waiting.append((number, there, inside))
                 if namers is not None:
                     namers.setdefault(id(there), set()).add(number)
+                if empty is not None and inside.keys() <= {"."}:
+                    empty.add(id(there))
     return all_fields

@@ -60,7 +60,7 @@ NAME = "affinity-annotation"
 CODE = "GPU106"
 FACTS = Facts(
     Stage.REPAIR,
-    Trait.ANNOTATION | Trait.LEGACY_PODS | Trait.SEPARATE | Trait.TEXT,
+    Trait.ANNOTATION | Trait.CHOICE | Trait.LEGACY_PODS | Trait.SEPARATE | Trait.TEXT,
     unsafe=True,
     words=("alpha.kubernetes.io", "AnnotationKey"),
     patterns=(AFFINITY_TEXT,),

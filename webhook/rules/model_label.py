@@ -89,7 +89,7 @@ NAME = "model-label"
 CODE = TRANSLATES_LABELS
 FACTS = Facts(
     Stage.REPAIR,
-    Trait.LEGACY_PODS | Trait.SEPARATE,
+    Trait.CHOICE | Trait.LEGACY_PODS | Trait.SEPARATE,
     unsafe=True,
     words=("nvidia",),
     patterns=(LABEL_TEXT,),
