@@ -280,3 +280,21 @@ def test_an_empty_map_holds_no_word_of_the_other(
     for each in turn:
         assert managers.applies_as(*each) == made
         assert managers.noted
+
+
+@pytest.mark.parametrize(
+    "then",
+    [{"nodeSelector": {}}, {"nodeSelector": {PRODUCT: "Tesla-K80"}}],
+    ids=["empty", "current"],
+)
+def test_a_model_that_its_manager_takes_out_of_nodeselector_goes_from_the_record(then: Raw) -> None:
+    """It applies nodeSelector as a whole, beside another choice of nodes."""
+    wish = {"affinity": wishes((MODEL, "In", ["Tesla K80"]))}
+    spec = {**amount(legacy="1")["spec"], **wish}
+    managers = Managers()
+    managers.applies_as(FLUX, template(**spec, nodeSelector={MODEL: "Tesla K80"}))
+    made = managers.applies_as(FLUX, template(**spec, **then))
+    noted = managers.noted
+    assert not any(key[1:3] == ("nodeSelector", MODEL) for key in noted)
+    assert managers.applies_as(FLUX, template(**spec, **then)) == made
+    assert managers.noted == noted

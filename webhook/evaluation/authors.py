@@ -229,9 +229,14 @@ class Authors:
             self._mine, at, key
         )
 
-    def may_send(self, at: Path, key: Key) -> bool:
-        """Whether the manifest of this request may have this field."""
-        return not self._manager or self._is_in_manifest(at, key) or self.applies(at, key)
+    def is_of_another(self, at: Path, key: Key, *, is_removed: bool) -> bool:
+        """Whether another manager than that of this request applies this field.
+
+        One that a repair removed, and that is in the manifest of kubectl, would have come with it.
+        """
+        if self.applies(at, key) or not self.declared(at, key):
+            return False
+        return is_removed or bool(self._manager and not self._is_in_manifest(at, key))
 
     def are_of_others(self, at: Path, chosen: list[Key], amounts: list[Key]) -> bool:
         """Whether one of these fields is in no manifest that also has one of the amounts.

@@ -117,8 +117,8 @@ class Update:
             key: (word, after)
             for key, (word, after) in self.noted.items()
             if unit_of(key) in brought and word not in (None, after)
-            if sent.values.get(key) == after and self.authors.declared(self.at, key)
-            if after is None or not self.authors.may_send(self.at, key)
+            if sent.values.get(key) == after
+            if self.authors.is_of_another(self.at, key, is_removed=after is None)
         }
         brought = brought - set(map(unit_of, of_others))
 
