@@ -241,6 +241,28 @@ def test_one_of_an_annotation_goes_with_it(
     assert author.noted == noted
 
 
+@pytest.mark.parametrize("amount", [TODAY, container()], ids=["current", "legacy"])
+@pytest.mark.parametrize("now", LATER.values(), ids=LATER)
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("keys", [["team2"], ["team", "team2"]], ids=["another", "one more"])
+@tools
+def test_one_of_an_annotation_that_changed_goes_with_it(
+    keys: list[str], times: int, now: Context, amount: Raw, tool: Any
+) -> None:
+    others = [{"key": key, "operator": "Exists"} for key in keys]
+    author = Migrant(tool, TAINTED)
+    author.applies(pod(amount, annotations=ANNOTATED))
+    author.cx = now
+    author.applies(pod(amount, annotations=ANNOTATED))
+    changed = pod(amount, annotations={TOLERATIONS: json.dumps(others)})
+    made = author.applies(changed)
+    for _ in range(times - 1):
+        assert author.applies(changed) == made
+    assert {each["key"] for each in made["spec"]["tolerations"]} == {*keys, GPU}
+    for _ in range(2):
+        assert author.applies(pod(amount))["spec"]["tolerations"] == [OF_GPUS]
+
+
 @tools
 def test_an_annotation_beside_a_current_amount_makes_no_other_word_legacy(tool: Any) -> None:
     """Driver volumes of a pod with a current amount stay, also at the second apply."""

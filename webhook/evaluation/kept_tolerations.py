@@ -54,9 +54,11 @@ def kept_tolerations(
     ]
     if not lost:
         return {}
-    now = [*there, *lost]
+    now, word = [*there, *lost], sent.get(TOLERATIONS)
+    if word == after and not update.authors.declared(update.at, TOLERATIONS):
+        word = before  # a merge has kept them
     kept: dict[Key, Change] = {TOLERATED: update.noted[TOLERATED]} if is_annotated else {}
     return {
         **kept,
-        TOLERATIONS: (sent.get(TOLERATIONS), stored if items(now) == items(stored) else now),
+        TOLERATIONS: (word, stored if items(now) == items(stored) else now),
     }
