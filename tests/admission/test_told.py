@@ -290,6 +290,24 @@ def test_of_a_pod_that_will_be_refused_nothing_is_said_to_be_repaired() -> None:
     assert Desk().ask("mutate", legacy(1), STRICT)["warnings"][0].endswith("[enforce: repaired]")
 
 
+@pytest.mark.parametrize(
+    ("amount", "known_until", "end"),
+    [
+        pytest.param(9, 0.0, "[the pod is refused]", id="the inventory is as new as the review"),
+        pytest.param(9, -1.0, "[the pod may be refused]", id="a node may have got them just now"),
+        pytest.param(11, -1.0, "[the pod is refused]", id="no node changes a limit of a namespace"),
+        pytest.param(1, -1.0, "[enforce: repaired]", id="it fits"),
+    ],
+)
+def test_repairs_say_of_a_refusal_what_is_sure(amount: int, known_until: float, end: str) -> None:
+    """/mutate does not wait for the inventory; a denial of /validate does."""
+    desk = Desk()
+    desk.decider.known_until = lambda: known_until
+    said = desk.ask("mutate", legacy(amount), STRICT)["warnings"]
+    assert said[0].startswith("GPU101")
+    assert said[0].endswith(end)
+
+
 TEAMS = Inventory(
     (
         NodeClass({"pool": "a"}, (Taint(GPU),), {GPU: 4}, ("a",)),

@@ -116,6 +116,8 @@ class Decider:
             if may_wait:
                 raise Early
             made.findings = [outcome.as_unsure(each) for each in made.findings]
+        if outcome.is_early(made.foretold) and self.known_until() < moment:
+            made.foretold = [replace(each, may_run=True) for each in made.foretold]
         self._recorder.failures(review, obj, began, made.failed)
         if path in _CHANGING:
             came = outcome.repaired(review, made, cx, of_any_size=path == GUARD)
