@@ -35,6 +35,7 @@ from tests.doctor.installation import (
     with_trial,
     without,
 )
+from tests.doctor.quota_cases import QUOTAS, quota
 from webhook.certs.kept import Kept
 from webhook.certs.steps import Plan
 from webhook.doctor.rights import Right
@@ -230,18 +231,7 @@ TABLE: dict[str, tuple[Facts, str]] = {
         ),
         "quota",
     ),
-    "a quota that is used up": (
-        replace(
-            HEALTHY,
-            quotas=(
-                {
-                    "metadata": {"name": "few"},
-                    "status": {"hard": {"pods": "2"}, "used": {"pods": "2"}},
-                },
-            ),
-        ),
-        "quota",
-    ),
+    **{name: (quota(*row), "quota") for name, row in QUOTAS.items()},
     # certificates; more in tests/cli/test_certs.py
     "a pair that nobody renewed": (
         replace(HEALTHY, now=NOW + 25 * DAY),

@@ -15,6 +15,7 @@ from webhook.certs.kept import Kept
 from webhook.core.modes import Mode, is_opted_out, modes_for
 from webhook.core.repaired import REPAIRED
 from webhook.doctor import certificates as of_secret
+from webhook.doctor import quotas
 from webhook.doctor.lines import ASK, FAILED, OK, WARNING, Line, few
 from webhook.doctor.registration import REPAIR, again, foreign
 from webhook.issuing import lease
@@ -130,15 +131,9 @@ def quota(facts: Facts) -> Iterator[Line]:
     for message in refused:
         fix = f"raise the quota; on GKE there must be one: {again(facts, 'a ResourceQuota')}"
         yield Line(FAILED, f"pods are refused: {message}", fix)
-    full = [
-        each["metadata"]["name"]
-        for each in facts.quotas
-        if (hard := as_map(as_map(each.get("status")).get("hard")).get("pods")) is not None
-        and hard == as_map(each["status"].get("used")).get("pods")
-    ]
-    if full:
-        text = f"no pod can be added: {few(full)} is used up, so an update cannot begin"
-        yield Line(WARNING, text, "raise `pods` in it")
+    if full := [*quotas.full(facts.quotas, facts.pod_spec)]:
+        text = f"no pod can be added: {few(full)} has no room for it, so an update cannot begin"
+        yield Line(WARNING, text, "raise that amount in it")
     elif not refused and (facts.priority_class or not name):
         yield Line(OK, f"priority class {name or 'not set'}, quotas with room: {found}")
 
