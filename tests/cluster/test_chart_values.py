@@ -269,7 +269,18 @@ def test_an_empty_key_is_the_default(values: dict[str, Any], tmp_path: Path) -> 
     assert rendered(tmp_path, values) == rendered(tmp_path, {})
 
 
+NO_TERMS: dict[str, Any] = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}
+}
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "an affinity without terms, which the API server refuses": (
+        {"affinity": {"nodeAffinity": NO_TERMS}},
+        "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
+    ),
+    "a claim of a resource: no pod of the chart has resourceClaims": (
+        {"resources": {"server": {"claims": [{"name": "x"}]}}},
+        "/resources/server",
+    ),
     "an unknown value": ({"replicas": 3}, "replicas"),
     "an unknown value inside another": ({"image": {"name": "x"}}, "name"),
     "no replica": ({"replicaCount": 0}, "/replicaCount"),
