@@ -417,3 +417,23 @@ def test_a_choice_of_nodes_goes_from_a_job_that_is_suspended(
         assert made["spec"] == alone.applies(tolerant())["spec"]
     else:
         assert made == first
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"nodeSelector": {"disk": "ssd", MODEL: "Tesla K80"}},
+        {"affinity": terms((MODEL, "NotIn", ["Tesla K80"]))},
+    ],
+    ids=["a model", "not that model"],
+)
+def test_a_choice_is_left_where_the_amount_is_taken_out(choice: Raw, tool: Any) -> None:
+    """As in a new object: nobody has migrated the amount."""
+    author, alone = Migrant(tool), Migrant(tool)
+    author.applies(pod(**choice))
+    without_gpu = pod(container({"memory": "1Gi"}), **choice)
+    made, wanted = author.applies(without_gpu)["spec"], alone.applies(without_gpu)["spec"]
+    for name in ("nodeSelector", "affinity", "containers"):
+        assert made.get(name) == wanted.get(name)
+    assert author.applies(without_gpu)["spec"] == made

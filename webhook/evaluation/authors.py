@@ -229,6 +229,10 @@ class Authors:
             self._mine, at, key
         )
 
+    def may_have(self, at: Path, key: Key) -> bool:
+        """Whether a client wrote this field, or managedFields do not show who did."""
+        return self.names(at, key) or self.may_have_written(at, key)
+
     def is_of_another(self, at: Path, key: Key, *, is_removed: bool) -> bool:
         """Whether another manager than that of this request applies this field.
 

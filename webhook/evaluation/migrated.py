@@ -123,5 +123,5 @@ class _Manifest:
         recorded = [key for key in update.noted if key[-1] in legacy]
         return bool(recorded) and not (
             any(key[-1] in legacy for key in self._sent.values)
-            or any(authors.names(at, key) or authors.may_have_written(at, key) for key in recorded)
+            or any(authors.may_have(at, key) for key in recorded)
         )

@@ -225,7 +225,8 @@ class Update:
             if sent.values.get(key) == self.noted[key][0]
             or (sent.values.get(key) == self.noted[key][1] and authors.declared(at, key))
         ]
-        was_chosen = authors.are_of_others(at, chosen, list(amounts.values()))
+        migrated = [key for key in amounts.values() if authors.may_have(at, key)]
+        was_chosen = bool(migrated) and authors.are_of_others(at, chosen, migrated)
         return replace(cx, was_stuck=was_stuck, was_chosen=was_chosen)
 
     def _noted(
