@@ -412,7 +412,8 @@ def test_the_release_may_be_anywhere_if_the_test_is_elsewhere(tmp_path: Path) ->
 
 def _blocks() -> list[str]:
     """The settings that the pages show."""
-    pages = [(ROOT / "docs" / f"{name}.md").read_text() for name in ("settings", "policy", "guard")]
+    names = ("settings", "cookbook", "policy", "guard")
+    pages = [(ROOT / "docs" / f"{name}.md").read_text() for name in names]
     known = json.loads((ROOT / "docs" / "schema" / "settings.json").read_text())["properties"]
     blocks = re.findall(r"^```yaml\n(.*?)^```", "\n".join(pages), re.DOTALL | re.MULTILINE)
     return [each for each in blocks if _keys(each) and _keys(each) <= known.keys()]
