@@ -55,7 +55,7 @@ newest: dev browser promtool site  ## the unit tests again on the newest Python 
 	@$(PY) tests/newest_python.py
 
 browser: dev  ## a headless Chromium for the tests of the HTML report, if there is none
-	@$(PY) tests/reports/browser.py
+	@$(PY) -m tests.reports.browser
 
 promtool: dev  ## Prometheus' own tool for the tests of alerts, if there is none
 	@$(PY) -m tests.monitoring.promtool
@@ -67,7 +67,7 @@ node: dev cluster  ## build what real nodes need: kubelet, containerd, our image
 	@$(PY) -m tests.node.build
 
 test-node: dev cluster  ## what runs on real nodes: manifests/base and the chart as they are, and the guides' pods
-	@$(PY) -m tests.node.build || test -z "$$CI" # elsewhere the tests are skipped, and say why
+	@$(PY) -m tests.node.build || { test $$? = 3 && test -z "$$CI"; } # no nodes here: skipped elsewhere than in CI
 	@$(PY) -m pytest -q -s -rs -m node tests/node
 
 nightly: dev cluster  ## hours: 5,000 new examples of each property, 10,000 new pods for the scheduler, 10 minutes of rotations

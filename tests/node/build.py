@@ -2,7 +2,7 @@
 
 Programs: kubelet and kube-proxy (of the control plane's module), containerd and a device plugin are
 Go; runc, nft, buildah and the CNI plugins are Debian's packages. Images: ours, from our Dockerfile,
-on bases that mmdebstrap makes; no registry is asked.
+on bases that mmdebstrap makes; no registry is asked. Exits with 3 where nodes cannot run.
 """
 
 from __future__ import annotations
@@ -15,28 +15,23 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests import debian
 from tests.cluster import build as go
 from tests.cluster.build import CACHE, RELEASE, TOOLS, BuildError, say
+from tests.node import machine
+from tests.node.machine import Impossible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 ROOT = Path(__file__).parents[2]
 STAND_INS = Path(__file__).parent / "image"
-# What is run, and Debian's package that has it.
-PACKAGES = {
-    "buildah": "buildah",
-    "ip": "iproute2",
-    "mmdebstrap": "mmdebstrap",
-    "nft": "nftables",
-    "runc": "runc",
-    "/usr/lib/cni/bridge": "containernetworking-plugins",
-}
 _CONTAINERD = "github.com/containerd/containerd/v2/cmd"
 
 OURS = "docker.io/library/gpu-admission-webhook:0.1.0"  # what manifests/base names
@@ -74,28 +69,22 @@ _BASES = {
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # pip works in the build as it does on this machine.
 _OF_THE_MACHINE = ("/etc/ssl/certs", "/etc/pip.conf")
+_RETRIES = 'Acquire::Retries "3";'
+_IMPOSSIBLE = 3  # the exit code where this machine cannot run nodes: no failure of ours
 _KEPT = 24 * 3600.0  # seconds; archives of images that no checkout has any more
 
 
-def missing_packages() -> list[str]:
-    return [package for name, package in PACKAGES.items() if shutil.which(name) is None]
-
-
-def install() -> None:
-    """Install Debian's packages that are missing."""
-    if wanted := missing_packages():
-        if shutil.which("apt-get") is None:
-            raise BuildError(f"install what Debian has in {', '.join(wanted)}")
+def prepare_machine() -> None:
+    """Install Debian's packages that are missing, and ask whether nodes can run here at all."""
+    why = machine.lacks_itself()
+    if not why and (wanted := machine.missing_packages()):
         say(f"Installing {', '.join(wanted)}")
-        apt = ["apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run([*apt, "update"], check=True, env=environment)
-        subprocess.run(
-            [*apt, "install", "--yes", "--no-install-recommends", *wanted],
-            check=True,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-        )
+        try:
+            debian.install(wanted)
+        except debian.NotInstalled as failure:
+            raise Impossible(failure) from None
+    if why := why or machine.lacks():
+        raise Impossible(why)
 
 
 def programs_folder() -> Path:
@@ -136,6 +125,16 @@ def images() -> Path:
     return archive
 
 
+def everything() -> None:
+    """Build what is not there: programs while packages of the images are on their way."""
+    with ThreadPoolExecutor() as threads:
+        of_images = threads.submit(images)
+        go.assets()
+        programs()
+        device_plugin()
+        of_images.result()
+
+
 @contextmanager
 def _alone() -> Iterator[None]:
     """Wait for a build in another checkout: both give the same names to their images."""
@@ -173,12 +172,21 @@ def _import_base(name: str, flags: Sequence[str]) -> None:
     archive = CACHE / "node" / f"base-{digest}" / "base.tar"
     if not archive.exists():
         with go.whole_or_nothing(archive.parent) as unfinished:
-            _run(["mmdebstrap", "--quiet", *flags, _DEBIAN, str(unfinished / archive.name)])
+            _debootstrap(*flags, _DEBIAN, str(unfinished / archive.name))
     if _buildah("images", "--quiet", "--filter", f"label=base={digest}") == "":
         container = _buildah("from", "scratch")
         _buildah("add", "--quiet", container, str(archive))
         _buildah("config", f"--env={_PATH}", f"--label=base={digest}", container)
         _buildah("commit", "--quiet", "--rm", container, name)
+
+
+def _debootstrap(*arguments: str) -> None:
+    try:
+        _run(["mmdebstrap", "--quiet", f"--aptopt={_RETRIES}", *arguments])
+    except BuildError as failure:
+        if debian.is_unreachable(str(failure)):
+            raise Impossible(f"Debian's packages for an image cannot be had: {failure}") from None
+        raise
 
 
 def _bud(context: Path, name: str, *options: str) -> None:
@@ -207,16 +215,13 @@ def _forget_older_than(moment: float) -> None:
 
 
 def main() -> int:
-    if os.geteuid() != 0:
-        say("error: the nodes of tests/node need root")
-        return 1
     try:
-        go.assets()
-        install()
-        programs()
-        device_plugin()
-        images()
-    except (BuildError, subprocess.CalledProcessError) as error:
+        prepare_machine()
+        everything()
+    except Impossible as why:
+        say(f"no nodes on this machine: {why}")
+        return _IMPOSSIBLE
+    except BuildError as error:
         say(f"error: {error}")
         return 1
     say(f"The programs and images of the nodes are in {CACHE / 'node'}")

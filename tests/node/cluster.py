@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.cluster.client import until
 from tests.cluster.controlplane import ControlPlane
+from tests.node import build
 from tests.node.node import Node, Place
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ class RealCluster(ControlPlane):
         names = {each.replace("/dev/nvidia", "GPU-") for each in files}
         assert names == set(variable.partition("=")[2].split(",")), said
         return names
+
+    def install(self) -> None:
+        """Apply manifests/base as it is, and wait for its replicas."""
+        self.kubectl("apply", "-k", str(build.ROOT / "manifests" / "base"))
+        self.until_rolled_out("gpu-webhook", "gpu-webhook")
 
     def until_pod(self, namespace: str, pod: str, phase: str) -> None:
         """Wait for what the kubelet says of a pod."""

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cluster import build as control_plane
-from tests.node import build
+from tests.node import build, machine
 from tests.node.cluster import RealCluster
 from tests.node.network import own_network
-from tests.node.node import hierarchies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,14 +28,6 @@ _COMMANDS = (
     "kubectl -n gpu-webhook rollout status deployment/gpu-webhook --timeout=240s",
     "kubectl create -f examples/two-containers-five-gpus.yaml",
 )
-# What containerd needs of the kernel and of the container that we may be in.
-_PROBE = """
-mount -t tmpfs node /mnt && mkdir /mnt/{lower,upper,work,all}
-mount -t overlay overlay -o lowerdir=/mnt/lower,upperdir=/mnt/upper,workdir=/mnt/work /mnt/all
-ip link add name test0 type veth peer name test1 && ip link add name test2 type bridge
-nft list ruleset
-"""
-_NAMESPACES = ["--mount", "--pid", "--uts", "--ipc", "--net", "--fork", "--mount-proc"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,21 +39,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def missing() -> str:
     """Tell the first thing that prevents nodes on this machine."""
-    if os.geteuid() != 0:
-        return "they need root"
-    if packages := build.missing_packages():
-        return f"{', '.join(packages)} missing: run `make node`"
+    if why := machine.lacks():
+        return why
     if not (control_plane.is_built() and build.programs_folder().is_dir()):
         return "the programs are not built: run `make node`"
-    if not hierarchies():
-        return "there are no hierarchies of cgroup v1 (v2 was not tried yet)"
-    probed = subprocess.run(
-        ["unshare", *_NAMESPACES, "bash", "-ec", _PROBE],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return "" if probed.returncode == 0 else f"the kernel or a container forbids: {probed.stderr}"
+    return ""
 
 
 @pytest.fixture(scope="session")
@@ -72,8 +53,7 @@ def _possible() -> None:
         give_up = pytest.fail if os.environ.get("CI") else pytest.skip
         give_up(f"no nodes on this machine: {why}")
     # Before the network of our own, which reaches no package registry.
-    build.images()
-    build.device_plugin()
+    build.everything()
 
 
 @pytest.fixture(scope="module", params=["a CA as kubeadm makes it", "a CA without key identifiers"])

@@ -17,6 +17,7 @@ import orjson
 from tests.cluster.client import until
 from tests.cluster.controlplane import ProgramDied
 from tests.node import build, network
+from tests.node.machine import hierarchies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from tests.node.cluster import RealCluster
 
 START = Path(__file__).with_name("start-node.sh")
-CGROUPS = Path("/sys/fs/cgroup")
 _TAIL = 15  # lines of each log to show when something is wrong
 
 # Ends when its standard input does, also when this Python process is killed: then no process of the
@@ -44,6 +44,8 @@ root = "/var/lib/containerd"
 state = "/run/containerd"
 [grpc]
 address = "/run/containerd/containerd.sock"
+[plugins.'io.containerd.nri.v1.nri']
+disable = true # its socket would be in the machine's /run, and of several nodes the last one had it
 [plugins.'io.containerd.cri.v1.images']
 snapshotter = "overlayfs"
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
@@ -193,15 +195,6 @@ class Node:
             if hierarchy.name == "cpuset":
                 for each in ("cpuset.cpus", "cpuset.mems"):  # a new group has none
                     (group / each).write_text((hierarchy / each).read_text())
-
-
-def hierarchies() -> list[Path]:
-    """Give the hierarchies of cgroup v1, which the kubelet wants its root in beforehand."""
-    return [
-        folder
-        for folder in CGROUPS.iterdir()
-        if (folder / "tasks").exists() and not folder.is_symlink()
-    ]
 
 
 def _cni(pods: str) -> dict[str, object]:

@@ -29,13 +29,18 @@ done
 cp "$FOLDER/cni.conflist" /etc/cni/net.d/
 hostname "$NAME"
 
+all_run() { # else the node would wait for what has ended
+  for pid in $(jobs -p); do kill -0 "$pid"; done
+  sleep 0.1
+}
+
 PATH=$PROGRAMS:$PATH
 containerd --config "$FOLDER/containerd.toml" >"$FOLDER/containerd.log" 2>&1 &
-until ctr version >/dev/null 2>&1; do sleep 0.1; done
+until ctr version >/dev/null 2>&1; do all_run; done
 ctr --namespace k8s.io images import --local "$IMAGES"
 kubelet --config "$FOLDER/kubelet.json" --kubeconfig "$FOLDER/kubelet.kubeconfig" --hostname-override "$NAME" \
   --node-ip "$ADDRESS" --node-labels "$LABELS" --cert-dir /var/lib/kubelet/pki >"$FOLDER/kubelet.log" 2>&1 &
 kube-proxy --config "$FOLDER/kube-proxy.json" >"$FOLDER/kube-proxy.log" 2>&1 &
-until [ -S /var/lib/kubelet/device-plugins/kubelet.sock ]; do sleep 0.1; done
+until [ -S /var/lib/kubelet/device-plugins/kubelet.sock ]; do all_run; done
 "$DEVICE_PLUGIN" /var/lib/kubelet/device-plugins nvidia.com/gpu "$GPUS" >"$FOLDER/device-plugin.log" 2>&1 &
 wait -n # the node ends with the first of them, and its log says why

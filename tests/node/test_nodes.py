@@ -25,8 +25,7 @@ _DEAD = 90.0  # seconds until a node that is silent is not ready; 40 of them are
 def three(_possible: None) -> Iterator[RealCluster]:
     """Start three nodes, and apply manifests/base on them."""
     with own_network(RealCluster.host), RealCluster(3) as running:
-        running.kubectl("apply", "-k", str(build.ROOT / "manifests" / "base"))
-        running.until_rolled_out("gpu-webhook", "gpu-webhook")
+        running.install()
         yield running
 
 

@@ -1,6 +1,6 @@
 """A real headless Chromium, driven by its DevTools protocol over two pipes.
 
-`python tests/reports/browser.py` installs one where there is none: Debian's package
+`python -m tests.reports.browser` installs one where there is none: Debian's package
 chromium-headless-shell. GPU_WEBHOOK_BROWSER names another; any Chromium or Chrome does.
 """
 
@@ -17,6 +17,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+
+from tests import debian
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,13 +55,10 @@ def find() -> str | None:
 
 
 def install() -> None:
-    """Install Debian's package, as root or through sudo."""
+    """Install Debian's package."""
     if find():
         return
-    sudo = [] if os.geteuid() == 0 else ["sudo"]
-    apt = [*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
-    subprocess.run([*apt, "update"], check=True)
-    subprocess.run([*apt, "install", "--yes", "--no-install-recommends", _PACKAGE], check=True)
+    debian.install([_PACKAGE])
 
 
 class Browser:
