@@ -25,7 +25,7 @@ _HEADINGS = ("pod", "container", "phase", "GPUs that nvidia-smi prints in it")
 def show(console: Console, words: Console) -> bool:
     """Whether all of them run, or none can be tried here."""
     if why := machine.lacks():
-        console.print(f"They were not run on a real node: {why}")
+        console.print(f"The legacy pods were not started, since no real node can run here: {why}")
         return True
     build.everything()  # before the network of our own, which reaches no package registry
     words.print("Starting the control plane with kubelet, containerd and kube-proxy ...")

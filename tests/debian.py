@@ -33,7 +33,8 @@ def install(packages: Sequence[str]) -> None:
     command = [*apt, "install", "--yes", "--no-install-recommends", *packages]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise NotInstalled(f"apt-get cannot install {', '.join(packages)}: {said}{done.stderr}")
+        why = " ".join((said + done.stderr).split())
+        raise NotInstalled(f"apt-get cannot install {', '.join(packages)}: {why}")
 
 
 def is_unreachable(said: str) -> bool:

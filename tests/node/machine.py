@@ -51,7 +51,7 @@ def lacks() -> str:
 def lacks_itself() -> str:
     """Say what no package would change."""
     if os.geteuid() != 0:
-        return "they need root"
+        return "root is needed"
     found = hierarchies()
     if not found:
         return "there are no hierarchies of cgroup v1 (v2 was not tried yet)"
@@ -73,7 +73,8 @@ def kernel_lacks() -> str:
     if tried.returncode == 0:
         return ""
     what = dict(enumerate(_PROBES, 2)).get(tried.returncode, "namespaces")
-    return f"the kernel, or the container that we are in, forbids {what}: {tried.stderr.strip()}"
+    said = " ".join(tried.stderr.split())
+    return f"the kernel, or the container that we are in, forbids {what}: {said}"
 
 
 def hierarchies() -> list[Path]:
