@@ -123,9 +123,9 @@ def _repaired(draft: Draft, update: Update, rules: Asking, cx: Context) -> Resul
     update = update.without_forged(cx.settings)
     obj, at, sent = draft.object, update.at, PodFields(draft.object, update.at).kept()
     if update.old is None and not update.noted:  # no repair wrote any of it
-        verdict = rules.of(obj, cx, at, draft)
-        noted = notes(sent.values, PodFields(obj, at).values, cx.settings)
-        return replace(verdict, patch=draft.patch()), noted or None
+        verdict = replace(rules.of(obj, cx, at, draft), patch=draft.patch())
+        then = PodFields(obj, at) if verdict.patch else sent
+        return verdict, notes(sent.values, then.values, cx.settings) or None
     recorded, then, moving = update, update.stored(), update.moving(obj)
     update = recorded.only_changed()
     back = update.put_back(sent, then, cx.settings)
