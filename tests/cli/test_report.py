@@ -110,6 +110,117 @@ def test_a_pod_that_was_repaired_names_who_sent_it(
         assert found["owners"][0]["newest"][:10] == created(days)[:10]
 
 
+MODERN = {"containers": [{"name": "m", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+LEGACY = {
+    "containers": [{"name": "m", "resources": {"limits": {"alpha.kubernetes.io/nvidia-gpu": "1"}}}]
+}
+
+
+def pod_of(spec: Any, phase: str = "Running", **metadata: Any) -> dict[str, Any]:
+    return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
+
+
+def made_from(spec: Any, **more: Any) -> dict[str, Any]:
+    return {"metadata": {}, "spec": {"template": {"spec": spec}, **more}}
+
+
+def record_of_a_repair() -> dict[str, str]:
+    """As the controller of a Deployment copies it to its ReplicaSets, where it stays."""
+    at = "/spec/containers/0/resources/limits"
+    old, new = f"{at}/alpha.kubernetes.io~1nvidia-gpu", f"{at}/nvidia.com~1gpu"
+    text = json.dumps({"/spec/template": {old: ["1", None], new: [None, "1"]}})
+    return {"gpu-webhook.dev/template-repair": text, **REPAIRED}
+
+
+def done(kind: str) -> dict[str, Any]:
+    return {"conditions": [{"type": kind, "status": "True"}]}
+
+
+OLD: dict[str, tuple[str, str, dict[str, Any], int]] = {
+    "a pod of the revision before the partition": (
+        "StatefulSet",
+        "Pod",
+        pod_of(MODERN, annotations=REPAIRED),
+        1,
+    ),
+    "a pod that came while the webhook was down": ("StatefulSet", "Pod", pod_of(LEGACY), 1),
+    "a pod that finished": (
+        "StatefulSet",
+        "Pod",
+        pod_of(MODERN, "Failed", annotations=REPAIRED),
+        0,
+    ),
+    "a pod that the rollout deletes": (
+        "StatefulSet",
+        "Pod",
+        pod_of(MODERN, annotations=REPAIRED, deletionTimestamp="2026-06-01T00:00:00Z"),
+        0,
+    ),
+    "a pod with other repairs": (
+        "StatefulSet",
+        "Pod",
+        pod_of(MODERN, annotations={"gpu-webhook.dev/repaired": "GPU201"}),
+        0,
+    ),
+    "a modern pod": ("StatefulSet", "Pod", pod_of(MODERN), 0),
+    "a suspended Job": ("CronJob", "Job", made_from(LEGACY, suspend=True), 1),
+    "a Job that runs": (
+        "CronJob",
+        "Job",
+        made_from(LEGACY) | {"status": {"conditions": [{"type": "Complete", "status": "False"}]}},
+        1,
+    ),
+    "a Job that is complete": (
+        "CronJob",
+        "Job",
+        made_from(LEGACY) | {"status": done("Complete")},
+        0,
+    ),
+    "a Job that failed": ("CronJob", "Job", made_from(LEGACY) | {"status": done("Failed")}, 0),
+    "a ReplicaSet of a paused Deployment": (
+        "Deployment",
+        "ReplicaSet",
+        made_from(LEGACY, replicas=2),
+        1,
+    ),
+    "a ReplicaSet of the history": (
+        "Deployment",
+        "ReplicaSet",
+        made_from(LEGACY, replicas=0),
+        0,
+    ),
+    "a repaired ReplicaSet whose Deployment was migrated": (
+        "Deployment",
+        "ReplicaSet",
+        made_from(MODERN, replicas=2) | {"metadata": {"annotations": record_of_a_repair()}},
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("by", "kind", "obj", "left"), OLD.values(), ids=OLD)
+def test_what_a_migrated_owner_made_before_counts_for_it(
+    by: str, kind: str, obj: dict[str, Any], left: int, cluster: Cluster, report: Any
+) -> None:
+    """A controller goes on making pods from it. Its own pods add no row and no object."""
+    version = "batch/v1" if by == "CronJob" else "apps/v1"
+    template = {"template": {"spec": MODERN}}
+    spec = {"jobTemplate": {"spec": template}} if by == "CronJob" else template
+    metadata = {"name": "top", "namespace": "team", "uid": "top"}
+    cluster.list_has(by, {"metadata": metadata, "spec": spec})
+    of_top = [owner("top", by, version, "top")]
+    own = {"name": "old", "namespace": "team", "uid": "old", "ownerReferences": of_top}
+    cluster.list_has(kind, obj | {"metadata": obj["metadata"] | own})
+    if kind != "Pod":
+        of_old = [owner("old", kind, version, "old")]
+        notes = REPAIRED if obj["spec"]["template"]["spec"] is LEGACY else {}
+        below = {"name": "old-x", "namespace": "team", "uid": "x", "ownerReferences": of_old}
+        cluster.list_has("Pod", {"metadata": below | {"annotations": notes}, "spec": MODERN})
+    code, found = report()
+    assert code == (LEFT if left else SAFE)
+    assert owners(found) == [(by, "top", 1, ["GPU101"])] * left
+
+
 def event(pod: dict[str, Any], *codes: str) -> dict[str, Any]:
     return dict(event_of(pod, codes, Settings(), NOW - 60).body)
 

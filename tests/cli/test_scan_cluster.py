@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 
 KINDS = {
     "/api/v1": {"Pod": "pods", "ConfigMap": "configmaps", "Secret": "secrets"},
-    "/apis/apps/v1": {"Deployment": "deployments", "ReplicaSet": "replicasets"},
-    "/apis/batch/v1": {"Job": "jobs"},
+    "/apis/apps/v1": {
+        "Deployment": "deployments",
+        "ReplicaSet": "replicasets",
+        "StatefulSet": "statefulsets",
+    },
+    "/apis/batch/v1": {"Job": "jobs", "CronJob": "cronjobs"},
 }
 ALPHA = {"limits": {"alpha.kubernetes.io/nvidia-gpu": "1"}}
 SPEC = {"containers": [{"name": "main", "image": "i", "resources": ALPHA}]}
@@ -252,10 +256,10 @@ def test_an_object_that_makes_us_fail_is_one_line_and_the_rest_is_judged(
     """No such object is known; there was one in each round of attack before."""
     real = scan_cluster.judged
 
-    def judged(obj: Any, plan: Any) -> Any:
+    def judged(obj: Any, plan: Any, **more: Any) -> Any:
         if obj["metadata"]["name"] == "a":
             raise ZeroDivisionError
-        return real(obj, plan)
+        return real(obj, plan, **more)
 
     monkeypatch.setattr(scan_cluster, "judged", judged)
     cluster.have("Deployment", "a")

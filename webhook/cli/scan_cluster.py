@@ -1,6 +1,7 @@
 """`gpu-webhook scan --cluster`: runs the rules on live workloads and names what must be changed.
 
 Objects of a controller are skipped if their owner is checked as well: the owner must be changed.
+They count for a modern owner if they are legacy and still make pods, or are pods that run.
 Each object is checked as it was applied, if the API server still has that; findings that are only
 in the live object are reported, too.
 """
@@ -13,15 +14,18 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from webhook.cli import file_command
 from webhook.cli.progress import progress
-from webhook.cluster import applied, client, objects
+from webhook.cluster import applied, client, made, objects
 from webhook.core import budget
 from webhook.core.errors import InputError
 from webhook.core.repaired import REPAIRED, codes_in
 from webhook.evaluation import record
 from webhook.evaluation.workloads import READY_MADE, custom_kinds, templates_of
 from webhook.files.results import FileResult, Located, Plan, Report, Status
+from webhook.files.search_words import words
 from webhook.inventory.project import seconds_of
 from webhook.kube.labels import is_dns_label
 from webhook.kube.pod import as_map, is_finished
@@ -105,6 +109,8 @@ class Scan:
     finished_since: float = math.inf  # report pods that were repaired then or later, if finished
     _alike: dict[object, Told] = field(default_factory=dict)
     _makers: set[Reference] = field(default_factory=set)  # owners that were checked or skipped
+    _words: tuple[bytes, ...] = ()  # those that legacy objects have
+    _named: set[Reference] = field(default_factory=set)  # those for which their owner is named
 
     def told(self, show_progress: Progress) -> Iterator[Told]:
         """All findings, kind by kind."""
@@ -159,9 +165,10 @@ class Scan:
         self.seen += 1
         maker = objects.controller(obj)
         is_made = maker in self._makers and objects.may_make(maker, obj)
+        itself = objects.reference(obj)
         if obj["kind"] != "Pod":
-            self._makers.add(objects.reference(obj))
-        if is_made:
+            self._makers.add(itself)
+        if is_made and self._is_said(obj, maker):
             self.made += 1
             return
         created = str(as_map(obj["metadata"]).get("creationTimestamp") or "")
@@ -169,12 +176,13 @@ class Scan:
             is_old = seconds_of(created) < self.finished_since
             if is_old or not _came_legacy(obj):
                 return
-        result = _without_zeros(judged(obj, self.plan))
-        came = _came_legacy(obj) and not _is_legacy(result)
-        if came:
-            self.repaired += 1
-            result = replace(result, located=(*result.located, _repaired(obj)))
+        result, came = self._found(obj, is_made=is_made)
+        if is_made:
+            result = _left(result, maker)
+        if _is_legacy(result) or result.error:
+            self._named.add(itself)
         if not result.remarks:
+            self.made += is_made
             return
         top = owners.top(obj)
         named = objects.reference(top)
@@ -189,6 +197,33 @@ class Scan:
                 return
         yield told
 
+    def _found(self, obj: Raw, *, is_made: bool) -> tuple[FileResult, bool]:
+        """The findings; whether the last one is that it was sent legacy and repaired."""
+        result = _without_zeros(judged(obj, self.plan, is_made=is_made))
+        # Controllers copy the record of a workload, and never remove it from what they made.
+        is_copy = is_made and obj["kind"] != "Pod"
+        if is_copy or _is_legacy(result) or not _came_legacy(obj):
+            return result, False
+        self.repaired += 1
+        advice = "" if is_made else ": migrate what it is made from"
+        return replace(result, located=(*result.located, _repaired(obj, advice))), True
+
+    def _is_said(self, obj: Raw, maker: Reference | None) -> bool:
+        """Whether all is said with the owner. To judge what a controller made takes much longer."""
+        if maker in self._named or not made.is_used(obj):
+            self._named.add(objects.reference(obj))
+            return True
+        self._words = self._words or words(self.plan.settings)
+        text = orjson.dumps([as_map(obj["metadata"]).get("annotations"), obj.get("spec")])
+        return not _came_legacy(obj) and not any(word in text for word in self._words)
+
+
+def _left(result: FileResult, maker: object) -> FileResult:
+    """What is legacy of it: the rest is said of its owner."""
+    legacy = replace(result, located=tuple(e for e in result.located if is_legacy(e.code)))
+    note = f"the template of {maker} is modern: finish its rollout, or delete this object"
+    return replace(_noted(legacy, note), skipped=())
+
 
 def _came_legacy(obj: Raw) -> bool:
     """Whether a repair is recorded on the object: by the annotation of a pod, or a record.
@@ -201,11 +236,11 @@ def _came_legacy(obj: Raw) -> bool:
     return any(map(is_legacy, codes_in(as_map(metadata.get("annotations")).get(REPAIRED))))
 
 
-def _repaired(obj: Raw) -> Located:
+def _repaired(obj: Raw, advice: str) -> Located:
     """The finding on a repaired object of which no manifest is known."""
     note = as_map(as_map(obj.get("metadata")).get("annotations")).get(REPAIRED)
     codes = [code for code in codes_in(note) if is_legacy(code)] or [legacy_resource.CODE]
-    message = f"it was sent legacy and repaired ({', '.join(codes)}): migrate what it is made from"
+    message = f"it was sent legacy and repaired ({', '.join(codes)}){advice}"
     return Located(codes[0], message, Status.NOTICE, Place(1, 1, 1, 1))
 
 
@@ -235,19 +270,19 @@ def _is_deep(obj: Raw) -> bool:
     return bool(inside)
 
 
-def judged(obj: Raw, plan: Plan) -> FileResult:
+def judged(obj: Raw, plan: Plan, *, is_made: bool = False) -> FileResult:
     """The findings on the object as it was applied, otherwise on the live object.
 
-    It is not a template, even if a command in it looks like one.
+    Nobody applied what a controller made. It is not a template, even if a command in it looks like
+    one.
     """
-    over = _excess(obj, plan)
+    over, live = _excess(obj, plan), applied.as_written(obj)
     if not over:
-        sent, is_known = applied.as_applied(obj, plan.settings)
+        sent, is_known = (live, True) if is_made else applied.as_applied(obj, plan.settings)
         over = _excess(sent, plan)
     if over:
         reason = f"{over}: it is not checked; the webhook does not check such objects either"
         return FileResult(_path(obj), error=reason)
-    live = applied.as_written(obj)
     result = _judged(sent, plan)
     if sent == live:
         return result

@@ -1,0 +1,27 @@
+"""What a controller made: an object in, whether it runs or still makes pods out. Pure.
+
+A controller goes on making pods from an older template until its rollout has ended.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from webhook.kube.pod import as_items, as_map, is_finished
+
+Raw = dict[str, Any]
+
+
+def is_used(obj: Raw) -> bool:
+    """Whether it is no finished or deleted pod, finished Job, or ReplicaSet of the history."""
+    match obj["kind"]:
+        case "Pod":
+            return not is_finished(obj) and not as_map(obj["metadata"]).get("deletionTimestamp")
+        case "ReplicaSet":
+            return as_map(obj.get("spec")).get("replicas") != 0
+        case "Job":
+            conditions = as_items(as_map(obj.get("status")).get("conditions"))
+            met = {each.get("type") for _, each in conditions if each.get("status") == "True"}
+            return not met & {"Complete", "Failed"}  # a suspended Job will make pods
+        case _:
+            return True
