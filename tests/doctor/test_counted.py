@@ -161,6 +161,23 @@ FAILED = (
 )
 FOREIGN = QUIET[API] + 'apiserver_admission_webhook_fail_open_count{name="x.example.com"} 9\n'
 UNREAD = "its metrics cannot be read: "
+SPEC = WHOLE.deployment["spec"]
+
+
+def calling(namespace: str, name: str) -> Facts:
+    """Where the configuration calls this Service."""
+    found = copy.deepcopy(WHOLE.configurations[REPAIR])
+    for entry in found["webhooks"]:
+        entry["clientConfig"] = {"service": {"namespace": namespace, "name": name}}
+    return replace(WHOLE, configurations={REPAIR: found})
+
+
+def selecting(name: str, **labels: str) -> Raw:
+    return {"metadata": {"name": name}, "spec": {"selector": labels}}
+
+
+AT_A_URL = copy.deepcopy(WHOLE.configurations[REPAIR])
+AT_A_URL["webhooks"][0]["clientConfig"] = {"url": "https://gpu.example.com"}
 GAPS: dict[str, tuple[Facts, dict[str, Any], list[str], bool]] = {
     "a foreign webhook that fails is no gap": (WHOLE, {"api": FOREIGN}, [], True),
     "calls of the webhook that failed": (
@@ -212,7 +229,7 @@ GAPS: dict[str, tuple[Facts, dict[str, Any], list[str], bool]] = {
         False,
     ),
     "no server at all": (
-        seen(deployment={**WHOLE.deployment, "spec": {"replicas": 0, "template": {}}}),
+        seen(deployment={**WHOLE.deployment, "spec": {**SPEC, "replicas": 0}}),
         {},
         ["what came to the webhook: 0 of 1 servers run"],
         False,
@@ -221,6 +238,25 @@ GAPS: dict[str, tuple[Facts, dict[str, Any], list[str], bool]] = {
         replace(WHOLE, deployment={}),
         {},
         ["the webhook is not installed in the namespace gpu-webhook"],
+        False,
+    ),
+    "another installation is called": (
+        calling("gpu-system", "gpu-webhook"),
+        {},
+        [f"{REPAIR} calls gpu-system/gpu-webhook: use -n gpu-system"],
+        True,
+    ),
+    "a Service of this namespace with other pods is called": (
+        replace(calling("gpu-webhook", "old"), services=(selecting("old", app="old"),)),
+        {},
+        [f"{REPAIR} calls gpu-webhook/old: not the pods of its Deployment"],
+        True,
+    ),
+    "a URL is called": (replace(WHOLE, configurations={REPAIR: AT_A_URL}), {}, [], True),
+    "a user who may not read Services": (
+        replace(WHOLE, services=(), unread={"services": "403: no"}),
+        {},
+        ["what came to the webhook: the API server answered 403: no"],
         False,
     ),
     "a user who may not read pods": (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.cluster.client import Client, Fault, address
 from webhook.doctor import running
+from webhook.doctor.leftovers import service_of
 from webhook.doctor.lines import OK
 from webhook.doctor.registration import REPAIR
 from webhook.inventory.project import seconds_of
@@ -59,7 +60,7 @@ class Counted:
 def read(api: Client, facts: Facts) -> Counted:
     """Ask each server, and the API server for calls that failed."""
     found = Counted()
-    if why := facts.refusal("deployment", "pods", "configurations", "settings_map"):
+    if why := facts.refusal("deployment", "pods", "services", "configurations", "settings_map"):
         found.gaps.append(f"what came to the webhook: the API server answered {why}")
         return found
     if not facts.deployment:
@@ -68,6 +69,7 @@ def read(api: Client, facts: Facts) -> Counted:
     tried = [(line.state, line.text) for line in running.dry_run(facts)]
     absent = [(None, f"no webhook configuration {REPAIR}, or an empty one")]
     found.gaps += [text for state, text in tried or absent if state != OK]
+    found.gaps += _other_services(facts)
     servers = {_name(pod): pod for pod in facts.pods if not is_finished(pod)}
     for name, pod in servers.items():
         try:
@@ -86,6 +88,21 @@ def read(api: Client, facts: Facts) -> Counted:
         found.gaps.append(f"whether calls of the webhook failed: {fault}")
     found.since, found.began = max([*begun, *_changes(facts)])
     return found
+
+
+def _other_services(facts: Facts) -> Iterator[str]:
+    """Services that are called, and are not in front of these servers. A URL names none."""
+    template = as_map(as_map(facts.deployment.get("spec")).get("template"))
+    labels = as_map(as_map(template.get("metadata")).get("labels")).items()
+    ours = {
+        f"{facts.namespace}/{_name(each)}"
+        for each in facts.services
+        if as_map(as_map(each.get("spec")).get("selector")).items() <= labels
+    }
+    for service in sorted({service_of(entry) for _, entry in facts.entries(REPAIR)} - ours - {""}):
+        space = service.partition("/")[0]
+        advice = f"use -n {space}" if space != facts.namespace else "not the pods of its Deployment"
+        yield f"{REPAIR} calls {service}: {advice}"
 
 
 def _failed_since(found: Counted, api: Client, facts: Facts) -> float:
