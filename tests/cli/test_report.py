@@ -11,11 +11,13 @@ import pytest
 
 from tests.cli.test_scan_cluster import Cluster, owner
 from tests.doctor.installation import HEALTHY
+from webhook.cluster import unread_kinds
 from webhook.cluster.client import Fault
 from webhook.core.settings import Settings
 from webhook.doctor import counted, facts
 from webhook.doctor.counted import Counted
 from webhook.inventory.events import event_of
+from webhook.settings.file import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 DAY = 86_400.0
 NOW = HEALTHY.now
 EVENTS = "/api/v1/events"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SAFE, ERROR, UNKNOWN, LEFT = 0, 1, 2, 3
 REPAIRED = {"gpu-webhook.dev/repaired": "GPU101"}
 
@@ -38,6 +41,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     monkeypatch.setattr(counted, "read", lambda *_: known)
     with Cluster() as running:
         running.say_json(EVENTS, {"items": []})
+        running.say_json(DEFINITIONS, {"items": []})
         yield running
 
 
@@ -219,6 +223,96 @@ def test_what_a_migrated_owner_made_before_counts_for_it(
     code, found = report()
     assert code == (LEFT if left else SAFE)
     assert owners(found) == [(by, "top", 1, ["GPU101"])] * left
+
+
+def fields(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def defined(schema: Any, group: str = "example.org", kind: str = "Notebook") -> dict[str, Any]:
+    versions = [
+        {"name": "v1alpha1", "served": False, "schema": {"openAPIV3Schema": ANYTHING}},
+        {"name": "v1", "served": True, "schema": {"openAPIV3Schema": schema}},
+    ]
+    names = {"kind": kind, "plural": f"{kind.lower()}s"}
+    return {"spec": {"group": group, "names": names, "versions": versions}}
+
+
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+CONTAINERS = {"type": "array", "items": fields(image={}, resources=fields(limits={}))}
+OPEN: dict[str, tuple[dict[str, Any], bool]] = {
+    "containers with resources": (
+        defined(fields(spec=fields(tasks={"items": fields(spec=fields(containers=CONTAINERS))}))),
+        True,
+    ),
+    "containers of replicas by name": (
+        defined(fields(spec=fields(of={"additionalProperties": fields(containers=CONTAINERS)}))),
+        True,
+    ),
+    "containers of any fields": (defined(fields(containers={"items": ANYTHING})), True),
+    "a spec of any fields": (defined(fields(spec=ANYTHING)), True),
+    "a template of any fields": (defined(fields(spec=fields(podTemplate=ANYTHING))), True),
+    "no schema": (defined(ANYTHING), True),
+    "any fields besides a known spec": (
+        defined(ANYTHING | fields(spec=fields(host={}), status=ANYTHING)),
+        False,
+    ),
+    "values of any fields": (defined(fields(spec=fields(values=ANYTHING))), False),
+    "containers without resources": (
+        defined(fields(spec=fields(containers={"items": fields(image={})}))),
+        False,
+    ),
+    "a kind that the scan knows": (defined(ANYTHING, "kubeflow.org", "TFJob"), False),
+    "a kind that the settings name": (defined(ANYTHING, kind="Named"), False),
+}
+
+
+@pytest.mark.parametrize(("definition", "is_gap"), OPEN.values(), ids=OPEN)
+def test_a_kind_that_may_have_templates_and_is_not_known_is_a_gap(
+    definition: dict[str, Any],
+    is_gap: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = parse("workloads: {kinds: [{kind: Named, templates: [/spec]}]}")
+    monkeypatch.setattr(facts, "read", lambda *_: replace(HEALTHY, settings=settings))
+    cluster.say_json(DEFINITIONS, {"items": [definition]})
+    for plural in ("notebooks", "nameds"):
+        cluster.say_json(f"/apis/example.org/v1/{plural}", {"items": [{}]})
+    code, found = report()
+    gap = (
+        "Notebooks (example.org) may have pod templates, which are not checked, and they exist: "
+        "add the kind to `workloads.kinds` of the settings"
+    )
+    assert (code, found["gaps"]) == ((UNKNOWN, [gap]) if is_gap else (SAFE, []))
+    asked = [query for _, path, query in cluster.asked if path.endswith("/notebooks")]
+    assert asked == [{"limit": "1"}] * is_gap
+
+
+def test_the_objects_of_such_kinds_decide(
+    cluster: Cluster, report: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unread_kinds, "_MOST", 3)
+    kinds = [defined(ANYTHING, kind=each) for each in ("Absent", "Empty", "Secret", "More")]
+    cluster.say_json(DEFINITIONS, {"items": kinds[:3]})
+    cluster.say("/apis/example.org/v1/absents", 404)
+    cluster.say_json("/apis/example.org/v1/emptys", {"items": []})
+    cluster.say("/apis/example.org/v1/secrets", 403, b'{"message": "no"}')
+    code, found = report()
+    assert code == UNKNOWN
+    (gap,) = found["gaps"]
+    assert gap.startswith("Secrets (example.org) may have pod templates, which are not checked, ")
+    assert " and their list failed: 403: no: add the kind to " in gap
+    cluster.say_json(DEFINITIONS, {"items": kinds})
+    assert report()[1]["gaps"][1].startswith("more than 3 custom kinds may have pod templates: ")
+
+
+def test_without_the_right_to_definitions_a_note_says_so(cluster: Cluster, report: Any) -> None:
+    cluster.say(DEFINITIONS, 403, b'{"message": "no"}')
+    code, found = report()
+    assert code == SAFE
+    assert found["notes"][-1] == "custom kinds that `workloads.kinds` does not name: 403: no"
 
 
 def event(pod: dict[str, Any], *codes: str) -> dict[str, Any]:

@@ -153,6 +153,49 @@ def test_each_answer_of_a_cluster_in_turn(installed: Installed, tmp_path: Path) 
     assert owner["codes"] == ["GPU101"]
 
 
+def test_what_a_migrated_owner_still_makes_pods_from_is_left(installed: Installed) -> None:
+    """The owners are modern, and their controllers go on with the older templates."""
+    cluster, team = installed.cluster, installed.cluster.make_namespace("rollouts")
+
+    def apply(kind: str, container: Json, **spec: Any) -> None:
+        made = made_by(kind, pod(container), 1)
+        made["spec"] |= spec
+        if kind == "CronJob":
+            made["spec"]["jobTemplate"]["spec"]["suspend"] = True
+        if kind == "Deployment":  # no pod becomes ready without a kubelet
+            made["spec"]["strategy"] = {"rollingUpdate": {"maxUnavailable": 1}}
+        cluster.kubectl("-n", team, "apply", "-f", "-", stdin=yaml.safe_dump(made))
+
+    def names() -> list[tuple[str, int]]:
+        found = installed.report()[1]["owners"]
+        return [(each["kind"], each["objects"]) for each in found if each["namespace"] == team]
+
+    def pods() -> list[str]:
+        return [each["metadata"]["name"] for each in cluster.client.list("Pod", team)]
+
+    kinds = ["CronJob", "Deployment", "StatefulSet"]
+    for kind in kinds:
+        apply(kind, alpha())
+    until(lambda: len(pods()) == 2, "the pods of the Deployment and the StatefulSet")
+    job = ("job", "--from=cronjob/cronjob-of-gpu-pods", "queued")
+    cluster.kubectl("-n", team, "create", *job)
+    cluster.kubectl("-n", team, "rollout", "pause", "deployment/deployment-of-gpu-pods")
+    partition = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    apply("CronJob", modern())
+    apply("Deployment", modern(), paused=True)
+    apply("StatefulSet", modern(), updateStrategy=partition)
+    assert names() == [(kind, 1) for kind in kinds]
+
+    # The rollouts end, and the Job is deleted: nothing is left of them.
+    cluster.kubectl("-n", team, "delete", "job", "queued")
+    apply("StatefulSet", modern(), updateStrategy=partition | {"rollingUpdate": {"partition": 0}})
+    apply("Deployment", modern(), paused=False)
+    before = pods()
+    cluster.kubectl("-n", team, "delete", "pods", "--all", "--force", "--grace-period=0")
+    until(lambda: len(pods()) == 2 and pods() != before, "their new pods")
+    until(lambda: names() == [], "the end of the old pods", 30)
+
+
 def test_a_server_that_does_not_answer_is_a_gap(installed: Installed) -> None:
     installed.runs_at("192.0.2.200", time.time())
     try:

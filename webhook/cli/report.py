@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from webhook.cli import file_command, scan_cluster
 from webhook.cli.certs import answered
 from webhook.cli.progress import progress
-from webhook.cluster import client, listing, objects
+from webhook.cluster import client, listing, objects, unread_kinds
 from webhook.doctor import counted, facts
 from webhook.files.results import Plan
 from webhook.inventory.project import seconds_of
@@ -63,6 +63,12 @@ def _read(args: SimpleNamespace) -> Usage:
         owners += _of_events(api)
     except client.Fault as fault:
         notes.append(f"owners of pods that were deleted in the last hour: Events: {fault}")
+    gaps = [*came.gaps, *(_unread(each) for each in told if each.result.error)]
+    try:
+        gaps += unread_kinds.unread(api, installed.settings)
+    except client.Fault as fault:
+        known = notes if isinstance(fault, client.Refused) else gaps
+        known.append(f"custom kinds that `workloads.kinds` does not name: {fault}")
     return Usage(
         now=installed.now,
         days=args.days,
@@ -71,7 +77,7 @@ def _read(args: SimpleNamespace) -> Usage:
         owners=_merged(owners),
         last=came.last,
         kinds=came.kinds,
-        gaps=[*came.gaps, *(_unread(each) for each in told if each.result.error)],
+        gaps=gaps,
         notes=notes,
         checked=scan.seen,
     )
