@@ -219,7 +219,7 @@ class Scan:
 
 
 def _left(result: FileResult, maker: object) -> FileResult:
-    """What is legacy of it: the rest is said of its owner."""
+    """Only what is legacy in it: its owner has the other findings."""
     legacy = replace(result, located=tuple(e for e in result.located if is_legacy(e.code)))
     note = f"the template of {maker} is modern: finish its rollout, or delete this object"
     return replace(_noted(legacy, note), skipped=())
