@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import zlib
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,13 +42,20 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         sys.stderr.write(f"\n{report.nodeid} failed ({report.when}):\n{report.longreprtext}\n")
 
 
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[ControlPlane]:
+@contextmanager
+def with_nodes() -> Iterator[ControlPlane]:
     """Start a control plane with the nodes of examples/inventory.yaml."""
     if not build.is_built():
         pytest.fail("the control plane is not built: run `make cluster` first", pytrace=False)
     with ControlPlane() as running:
         nodes.add(running.client, nodes.from_inventory(INVENTORY))
+        yield running
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[ControlPlane]:
+    """The control plane that the files of a process share, with what they leave in it."""
+    with with_nodes() as running:
         yield running
 
 

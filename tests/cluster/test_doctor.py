@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.cluster.client import path_of, until
+from tests.cluster.conftest import with_nodes
 from tests.cluster.replicas import NAMESPACE, Replicas, keeper_of
 from tests.cluster.scheduling import remove
 from tests.cluster.webhook import BASE, KINDS, ROOT, Endpoint, kustomized
@@ -127,6 +128,13 @@ class Installed:
             yield
         finally:
             self.cluster.client.demand("DELETE", f"{path}/{obj['metadata']['name']}")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ControlPlane]:
+    """One of its own: what other files leave is legacy, or a fault that doctor finds."""
+    with with_nodes() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

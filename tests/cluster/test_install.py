@@ -15,6 +15,7 @@ import yaml
 
 from tests.cluster import build, nodes, own_chart
 from tests.cluster.client import until
+from tests.cluster.conftest import with_nodes
 from tests.cluster.remains import everything
 from tests.cluster.replicas import NAMESPACE, keeper_of
 from tests.cluster.scheduling import empty, remove
@@ -45,6 +46,13 @@ STOP, IGNORE, PUT_BACK, HELM_BACK = blocks("break-glass")
 _REPORT, _LOGS, HELM_REMOVE, REMOVE = blocks("uninstall")
 # A command has a flag; the page also speaks of `kubectl apply` as such.
 COMMANDS = re.findall(r"`(helm [^`]* -[^`]+)`", page("upgrade"))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ControlPlane]:
+    """One of its own: what other files leave is legacy, or a fault that doctor finds."""
+    with with_nodes() as running:
+        yield running
 
 
 @pytest.fixture
