@@ -81,7 +81,7 @@ def template(draft: Draft, update: Update, rules: Asking, cx: Context) -> Result
         apply(draft, now.edits_to({TOLERATIONS: kept[TOLERATIONS][1]}))
         changed = {**(update.noted if changed is None else changed), **kept}
         changed = None if changed == update.noted else changed
-    left = left_empty(update, keys, draft.object)
+    left = left_empty(update, keys, draft.object) if keys else []
     apply(draft, left)
     return replace(verdict, patch=draft.patch()) if kept or left else verdict, changed
 

@@ -13,7 +13,7 @@ from webhook.evaluation.pod_fields import LISTS, PodFields
 from webhook.kube.pointer import value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from webhook.core.edits import Edit
     from webhook.evaluation.pod_fields import Key
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     Raw = dict[str, Any]
 
 
-def left_empty(update: Update, sent: Sequence[Key], obj: Raw) -> list[Edit]:
+def left_empty(update: Update, sent: Iterable[Key], obj: Raw) -> list[Edit]:
     """The edits that add the empty maps and lists again from which sent fields were removed."""
-    if not sent:
-        return []
     now = PodFields(obj, update.at)
     around = {
         key[:length] for key in set(sent) - now.values.keys() for length in range(2, len(key))
