@@ -36,12 +36,12 @@ def nodes(gpus: int) -> Inventory:
 
 
 class Bench:
-    """A worker whose watcher tells it of more GPUs after some seconds, or never."""
+    """A worker whose watcher has more GPUs when it has looked so often, or never."""
 
     def __init__(self, confirmed_after: float, gpus: int = 8, more: int = 8) -> None:
         log = Log(os.open(os.devnull, os.O_WRONLY))
         settings = settings_file.parse(ENFORCED)
-        self._started, self._after, self.looks = time.monotonic(), confirmed_after, 0
+        self._after, self.looks = confirmed_after, 0
 
         def decider(gpus: int) -> Decider:
             known = self._known_until
@@ -57,10 +57,10 @@ class Bench:
         self.app = AdmissionApp(endpoint, create_app(endpoint), waiting=Waiting(catch_up))
 
     def _known_until(self) -> float:
-        return inf if time.monotonic() >= self._started + self._after else 0.0
+        return inf if self.looks >= self._after else 0.0
 
-    async def ask(self, gpus: int, patience: str = "5s", *, size: int = 0) -> tuple[Any, float]:
-        """The response for a pod with so many GPUs, and how many seconds it took."""
+    async def ask(self, gpus: int, patience: str = "5s", *, size: int = 0) -> Any:
+        """The response for a pod with so many GPUs."""
         pod = gpu_pod()
         pod["spec"]["containers"][0]["resources"] = {"limits": {GPU: str(gpus)}}
         pod["metadata"]["annotations"] = {"large": "x" * size}
@@ -81,9 +81,8 @@ class Bench:
             "query_string": f"timeout={patience}".encode(),
             "headers": [(b"content-type", b"application/json")],
         }
-        started = time.monotonic()
         await self.app(scope, receive, send)
-        return json.loads(sent[1]["body"])["response"], time.monotonic() - started
+        return json.loads(sent[1]["body"])["response"]
 
 
 def run(made: Coroutine[Any, Any, Any]) -> Any:
@@ -94,14 +93,14 @@ UNSURE = "[not denied: the nodes may have changed just now]"
 
 
 @pytest.mark.parametrize(
-    ("after", "more", "gpus", "patience", "allowed", "least", "most"),
+    ("after", "more", "gpus", "patience", "allowed", "waits"),
     [
-        pytest.param(0.0, 8, 9, "5s", False, 0.0, 0.9, id="confirmed: denied at once"),
-        pytest.param(0.6, 16, 9, "5s", True, 0.5, 1.6, id="new nodes are confirmed: admitted"),
-        pytest.param(0.6, 8, 9, "5s", False, 0.5, 1.6, id="the old nodes are confirmed: denied"),
-        pytest.param(inf, 8, 9, "5s", True, 1.9, 3.0, id="never confirmed: a warning after 2 s"),
-        pytest.param(inf, 8, 9, "1s", True, 0.3, 0.95, id="before the timeout of the caller"),
-        pytest.param(inf, 8, 8, "5s", True, 0.0, 0.9, id="a pod that fits waits for nothing"),
+        pytest.param(0, 8, 9, "5s", False, False, id="confirmed: denied at once"),
+        pytest.param(5, 16, 9, "5s", True, True, id="new nodes are confirmed: admitted"),
+        pytest.param(5, 8, 9, "5s", False, True, id="the old nodes are confirmed: denied"),
+        pytest.param(inf, 8, 9, "5s", True, True, id="never confirmed: a warning after 2 s"),
+        pytest.param(inf, 8, 9, "1s", True, True, id="before the timeout of the caller"),
+        pytest.param(inf, 8, 8, "5s", True, False, id="a pod that fits waits for nothing"),
     ],
 )
 @pytest.mark.parametrize("size", [0, 100_000], ids=["light", "heavy"])
@@ -112,29 +111,28 @@ def test_a_denial_waits_for_a_newer_inventory(
     gpus: int,
     patience: str,
     allowed: bool,
-    least: float,
-    most: float,
+    waits: bool,
     size: int,
 ) -> None:
-    answer, seconds = run(Bench(after, more=more).ask(gpus, patience, size=size))
+    bench = Bench(after, more=more)
+    answer = run(bench.ask(gpus, patience, size=size))
     assert answer["allowed"] is allowed, answer
-    assert least <= seconds <= most
+    assert (bench.looks > 1) is waits
     says = any(UNSURE in each for each in answer.get("warnings", ()))
     assert says is (after == inf and gpus > 8)
 
 
 def test_other_reviews_are_answered_while_some_wait() -> None:
-    async def both() -> tuple[float, float]:
+    async def both() -> bool:
         bench = Bench(inf)
         waits = asyncio.create_task(bench.ask(9))
         await asyncio.sleep(0.1)
-        _, seconds = await bench.ask(1)
-        _, waited = await waits
-        return seconds, waited
+        await bench.ask(1)
+        still_waits = not waits.done()
+        await waits
+        return still_waits
 
-    seconds, waited = run(both())
-    assert seconds < 1.0
-    assert waited > 1.9
+    assert run(both())
 
 
 def held(waiting: Waiting, size: int, count: int, end: float) -> list[asyncio.Task[None]]:
