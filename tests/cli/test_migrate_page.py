@@ -67,14 +67,21 @@ def test_the_sessions_are_what_happens(tmp_path: Path, request: pytest.FixtureRe
     (folder / "quota.yaml").write_text(QUOTA)
     (folder / "notes.md").write_text(NOTES)
 
+    hold_true(FILE, tmp_path, request)
+
+
+def hold_true(page: Path, folder: Path, request: pytest.FixtureRequest) -> None:
+    """Run the sessions that the page shows, in order, and compare what they print."""
+
     def ran(block: re.Match[str]) -> str:
         commands = re.findall(r"^\$ (.*)$", block[1], re.MULTILINE)
-        return f"```console\n{session(commands, tmp_path)}```"
+        return f"```console\n{session(commands, folder)}```"
 
-    page = _BLOCK.sub(ran, PAGE)
+    shown = page.read_text()
+    made = _BLOCK.sub(ran, shown)
     if request.config.getoption("--update-golden"):
-        FILE.write_text(page)
-    assert page == PAGE
+        page.write_text(made)
+    assert made == shown
 
 
 def session(commands: list[str], folder: Path) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tests.cli.installed import ROOT
-from tests.cli.test_migrate_page import session
+from tests.cli.test_migrate_page import hold_true
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,19 +15,10 @@ if TYPE_CHECKING:
 
 FILE = ROOT / "docs" / "my-pod.md"
 PAGE = FILE.read_text()
-_BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
 def test_the_sessions_are_what_happens(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     manifest = re.search(r"\$ cat (\S+)\n(.*?)\$ ", PAGE, re.DOTALL)
     assert manifest is not None
     (tmp_path / manifest[1]).write_text(manifest[2])
-
-    def ran(block: re.Match[str]) -> str:
-        commands = re.findall(r"^\$ (.*)$", block[1], re.MULTILINE)
-        return f"```console\n{session(commands, tmp_path)}```"
-
-    page = _BLOCK.sub(ran, PAGE)
-    if request.config.getoption("--update-golden"):
-        FILE.write_text(page)
-    assert page == PAGE
+    hold_true(FILE, tmp_path, request)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _DEFINITIONS = address("apis", "apiextensions.k8s.io", "v1", "customresourcedefinitions")
 _MOST = 200  # kinds that are asked for an object
 _NOT_FOUND = 404
+_TEMPLATES = ("template", "templates")  # ends of the names of their fields
+_ADVICE = "add the kind to `workloads.kinds` of the settings"
 
 
 def unread(client: Client, settings: Settings) -> Iterator[str]:
@@ -42,10 +44,6 @@ def unread(client: Client, settings: Settings) -> Iterator[str]:
             yield f"{name} may have pod templates, which are not checked, and {why}: {_ADVICE}"
     if next(kinds, None):
         yield f"more than {_MOST} custom kinds may have pod templates: {_ADVICE}"
-
-
-_TEMPLATES = ("template", "templates")  # ends of the names of their fields
-_ADVICE = "add the kind to `workloads.kinds` of the settings"
 
 
 def _unknown(spec: Raw, settings: Settings) -> Served | None:

@@ -77,14 +77,11 @@ class Authors:
         return list(entries(self._obj))
 
     @cached_property
-    def _named(self) -> tuple[Raw, dict[int, set[int]]]:
+    def _named(self) -> tuple[Raw, dict[int, set[int]], set[int]]:
+        """All fields, and by their id() the entries that name them, and which have no members."""
         namers: dict[int, set[int]] = {}
-        return merged(self._entries, namers), namers
-
-    @cached_property
-    def _empty(self) -> tuple[Raw, set[int]]:
         empty: set[int] = set()
-        return merged(self._entries, empty=empty), empty
+        return merged(self._entries, namers, empty), namers, empty
 
     def leaves_empty(self, at: Path, key: Key) -> bool:
         """Whether an author sends this map or list without members.
@@ -94,7 +91,7 @@ class Authors:
         """
         if key in self._declared_at(at).empty:
             return True
-        all_fields, empty = self._empty
+        all_fields, _, empty = self._named
         is_shown = not {*_WHOLE, *LISTS} & set(key)
         return is_shown and id(_field(self._at(all_fields, at), key)) in empty
 
@@ -113,7 +110,7 @@ class Authors:
 
     def _naming(self, at: Path, key: Key) -> set[int]:
         """The entries that name this field, found once: a tenant may forge many of both."""
-        all_fields, namers = self._named
+        all_fields, namers, _ = self._named
         return namers.get(id(_field(self._at(all_fields, at), key)), set())
 
     def wrote(self, at: Path, key: Key) -> bool:
@@ -255,7 +252,7 @@ class Authors:
 
     def _appliers(self, at: Path, keys: list[Key]) -> set[int]:
         """The entries that apply one of these fields, or a list or map around it as a whole."""
-        all_fields, namers = self._named
+        all_fields, namers, _ = self._named
         here = self._at(all_fields, at)
         whole = None if is_custom(self._obj) else _WHOLE
         nodes = {id(_field(here, key, whole)) for key in keys}
@@ -285,9 +282,9 @@ class Authors:
 
         Such a map in a custom kind is atomic, or it is empty: it is if others name members of it.
         """
-        here, of_all = written, self._named[0]
         if not is_custom(self._obj):
             return False  # which maps of these are atomic is known
+        here, of_all = written, self._named[0]
         for name in (*self._steps(written, at), *_names(key)):
             there, of_all = here.get(name), as_map(of_all.get(name))
             if there is None:

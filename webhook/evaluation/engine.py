@@ -51,13 +51,15 @@ def run(  # noqa: PLR0913  # the options of a run
         return Verdict((), obj, [], draft=draft)
     asked = [(rule, mode) for rule in rules if (mode := cx.modes.of(rule)) is not Mode.OFF]
     enforced = [rule.CODE for rule, mode in asked if mode is Mode.ENFORCE]
-    cx, of_choice = (_as_it_came(pod, each, enforced) for each in (cx, _chosen(cx)))
+    chosen, cx = cx, _as_it_came(pod, cx, enforced)
+    if chosen.was_chosen:
+        chosen = _as_it_came(pod, replace(chosen, was_stuck=True), enforced)
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     for rule, mode in asked:
         try:
-            is_choice = Trait.CHOICE in rule.FACTS.traits
-            found = tuple(rule.check(pod, of_choice if is_choice else cx))
+            of_choice = cx.was_chosen and Trait.CHOICE in rule.FACTS.traits
+            found = tuple(rule.check(pod, chosen if of_choice else cx))
             if not found:  # the usual case
                 continue
             found = _allowed(found, mode, cx, hear)
@@ -74,11 +76,6 @@ def run(  # noqa: PLR0913  # the options of a run
             findings.extend(found)
     patch = draft.patch() if patched else []
     return Verdict(tuple(findings), obj, patch, tuple(failed), draft)
-
-
-def _chosen(cx: Context) -> Context:
-    """The context of the rules on the choice of nodes."""
-    return replace(cx, was_stuck=True) if cx.was_chosen else cx
 
 
 def _as_it_came(pod: Pod, cx: Context, enforced: Sequence[str]) -> Context:
