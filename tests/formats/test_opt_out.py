@@ -186,6 +186,17 @@ def test_the_pod_is_left_alone(path: str, text: str) -> None:
     assert any("gpu-webhook.dev/ignore" in each.reason for each in result.skipped)
 
 
+def test_a_markdown_block_that_is_no_yaml_is_left_alone_with_its_label() -> None:
+    text = f"Text.\n\n```yaml\n{POD.replace('spec:', ' bad: [')}```\n"
+
+    result = migrated("x.md", text)
+    other = migrated("x.md", text.replace("gpu-webhook.dev/ignore", "example.com/ignore"))
+
+    assert result.located == ()
+    assert any("gpu-webhook.dev/ignore" in each.reason for each in result.skipped)
+    assert "GPU101" in [each.code for each in other.located]
+
+
 @pytest.mark.parametrize(("path", "text"), LEFT.values(), ids=LEFT)
 def test_another_value_of_the_label_says_nothing(path: str, text: str) -> None:
     """Else the test above would hold whatever the label is."""

@@ -98,7 +98,7 @@ class Done:
                 found = [each.undone(why) if each.fix else each for each in found]
             outcome = replace(outcome, replacements=[fix for f in found for fix in f.fix])
             outcome.located += found
-            if found or not self.prose:
+            if found or is_left or not self.prose:
                 place = self.source.place(region.start, region.end)
                 why = f"{outcome.why}; {LEFT_ALONE}" if is_left else outcome.why
                 self.skipped.append(Skipped(why, place))
@@ -139,20 +139,20 @@ class Done:
         return replace(made, uncompared=self.uncompared)
 
 
-def stable(source: Source, plan: Plan, road: Callable[[Source, Plan], FileResult]) -> FileResult:
+def stable(source: Source, plan: Plan, way: Callable[[Source, Plan], FileResult]) -> FileResult:
     """Repeat the migration until the new text does not change any more.
 
     An edit that is held because of another may be possible after that one. If the text never
     settles, nothing is done.
     """
-    first = last = road(source, plan)
+    first = last = way(source, plan)
     new_text = first.new_text
     done: set[str] = set()  # codes of the edits of later runs
     for _ in range(_MOST_RUNS):
         if last.new_text is None:
             return _joined(first, last, new_text, done) if last is not first else first
         new_text = last.new_text
-        last = road(Source.of_text(source.path, new_text, source.kind), plan)
+        last = way(Source.of_text(source.path, new_text, source.kind), plan)
         done |= {each.code for each in last.located if each.fix}
     located = (each.undone(_AGAIN) if each.fix else each for each in first.located)
     return replace(first, new_text=None, located=tuple(located))
