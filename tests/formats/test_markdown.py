@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from webhook.files.results import Plan, Status
 from webhook.files.source import Source
 from webhook.formats import markdown
-from webhook.formats.fences import fences, odd_backticks
+from webhook.formats.fences import fences
 
 if TYPE_CHECKING:
     from webhook.files.results import FileResult
@@ -54,6 +54,8 @@ RENAMED = {
     "in a list, less indented at its end": f"-   x\n\n    ```yaml\n{in_list(POD, '    ')}  ```\n",
     "never closed": f"```yaml\n{POD}",
     "attributes of pandoc": f"``` {{.yaml}}\n{POD}```\n",
+    "inline code in three backticks above": f"Do:  ```kubectl apply```\n\n```yaml\n{POD}```\n",
+    "inline code in three backticks on its line": f"```kubectl apply```\n```yaml\n{POD}```\n",
     "a tag of Liquid behind it": f"```sh{{% raw %}}\ncat <<EOF\n{POD}EOF\n```\n{{% endraw %}}\n",
     "two documents": f"```yaml\n{POD}---\n{POD}```\n",
     "a part of a manifest": f"```yaml\n{PART}```\n",
@@ -164,15 +166,6 @@ def test_a_block_whose_lines_begin_in_several_ways_is_left_to_a_person(text: str
     assert any("begin all lines in the same way" in each.message for each in result.located)
 
 
-def test_three_backticks_in_a_line_leave_the_document_to_a_person() -> None:
-    text = f"Do:  ```kubectl apply```\n\n```yaml\n{POD}```\n"
-    result = migrated(text)
-    assert result.new_text is None
-    (odd,) = (each for each in result.located if each.status is Status.MANUAL)
-    assert (odd.place.line, odd.place.column) == (1, 6)
-    assert "write one backtick" in odd.message
-
-
 def test_an_annotation_whose_spec_is_not_shown_is_for_a_person() -> None:
     text = "```\nannotations:\n  scheduler.alpha.kubernetes.io/tolerations: '[]'\n```\n"
     result = migrated(text)
@@ -232,13 +225,6 @@ FENCES = {
 @pytest.mark.parametrize(("text", "inside"), FENCES.values(), ids=FENCES)
 def test_fences(text: str, inside: list[str]) -> None:
     assert [text[fence.start : fence.end] for fence in fences(text)] == inside
-
-
-@pytest.mark.parametrize(
-    "text", ["a\n```\nx ```y```\n```\n", "- ```\n  x\n  ```\n", "````\n````\n"]
-)
-def test_backticks_that_are_no_puzzle(text: str) -> None:
-    assert odd_backticks(text) is None
 
 
 PIECES = st.sampled_from(

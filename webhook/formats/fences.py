@@ -15,7 +15,6 @@ _OPENS = re.compile(
     r"(?P<before>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+|>[ \t]*)*)"
     r"(?P<fence>`{3,}|~{3,})(?P<info>[^\r\n]*)"
 )
-_THREE = re.compile(r"`{3,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +55,6 @@ def fences(text: str) -> Iterator[Fence]:
             opened = Fence(end, end, _language(found["info"]), found["before"])
     if opened is not None:
         yield replace(opened, end=len(text))
-
-
-def odd_backticks(text: str) -> int | None:
-    """The place where three backticks are inline code outside of code blocks, or None.
-
-    Markdown readers do not agree on where code begins and ends after that.
-    """
-    blocks = fences(text)
-    block = next(blocks, None)
-    for each in lines_of(text):
-        start, line = each.start, each.text
-        while block is not None and block.end <= start:
-            block = next(blocks, None)
-        if block is not None and block.start <= start:
-            continue
-        found = list(_THREE.finditer(line))
-        if found and (len(found) > 1 or line[: found[0].start()].strip(" \t>-*+0123456789.)")):
-            return start + found[0].start()
-    return None
 
 
 def _unquoted(line: str, depth: int) -> str | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from webhook.core.text_patterns import find
 from webhook.files.results import FileResult, Located, Plan, Status
 from webhook.files.source import Source
-from webhook.formats.fences import fences, odd_backticks
+from webhook.formats.fences import fences
 from webhook.formats.file_objects import AMOUNTS
 from webhook.formats.opt_outs import with_namespaces
 from webhook.formats.prefixes import TABS, Stripped, of_block, strip
@@ -50,10 +50,6 @@ _LEFT_OUT = re.compile(
     re.MULTILINE,
 )
 _SHELL_VALUE = re.compile(r"\$\{[^}\r\n]*\}|\$\([^)\r\n]*\)|\$\w+|`[^`\r\n]*`")
-_ODD = (
-    "three backticks mark inline code here, and Markdown readers do not agree on where the code "
-    "blocks after it begin: nothing is edited; write one backtick, and run again"
-)
 _UNEVEN = (
     "the lines of this block begin with different > or tabs, so their indentation is not known: "
     "nothing is edited in it; begin all lines in the same way"
@@ -76,15 +72,10 @@ def _migrate(source: Source, plan: Plan) -> FileResult:
     for at, _ in blocks:
         plan = with_namespaces(plan, bare.text[at.start : at.end])
     done = Done(bare, plan, actions.Template(bare.text, [], []), prose=True)
-    odd = odd_backticks(source.text)
-    for at, each in blocks if odd is None else ():
+    for at, each in blocks:
         if at not in quoted.odd and _is_of_interest(bare, at, plan):
             _add(done, at, each.language, tabbed)
-    more = done.mentions(prose=True)
-    if odd is not None and any(_is_key(source.text, each, source) for each in more):
-        place = source.place(odd, odd + 3)
-        more.append(Located(more[0].code, _ODD, Status.MANUAL, place))
-    return put_back(done, source, [tabbed, quoted], more)
+    return put_back(done, source, [tabbed, quoted], done.mentions(prose=True))
 
 
 def tabs(text: str, region: Region) -> Iterator[Region]:
