@@ -10,16 +10,21 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
-from tests.cluster import helm
+from tests.cluster import helm, own_chart
+from tests.cluster.client import until
 from tests.cluster.own_chart import CHART, NAMESPACE
 from tests.cluster.releases import HOW, Release, released
 from tests.cluster.remains import everything
 from tests.cluster.webhook import KINDS, registered
+from tests.laws.test_manifests import documented, granted
+from webhook.cli.main import main
+from webhook.issuing.objects import SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -192,61 +197,123 @@ def hooks(release: Release) -> list[Json]:
     return [each for each in yaml.safe_load_all(text) if each is not None]
 
 
+@dataclass(frozen=True)
+class HelmTest:
+    """The pod of `helm test` and its rights, and a login as its ServiceAccount."""
+
+    pod: Json
+    rights: list[Json]
+    login: str
+
+    @property
+    def words(self) -> list[str]:
+        """The arguments of doctor."""
+        return [*self.pod["spec"]["containers"][0]["args"], self.login]
+
+    def forbidden(self, capsys: pytest.CaptureFixture[str]) -> list[str]:
+        """The lines of doctor for which a right is missing."""
+        main(["doctor", *self.words, "-o", "json"])
+        lines: list[Json] = json.loads(capsys.readouterr().out)
+        return [line["what"] for line in lines if "forbidden" in line["text"]]
+
+
 @pytest.fixture
-def tested(release: Release, tmp_path: Path) -> Iterator[tuple[Json, dict[str, str]]]:
-    """The pod of `helm test`, and the environment that a kubelet would give it."""
+def tested(release: Release, tmp_path: Path) -> Iterator[HelmTest]:
     release.install()
     *rights, pod = hooks(release)
     cluster = release.cluster
     cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(rights))
     token = cluster.kubectl("-n", NAMESPACE, "create", "token", "gpu-webhook-test")
-    (tmp_path / "token").write_text(token)
-    (tmp_path / "ca.crt").write_bytes(cluster.authority.bundle.read_bytes())
-    given = {
-        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
-        "KUBERNETES_SERVICE_PORT": str(cluster.port),
-        "ACCOUNT": str(tmp_path),
-        "SECONDS_TO_WAIT": "2",
-    }
-    own = {each["name"]: each["value"] for each in pod["spec"]["containers"][0]["env"]}
-    yield pod, given | own
-    cluster.kubectl("delete", "-f", "-", stdin=yaml.safe_dump_all(rights))
+    login = json.loads(cluster.kubeconfig.read_text())
+    login["users"][0]["user"] = {"token": token}
+    file = tmp_path / "of-test.kubeconfig"
+    file.write_text(json.dumps(login))
+    yield HelmTest(pod, rights, f"--kubeconfig={file}")
+    cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=yaml.safe_dump_all(rights))
 
 
-def run(pod: Json, environment: dict[str, str]) -> tuple[int, str]:
-    _, *words = pod["spec"]["containers"][0]["command"]
-    done = subprocess.run(
-        [sys.executable, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-        timeout=60,
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
-def test_helm_test_says_whether_a_legacy_pod_is_repaired(
-    cluster: ControlPlane, tested: tuple[Json, dict[str, str]], recorder: Recorder
+def test_helm_test_prints_what_doctor_finds(
+    cluster: ControlPlane, tested: HelmTest, recorder: Recorder
 ) -> None:
-    pod, environment = tested
+    script = tested.pod["spec"]["containers"][0]["command"][2]
+
+    def ended() -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", script, *tested.words],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"SECONDS_TO_WAIT": "0"},
+            timeout=60,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    status, said = ended()
+    assert (status, "a legacy pod came back unrepaired" in said) == (3, True), said
+    assert "0 of 2 replicas are ready" in said, "no kubelet runs here; tests/node has one"
     for kind in KINDS:  # they are those of the release, and nobody answers
         cluster.client.delete(kind, "gpu-webhook")
-    status, said = run(pod, environment)
-    assert (status, "was not repaired" in said) == (1, True)
-
     with registered(cluster, recorder.endpoint.port, recorder.endpoint.bundle):
-        assert run(pod, environment) == (0, "a legacy pod is repaired\n")
+        assert "a legacy pod in namespace default is repaired" in ended()[1]
 
-    away = environment | {"KUBERNETES_SERVICE_PORT": "1"}
-    status, said = run(pod, away)
-    assert (status, "no answer from the API server" in said) == (1, True)
+
+def _one_less(rights: list[Json]) -> Iterator[tuple[str, Json]]:
+    """Each right, and the role without it."""
+    for role in rights:
+        for number, rule in enumerate(role.get("rules", [])):
+            for member in ("resources", "resourceNames"):
+                for name in rule.get(member, []):
+                    fewer = [each for each in rule[member] if each != name]
+                    # No name in resourceNames means all, so the rule goes with its last one.
+                    less = [{**rule, member: fewer}] if fewer else []
+                    rules = [*role["rules"][:number], *less, *role["rules"][number + 1 :]]
+                    yield f"{rule['verbs']} {name}", {**role, "rules": rules}
+
+
+def test_security_md_lists_each_right_of_helm_test(tested: HelmTest) -> None:
+    rules = [rule for role in tested.rights for rule in role.get("rules", [])]
+    assert granted(rules) == documented()[1]
+
+
+def test_helm_test_has_the_rights_that_doctor_needs_and_no_more(
+    cluster: ControlPlane, tested: HelmTest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tested.forbidden(capsys) == []
+    roles = {(each["kind"], each["metadata"]["name"]): each for each in tested.rights}
+    tried = 0
+    for right, role in _one_less(tested.rights):
+        cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(role))
+        until(lambda: bool(tested.forbidden(capsys)), f"doctor to miss {right}", 10)
+        whole = roles[role["kind"], role["metadata"]["name"]]
+        cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(whole))
+        until(lambda: not tested.forbidden(capsys), f"doctor to have {right} again", 10)
+        tried += 1
+    assert tried > 15
+
+
+@pytest.mark.parametrize("mode", ["self", "cert-manager", "secret", "openshift"])
+def test_helm_test_reads_the_secret_that_the_servers_use(mode: str, tmp_path: Path) -> None:
+    words = ("template", "gpu-webhook", str(CHART), "-n", NAMESPACE, "-s")
+    done = helm.run(
+        tmp_path, *words, "templates/tests/doctor.yaml", "--set", f"certificates.mode={mode}"
+    )
+    assert done.returncode == 0, done.stderr
+    (named,) = (
+        rule["resourceNames"]
+        for each in yaml.safe_load_all(done.stdout)
+        for rule in each.get("rules", [])
+        if "secrets" in rule["resources"]
+    )
+    deployment = own_chart.rendered(tmp_path, {"certificates": {"mode": mode}})
+    volumes = deployment["Deployment", "gpu-webhook"]["spec"]["template"]["spec"]["volumes"]
+    mounted = [each["secret"]["secretName"] for each in volumes if "secret" in each]
+    assert named == (mounted or [SECRET])
 
 
 def test_helm_test_may_do_nothing_else_and_its_pod_is_restricted(
-    cluster: ControlPlane, tested: tuple[Json, dict[str, str]]
+    cluster: ControlPlane, tested: HelmTest
 ) -> None:
-    pod, _ = tested
+    pod = tested.pod
     who = f"--as=system:serviceaccount:{NAMESPACE}:gpu-webhook-test"
     asked = {
         ("create", "pods", "-n", "default"): "yes",
@@ -254,9 +321,12 @@ def test_helm_test_may_do_nothing_else_and_its_pod_is_restricted(
         ("list", "pods", "-n", "default"): "no",
         ("delete", "pods", "-n", "default"): "no",
         ("get", "secrets", "-n", NAMESPACE): "no",
+        ("get", "secrets/gpu-webhook-certificates", "-n", NAMESPACE): "yes",
+        ("update", "secrets/gpu-webhook-certificates", "-n", NAMESPACE): "no",
+        ("patch", "mutatingwebhookconfigurations/gpu-webhook"): "no",
     }
     for words, wanted in asked.items():
-        assert cluster.try_kubectl("auth", "can-i", *words, who).stdout.strip() == wanted
+        assert cluster.try_kubectl("auth", "can-i", *words, who).stdout.strip() == wanted, words
     said = cluster.try_kubectl("create", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(pod))
     assert (said.returncode, "Warning" in said.stderr) == (0, False), said.stderr
     text = cluster.kubectl("-n", NAMESPACE, "get", "service", "gpu-webhook", "-o", "json")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from tests.manifests.chart_files import CHART, RENEW, defaults, readme, rows, values_schema
 from webhook import __version__
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_the_page_has_the_values_of_the_chart() -> None:
@@ -52,12 +55,45 @@ def test_the_chart_has_the_version_of_the_program() -> None:
     assert [chart["version"], chart["appVersion"]] == [__version__, __version__]
 
 
-def test_the_script_of_helm_test_needs_no_package() -> None:
-    script = CHART / "checks" / "dry_run.py"
-    command = [sys.executable, "-I", "-S", "-c", script.read_text()]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={})
-    assert done.returncode == 1
-    assert "KeyError: 'KUBERNETES_SERVICE_HOST'" in done.stderr
+# How doctor ends and what it prints, each time; whether pods are only audited; the end of the test.
+_TRIED = "ok       dry run  a legacy pod is repaired"
+_UNSEEN = "warning  dry run  it cannot be seen whether the webhook answers"
+ENDS: dict[str, tuple[list[tuple[int, str]], bool, int]] = {
+    "nothing is found": ([(0, _TRIED)], False, 0),
+    "a warning is no failure": ([(2, f"{_TRIED}\nwarning  order")], False, 0),
+    "a line is failed": ([(3, "failed   pods")], False, 3),
+    "a line is failed at first": ([(3, "failed   pods"), (0, _TRIED)], False, 0),
+    "no API server answers": ([(1, "no answer from the API server")], False, 1),
+    "nobody knows whether pods are repaired": ([(2, _UNSEEN)], False, 3),
+    "nobody knows, as pods are only audited": ([(2, _UNSEEN)], True, 0),
+}
+
+
+@pytest.mark.parametrize(("said", "only_audits", "end"), ENDS.values(), ids=ENDS)
+def test_helm_test_ends_as_doctor_does(
+    said: list[tuple[int, str]],
+    only_audits: bool,  # noqa: FBT001 - of a table
+    end: int,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "said.json").write_text(json.dumps(said))
+    (tmp_path / "webhook.py").write_text(
+        "import json, pathlib, sys\n"
+        "assert sys.argv[1:] == ['doctor', '--namespace', 'here']\n"
+        "file = pathlib.Path('said.json')\n"
+        "(code, text), *later = json.loads(file.read_text())\n"
+        "file.write_text(json.dumps(later or [(code, text)]))\n"
+        "print(text)\n"
+        "sys.exit(code)\n"
+    )
+    given = {"SECONDS_TO_WAIT": "1"} | ({"AUDIT_ONLY": "true"} if only_audits else {})
+    script = (CHART / "checks" / "doctor.py").read_text()
+    command = [sys.executable, "-c", script, "--namespace", "here"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=given, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (end, "")
+    assert done.stdout == f"{said[-1][1]}\n"
 
 
 @pytest.mark.parametrize("name", ["README.md", "values.yaml", "templates/NOTES.txt"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import threading
 from typing import TYPE_CHECKING, Self
@@ -80,10 +82,10 @@ def test_the_chart_installs_tests_upgrades_rolls_back_and_goes(
     assert is_repaired(cluster), "as soon as helm says that it is installed"
     until(lambda: len(ready(cluster)) == 2, "both replicas")
 
-    said = run(cluster, home, "test", "gpu-webhook")
+    said = run(cluster, home, "test", "gpu-webhook", "--logs")
     assert "Succeeded" in said
-    assert "gpu-webhook-test" not in cluster.kubectl("get", "pods,sa", "-n", _NAMESPACE)
-    assert "gpu-webhook-test" not in cluster.kubectl("get", "role,rolebinding", "-n", "default")
+    assert re.search(r"^0 failed, 0 warnings, \d\d ok$", said, re.MULTILINE), said
+    assert of_test(cluster) == set()
 
     status, said = doctor(cluster)
     assert status == 0, said
@@ -99,6 +101,26 @@ def test_the_chart_installs_tests_upgrades_rolls_back_and_goes(
     run(cluster, home, "uninstall", "gpu-webhook", "--wait")
     cluster.kubectl("delete", "namespace", _NAMESPACE)
     until(lambda: everything(cluster) == before, "nothing of it to be left", 60)
+
+
+def test_a_failed_test_shows_why_and_leaves_no_right(cluster: RealCluster, home: Path) -> None:
+    chart = shutil.copytree(ROOT / "manifests", home / "chart")
+    script = chart / "checks" / "doctor.py"
+    script.write_text(script.read_text().replace('"60"', '"1"'))  # seconds
+    run(cluster, home, "install", "gpu-webhook", str(chart), "--create-namespace", "--wait")
+    cluster.kubectl("-n", _NAMESPACE, "delete", "service", "gpu-webhook")
+    done = helm.run(home, *_words(cluster, "test", "gpu-webhook"))
+    said = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert "calls gpu-webhook/gpu-webhook, which is not there" in said, said
+    assert of_test(cluster) == {"pod/gpu-webhook-test"}
+
+
+def of_test(cluster: RealCluster) -> set[str]:
+    """What `helm test` has left."""
+    kinds = "pods,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings"
+    found = cluster.kubectl("get", kinds, "--all-namespaces", "-o", "name").split()
+    return {each for each in found if "gpu-webhook-test" in each}
 
 
 def doctor(cluster: RealCluster) -> tuple[int, str]:
