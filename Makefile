@@ -91,6 +91,7 @@ fix: dev  ## fix what the linter can fix
 docs: dev  ## the pages that are generated
 	@$(PY) -m tests.laws.rule_pages
 	@$(PY) -m tests.laws.rooms_picture
+	@$(PY) -m tests.cli.demo_picture
 	@$(PY) -m tests.cli.settings_table
 	@$(PY) -m tests.manifests.chart_files
 	@.venv/bin/gpu-webhook config schema > docs/schema/settings.json

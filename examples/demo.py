@@ -152,15 +152,19 @@ def overview(repaired: dict[str, dict[str, Any]]) -> Table:
 
 
 def main(shown: str = PODS[0]) -> int:
-    """Show which pods are repaired by which rules, and one of them in detail; 0 if all are."""
+    """Show it in this terminal, or 120 columns wide."""
     width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", "120"))
-    console = Console(width=width, highlight=False)
+    return show(Console(width=width, highlight=False), shown)
+
+
+def show(console: Console, shown: str = PODS[0]) -> int:
+    """Show which pods are repaired by which rules, and one of them in detail; 0 if all are."""
     if shown not in PODS:
         raise SystemExit(f"{shown}: no such pod in examples/; there are: {', '.join(PODS)}")
     pods = {name: yaml.safe_load((EXAMPLES / name).read_text()) for name in PODS}
     with server() as (port, context):
         repaired = {name: answered(port, context, pod) for name, pod in pods.items()}
-    console.print(f"kube-scheduler says of the pods of old guides: [red]{VERDICT}[/red]")
+    console.print(f"kube-scheduler reports for the pods of old guides: [red]{VERDICT}[/red]")
     console.print(overview(repaired))
     console.print(f"What changes in [bold]{shown}[/bold]:")
     console.print(changed_lines(pods[shown], repaired[shown]))

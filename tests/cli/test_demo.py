@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.cli import demo_picture
 from tests.cluster.webhook import ROOT
 
 
@@ -34,6 +37,14 @@ def test_the_demo_fits_on_one_screen_and_repairs_all_pods() -> None:
     assert {"-         alpha.kubernetes.io/nvidia-gpu: 2", "+         nvidia.com/gpu: 2"} <= {
         line.strip() for line in lines
     }
+
+
+def test_the_picture_in_the_readme_is_what_the_demo_prints_now() -> None:
+    drawn = demo_picture.drawn()
+    assert demo_picture.PICTURE.read_text() == drawn, f"stale: run `{demo_picture.RENEW}`"
+    assert "](docs/demo.svg)" in (ROOT / "README.md").read_text()
+    assert re.findall(r"url\((?!#)|href|@import", drawn) == [], "nothing comes from elsewhere"
+    ET.fromstring(drawn)  # noqa: S314 (our own)
 
 
 def test_a_pod_that_is_not_there_names_those_that_are() -> None:
