@@ -33,6 +33,7 @@ class Room:
 ROOMS = {
     "cli": Room(540, "commands", "entry"),
     "doctor": Room(540, "what is wrong in a cluster", "cluster"),
+    "verifying": Room(195, "old is new, proven", "file"),
     "settings": Room(287, "settings file, JSON Schema", "entry"),
     "issuing": Room(467, "own certificates", "cluster"),
     "projects": Room(105, "files that belong together", "file"),

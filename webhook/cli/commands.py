@@ -22,11 +22,14 @@ from webhook.cli.shared_flags import (
     CONFIG,
     CONFIGURATION,
     CONTEXT,
+    EXCLUDE,
     FILES,
     INVENTORY,
     KUBECONFIG,
     NO_VARIABLE,
     REPORTS,
+    TARGET_VERSION,
+    VERIFIED,
     output,
     output_files,
 )
@@ -248,6 +251,38 @@ _command(
     Flag("--diff", is_flag=True, help="Print the diff also with --write, or for stdin."),
     *REPORTS,
     *CHOICES,
+)
+_command(
+    "verify",
+    "Prove that old files through the webhook are the new ones.",
+    click.Argument(
+        ["paths"],
+        metavar="OLD NEW",
+        nargs=-1,
+        type=FILE,
+        help="Two files or folders (also charts and kustomizations); - for stdin. With --git: the "
+        "paths that are compared (default: the current folder).",
+    ),
+    Flag(
+        "--git",
+        metavar="REVISION",
+        help="Compare this revision of the git repository with the files that are there now.",
+        **NO_VARIABLE,
+    ),
+    Flag(
+        "--server",
+        is_flag=True,
+        help="Let the API server write the defaults of both, by dry runs that store nothing.",
+    ),
+    KUBECONFIG,
+    CONTEXT,
+    EXCLUDE,
+    output(*VERIFIED),
+    output_files(*VERIFIED),
+    Flag("-q", "--quiet", is_flag=True, help="Print only what is not equal, and the summary."),
+    TARGET_VERSION,
+    CONFIG,
+    INVENTORY,
 )
 
 _config = Group("config", help="Check, show and document the settings.")

@@ -30,6 +30,12 @@ CONFIGURATION = Flag(
 
 # No variable names files, or turns a look into a change.
 NO_VARIABLE: Any = {"allow_from_autoenv": False}
+EXCLUDE = Flag(
+    "--exclude",
+    metavar="GLOB",
+    multiple=True,
+    help="Skip matching files, such as vendor/ or *.bak. Files in .gitignore are skipped, too.",
+)
 FILES = (
     click.Argument(["paths"], metavar="[PATH]...", nargs=-1, type=FILE, help="Same as -f PATH."),
     Flag(
@@ -49,12 +55,7 @@ FILES = (
         help="Check the files that this kustomization uses.",
         **NO_VARIABLE,
     ),
-    Flag(
-        "--exclude",
-        metavar="GLOB",
-        multiple=True,
-        help="Skip matching files, such as vendor/ or *.bak. Files in .gitignore are skipped, too.",
-    ),
+    EXCLUDE,
 )
 
 
@@ -87,6 +88,14 @@ REPORTS = (
     ),
     Flag("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
 )
+TARGET_VERSION = Flag(
+    "--target-version",
+    metavar="1.N",
+    type=version_of,
+    default="1.36",
+    help="The Kubernetes version that the manifests are for.",
+)
+VERIFIED = tuple(form for form in FORMATS if form != "wide")
 CHOICES = (
     Flag(
         "--rule",
@@ -108,13 +117,7 @@ CHOICES = (
         help="Also make changes that may alter how a pod runs.",
         **NO_VARIABLE,
     ),
-    Flag(
-        "--target-version",
-        metavar="1.N",
-        type=version_of,
-        default="1.36",
-        help="The Kubernetes version that the manifests are for.",
-    ),
+    TARGET_VERSION,
     CONFIG,
     INVENTORY,
 )

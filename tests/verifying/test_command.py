@@ -1,0 +1,416 @@
+"""`gpu-webhook verify`: what it compares, what it prints, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from webhook.cli.main import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Raw = dict[str, Any]
+    Verify = Callable[..., tuple[int, str]]
+
+LEGACY = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: NAME}
+spec:
+  containers:
+  - name: c
+    image: i
+    resources: {limits: {alpha.kubernetes.io/nvidia-gpu: 1}}
+"""
+CURRENT = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: NAME}
+spec:
+  containers:
+  - name: c
+    image: i
+    resources: {limits: {nvidia.com/gpu: 1}}
+  tolerations:
+  - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
+"""
+DEAD = """\
+apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata: {name: x}
+"""
+EQUAL, DIFFERENT, NOT_PROVABLE, ERROR = 0, 2, 3, 1
+
+
+def old(*names: str) -> str:
+    return "---\n".join(LEGACY.replace("NAME", each) for each in names or ("p",))
+
+
+def new(*names: str) -> str:
+    return "---\n".join(CURRENT.replace("NAME", each) for each in names or ("p",))
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def verify(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Verify:
+    """Runs the command in an empty folder without programs beside it; the code and the output."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+    def run(*words: str) -> tuple[int, str]:
+        code = main(["verify", *words])
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    return run
+
+
+CONVERTED = """\
+apiVersion: extensions/v1beta1
+kind: Deployment
+metadata: {name: d}
+spec:
+  template:
+    metadata: {labels: {a: b}}
+    spec: {containers: [{name: c, image: i}]}
+"""
+
+
+BOTH: dict[str, tuple[str, str, int, str]] = {
+    "what migrate wrote": (old(), new(), EQUAL, "Pod/p: equal\n1 compared: 1 equal\n"),
+    "a file that was current before": (new(), new(), EQUAL, "Pod/p: equal"),
+    "nothing is migrated yet": (old(), old(), DIFFERENT, "(changed by GPU101)"),
+    "an object is lost": (old("a", "b"), new("a"), DIFFERENT, "Pod/b: different: only OLD has it"),
+    "an object is added": (old("a"), new("a", "b"), DIFFERENT, "Pod/b: different: only NEW has it"),
+    "objects in another order": (old("a", "b"), new("b", "a"), EQUAL, "2 compared: 2 equal"),
+    "the same name twice, in order": (old("a", "a"), new("a", "a"), EQUAL, "2 equal"),
+    "in JSON": (old(), json.dumps(yaml.safe_load(new())), EQUAL, "1 equal"),
+    "as a List": (
+        old(),
+        yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(new())]}),
+        EQUAL,
+        "1 equal",
+    ),
+    "a generated name": (
+        old().replace("name: p", "generateName: p-"),
+        new().replace("name: p", "generateName: p-"),
+        EQUAL,
+        "Pod/p-*: equal",
+    ),
+    "another namespace": (
+        old(),
+        new().replace("name: p", "name: p, namespace: team"),
+        DIFFERENT,
+        "Pod/team/p: different: only NEW has it",
+    ),
+    "a pod that opted out stays": (
+        old().replace("name: p", 'name: p, labels: {gpu-webhook.dev/ignore: "true"}'),
+        old().replace("name: p", 'name: p, labels: {gpu-webhook.dev/ignore: "true"}'),
+        EQUAL,
+        "1 equal",
+    ),
+    "a kind that no rule converts": (
+        DEAD,
+        DEAD,
+        NOT_PROVABLE,
+        "CustomResourceDefinition/x: not provable: CustomResourceDefinition of apiextensions",
+    ),
+    "different wins over not provable": (
+        f"{old()}---\n{DEAD}",
+        f"{old()}---\n{DEAD}",
+        DIFFERENT,
+        "2 compared: 1 different, 1 not provable",
+    ),
+    "a placeholder": (
+        old().replace("nvidia-gpu: 1", "nvidia-gpu: $(GPUS)"),
+        old().replace("nvidia-gpu: 1", "nvidia-gpu: $(GPUS)"),
+        NOT_PROVABLE,
+        "a placeholder or a template action stands in it",
+    ),
+    "no YAML": (old(), "a: [", DIFFERENT, "not provable: line 1 is not YAML"),
+    "a document without a kind": ("a: 1\n", "a: 2\n", NOT_PROVABLE, "without a kind"),
+    "a patch": (
+        CONVERTED.replace(", image: i", ""),
+        CONVERTED.replace(", image: i", "").replace("a: b", "a: c"),
+        NOT_PROVABLE,
+        "it is a patch: compare the kustomization that uses it",
+    ),
+    "the same text without an object": ("a: 1\n", "a: 1\n", EQUAL, "nothing to compare"),
+    "the same text with a legacy word": (
+        "limits: {alpha.kubernetes.io/nvidia-gpu: 1}\n",
+        "limits: {alpha.kubernetes.io/nvidia-gpu: 1}\n",
+        NOT_PROVABLE,
+        "without a kind",
+    ),
+}
+
+
+@pytest.mark.parametrize(("was", "now", "code", "words"), BOTH.values(), ids=BOTH)
+def test_two_files(
+    was: str, now: str, code: int, words: str, verify: Verify, tmp_path: Path
+) -> None:
+    written(tmp_path, {"old.yaml": was, "new.yaml": now})
+    found, said = verify("old.yaml", "new.yaml")
+    assert (found, words in said) == (code, True), said
+
+
+def test_how_an_old_object_was_converted_is_said(verify: Verify, tmp_path: Path) -> None:
+    written(tmp_path, {"old.yaml": CONVERTED, "new.yaml": CONVERTED})
+    assert main(["migrate", "--write", "new.yaml"]) == EQUAL
+    code, said = verify("old.yaml", "new.yaml")
+    assert code == EQUAL
+    for words in (
+        "converted first: GPU120 Deployment of extensions/v1beta1 was removed in 1.16",
+        "converted first: GPU121 apps/v1 needs spec.selector",
+        "converted first: GPU122 other defaults than in extensions/v1beta1",
+    ):
+        assert words in said
+    assert verify("old.yaml", "old.yaml")[0] == DIFFERENT
+
+
+def test_a_release_that_still_serves_the_version(verify: Verify, tmp_path: Path) -> None:
+    written(tmp_path, {"old.yaml": CONVERTED})
+    assert verify("old.yaml", "old.yaml", "--target-version=1.15")[0] == EQUAL
+
+
+def test_quiet_leaves_out_what_is_equal(verify: Verify, tmp_path: Path) -> None:
+    written(tmp_path, {"old.yaml": old("a", "b"), "new.yaml": new("a")})
+    assert verify("-q", "old.yaml", "new.yaml")[1] == (
+        "old.yaml: Pod/b: different: only OLD has it\n2 compared: 1 equal, 1 different\n"
+    )
+
+
+def test_the_settings_count_for_both_sides(verify: Verify, tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        {"old.yaml": old(), "new.yaml": old(), "off.yaml": "policy: {mode: off}\n"},
+    )
+    assert verify("old.yaml", "new.yaml", "--config=off.yaml")[0] == EQUAL
+    assert verify("old.yaml", "new.yaml")[0] == DIFFERENT
+
+
+def test_folders_are_compared_by_file_and_name(verify: Verify, tmp_path: Path) -> None:
+    """Two examples may have the same name; one that moves is found by its name."""
+    written(tmp_path / "old", {"a.yaml": old("x"), "b/b.yaml": new("x"), "c.yaml": old("z")})
+    written(tmp_path / "new", {"a.yaml": new("x"), "b/b.yaml": new("x"), "d/e.yaml": new("z")})
+    code, said = verify("old", "new")
+    assert code == EQUAL
+    assert said.splitlines() == [
+        "new/a.yaml: Pod/x: equal",
+        "new/b/b.yaml: Pod/x: equal",
+        "new/d/e.yaml: Pod/z: equal",
+        "3 compared: 3 equal",
+    ]
+
+
+def test_other_files_of_a_folder(verify: Verify, tmp_path: Path) -> None:
+    """Those that are the same, and hold no legacy word, are not mentioned."""
+    same = {"README.md": "# x\n", "ci.yaml": "on: push\n", "x.py": "print()\n"}
+    written(tmp_path / "old", {**same, "guide.md": "see alpha.kubernetes.io/nvidia-gpu\n"})
+    written(tmp_path / "new", {**same, "guide.md": "see nvidia.com/gpu\n"})
+    code, said = verify("old", "new")
+    assert code == NOT_PROVABLE
+    assert said.splitlines() == [
+        "new/guide.md: not provable: it is a document: the blocks in it are not compared",
+        "1 compared: 1 not provable",
+    ]
+
+
+CHART = {"Chart.yaml": "apiVersion: v2\nname: x\nversion: 1.0.0\n", "templates/pod.yaml": old()}
+
+
+def test_a_chart_without_helm(verify: Verify, tmp_path: Path) -> None:
+    written(tmp_path / "old", CHART)
+    written(tmp_path / "new" / "charts" / "x", CHART)
+    reason = "not provable: it is a chart, and helm is not installed to render it\n"
+    assert reason in verify("old", "old")[1]
+    assert verify("new", "new") == (
+        NOT_PROVABLE,
+        f"new/charts/x: {reason}1 compared: 1 not provable\n",
+    )
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    file = folder / "bin" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+
+
+def test_a_chart_is_rendered_by_helm(verify: Verify, tmp_path: Path) -> None:
+    """The program gets the folder and the version; here it prints the template as it is."""
+    is_asked = 'test "$1 $2 $4" = "template release --kube-version=1.36.0" || exit 9'
+    program(tmp_path, "helm", f'{is_asked}; PATH=/usr/bin:/bin; cat "$3/templates/pod.yaml"')
+    written(tmp_path / "old", CHART)
+    written(tmp_path / "new", {**CHART, "templates/pod.yaml": new()})
+    assert verify("old", "new") == (EQUAL, "new: Pod/p: equal\n1 compared: 1 equal\n")
+    assert verify("old", "old")[0] == DIFFERENT
+
+
+def test_a_program_that_fails(verify: Verify, tmp_path: Path) -> None:
+    program(tmp_path, "helm", "echo first >&2; echo 'Error: no such value' >&2; exit 1")
+    written(tmp_path / "old", CHART)
+    assert verify("old", "old") == (
+        NOT_PROVABLE,
+        "old: not provable: helm failed: Error: no such value\n1 compared: 1 not provable\n",
+    )
+
+
+KUSTOMIZATION = {
+    "base/kustomization.yaml": "resources: [pod.yaml]\n",
+    "base/pod.yaml": old(),
+    "overlay/kustomization.yaml": "resources: [../base]\nnamePrefix: dev-\n",
+}
+
+
+def test_kustomizations_are_built(verify: Verify, tmp_path: Path) -> None:
+    """Without kustomize and kubectl by the building that migrate uses."""
+    written(tmp_path / "old", KUSTOMIZATION)
+    written(tmp_path / "new", {**KUSTOMIZATION, "base/pod.yaml": new()})
+    assert verify("old", "new") == (
+        EQUAL,
+        "new/base: Pod/p: equal\nnew/overlay: Pod/dev-p: equal\n2 compared: 2 equal\n",
+    )
+    assert verify("old/overlay", "new/overlay")[0] == EQUAL
+    assert verify("old/overlay", "old/overlay")[0] == DIFFERENT
+
+
+def test_a_kustomization_that_is_not_known(verify: Verify, tmp_path: Path) -> None:
+    remote = "resources: ['https://example.com/x.yaml']\n"
+    written(tmp_path / "old", {"kustomization.yaml": remote})
+    code, said = verify("old", "old")
+    assert code == NOT_PROVABLE
+    assert "neither kustomize nor kubectl is installed: https://example.com/x.yaml" in said
+
+
+@pytest.mark.parametrize("name", ["kustomize", "kubectl"])
+def test_a_kustomization_is_built_by_its_program(name: str, verify: Verify, tmp_path: Path) -> None:
+    program(tmp_path, name, 'PATH=/usr/bin:/bin; cat "$2/../base/pod.yaml"')
+    written(tmp_path / "old", KUSTOMIZATION)
+    written(tmp_path / "new", {**KUSTOMIZATION, "base/pod.yaml": new()})
+    assert verify("old/overlay", "new/overlay")[:1] == (EQUAL,)
+
+
+FORMATS = ("text", "json", "yaml", "markdown", "html", "sarif", "junit", "github")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_has_the_difference(form: str, verify: Verify, tmp_path: Path) -> None:
+    written(tmp_path, {"old.yaml": f"{old()}---\n{DEAD}", "new.yaml": f"{old()}---\n{DEAD}"})
+    code, said = verify("old.yaml", "new.yaml", "-o", form, f"--output-file={form}=out")
+    assert (code, (tmp_path / "out").read_text()) == (DIFFERENT, said)
+    assert "GPU101" in said
+    assert "was removed in 1.22" in said
+    match form:
+        case "json" | "yaml" | "sarif":
+            data = yaml.safe_load(said)
+        case "junit":
+            assert ET.fromstring(said).get("failures") == "1"  # noqa: S314  # our own
+    if form in {"json", "yaml"}:
+        assert data["summary"] == {"equal": 0, "different": 1, "not provable": 1}
+        assert data["objects"][0]["object"] == "Pod/p"
+        assert data["objects"][0]["diff"].startswith("--- OLD, through the webhook\n+++ NEW\n@@")
+
+
+BAD: dict[str, tuple[tuple[str, ...], str]] = {
+    "one path": (("a.yaml",), "write two files or folders, OLD and NEW"),
+    "three paths": (("a.yaml", "a.yaml", "a.yaml"), "write two files or folders"),
+    "a missing file": (("a.yaml", "b.yaml"), "b.yaml: is not there"),
+    "a cluster without --server": (("a.yaml", "a.yaml", "--context=x"), "add --server"),
+    "a report without a folder": (("a.yaml", "a.yaml", "--output-file=json=x/y"), "no folder"),
+}
+
+
+@pytest.mark.parametrize(("given", "words"), BAD.values(), ids=BAD)
+def test_bad_input(given: tuple[str, ...], words: str, verify: Verify, tmp_path: Path) -> None:
+    written(tmp_path, {"a.yaml": old()})
+    code, said = verify(*given)
+    assert (code, words in said) == (ERROR, True), said
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+    subprocess.run(["/usr/bin/git", "-C", folder, *who, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verify: Verify) -> Path:  # noqa: ARG001
+    """A repository with a legacy pod; the current folder."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"):
+        monkeypatch.delenv(name, raising=False)
+    folder = written(
+        tmp_path / "r", {"a/p.yaml": old(), ".gitignore": "out/\n", "b.yaml": new("b")}
+    )
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "x")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def state(folder: Path) -> dict[str, bytes]:
+    return {str(each): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+def test_a_revision_is_compared_with_the_checkout(repository: Path, verify: Verify) -> None:
+    written(repository, {"a/p.yaml": new(), "out/x.yaml": old("ignored")})
+    before = state(repository)
+    assert verify("--git", "HEAD") == (
+        EQUAL,
+        "a/p.yaml: Pod/p: equal\nb.yaml: Pod/b: equal\n2 compared: 2 equal\n",
+    )
+    assert verify("--git", "HEAD", "a")[1].endswith("1 compared: 1 equal\n")
+    assert verify("--git", "HEAD", "a/p.yaml")[0] == EQUAL
+    assert state(repository) == before
+
+
+def test_a_file_of_the_revision_that_is_removed(repository: Path, verify: Verify) -> None:
+    (repository / "a" / "p.yaml").unlink()
+    assert verify("-q", "--git", "HEAD") == (
+        DIFFERENT,
+        "HEAD:a/p.yaml: Pod/p: different: only OLD has it\n2 compared: 1 equal, 1 different\n",
+    )
+    assert verify("-q", "--git", "HEAD", "a/p.yaml")[0] == DIFFERENT
+
+
+GIT_BAD: dict[str, tuple[tuple[str, ...], str]] = {
+    "no such revision": (("--git", "nowhere"), "--git: git rev-parse: fatal: "),
+    "an option as a revision": (("--git=--help",), "--git: git rev-parse: fatal: "),
+    "a path that is on neither side": (("--git", "HEAD", "z.yaml"), "z.yaml: is not there"),
+    "a path outside": (("--git", "HEAD", "a", "/"), "/: is not in the repository"),
+}
+
+
+@pytest.mark.parametrize(("given", "words"), GIT_BAD.values(), ids=GIT_BAD)
+@pytest.mark.usefixtures("repository")
+def test_bad_input_of_git(given: tuple[str, ...], words: str, verify: Verify) -> None:
+    code, said = verify(*given)
+    assert (code, words in said) == (ERROR, True), said
+
+
+def test_stdin(tmp_path: Path) -> None:
+    written(tmp_path, {"old.yaml": old()})
+    done = subprocess.run(
+        [sys.executable, "-m", "webhook", "verify", "old.yaml", "-"],
+        input=new(), capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (EQUAL, "stdin: Pod/p: equal\n1 compared: 1 equal\n")

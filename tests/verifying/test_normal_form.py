@@ -1,0 +1,255 @@
+"""What is equal in two objects, and what is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.verifying.proofs import compared
+from webhook.core.draft import copied
+from webhook.core.settings import Settings
+from webhook.verifying.comparison import Result
+from webhook.verifying.normal_form import normal_form
+
+if TYPE_CHECKING:
+    Raw = dict[str, Any]
+
+GPU, LEGACY = "nvidia.com/gpu", "alpha.kubernetes.io/nvidia-gpu"
+TODAY, OLD_MODEL = "nvidia.com/gpu.product", "alpha.kubernetes.io/nvidia-gpu-name"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def pod(container: Raw | None = None, **spec: Any) -> Raw:
+    whole = {"name": "c", "image": "i", **(container or {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [whole], **spec},
+    }
+
+
+def asking(limits: Raw | None = None, requests: Raw | None = None) -> Raw:
+    sections = {"limits": limits, "requests": requests}
+    return pod({"resources": {name: value for name, value in sections.items() if value}})
+
+
+def noted(**metadata: Any) -> Raw:
+    made = pod()
+    made["metadata"].update(metadata)
+    return made
+
+
+def deployment(**spec: Any) -> Raw:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]},
+            **spec,
+        },
+    }
+
+
+def requiring(*terms: list[Raw]) -> Raw:
+    listed = [{"matchExpressions": each} for each in terms]
+    return pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": listed}}})
+
+
+def model(label: str, operator: str, *values: str) -> Raw:
+    return {"key": label, "operator": operator, "values": [*values]}
+
+
+def policy(**spec: Any) -> Raw:
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "n"},
+        "spec": {"podSelector": {}, **spec},
+    }
+
+
+def custom(spec: Raw) -> Raw:
+    return {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}
+
+
+GPU_TAINT = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
+TEAM = {"key": "team", "value": "vision"}
+
+EQUAL = {
+    "a number and its text": (asking({GPU: 2}), asking({GPU: "2"})),
+    "one core is 1000m": (asking({"cpu": "1"}), asking({"cpu": "1000m"})),
+    "1Gi is 1024Mi": (asking({"memory": "1Gi"}), asking({"memory": "1024Mi"})),
+    "0.0005 is 500u": (asking({"cpu": 0.0005}), asking({"cpu": "500u"})),
+    "a request is copied from its limit": (asking({GPU: 1}), asking({GPU: 1}, {GPU: 1})),
+    "0 GPUs are none": (asking({GPU: 0}), pod()),
+    "0 under the legacy name, too": (asking({LEGACY: "0"}), pod({"resources": {}})),
+    "null is absent": (pod(affinity=None), pod()),
+    "an empty map is absent": (pod(nodeSelector={}, securityContext={}), pod()),
+    "an empty list is absent": (pod(tolerations=[], volumes=[]), pod()),
+    "a label of null is an empty text": (noted(labels={"a": None}), noted(labels={"a": ""})),
+    "tolerations in any order": (
+        pod(tolerations=[GPU_TAINT, TEAM]),
+        pod(tolerations=[TEAM, GPU_TAINT]),
+    ),
+    "a toleration twice": (pod(tolerations=[TEAM, TEAM]), pod(tolerations=[TEAM])),
+    "Equal is the default": (
+        pod(tolerations=[{**TEAM, "operator": "Equal", "effect": ""}]),
+        pod(tolerations=[TEAM]),
+    ),
+    "volumes and mounts in any order": (
+        pod(
+            {"volumeMounts": [{"name": "a", "mountPath": "/a"}, {"name": "b", "mountPath": "/b"}]},
+            volumes=[{"name": "a"}, {"name": "b"}],
+        ),
+        pod(
+            {"volumeMounts": [{"name": "b", "mountPath": "/b"}, {"name": "a", "mountPath": "/a"}]},
+            volumes=[{"name": "b"}, {"name": "a"}],
+        ),
+    ),
+    "a volume without a source is an emptyDir": (
+        pod(volumes=[{"name": "a", "emptyDir": {}}]),
+        pod(volumes=[{"name": "a"}]),
+    ),
+    "an empty type of a hostPath": (
+        pod(volumes=[{"name": "a", "hostPath": {"path": "/a", "type": ""}}]),
+        pod(volumes=[{"name": "a", "hostPath": {"path": "/a"}}]),
+    ),
+    "an empty value of a variable": (
+        pod({"env": [{"name": "A", "value": ""}]}),
+        pod({"env": [{"name": "A"}]}),
+    ),
+    "terms, requirements and values in any order": (
+        requiring([model("a", "In", "1", "2"), model("b", "Exists")], [model("c", "Exists")]),
+        requiring([model("c", "Exists")], [model("b", "Exists"), model("a", "In", "2", "1")]),
+    ),
+    "a model that the legacy label excludes as well": (
+        requiring([model(TODAY, "NotIn", "Tesla-K80"), model(OLD_MODEL, "NotIn", "Tesla-K80")]),
+        requiring([model(TODAY, "NotIn", "Tesla-K80")]),
+    ),
+    "the note of the webhook": (
+        noted(annotations={"gpu-webhook.dev/repaired": "GPU101"}),
+        noted(),
+    ),
+    "the note as a label": (noted(labels={"gpu-webhook.dev/repaired": "GPU101"}), noted()),
+    "what the API server writes into metadata": (
+        noted(uid="1", resourceVersion="2", creationTimestamp=None, generation=3),
+        noted(),
+    ),
+    "a status": ({**pod(), "status": {"phase": "Running"}}, pod()),
+    "the defaults of a Deployment": (
+        deployment(
+            replicas=1,
+            revisionHistoryLimit=10,
+            strategy={"rollingUpdate": {"maxSurge": "25%"}},
+        ),
+        deployment(),
+    ),
+    "an empty list of a policy": (policy(ingress=[]), policy()),
+    "null in a custom kind": (custom({"a": None}), custom({})),
+}
+
+DIFFERENT = {
+    "another amount": (asking({GPU: 1}), asking({GPU: 2})),
+    "no amount": (asking({GPU: 1}), pod()),
+    "0 of another resource": (asking({"cpu": 0}), pod()),
+    "the legacy name": (asking({LEGACY: 1}), asking({GPU: 1})),
+    "a request below its limit": (asking({"cpu": 2}), asking({"cpu": 2}, {"cpu": 1})),
+    "an amount that is none": (asking({GPU: "two"}), asking({GPU: 2})),
+    "a dropped toleration": (pod(tolerations=[GPU_TAINT, TEAM]), pod(tolerations=[TEAM])),
+    "a toleration that another covers": (
+        pod(tolerations=[{"operator": "Exists"}, GPU_TAINT]),
+        pod(tolerations=[{"operator": "Exists"}]),
+    ),
+    "another effect": (
+        pod(tolerations=[GPU_TAINT]),
+        pod(tolerations=[{**GPU_TAINT, "effect": "NoExecute"}]),
+    ),
+    "a lost term": (
+        requiring([model("a", "Exists")], [model("b", "Exists")]),
+        requiring([model("a", "Exists")]),
+    ),
+    "two terms that became one": (
+        requiring([model("a", "Exists")], [model("b", "Exists")]),
+        requiring([model("a", "Exists"), model("b", "Exists")]),
+    ),
+    "an empty term": (requiring([model("a", "Exists")], []), requiring([model("a", "Exists")])),
+    "a model that only the legacy label excludes": (
+        requiring([model(OLD_MODEL, "NotIn", "Tesla-K80")]),
+        pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}]}}}),
+    ),
+    "another image": (pod({"image": "j"}), pod()),
+    "another path of a driver mount": (
+        pod(volumes=[{"name": "a", "hostPath": {"path": "/usr/lib/nvidia"}}]),
+        pod(volumes=[{"name": "a", "hostPath": {"path": "/usr/lib/nvidia-375"}}]),
+    ),
+    "containers in another order": (
+        pod(initContainers=[{"name": "a"}, {"name": "b"}]),
+        pod(initContainers=[{"name": "b"}, {"name": "a"}]),
+    ),
+    "variables in another order, which may use one another": (
+        pod({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)"}]}),
+        pod({"env": [{"name": "B", "value": "$(A)"}, {"name": "A", "value": "1"}]}),
+    ),
+    "another annotation": (noted(annotations={"a": "b"}), noted()),
+    "a label": (noted(labels={"a": "b"}), noted(labels={"a": "c"})),
+    "another strategy": (deployment(strategy={"type": "Recreate"}), deployment()),
+    "other numbers than the defaults": (deployment(revisionHistoryLimit=2), deployment()),
+    "an empty selector of namespaces selects them all": (
+        policy(ingress=[{"from": [{"namespaceSelector": {}, "podSelector": {}}]}]),
+        policy(ingress=[{"from": [{"podSelector": {}}]}]),
+    ),
+    "a rule of a policy that allows all": (policy(ingress=[{}]), policy(ingress=[])),
+    "an empty map of a custom kind": (custom({"a": {}}), custom({})),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL.values(), ids=EQUAL)
+def test_equal(one: Raw, other: Raw) -> None:
+    before = copied(one), copied(other)
+    assert normal_form(one, Settings()) == normal_form(other, Settings())
+    assert (one, other) == before
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT.values(), ids=DIFFERENT)
+def test_different(one: Raw, other: Raw) -> None:
+    assert normal_form(one, Settings()) != normal_form(other, Settings())
+
+
+@pytest.mark.parametrize("made", [each for pair in EQUAL.values() for each in pair])
+def test_it_is_its_own_normal_form(made: Raw) -> None:
+    once = normal_form(made, Settings())
+    assert normal_form(once, Settings()) == once
+
+
+def test_the_pods_of_a_custom_kind_have_the_normal_form_of_pods() -> None:
+    def job(limits: Raw) -> Raw:
+        template = {"spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]}}
+        worker = {"template": template}
+        made = custom({"pytorchReplicaSpecs": {"Worker": worker}, "runPolicy": {}})
+        return {**made, "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"}
+
+    one, other = (normal_form(job({GPU: each}), Settings()) for each in (1, "1"))
+    assert one == other
+    assert one["spec"]["runPolicy"] == {}
+
+
+def test_the_sentence_names_places_and_rules() -> None:
+    old, new = asking({LEGACY: 2}), asking({GPU: 1})
+    (found,) = compared([old], [new])
+    assert found.result is Result.DIFFERENT
+    assert found.why == (
+        "spec.containers.resources.limits.nvidia.com/gpu (changed by GPU101), "
+        "spec.tolerations (changed by GPU201)"
+    )
+    assert "-        nvidia.com/gpu: '2'\n" in found.diff
+    assert "+        nvidia.com/gpu: '1'\n" in found.diff
+
+
+def test_what_no_rule_changed() -> None:
+    new = pod({"image": "j", "resources": {"limits": {GPU: 1}}}, tolerations=[GPU_TAINT])
+    (found,) = compared([asking({LEGACY: 1})], [new])
+    assert found.why == "spec.containers.image (changed by no rule)"

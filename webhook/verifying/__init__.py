@@ -1,0 +1,4 @@
+"""Proves that files through the webhook are other files without it.
+
+Other rooms use: comparison, revision, sides.
+"""

@@ -1,0 +1,193 @@
+"""Compares two sides: what the webhook makes of the old objects, and the new ones as they are."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.files import diff, search_words
+from webhook.formats.opt_outs import with_namespaces
+from webhook.kube.api_versions import workload_successor
+from webhook.kube.pod import as_map
+from webhook.reports.printing import as_yaml
+from webhook.verifying.normal_form import normal_form
+from webhook.verifying.through import Meant, through
+from webhook.yamlpatch.places import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from webhook.files.results import Plan
+    from webhook.verifying.sides import Found, Side, Unread
+
+    Raw = dict[str, Any]
+    # What an API server would store of an object; NotTaken if it refuses it.
+    Store = Callable[[Raw], Raw]
+    Key = tuple[str, str, str]
+
+_MOST = 8  # places that a sentence names
+_FIRST = Place(1, 1, 1, 1)
+
+
+class NotTaken(Exception):  # noqa: N818  # what happened
+    """Why an API server refuses an object."""
+
+
+class Result(StrEnum):
+    """What is known of an object."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    NOT_PROVABLE = "not provable"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One object of both sides, or a file without objects, and the result."""
+
+    name: str
+    result: Result
+    path: str  # of the new file; of the old one, if there is no new one
+    place: Place = _FIRST
+    old_path: str = ""
+    why: str = ""
+    diff: str = ""
+    said: tuple[str, ...] = ()  # how the old object was converted first
+
+
+def compare(old: Side, new: Side, plan: Plan, store: Store | None = None) -> list[Compared]:
+    """The result for each object, and for each file that has none, in the order of the files."""
+    for text in old.texts.values():
+        plan = with_namespaces(plan, text)
+    found = [_both(*pair, plan, store) for pair in _pairs(old.found, new.found, plan)]
+    found += _unread(old.unread, new.unread, search_words.words(plan.settings))
+    return sorted(found, key=lambda each: (each.path, each.place.line, each.name))
+
+
+def _pairs(
+    old: Iterable[Found], new: Iterable[Found], plan: Plan
+) -> Iterator[tuple[_Old | None, Found | None]]:
+    """Old and new objects of the same kind, namespace and name.
+
+    If several have them, those of the same file belong together, and then they go by their order.
+    """
+    olds = [_Old(each, through(each.object, plan)) for each in old]
+    news = [*new]
+    for is_far in (False, True):
+        waiting: dict[tuple[Key, str], deque[Found]] = defaultdict(deque)
+        for each in news:
+            waiting[_key(each.object, plan), "" if is_far else each.below].append(each)
+        rest = []
+        for one in olds:
+            there = waiting[_key(one.meant.object, plan), "" if is_far else one.found.below]
+            if there:
+                yield one, there.popleft()
+            else:
+                rest.append(one)
+        olds, news = rest, [each for there in waiting.values() for each in there]
+    yield from ((one, None) for one in olds)
+    yield from ((None, each) for each in news)
+
+
+class _Old(NamedTuple):
+    found: Found
+    meant: Meant
+
+
+def _key(obj: Raw, plan: Plan) -> Key:
+    """The current kind, the namespace and the name."""
+    metadata, successor = as_map(obj.get("metadata")), workload_successor(obj, plan.target)
+    kind = str(obj.get("kind")) if successor is None else successor.kind
+    name = metadata.get("name") or f"{metadata.get('generateName') or ''}*"
+    return kind, str(metadata.get("namespace") or ""), str(name)
+
+
+def _both(old: _Old | None, new: Found | None, plan: Plan, store: Store | None) -> Compared:
+    """The result for a pair; one of the two may be missing."""
+    if old is None or new is None:
+        (shown,) = (each for each in (old and old.found, new) if each)
+        name = _name(_key(old.meant.object if old else shown.object, plan))
+        why = "only OLD has it" if old else "only NEW has it"
+        return Compared(name, Result.DIFFERENT, shown.path, shown.place, why=why)
+    made = Compared(
+        _name(_key(new.object, plan)),
+        Result.EQUAL,
+        new.path,
+        new.place,
+        old.found.path,
+        said=tuple(old.meant.said),
+    )
+    if old.meant.why_not:
+        return replace(made, result=Result.NOT_PROVABLE, why=old.meant.why_not)
+    try:
+        wanted, got = (
+            normal_form(each if store is None else store(each), plan.settings)
+            for each in (old.meant.object, new.object)
+        )
+    except NotTaken as why:
+        return replace(made, result=Result.NOT_PROVABLE, why=f"the API server refuses it: {why}")
+    if wanted == got:
+        return made
+    why_different = _sentence([*_differing(wanted, got, ())], old.meant)
+    return replace(made, result=Result.DIFFERENT, why=why_different, diff=_diff(wanted, got))
+
+
+def _name(key: Key) -> str:
+    kind, namespace, name = key
+    return f"{kind}/{namespace}/{name}" if namespace else f"{kind}/{name}"
+
+
+def _differing(one: Any, other: Any, at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The places that differ; all items of a list are one place, since lists are sorted."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in sorted({*one, *other}):
+            if one.get(name) != other.get(name):
+                yield from _differing(one.get(name), other.get(name), (*at, name))
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        places = (
+            place
+            for a, b in zip(one, other, strict=True)
+            if a != b
+            for place in _differing(a, b, at)
+        )
+        yield from dict.fromkeys(places)
+    else:
+        yield at
+
+
+def _sentence(places: list[tuple[str, ...]], meant: Meant) -> str:
+    """What differs, with the rules that would have changed it in the old object."""
+    parts = []
+    for place in places[:_MOST]:
+        codes = meant.codes_at(place)
+        by = f"by {', '.join(codes)}" if codes else "by no rule"
+        parts.append(f"{'.'.join(place) or 'the whole object'} (changed {by})")
+    more = f" and {len(places) - _MOST} more" if len(places) > _MOST else ""
+    return f"{', '.join(parts)}{more}"
+
+
+def _diff(wanted: Raw, got: Raw) -> str:
+    """The differing lines of the normal forms: what the webhook makes of OLD, and NEW."""
+    one, other = (as_yaml(each, sort_keys=True) for each in (wanted, got))
+    lines = ["--- OLD, through the webhook\n", "+++ NEW\n"]
+    for hunk in diff.hunks(one, other):
+        lines.append(f"{diff.heading(hunk)}\n")
+        lines += [f"{line.sign}{line.text}" for line in hunk]
+    return "".join(lines)
+
+
+def _unread(
+    old: Iterable[Unread], new: Iterable[Unread], words: tuple[bytes, ...]
+) -> Iterator[Compared]:
+    """The files of which nothing is known, without those that are the same and not legacy."""
+    before = {each.below: each for each in old}
+    after = {each.below: each for each in new}
+    for below, each in {**before, **after}.items():
+        was, now = before.get(below), after.get(below)
+        is_same = was is not None and now is not None and was.content == now.content
+        if is_same and each.content and not any(word in each.content for word in words):
+            continue
+        old_path = was.path if was else ""
+        yield Compared(each.path, Result.NOT_PROVABLE, each.path, old_path=old_path, why=each.why)

@@ -1,0 +1,274 @@
+"""Reads one side of a comparison: a file, folder, chart or kustomization in, its objects out.
+
+Charts and kustomizations are built as their own tools build them (helm, kustomize or kubectl). What
+cannot be read as objects is returned with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from webhook.core.errors import InputError
+from webhook.evaluation.workloads import objects
+from webhook.files import reading, walk
+from webhook.files.results import FileResult
+from webhook.files.search import Lot
+from webhook.files.source import Source
+from webhook.formats import kustomization, kustomize
+from webhook.projects.building import Builder
+from webhook.yamlpatch import documents
+from webhook.yamlpatch.places import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    Raw = dict[str, Any]
+
+_CHART = "Chart.yaml"
+_SECONDS = 120  # for one run of another program
+_FIRST = Place(1, 1, 1, 1)
+_MANIFESTS = ("yaml", "json")
+_OTHERS = {
+    "helm": "it is a template outside of a chart: render it, and compare the results",
+    "jinja": "it is a template: render it, and compare the results",
+    "markdown": "it is a document: the blocks in it are not compared",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object, and where it is: the file of this side, as it is named and below the argument."""
+
+    object: Raw
+    path: str
+    below: str
+    place: Place = _FIRST
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A file without objects, or whose objects are not known, and why; with its content."""
+
+    path: str
+    below: str
+    why: str
+    content: bytes = b""
+
+
+@dataclass(slots=True)
+class Side:
+    """Everything that was found, and the texts of the files."""
+
+    found: list[Found] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How to read a side: for Kubernetes 1.`minor`, without the files that `exclude` names.
+
+    Paths below `base` belong together with those of the other side; without it, each argument is
+    one. The reports name the files below `base` with a `label` before them.
+    """
+
+    minor: int = 36
+    exclude: Sequence[str] = ()
+    base: str = ""
+    label: str = ""
+
+
+def read(arguments: Sequence[str], asked: Asked) -> Side:
+    """The objects of these files and folders."""
+    side = Side()
+    for argument in arguments:
+        _Reader(side, replace(asked, base=asked.base or argument)).argument(argument)
+    return side
+
+
+def of_text(path: str, raw: bytes) -> Side:
+    """The objects of one file whose content is known."""
+    side = Side()
+    _Reader(side, Asked(base=path)).content(path, raw)
+    return side
+
+
+@dataclass(slots=True)
+class _Reader:
+    side: Side
+    asked: Asked
+
+    def argument(self, argument: str) -> None:
+        if argument == walk.STDIN:
+            self.content("stdin", reading.read_all(sys.stdin.buffer))
+        elif not Path(argument).is_dir():
+            self.file(argument)
+        elif not self.built(argument):
+            self.folder(argument)
+
+    def built(self, folder: str) -> bool:
+        """Whether the folder is a chart or a kustomization; then its objects are added."""
+        if Path(folder, _CHART).is_file():
+            self.chart(folder)
+        elif any(Path(folder, name).is_file() for name in kustomization.NAMES):
+            self.kustomization(folder)
+        else:
+            return False
+        return True
+
+    def folder(self, folder: str) -> None:
+        """The files of a folder: those of charts and kustomizations are built once, together."""
+        files = sorted(self._files(folder))
+        charts = _outermost(_parent(each) for each in files if Path(each).name == _CHART)
+        builds = {
+            _parent(each)
+            for each in files
+            if Path(each).name in kustomization.NAMES and not _is_below(each, charts)
+        }
+        used = {os.path.realpath(part) for each in builds for part in _parts(each)}
+        for chart in charts:
+            self.chart(chart)
+        for build in sorted(builds):
+            if not kustomization.is_component(build):
+                self.kustomization(build)
+        for file in files:
+            if not _is_below(file, charts) and os.path.realpath(file) not in used:
+                self.file(file)
+
+    def _files(self, folder: str) -> Iterator[str]:
+        for found in walk.find(walk.Wanted([folder], recursive=True, exclude=self.asked.exclude)):
+            if isinstance(found, Lot):
+                yield from (prefix + name for prefix, names in found.batch for name in names)
+            elif isinstance(found, FileResult):
+                for why in (found.error, *(each.reason for each in found.skipped)):
+                    if why:
+                        self._not_read(found.path, why)
+
+    def file(self, path: str) -> None:
+        try:
+            self.content(path, reading.read_regular(path)[0])
+        except reading.UnreadableError as error:
+            self._not_read(path, str(error))
+
+    def content(self, path: str, raw: bytes) -> None:
+        """The objects of a file with this content."""
+        try:
+            source = Source.of(path, raw)
+        except InputError as error:
+            self._not_read(path, str(error).removeprefix(f"{path}: "), raw)
+            return
+        if source.kind not in _MANIFESTS:
+            why = _OTHERS.get(source.kind, "it is no manifest: its contents are not compared")
+            self._not_read(path, why, raw)
+        elif source.kind == "yaml" and kustomize.is_patch(source):
+            self._not_read(path, "it is a patch: compare the kustomization that uses it", raw)
+        else:
+            self._objects(source, raw)
+
+    def _objects(self, source: Source, raw: bytes) -> None:
+        stream = documents.read(source.text, json=source.kind == "json")
+        path, below = source.path, self._below(source.path)
+        shown = self._shown(path)
+        self.side.texts[shown] = source.text
+        for each in stream.unread:
+            line = source.place(each.at, each.at).line
+            self._not_read(path, f"line {line} {each.reason}", raw)
+        for document in stream.documents:
+            for at, obj in objects(document.data):
+                if isinstance(obj.get("kind"), str):
+                    place = source.first_line(source.place(*document.place(at)))
+                    self.side.found.append(Found(obj, shown, below, place))
+                else:
+                    self._not_read(
+                        path, "it has a document without a kind, which is no object", raw
+                    )
+
+    def chart(self, folder: str) -> None:
+        """What `helm template` prints for the default values."""
+        version = f"--kube-version=1.{self.asked.minor}.0"
+        words = ["helm", "template", "release", folder, version, "--include-crds", "--skip-tests"]
+        if shutil.which("helm") is None:
+            self._not_read(folder, "it is a chart, and helm is not installed to render it")
+        else:
+            self._output(folder, words)
+
+    def kustomization(self, folder: str) -> None:
+        """What kustomize or kubectl builds; without them, what our own building is sure about."""
+        for words in (["kustomize", "build", folder], ["kubectl", "kustomize", folder]):
+            if shutil.which(words[0]) is not None:
+                self._output(folder, words)
+                return
+        build = Builder(reading.text_of).folder(folder)
+        unsure = [*build.unknown, *(each.why for each in build.loose.values())]
+        unsure += [each.unsure for each in build.made if each.unsure]
+        if unsure:
+            why = f"it is a kustomization, neither kustomize nor kubectl is installed: {unsure[0]}"
+            self._not_read(folder, why)
+            return
+        below = self._below(folder)
+        made = (each.data for each in build.made if each.data)
+        self.side.found += [Found(each, self._shown(folder), below) for each in made]
+
+    def _output(self, folder: str, words: list[str]) -> None:
+        """Add the objects that a program prints."""
+        why = ""
+        try:
+            done = subprocess.run(  # noqa: S603  # the user's own program, on the user's own folder
+                words, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            why = f"{words[0]} failed: {error}"
+        else:
+            if done.returncode:
+                said = done.stderr.decode(errors="replace").strip().splitlines()
+                why = f"{words[0]} failed: {said[-1] if said else done.returncode}"
+        if why:
+            self._not_read(folder, why)
+            return
+        stream = documents.read(done.stdout.decode(errors="replace"))
+        for each in stream.unread:
+            self._not_read(folder, f"{words[0]} printed what is not YAML: {each.reason}")
+        for document in stream.documents:
+            for _, obj in objects(document.data):
+                self.side.found.append(Found(obj, self._shown(folder), self._below(folder)))
+
+    def _not_read(self, path: str, why: str, content: bytes = b"") -> None:
+        self.side.unread.append(Unread(self._shown(path), self._below(path), why, content))
+
+    def _below(self, path: str) -> str:
+        return "" if path == self.asked.base else os.path.relpath(path, self.asked.base)
+
+    def _shown(self, path: str) -> str:
+        label = self.asked.label
+        return f"{label}:{self._below(path)}" if label else path
+
+
+def _parent(file: str) -> str:
+    return str(Path(file).parent)
+
+
+def _outermost(folders: Iterator[str]) -> list[str]:
+    """The folders that are in none of the others."""
+    found: list[str] = []
+    for each in sorted(folders):
+        if not _is_below(each, found[-1:]):
+            found.append(each)
+    return found
+
+
+def _is_below(path: str, folders: Sequence[str]) -> bool:
+    return any(path.startswith(f"{each}{os.sep}") for each in folders)
+
+
+def _parts(folder: str) -> list[str]:
+    """The files that this kustomization uses, itself included."""
+    try:
+        return kustomization.parts(folder).files
+    except InputError:  # reported when it is built
+        return [kustomization.file_of(folder)]
