@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.capacity.requests import as_scheduled, gpu_requests
+from webhook.capacity.requests import gpu_requests
 from webhook.core.settings import Settings
 from webhook.kube.pod import Pod
 
@@ -124,31 +124,6 @@ def sidecar(amount: object, name: str = GPU) -> Raw:
 )
 def test_what_a_pod_asks_of_one_node(spec: Raw, expected: dict[str, int]) -> None:
     assert gpu_requests(Pod({"spec": spec}), DEFAULT) == expected
-
-
-@pytest.mark.parametrize(
-    ("spec", "written", "scheduled"),
-    [
-        pytest.param({"containers": [asks({GPU: 2})]}, {GPU: 2}, {GPU: 2}, id="the same"),
-        pytest.param(
-            {"containers": [asks({GPU: "9223372036854775808", SLICE: 1})]},
-            {GPU: 2**63, SLICE: 1},
-            {SLICE: 1},
-            id="less than nothing is not asked for",
-        ),
-        pytest.param(
-            {"containers": [asks({GPU: 4})], "initContainers": [asks({GPU: "10E"})]},
-            {GPU: 10**19},
-            {},
-            id="the largest is chosen before it overflows",
-        ),
-    ],
-)
-def test_an_amount_that_overflows_is_what_the_scheduler_reads(
-    spec: Raw, written: dict[str, int], scheduled: dict[str, int]
-) -> None:
-    assert gpu_requests(Pod({"spec": spec}), DEFAULT) == written
-    assert as_scheduled(Pod({"spec": spec}), DEFAULT) == scheduled
 
 
 def aggregate_container_requests(pod: Raw) -> dict[str, int]:

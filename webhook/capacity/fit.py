@@ -12,8 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from webhook.capacity import node_selection
-from webhook.capacity.requests import as_scheduled, gpu_requests
-from webhook.kube import quantity
+from webhook.capacity.requests import gpu_requests
 from webhook.kube.labels import is_key, is_value
 from webhook.kube.pod import Pod, as_items, is_for_windows
 
@@ -40,17 +39,11 @@ def asked(pod: Pod, cx: Context) -> Mapping[str, int]:
 
 
 def asked_of_the_scheduler(pod: Pod, cx: Context) -> Mapping[str, int]:
-    """The same amounts as kube-scheduler reads them: fewer if an amount overflows an int64.
+    """The same amounts without those that overflow in kube-scheduler, which reads an int64.
 
-    An amount with more digits than are read here may be any number to kube-scheduler.
+    It reads such an amount as 0, or as its low 64 bits, and may place the pod on any node.
     """
-    amounts = asked(pod, cx)
-    if all(amount <= _LARGEST for amount in amounts.values()):
-        return amounts
-    scheduled = known(as_scheduled(pod, cx.settings), cx)
-    return {
-        name: amount for name, amount in scheduled.items() if amounts.get(name, 0) < quantity.BEYOND
-    }
+    return {name: amount for name, amount in asked(pod, cx).items() if amount <= _LARGEST}
 
 
 def known(amounts: Mapping[str, int], cx: Context) -> Mapping[str, int]:

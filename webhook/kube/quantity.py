@@ -117,21 +117,6 @@ def _scaled(whole: str, part: str, exponent: int) -> Fraction:
 _parse = lru_cache(maxsize=1024)(_read)  # pods use the same few amounts
 
 
-def decimal(amount: object) -> tuple[int, int]:
-    """The digits of an amount that `parse` can read, and their power of ten.
-
-    A binary SI amount, and an amount that is not a text, is counted in ones.
-    """
-    match = _GRAMMAR.fullmatch(amount.strip(_BLANKS)) if isinstance(amount, str) else None
-    if match is None or match["suffix"] in _BINARY:
-        value = parse(amount)
-        return ceil(value if value is not None else 0), 0
-    part = match["part"] or ""
-    digits = int(match["sign"] + (match["whole"] + part or "0"))
-    exponent = int(match["exponent"] or _POWERS[match["suffix"] or ""])
-    return digits, exponent - len(part)
-
-
 def nanos(amount: object) -> int | None:
     """The same in nanos: no amount is finer, and integers are added quickly."""
     value = parse(amount)

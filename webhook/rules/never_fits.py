@@ -8,8 +8,8 @@ nodes, and names the first cause that applies: more than the whole cluster has; 
 node has; no node that its nodeSelector, required node affinity and tolerations allow has enough.
 "Never" is not "not now": cordon, NotReady and temporary taints do not count. Declared pools do
 count, and so do, for some time, GPUs that nodes have lost, nodes that were removed, and what nodes
-that have just joined may still get (docs/policy.md). An amount of 2^63 and more overflows as it
-does in kube-scheduler. Preemption, pod affinity, spread and volumes are left to the scheduler.
+that have just joined may still get (docs/policy.md). An amount of 2^63 and more does not count: it
+overflows in kube-scheduler. Preemption, pod affinity, spread and volumes are left to the scheduler.
 Nothing is reported if the inventory is unknown, stale or empty, or if a DRA device class serves the
 name.
 
