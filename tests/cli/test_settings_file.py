@@ -78,7 +78,6 @@ if TYPE_CHECKING:
             "{path: /c, mountPath: /d, type: File}]}}",
             Settings(
                 drivers=Drivers(
-                    "host-path",
                     (DriverMount("/a", "/b"), DriverMount("/c", "/d", "File")),
                     "/l",
                     pod_security="baseline",
@@ -89,9 +88,7 @@ if TYPE_CHECKING:
         ),
         pytest.param(
             "drivers: {profile: runtime-class, runtimeClass: nvidia, assumeRuntimeClass: true}",
-            Settings(
-                drivers=Drivers("runtime-class", runtime_class="nvidia", assume_runtime_class=True)
-            ),
+            Settings(drivers=Drivers(runtime_class="nvidia", assume_runtime_class=True)),
             id="a runtime class",
         ),
         pytest.param(

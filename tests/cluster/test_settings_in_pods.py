@@ -54,8 +54,6 @@ FINE = {
     "a library path": mounts({}, libraryPath="/b:/c d:$(HOME)/é"),
     "the longest library path": mounts({}, libraryPath="/" + "b" * 4094),
     "many mounts": mounts(*({"mountPath": f"/{number}"} for number in range(100))),
-    "nvidia-375": {"drivers": {"profile": "nvidia-375"}},
-    "nvidia-docker-1": {"drivers": {"profile": "nvidia-docker-1"}},
     "a runtime class": {"drivers": {"profile": "runtime-class", "runtimeClass": "of-a.test"}},
     "the longest class": {"drivers": {"profile": "runtime-class", "runtimeClass": LONG_DOMAIN}},
     "a taint without value": {"tolerations": {"taints": [{"key": "a"}]}},
@@ -92,7 +90,7 @@ FINE = {
 
 
 def by_host_path(*mounts: DriverMount) -> Settings:
-    return Settings(drivers=Drivers("host-path", mounts))
+    return Settings(drivers=Drivers(mounts))
 
 
 # What the file would say, and what no file can give.
@@ -108,7 +106,7 @@ MISTAKES: dict[str, tuple[Json, Settings]] = {
     "no mountPath": (mounts({"mountPath": ""}), by_host_path(DriverMount("/a", ""))),
     "a runtime class in capitals": (
         {"drivers": {"profile": "runtime-class", "runtimeClass": "A"}},
-        Settings(drivers=Drivers("runtime-class", runtime_class="A")),
+        Settings(drivers=Drivers(runtime_class="A")),
     ),
     "a target for quotas": (
         {"resources": {"target": "requests.nvidia.com/gpu"}},

@@ -8,12 +8,9 @@ from webhook.core.built_in import AUTOSCALER_TAINTS, MANAGEMENT_NAMESPACES
 from webhook.core.selection import Selection
 from webhook.core.settings import (
     AKS_SKU_TAINT,
-    DRIVER_PROFILES,
     MODEL_PROFILES,
     Allowance,
     Capacity,
-    DriverMount,
-    Drivers,
     Exempt,
     Guard,
     Models,
@@ -85,27 +82,6 @@ def test_the_key_of_the_models_is_the_profiles_unless_the_user_names_one() -> No
     assert Models().key == "nvidia.com/gpu.product"
     assert Models(profile="gke").key == "cloud.google.com/gke-accelerator"
     assert Models(profile="gke", label="own/model").key == "own/model"
-
-
-def test_the_active_driver_profile_is_the_named_one_or_the_users_own() -> None:
-    mount = DriverMount("/opt/driver", "/usr/local/nvidia")
-    own = Drivers("host-path", (mount,), "/usr/local/nvidia/lib64").active
-    assert (own.mounts, own.library_path, own.runtime_class) == (
-        (mount,),
-        "/usr/local/nvidia/lib64",
-        False,
-    )
-    assert Drivers(mounts=(mount,)).active == DRIVER_PROFILES["toolkit"]
-    assert Drivers("runtime-class").active.runtime_class
-    assert not DRIVER_PROFILES["toolkit"].mounts
-
-
-@pytest.mark.parametrize("name", DRIVER_PROFILES)
-def test_every_mount_of_a_driver_profile_is_absolute(name: str) -> None:
-    for mount in DRIVER_PROFILES[name].mounts:
-        assert mount.host_path.startswith("/")
-        assert mount.mount_path.startswith("/")
-        assert (mount.type == "File") == (".so" in mount.host_path)
 
 
 ALLOWANCES = Policy(

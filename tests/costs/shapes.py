@@ -41,7 +41,8 @@ tolerations:
   taints: [aks-sku]
 annotationSchedulers: [mine]
 drivers:
-  profile: nvidia-375
+  profile: host-path
+  hostPath: {mounts: [{path: /usr/lib/nvidia-375, mountPath: /usr/lib/nvidia}]}
   remove: ["/opt/*old*driver*/lib"]
 """
 REPAIRING = f"{SETTINGS}workloads: {{repair: true}}\n"

@@ -464,7 +464,8 @@ def test_tolerations_of_taints_of_gpu_nodes_are_put_back(now: Context) -> None:
 
 
 def test_the_drivers_profile_is_put_back() -> None:
-    drivers = Settings(drivers=Drivers(profile="gke"))
+    mounts = (DriverMount("/opt/driver", "/nvidia"),)
+    drivers = Settings(drivers=Drivers(mounts, library_path="/nvidia/lib"))
     manifest = pod(container(env=[{"name": "LD_LIBRARY_PATH", "value": "/opt"}]))
     cx = replace(K80, settings=drivers)
     live = stored(manifest, cx)
@@ -1777,7 +1778,7 @@ def test_so_is_an_annotation_alone() -> None:
 
 
 def with_mounts(path: str = "/opt/driver") -> Drivers:
-    return Drivers("host-path", (DriverMount(path, "/nvidia"),), library_path="/nvidia/lib")
+    return Drivers((DriverMount(path, "/nvidia"),), library_path="/nvidia/lib")
 
 
 def set_to(cx: Context = K80, **settings: Any) -> Context:
@@ -1795,7 +1796,7 @@ CLASSES = replace(
     K80, inventory=replace(K80.inventory or Inventory(), runtime_classes={"nvidia": {}})
 )
 WITH_LABEL = set_to(placement=Placement(enabled=True))
-WITH_CLASS = set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="nvidia"))
+WITH_CLASS = set_to(CLASSES, drivers=Drivers(runtime_class="nvidia"))
 WITH_BOTH = set_to(drivers=with_mounts(), placement=Placement(enabled=True))
 SCHEDULER = "scheduler.alpha.kubernetes.io/name"
 NO_GPU: Raw = {"memory": "1Gi"}
@@ -1961,9 +1962,7 @@ OF_POOL = replace(CLASSES.inventory or Inventory(), runtime_classes={"nvidia": {
 OF_POOL = replace(
     OF_POOL, classes=tuple(replace(e, labels={**e.labels, "pool": "a"}) for e in OF_POOL.classes)
 )
-BY_POOL = set_to(
-    replace(K80, inventory=OF_POOL), drivers=Drivers("runtime-class", runtime_class="nvidia")
-)
+BY_POOL = set_to(replace(K80, inventory=OF_POOL), drivers=Drivers(runtime_class="nvidia"))
 
 
 def in_namespace(cx: Context, *, known: bool) -> Context:

@@ -35,9 +35,7 @@ SCHEDULER = "scheduler.alpha.kubernetes.io/name"
 HOSTNAME = "pod.beta.kubernetes.io/hostname"
 TERMS = ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
 WISHES = ("spec", "affinity", "nodeAffinity", PREFERRED)
-SETTINGS = Settings(
-    annotation_schedulers=("mine",), drivers=Drivers("runtime-class", runtime_class="nvidia")
-)
+SETTINGS = Settings(annotation_schedulers=("mine",), drivers=Drivers(runtime_class="nvidia"))
 
 
 def requirement(key: str, *values: str, operator: str = "In") -> Raw:

@@ -387,7 +387,7 @@ def test_placement_by_a_label_that_no_gpu_node_has() -> None:
 
 
 def with_class(**selector: str) -> Plan:
-    drivers = Drivers(profile="runtime-class", runtime_class="nvidia")
+    drivers = Drivers(runtime_class="nvidia")
     nodes = replace(NODES, runtime_classes={"nvidia": selector})
     return Plan(Settings(scope="all-legacy", drivers=drivers), nodes)
 

@@ -10,7 +10,7 @@ import pytest
 
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
-from webhook.core.settings import Drivers, Placement, Settings
+from webhook.core.settings import DriverMount, Drivers, Placement, Settings
 from webhook.evaluation.engine import run
 from webhook.kube.typed import is_typed
 from webhook.rules import GUARD, POLICY, RULES
@@ -83,7 +83,9 @@ POD: dict[str, Any] = {
 JUNK: list[Any] = ["x", 1, True, [], {}, [1], [[]], {"x": 1}]
 NODES = Inventory((NodeClass({"nvidia.com/gpu.product": "V100"}, gpus={MODERN: 8}, nodes=("a",)),))
 SETTINGS = Settings(
-    scope="all-legacy", drivers=Drivers(profile="nvidia-375"), placement=Placement(enabled=True)
+    scope="all-legacy",
+    drivers=Drivers((DriverMount("/a", "/b"),), "/b"),
+    placement=Placement(enabled=True),
 )
 
 

@@ -36,10 +36,11 @@ SETTINGS = {
         annotation_schedulers=("gpu-scheduler",),
     ),
     "gke": Settings(models=Models(profile="gke"), taints=(AKS_SKU_TAINT, Taint("x", "y"))),
-    "nvidia-375": Settings(drivers=Drivers("nvidia-375")),
+    "nvidia-375": Settings(
+        drivers=Drivers((DriverMount("/usr/lib/nvidia-375", "/usr/lib/nvidia"),), "/usr/lib/nvidia")
+    ),
     "host-path": Settings(
         drivers=Drivers(
-            "host-path",
             (
                 DriverMount("/opt/driver", "/usr/local/nvidia"),
                 DriverMount("/dev/x", "/dev/x", "File"),
@@ -49,7 +50,7 @@ SETTINGS = {
         )
     ),
     "runtime-class": Settings(
-        drivers=Drivers("runtime-class", runtime_class="nvidia"),
+        drivers=Drivers(runtime_class="nvidia"),
         placement=Placement(enabled=True),
     ),
 }

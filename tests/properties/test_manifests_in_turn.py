@@ -172,7 +172,7 @@ SETTINGS = {
     "other mounts": set_to(CLASSES, drivers=with_mounts("/opt/other")),
     "label": set_to(CLASSES, placement=Placement(enabled=True)),
     "both": set_to(CLASSES, drivers=with_mounts(), placement=Placement(True, value="gpus")),
-    "class": set_to(CLASSES, drivers=Drivers("runtime-class", runtime_class="nvidia")),
+    "class": set_to(CLASSES, drivers=Drivers(runtime_class="nvidia")),
 }
 SCHEDULED: list[tuple[Raw, Raw]] = [
     ({}, {}), ({SCHEDULER: "volcano"}, {}), ({SCHEDULER: "kai"}, {}), ({}, {"schedulerName": "kai"})

@@ -100,7 +100,7 @@ def p4_entries_only_leave_search_paths_and_none_with_a_variable(repair: Repair) 
             ):
                 continue  # a name that stands twice: the last one counts
             assert variable["name"] in ("LD_LIBRARY_PATH", "PATH")
-            library = repair.cx.settings.drivers.active.library_path
+            library = repair.cx.settings.drivers.library_path
             left = (values.get(variable["name"]) or "").split(":")
             assert "$(" not in value or left == [*value.split(":"), library]
             assert set(left) <= {*value.split(":"), library, ""}
@@ -144,7 +144,7 @@ def p6_only_plain_operations_on_paths_that_are_there(repair: Repair) -> None:
 
 
 def p9_nothing_is_granted_but_what_the_settings_profile_adds(repair: Repair) -> None:
-    mounts = repair.cx.settings.drivers.active.mounts
+    mounts = repair.cx.settings.drivers.mounts
     provided = {(mount.host_path, mount.type) for mount in mounts}
     new = host_paths(repair.after) - host_paths(repair.before)
     assert new <= provided

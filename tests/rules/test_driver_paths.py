@@ -403,19 +403,21 @@ def test_a_mount_path_that_is_no_text_is_the_api_servers_to_refuse() -> None:
 
 
 def test_what_the_active_profile_provides_is_never_stale() -> None:
-    cx = Context(Settings(drivers=Drivers(profile="nvidia-375")))
+    cx = Context(
+        Settings(drivers=Drivers((DriverMount("/usr/lib/nvidia-375", "/usr/lib/nvidia"),)))
+    )
     assert found(rule, legacy_pod(volumes=[volume("/usr/lib/nvidia-375/")]), cx) == []
     assert found(rule, legacy_pod(volumes=[volume("/usr/lib/nvidia-367")]), cx) == [
         gone("/usr/lib/nvidia-367")
     ]
     own = DriverMount("/opt/nvidia", "/usr/lib/nvidia")
-    cx = Context(Settings(drivers=Drivers(profile="host-path", mounts=(own,))))
+    cx = Context(Settings(drivers=Drivers(mounts=(own,))))
     assert found(rule, legacy_pod(volumes=[volume("/opt/nvidia")]), cx) == []
 
 
 def test_where_the_active_profile_mounts_is_still_searched() -> None:
     own = DriverMount("/opt/driver/lib", "/usr/lib/nvidia")
-    cx = Context(Settings(drivers=Drivers(profile="host-path", mounts=(own,))))
+    cx = Context(Settings(drivers=Drivers(mounts=(own,))))
     obj = search("/usr/lib/nvidia:/usr/lib/nvidia/old")
     found(rule, obj, cx)
     assert obj["spec"]["containers"][0]["env"][0]["value"] == "/usr/lib/nvidia"

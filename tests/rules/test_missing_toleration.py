@@ -245,9 +245,7 @@ def test_other_taints_of_gpu_nodes_are_named(
     ("name", "drivers"),
     [
         pytest.param("team", Drivers(), id="its own"),
-        pytest.param(
-            "", Drivers("runtime-class", runtime_class="team"), id="of the driver profile"
-        ),
+        pytest.param("", Drivers(runtime_class="team"), id="of the driver profile"),
     ],
 )
 def test_taints_that_the_runtime_class_tolerates_are_not_named(name: str, drivers: Drivers) -> None:

@@ -113,65 +113,17 @@ class DriverMount:
 
 
 @dataclass(frozen=True, slots=True)
-class DriverProfile:
-    """How containers get the CUDA driver: by mounts, by a runtime class, or automatically."""
-
-    mounts: tuple[DriverMount, ...] = ()
-    library_path: str = ""  # added to LD_LIBRARY_PATH of GPU containers, if given
-    runtime_class: bool = False
-
-
-DRIVER_PROFILES: dict[str, DriverProfile] = {
-    # The container toolkit or the device plugin provides the driver: nothing is added.
-    "toolkit": DriverProfile(),
-    "runtime-class": DriverProfile(runtime_class=True),
-    # The layout of the guides for 1.6-1.10 (driver 375 of Ubuntu).
-    "nvidia-375": DriverProfile(
-        (
-            DriverMount("/usr/lib/nvidia-375", "/usr/lib/nvidia"),
-            DriverMount("/usr/lib/nvidia-375/bin", "/usr/local/nvidia/bin"),
-        ),
-        "/usr/lib/nvidia",
-    ),
-    # The layout of the guides before 1.8 (the volume of nvidia-docker 1, driver 387.26).
-    "nvidia-docker-1": DriverProfile(
-        (
-            DriverMount("/var/lib/nvidia-docker/volumes/nvidia_driver/387.26", "/usr/local/nvidia"),
-            DriverMount(
-                "/usr/lib64/nvidia/libcuda.so", "/usr/lib/x86_64-linux-gnu/libcuda.so", "File"
-            ),
-            DriverMount(
-                "/usr/lib64/nvidia/libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "File"
-            ),
-            DriverMount(
-                "/usr/lib64/nvidia/libcuda.so.387.26",
-                "/usr/lib/x86_64-linux-gnu/libcuda.so.387.26",
-                "File",
-            ),
-        ),
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True)
 class Drivers:
-    """The driver profile and the stale host paths."""
+    """How containers get the CUDA driver: by default, the nodes provide it. Stale host paths."""
 
-    profile: str = "toolkit"  # a key of DRIVER_PROFILES, or `host-path`
     mounts: tuple[DriverMount, ...] = ()  # of the profile `host-path`
-    library_path: str = ""  # of the profile `host-path`
+    library_path: str = ""  # added to LD_LIBRARY_PATH of GPU containers, if given
     runtime_class: str = ""  # of the profile `runtime-class`
     assume_runtime_class: bool = False  # the class exists, although no inventory shows it
     # The default of Pod Security Admission for namespaces without a label is in a file of the API
     # server that cannot be read from inside the cluster.
     pod_security: Literal["privileged", "baseline", "restricted"] = "privileged"
     remove: tuple[str, ...] = ()  # more stale host paths; * stands for text within a segment
-
-    @property
-    def active(self) -> DriverProfile:
-        if self.profile == "host-path":
-            return DriverProfile(self.mounts, self.library_path)
-        return DRIVER_PROFILES[self.profile]
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
             unmounted = (Remove(at), *mounts.pop(name, ()))
             yield Finding(CODE, at, _REMOVED.format(shown), unmounted)
     if stale:
-        mounted = {clean(each.mount_path) for each in cx.settings.drivers.active.mounts}
+        mounted = {clean(each.mount_path) for each in cx.settings.drivers.mounts}
         live = mounted.union(_LIVE)
         for container in pod.containers:
             yield from _search_paths(container, stale, live)
@@ -148,14 +148,14 @@ def _may_go(pod: Pod, cx: Context) -> bool:
 
 
 class _Fate(Enum):
-    STAYS = "it is no driver's, or the active profile provides it"
+    STAYS = "it is no driver's, or the settings provide it"
     ALIVE = "it is where a cloud keeps its driver today"
     REPORTED = "it may be alive"
     GOES = "it is stale"
 
 
 def _fate(path: str, drivers: Drivers) -> _Fate:
-    if any(path == clean(mount.host_path) for mount in drivers.active.mounts):
+    if any(path == clean(mount.host_path) for mount in drivers.mounts):
         return _Fate.STAYS
     if any(pattern.fullmatch(path) for pattern in _patterns(drivers.remove)):
         return _Fate.GOES

@@ -3,12 +3,12 @@
 Why: most clusters inject the driver themselves (profile `toolkit`: nothing is added). Nodes without
 the container toolkit need host paths, and some clusters need a runtime class.
 
-Does: for `host-path` and the named layouts, mounts the configured directories read-only into
-containers with a GPU. The volume has a `type`, so that a missing path is an error instead of an
-empty directory. Nothing is mounted if that source is already mounted, or if the container has a
-mount or a block device at that path. Other mounts of the volumes that this rule adds
-(`gpu-webhook-driver-0` and so on) become read-only. For `runtime-class`, sets runtimeClassName if
-none is set and the class is known to exist.
+Does: for `host-path`, mounts the configured directories read-only into containers with a GPU. The
+volume has a `type`, so that a missing path is an error instead of an empty directory. Nothing is
+mounted if that source is already mounted, or if the container has a mount or a block device at that
+path. Other mounts of the volumes that this rule adds (`gpu-webhook-driver-0` and so on) become
+read-only. For `runtime-class`, sets runtimeClassName if none is set and the class is known to
+exist.
 
 The rule only warns where the change would cause a refusal: a host path in a namespace that enforces
 the Pod Security level baseline or restricted, by its label or as the default of the cluster
@@ -47,7 +47,7 @@ from webhook.kube.pod import Container, Pod, as_map, controller_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.core.settings import DriverMount, DriverProfile
+    from webhook.core.settings import DriverMount, Drivers
     from webhook.kube.pointer import Path
 
     Raw = dict[str, Any]
@@ -69,22 +69,22 @@ _ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
 def check(pod: Pod, cx: Context) -> Iterator[Finding]:
-    profile = cx.settings.drivers.active
-    if not profile.mounts and not profile.runtime_class:
+    drivers = cx.settings.drivers
+    if not drivers.mounts and not drivers.runtime_class:
         return
     gpu_containers = [each for each in pod.containers if each.gpus(cx.settings)]
-    if gpu_containers and profile.runtime_class:
+    if gpu_containers and drivers.runtime_class:
         yield from _runtime_class(pod, cx)
-    volumes = _Volumes(pod, profile)
+    volumes = _Volumes(pod, drivers)
     outlook = _REFUSED if _is_new(cx) else "nothing to do in the manifest"
     found = [
-        each for one in gpu_containers for each in _mounts(pod, one, profile, volumes, outlook)
+        each for one in gpu_containers for each in _mounts(pod, one, drivers, volumes, outlook)
     ]
     if volumes.has_new and _is_new(cx) and _is_left(pod, cx):
         found = [] if cx.template else [Finding(CODE, pod.spec_at, _LEFT, severity=Severity.MANUAL)]
         yield from (*found, *_writable(pod))
         return
-    found += _writable(pod) if profile.mounts else ()
+    found += _writable(pod) if drivers.mounts else ()
     level = _enforced_level(cx)
     if not found or not level:
         yield from found
@@ -123,12 +123,12 @@ def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
     name = cx.settings.drivers.runtime_class
     at = pod.spec_at / "runtimeClassName"
     classes = cx.inventory.runtime_classes if cx.inventory is not None else {}
-    stays = bool(name) and cx.was_added.get(("spec", "runtimeClassName")) == name
+    stays = cx.was_added.get(("spec", "runtimeClassName")) == name
     if pod.spec.get("runtimeClassName"):
         return
     if selector := classes.get(name):
         yield from _of_nodes(pod, cx, selector, stays=stays)
-    elif name and (name in classes or cx.settings.drivers.assume_runtime_class):
+    elif name in classes or cx.settings.drivers.assume_runtime_class:
         yield _given(at, name)
     elif stays:
         message = (
@@ -139,7 +139,7 @@ def _runtime_class(pod: Pod, cx: Context) -> Iterator[Finding]:
         yield Finding(CODE, at, message, (Set(at, name),), Severity.MANUAL)
     else:
         message = (
-            f"the runtime class {name or '(none named)'} is not known to exist: it is added to "
+            f"the runtime class {name} is not known to exist: it is added to "
             "nothing, and pods of a template that has it are refused until it does; create it, "
             "name another in drivers.runtimeClass, or set drivers.assumeRuntimeClass"
         )
@@ -217,7 +217,7 @@ def _fits(pod: Pod, name: str, cx: Context) -> bool:
 class _Volumes:
     """The pod's volumes by name, with the path of their hostPath (`None` for other kinds)."""
 
-    def __init__(self, pod: Pod, profile: DriverProfile) -> None:
+    def __init__(self, pod: Pod, drivers: Drivers) -> None:
         self.paths: dict[str, str] = {}
         self._names: dict[tuple[str, str], str] = {}
         self.has_new = False
@@ -226,7 +226,7 @@ class _Volumes:
         named = {str(each.get("name")) for each in mounts}
         names = (f"{VOLUME_PREFIX}{n}" for n in count())
         self._free = (name for name in names if name not in self.paths and name not in named)
-        wanted = [_source(mount) for mount in profile.mounts]
+        wanted = [_source(mount) for mount in drivers.mounts]
         for _, volume in pod.volumes():
             name, there = str(volume.get("name")), as_map(volume.get("hostPath"))
             self.paths[name] = str(there.get("path")).rstrip("/")
@@ -249,11 +249,11 @@ def _source(mount: DriverMount) -> Raw:
 
 
 def _mounts(
-    pod: Pod, container: Container, profile: DriverProfile, volumes: _Volumes, outlook: str
+    pod: Pod, container: Container, drivers: Drivers, volumes: _Volumes, outlook: str
 ) -> Iterator[Finding]:
     """What this container lacks; a volume that is added for it joins `volumes`."""
     edits: list[Edit] = []
-    for mount in profile.mounts:
+    for mount in drivers.mounts:
         if _is_mounted(container, mount, volumes.paths):
             continue
         name, is_new = volumes.of(mount)
@@ -268,7 +268,7 @@ def _mounts(
             "the LD_LIBRARY_PATH of this cluster's profile, and no host path of the driver, since "
             "it has mounts of its own there; nothing to do in the manifest"
         )
-    edits += _library_path(container, profile.library_path)
+    edits += _library_path(container, drivers.library_path)
     if edits:
         yield Finding(CODE, container.at, f"container {container.name} gets {given}", tuple(edits))
 

@@ -138,9 +138,7 @@ def _listed(tolerations: Iterable[Raw]) -> str:
 def _untolerated(pod: Pod, cx: Context, there: Tolerations) -> str:
     """Taints of GPU nodes that nothing here tolerates, nor the pod's class, for the warning."""
     lasting = cx.inventory.lasting_gpu_taints if cx.inventory is not None else ()
-    drivers = cx.settings.drivers
-    name = drivers.runtime_class if drivers.active.runtime_class else ""
-    for each in as_admitted(pod, cx, name).tolerations():
+    for each in as_admitted(pod, cx, cx.settings.drivers.runtime_class).tolerations():
         there.add(each)
     others = [taint for taint in lasting if not there.tolerate(taint)]
     if not others:

@@ -63,9 +63,9 @@ _DEMANDS = [
 class Drivers(Section, json_schema_extra={"allOf": _DEMANDS}):
     """How containers get the CUDA driver."""
 
-    profile: Annotated[str, v.Word(("host-path", *core.DRIVER_PROFILES))] = DEFAULT.drivers.profile
+    profile: Literal["toolkit", "runtime-class", "host-path"] = "toolkit"
     """toolkit: the nodes do it, nothing is added. runtime-class: by a runtime class. host-path: by
-    the mounts below. nvidia-375, nvidia-docker-1: by the mounts of old guides."""
+    the mounts below."""
     host_path: ByHostPath = Field(default_factory=ByHostPath)
     runtime_class: v.ObjectName | None = None
     """Of the profile runtime-class: the RuntimeClass that GPU pods get."""
@@ -89,11 +89,12 @@ class Drivers(Section, json_schema_extra={"allOf": _DEMANDS}):
         return self
 
     def to_core(self) -> core.Drivers:
+        paths = self.host_path if self.profile == "host-path" else ByHostPath()
+        name = self.runtime_class if self.profile == "runtime-class" else None
         return core.Drivers(
-            profile=self.profile,
-            mounts=tuple(each.to_core() for each in self.host_path.mounts),
-            library_path=self.host_path.library_path or "",
-            runtime_class=self.runtime_class or "",
+            mounts=tuple(each.to_core() for each in paths.mounts),
+            library_path=paths.library_path or "",
+            runtime_class=name or "",
             assume_runtime_class=self.assume_runtime_class,
             pod_security=self.pod_security,
             remove=self.remove,
