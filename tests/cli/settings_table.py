@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from webhook.reports.printing import in_one_line
-from webhook.settings.schema import as_map, at, words
+from webhook.settings.schema import at, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ def page() -> str:
 
 
 def _rows(place: tuple[int | str, ...], above: str) -> Iterator[str]:
-    described = as_map(at(place))
+    described = at(place)
     for name in described["properties"]:
         here, part = f"{above}{name}", at((*place, name))
         if "null" in part.get("type", ()):
@@ -43,7 +43,7 @@ def _rows(place: tuple[int | str, ...], above: str) -> Iterator[str]:
         default = "needed" if name in described.get("required", ()) else _default(part)
         cells = (f"`{here}`", default, words(part), part["description"])
         yield f"| {' | '.join(map(_escaped, cells))} |\n"
-        item = as_map(at((*place, name, 0))) if part.get("type") == "array" else {}
+        item = at((*place, name, 0)) if part.get("type") == "array" else {}
         if "properties" in item and "errorMessage" not in part["items"]:
             yield from _rows((*place, name, 0), f"{here}[].")
 

@@ -56,19 +56,18 @@ FINE = {
     "many mounts": mounts(*({"mountPath": f"/{number}"} for number in range(100))),
     "a runtime class": {"drivers": {"profile": "runtime-class", "runtimeClass": "of-a.test"}},
     "the longest class": {"drivers": {"profile": "runtime-class", "runtimeClass": LONG_DOMAIN}},
-    "a taint without value": {"tolerations": {"taints": [{"key": "a"}]}},
+    "a taint without value": {"tolerations": {"taints": ["a:NoSchedule"]}},
     "taints of all effects": {
         "tolerations": {
             "taints": [
-                {"key": "a", "value": "b", "effect": effect}
-                for effect in ("NoSchedule", "NoExecute", "PreferNoSchedule")
+                f"a=b:{effect}" for effect in ("NoSchedule", "NoExecute", "PreferNoSchedule")
             ]
         }
     },
     "the longest taint": {
-        "tolerations": {"taints": [{"key": f"{LONG_DOMAIN}/{LONG_NAME}", "value": LONG_NAME}]}
+        "tolerations": {"taints": [f"{LONG_DOMAIN}/{LONG_NAME}={LONG_NAME}:NoSchedule"]}
     },
-    "the same taint twice": {"tolerations": {"taints": ["aks-sku", "sku=gpu:NoSchedule"]}},
+    "the same taint twice": {"tolerations": {"taints": ["sku=gpu:NoSchedule"] * 2}},
     "a label without value": {"placement": {"enabled": True, "label": "a", "value": ""}},
     "the longest label": {
         "placement": {
@@ -121,11 +120,11 @@ MISTAKES: dict[str, tuple[Json, Settings]] = {
         Settings(gpu_resource="gpu"),
     ),
     "a taint with a long value": (
-        {"tolerations": {"taints": [{"key": "a", "value": "b" * 64}]}},
+        {"tolerations": {"taints": [f"a={'b' * 64}:NoSchedule"]}},
         Settings(taints=(Taint("a", "b" * 64),)),
     ),
     "a taint with a bad key": (
-        {"tolerations": {"taints": [{"key": "a/b/c"}]}},
+        {"tolerations": {"taints": ["a/b/c:NoSchedule"]}},
         Settings(taints=(Taint("a/b/c"),)),
     ),
     "a taint with a bad effect": (

@@ -7,7 +7,6 @@ import pytest
 from webhook.core.built_in import AUTOSCALER_TAINTS, MANAGEMENT_NAMESPACES
 from webhook.core.selection import Selection
 from webhook.core.settings import (
-    AKS_SKU_TAINT,
     MODEL_PROFILES,
     Allowance,
     Capacity,
@@ -63,7 +62,7 @@ def test_taints_that_are_never_tolerated(key: str, *, off_limits: bool) -> None:
 
 
 def test_a_taint_is_written_as_kubectl_does() -> None:
-    assert str(AKS_SKU_TAINT) == "sku=gpu:NoSchedule"
+    assert str(Taint("sku", "gpu")) == "sku=gpu:NoSchedule"
     assert str(Taint("nvidia.com/gpu", effect="NoExecute")) == "nvidia.com/gpu:NoExecute"
 
 

@@ -62,7 +62,7 @@ class Court:
         classes = tuple(
             nodes.NodeClass(
                 {PRODUCT: products[i % 3], "memory": str(i), "kubernetes.io/hostname": f"node-{i}"},
-                taints=(settings.Taint(f"t{i}", "v"), settings.AKS_SKU_TAINT),
+                taints=(settings.Taint(f"t{i}", "v"), settings.Taint("sku", "gpu")),
                 gpus={MODERN: 8, MIG.format(i): 4},
                 nodes=(f"node-{i}",),
             )

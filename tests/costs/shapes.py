@@ -38,7 +38,7 @@ capacity:
   limits:
   - gpus: {nvidia.com/gpu: 4}
 tolerations:
-  taints: [aks-sku]
+  taints: ["sku=gpu:NoSchedule"]
 annotationSchedulers: [mine]
 drivers:
   profile: host-path

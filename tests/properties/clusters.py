@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.rule import Context
 from webhook.core.settings import (
-    AKS_SKU_TAINT,
     Affinity,
     DriverMount,
     Drivers,
@@ -35,7 +34,7 @@ SETTINGS = {
         models=Models(shared=True, mig=True, values=(("Voodoo 2", ("V2",)),)),
         annotation_schedulers=("gpu-scheduler",),
     ),
-    "gke": Settings(models=Models(profile="gke"), taints=(AKS_SKU_TAINT, Taint("x", "y"))),
+    "gke": Settings(models=Models(profile="gke"), taints=(Taint("sku", "gpu"), Taint("x", "y"))),
     "nvidia-375": Settings(
         drivers=Drivers((DriverMount("/usr/lib/nvidia-375", "/usr/lib/nvidia"),), "/usr/lib/nvidia")
     ),
@@ -60,7 +59,7 @@ INVENTORIES: dict[str, Inventory | None] = {
     "empty": Inventory(),
     "GFD": Inventory(
         (
-            NodeClass({PRODUCT: "Tesla-K80"}, (Taint("nvidia.com/gpu"), AKS_SKU_TAINT), GPUS),
+            NodeClass({PRODUCT: "Tesla-K80"}, (Taint("nvidia.com/gpu"), Taint("sku", "gpu")), GPUS),
             NodeClass({PRODUCT: "Tesla-P100-PCIE-16GB"}, (), GPUS),
             NodeClass({PRODUCT: "Tesla-P100-SXM2-16GB"}, (Taint("dedicated", "gpu"),), GPUS),
             NodeClass({PRODUCT: "NVIDIA-GeForce-GTX-1080-Ti", "zone": "a"}, (), GPUS),

@@ -145,7 +145,7 @@ def p6_only_plain_operations_on_paths_that_are_there(repair: Repair) -> None:
 
 def p9_nothing_is_granted_but_what_the_settings_profile_adds(repair: Repair) -> None:
     mounts = repair.cx.settings.drivers.mounts
-    provided = {(mount.host_path, mount.type) for mount in mounts}
+    provided = {(mount.path, mount.type) for mount in mounts}
     new = host_paths(repair.after) - host_paths(repair.before)
     assert new <= provided
     for old, now in zip(

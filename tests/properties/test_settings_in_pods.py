@@ -55,9 +55,8 @@ MOUNTS = st.fixed_dictionaries(
     {"path": PATHS, "mountPath": PATHS},
     optional={"type": mostly(["File", "Directory"], ["", "Socket"])},
 )
-TAINTS = st.fixed_dictionaries(
-    {"key": KEYS},
-    optional={"value": VALUES, "effect": mostly(["NoSchedule", "NoExecute"], ["Never", ""])},
+TAINTS = st.builds(
+    "{}={}:{}".format, KEYS, VALUES, mostly(["NoSchedule", "NoExecute"], ["Never", ""])
 )
 DRIVERS = st.one_of(
     st.fixed_dictionaries(

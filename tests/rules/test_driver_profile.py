@@ -67,7 +67,7 @@ def given(*edits: Edit, who: str = "cuda", at: Any = FIRST) -> Finding:
 
 
 def volume(number: int, mount: DriverMount) -> dict[str, Any]:
-    source = {"path": mount.host_path, "type": mount.type}
+    source = {"path": mount.path, "type": mount.type}
     return {"name": f"gpu-webhook-driver-{number}", "hostPath": source}
 
 
@@ -465,7 +465,7 @@ def test_what_adds_no_host_path_waits_for_no_namespace() -> None:
     drivers = Drivers((BIN,), library_path="/nvidia/lib")
     cx = Context(Settings(drivers=drivers), NEW, namespace="lab")
     obj = modern_pod()
-    source = {"path": BIN.host_path, "type": BIN.type}
+    source = {"path": BIN.path, "type": BIN.type}
     obj["spec"]["volumes"] = [{"name": "gpu-webhook-driver-0", "hostPath": source}]
     mount = {"name": "gpu-webhook-driver-0", "mountPath": BIN.mount_path}
     obj["spec"]["containers"][0]["volumeMounts"] = [mount]

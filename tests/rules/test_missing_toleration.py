@@ -11,7 +11,7 @@ from webhook.capacity.nodes import Inventory, NodeClass
 from webhook.core.edits import Append
 from webhook.core.findings import Finding, Severity
 from webhook.core.rule import Context
-from webhook.core.settings import AKS_SKU_TAINT, Drivers, Settings, Taint
+from webhook.core.settings import Drivers, Settings, Taint
 from webhook.rules import missing_toleration as rule
 
 SLICE = "nvidia.com/mig-1g.5gb"
@@ -129,24 +129,29 @@ LABELS = {"nvidia.com/gpu.present": "true"}
     ("listed", "carried", "expected"),
     [
         pytest.param(
-            (AKS_SKU_TAINT,), (), [exists(GPU)], id="listed, carried by no node: not added"
+            (Taint("sku", "gpu"),), (), [exists(GPU)], id="listed, carried by no node: not added"
         ),
         pytest.param(
-            (AKS_SKU_TAINT,), (AKS_SKU_TAINT,), [exists(GPU), SKU], id="listed and carried"
+            (Taint("sku", "gpu"),),
+            (Taint("sku", "gpu"),),
+            [exists(GPU), SKU],
+            id="listed and carried",
         ),
         pytest.param(
-            (AKS_SKU_TAINT,),
+            (Taint("sku", "gpu"),),
             (Taint("sku", "gpu", "NoExecute"),),
             [exists(GPU)],
             id="listed, carried with another effect",
         ),
         pytest.param(
-            (AKS_SKU_TAINT,),
+            (Taint("sku", "gpu"),),
             (Taint("sku", "fpga"),),
             [exists(GPU)],
             id="carried with another value",
         ),
-        pytest.param((), (AKS_SKU_TAINT,), [exists(GPU)], id="carried, but off until it is listed"),
+        pytest.param(
+            (), (Taint("sku", "gpu"),), [exists(GPU)], id="carried, but off until it is listed"
+        ),
         pytest.param((), (EVICT,), [exists(GPU)], id="never NoExecute"),
         pytest.param(
             (EVICT,), (EVICT,), [exists(GPU), EVICTED], id="NoExecute only if it is listed"
@@ -164,7 +169,7 @@ def test_taints_of_the_settings(
 
 
 def test_a_listed_taint_needs_an_inventory() -> None:
-    cx = Context(Settings(taints=(AKS_SKU_TAINT,)))
+    cx = Context(Settings(taints=(Taint("sku", "gpu"),)))
     assert found(rule, legacy(GPU_ONE), cx) == [tolerated(exists(GPU))]
 
 
@@ -328,7 +333,9 @@ def test_a_pod_of_today_gets_it_only_for_a_taint_that_is_there(
 
 
 def test_a_listed_taint_of_a_pod_of_today_is_tolerated_once() -> None:
-    cx = Context(Settings(taints=(AKS_SKU_TAINT,)), gpu_nodes(LABELS, taints=(AKS_SKU_TAINT,)))
+    cx = Context(
+        Settings(taints=(Taint("sku", "gpu"),)), gpu_nodes(LABELS, taints=(Taint("sku", "gpu"),))
+    )
     obj = modern_pod()
     found(rule, obj, cx)
     assert obj["spec"]["tolerations"] == [SKU]

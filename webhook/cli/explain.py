@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from webhook.core.errors import InputError
 from webhook.core.guess import did_you_mean
-from webhook.rules import ALL, RETIRED
+from webhook.rules import ALL
 
 if TYPE_CHECKING:
     from types import ModuleType, SimpleNamespace
@@ -28,9 +28,8 @@ def run(args: SimpleNamespace) -> int:
 
 def find(word: str) -> Named:
     """The rule with this code or name; raises InputError with the known codes."""
-    code = RETIRED.get(word.upper(), word.upper())
     for rule in ALL:
-        if code == rule.CODE or word.lower() == rule.NAME:
+        if word.upper() == rule.CODE or word.lower() == rule.NAME:
             return rule
     guess = did_you_mean(word, [name for rule in ALL for name in (rule.CODE, rule.NAME)])
     codes = ", ".join(sorted(rule.CODE for rule in ALL))

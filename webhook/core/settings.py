@@ -54,11 +54,6 @@ def _passes_by(key: str, startup_taints: tuple[str, ...]) -> bool:
     return Taint(key).is_off_limits or matches((*STARTUP_TAINTS, *startup_taints), key)
 
 
-# Common on AKS: an example in its documentation that many clusters copied. Off unless listed.
-AKS_SKU_TAINT = Taint("sku", "gpu", "NoSchedule")
-READY_MADE_TAINTS = {"aks-sku": AKS_SKU_TAINT}  # the names that the settings accept for a taint
-
-
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
     """How a kind of cluster labels the GPU model: the node label and its possible values.
@@ -107,7 +102,7 @@ class DriverMount:
     Without a type, containerd would create an empty directory for a missing path.
     """
 
-    host_path: str
+    path: str
     mount_path: str
     type: Literal["Directory", "File"] = "Directory"
 

@@ -131,7 +131,7 @@ def _is_current(found: str, settings: Settings) -> bool:
     """Whether the settings name it: as the label of models, or as a path of the driver profile."""
     name = found.replace("\\", "").replace("~1", "/")
     mounts = settings.drivers.mounts
-    paths = [path for each in mounts for path in (each.host_path, each.mount_path)]
+    paths = [path for each in mounts for path in (each.path, each.mount_path)]
     return name == settings.models.key or any(
         name == path or name.startswith(f"{path}/") for path in paths
     )

@@ -110,9 +110,6 @@ PATTERNS: tuple[Pattern, ...] = tuple(
     [replace(pattern, code=rule.CODE) for rule in ALL for pattern in rule.FACTS.patterns]
 )
 
-# Codes that are no longer given, with the one that took over; a code is never used again.
-RETIRED: dict[str, str] = {}
-
 _LEGACY = frozenset([rule.CODE for rule in ALL if rule.FACTS.is_legacy])
 
 

@@ -155,7 +155,7 @@ class _Fate(Enum):
 
 
 def _fate(path: str, drivers: Drivers) -> _Fate:
-    if any(path == clean(mount.host_path) for mount in drivers.mounts):
+    if any(path == clean(mount.path) for mount in drivers.mounts):
         return _Fate.STAYS
     if any(pattern.fullmatch(path) for pattern in _patterns(drivers.remove)):
         return _Fate.GOES

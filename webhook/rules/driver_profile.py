@@ -235,17 +235,17 @@ class _Volumes:
 
     def of(self, mount: DriverMount) -> tuple[str, bool]:
         """The name of the driver volume for this mount, and whether it is new."""
-        key = (mount.host_path, mount.type)
+        key = (mount.path, mount.type)
         if key in self._names:
             return self._names[key], False
         self._names[key] = name = next(self._free)
         self.has_new = True
-        self.paths[name] = mount.host_path.rstrip("/")
+        self.paths[name] = mount.path.rstrip("/")
         return name, True
 
 
 def _source(mount: DriverMount) -> Raw:
-    return {"path": mount.host_path, "type": mount.type}
+    return {"path": mount.path, "type": mount.type}
 
 
 def _mounts(
@@ -297,7 +297,7 @@ def _is_mounted(container: Container, mount: DriverMount, paths: dict[str, str])
     A subPath of the source is not the source. The API server refuses a mountPath that stands twice,
     or that is a devicePath as well.
     """
-    target, source = clean(mount.mount_path), mount.host_path.rstrip("/")
+    target, source = clean(mount.mount_path), mount.path.rstrip("/")
     taken = [each.get("mountPath") for _, each in container.volume_mounts()]
     taken += [each.get("devicePath") for _, each in container.volume_devices()]
     return any(clean(f"/{each}") == target for each in taken) or any(

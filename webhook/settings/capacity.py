@@ -10,7 +10,7 @@ from webhook.core import settings as core
 from webhook.rules import POLICY
 from webhook.settings import values as v
 from webhook.settings.maps import DEFAULT, Map, Section
-from webhook.settings.placement import Taint
+from webhook.settings.placement import Taint, taint
 from webhook.settings.policy import Where
 
 
@@ -31,7 +31,7 @@ class Pool(Map, title="a pool"):
     """Taints of its nodes that stay."""
 
     def to_core(self) -> core.Pool:
-        taints = tuple(each.to_core() for each in self.taints)
+        taints = tuple(map(taint, self.taints))
         return core.Pool(self.name, self.gpus, self.nodes, self.labels, taints)
 
 
@@ -53,6 +53,7 @@ _ABOUT = {"description": f"How requests are held against the cluster ({_CODES}).
 
 
 class Capacity(Section, json_schema_extra=_ABOUT):
+    CORE = core.Capacity
     equivalent_schedulers: tuple[v.Scheduler, ...] = DEFAULT.capacity.equivalent_schedulers
     """Schedulers that choose nodes as default-scheduler does: their pods are judged as its pods.
     About pods of any other scheduler GPU301 only warns."""
@@ -72,14 +73,3 @@ class Capacity(Section, json_schema_extra=_ABOUT):
     that namespace can turn denials of GPU301 into warnings."""
     limits: tuple[Limit, ...] = ()
     """GPUs that one pod may ask for, by namespace. Of the entries that fit the last one counts."""
-
-    def to_core(self) -> core.Capacity:
-        return core.Capacity(
-            equivalent_schedulers=self.equivalent_schedulers,
-            startup_taints=self.startup_taints,
-            pools=tuple(each.to_core() for each in self.pools),
-            joining_minutes=self.joining_minutes,
-            remembered_hours=self.remembered_hours,
-            autoscaler_status=self.autoscaler_status,
-            limits=tuple(each.to_core() for each in self.limits),
-        )

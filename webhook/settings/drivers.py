@@ -15,15 +15,13 @@ from webhook.settings.maps import DEFAULT, Map, Section
 class Mount(Map, title="a mount"):
     """A path of the node in containers."""
 
+    CORE = core.DriverMount
     path: v.HostPath
     """The path on the node, mounted read-only. If it is missing, the container does not start."""
     mount_path: v.MountPath
     """The path in containers with a GPU; each mount needs its own."""
     type: Literal["Directory", "File"] = "Directory"
     """What is there. Without it an empty directory would be made of a path that is missing."""
-
-    def to_core(self) -> core.DriverMount:
-        return core.DriverMount(self.path, self.mount_path, self.type)
 
 
 class ByHostPath(Section):

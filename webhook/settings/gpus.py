@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from webhook.core import settings as core
@@ -25,6 +26,7 @@ class ResourceNames(Section):
 class Models(Section):
     """How nodes name their GPU model."""
 
+    CORE = core.Models
     legacy_label: v.LabelKey = DEFAULT.models.legacy_label
     """The node label by which pods of 1.6-1.9 chose a GPU model."""
     profile: Annotated[str, v.Word(tuple(core.MODEL_PROFILES))] = DEFAULT.models.profile
@@ -43,22 +45,14 @@ class Models(Section):
     label of GKE marks as sliced."""
 
     def to_core(self) -> core.Models:
-        return core.Models(
-            legacy_label=self.legacy_label,
-            profile=self.profile,
-            label=self.label or "",
-            values=tuple(self.values.items()),
-            shared=self.shared,
-            mig=self.mig,
-        )
+        made: core.Models = super().to_core()
+        return replace(made, values=tuple(self.values.items()))
 
 
 class Affinity(Section):
     """How the affinity annotation is read."""
 
+    CORE = core.Affinity
     empty_namespaces: Literal["own", "all"] = DEFAULT.affinity.empty_namespaces
     """What `namespaces: []` means there: the pod's own namespace (from 1.6 on), or all
     (1.3-1.5)."""
-
-    def to_core(self) -> core.Affinity:
-        return core.Affinity(self.empty_namespaces)

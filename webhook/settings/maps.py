@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, model_validator
 from pydantic.alias_generators import to_camel
@@ -21,6 +21,8 @@ DEFAULT = Settings()
 class Map(BaseModel):
     """A map with known names. The title of a list item is its noun, such as `a pool`."""
 
+    CORE: ClassVar[Any]  # the class of the same settings for rules
+
     model_config = ConfigDict(
         strict=True,
         extra="forbid",
@@ -38,6 +40,17 @@ class Map(BaseModel):
             if "description" in each:
                 each["description"] = " ".join(each["description"].split())
         return made
+
+    def to_core(self) -> Any:
+        """The same for rules; what is left out has its default there."""
+        made = {name: _for_rules(value) for name, value in self if value is not None}
+        return self.CORE(**made)
+
+
+def _for_rules(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_for_rules, value))
+    return value.to_core() if isinstance(value, Map) else value
 
 
 class Section(Map):

@@ -22,7 +22,7 @@ from webhook.settings.nodes import (
     position,
     shown,
 )
-from webhook.settings.schema import as_map, at, words
+from webhook.settings.schema import at, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,12 +30,6 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
     from webhook.settings.values import Schema
-
-_RENAMED: dict[Place, str] = {
-    ("schedulers",): "annotationSchedulers, of schedulers whose annotation is converted, or "
-    "capacity.equivalentSchedulers, of those that choose nodes as default-scheduler does",
-    ("capacity", "schedulers"): "equivalentSchedulers",
-}
 
 
 def mistakes(error: ValidationError, document: Document) -> Iterator[Mistake]:
@@ -65,7 +59,7 @@ def mistakes(error: ValidationError, document: Document) -> Iterator[Mistake]:
 
 
 def _missing(place: Place) -> str:
-    item, name = as_map(at(place[:-1])), place[-1]
+    item, name = at(place[:-1]), place[-1]
     return f"{item['title']} needs {name}: add it{_example(item, name)}"
 
 
@@ -76,7 +70,7 @@ def _example(item: Schema, name: str | int) -> str:
 
 def _empty(place: Place, document: Document) -> str:
     """What to do about a list or map with nothing in it: there must be no next mistake."""
-    item, name = as_map(at(place[:-1])), place[-1]
+    item, name = at(place[:-1]), place[-1]
     others = {key.value: value.value for key, value in document.at(place[:-1]).value}
     del others[name]
     ways = item.get("anyOf", [{}])
@@ -97,9 +91,7 @@ def _fits(way: Schema, written: Mapping[str, Any]) -> bool:
 
 
 def _instead(place: Place, name: str) -> str:
-    if place in _RENAMED:
-        return f": write {_RENAMED[place]}"
-    known = list(as_map(at(place[:-1]))["properties"])
+    known = list(at(place[:-1])["properties"])
     return did_you_mean(name, known) or f"; there are {', '.join(known)}"
 
 

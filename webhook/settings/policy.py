@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -76,6 +77,7 @@ class Allowance(Where, title="an entry of exceptions"):
 class Policy(Section):
     """What each rule may do, and where."""
 
+    CORE = core.Policy
     mode: v.AnyMode | None = None
     """off: does not run. audit: only counts and logs. warn: warns the user, nothing changes.
     enforce: repairs, or denies. Left out, each rule has its usual mode: repairs enforce, GPU3xx
@@ -90,12 +92,8 @@ class Policy(Section):
     entry it has no effect, because every user who creates a pod can write it."""
 
     def to_core(self) -> core.Policy:
-        return core.Policy(
-            mode=self.mode,
-            rules=v.by_code(self.rules),
-            overrides=tuple(each.to_core() for each in self.overrides),
-            exceptions=tuple(each.to_core() for each in self.exceptions),
-        )
+        made: core.Policy = super().to_core()
+        return replace(made, rules=v.by_code(self.rules))
 
 
 class Exempt(Map, title="an exemption", json_schema_extra=_either("namespaces", "labels")):
@@ -123,6 +121,7 @@ class Exempt(Map, title="an exemption", json_schema_extra=_either("namespaces", 
 class Guard(Section):
     """Pods that see GPUs without asking (GPU303)."""
 
+    CORE = core.Guard
     exempt: tuple[Exempt, ...] = (Exempt(namespaces=MANAGEMENT_NAMESPACES),)
     """GPU management software: pods that may see GPUs without asking for one. A list given here
     takes the place of the default one."""
@@ -133,7 +132,3 @@ class Guard(Section):
     fraction_schedulers: tuple[v.Scheduler, ...] = DEFAULT.guard.fraction_schedulers
     """Schedulers that share GPUs by annotation: with one of these, gpu-fraction or gpu-memory is a
     right to a GPU, if the container has NVIDIA_VISIBLE_DEVICES from a ConfigMap."""
-
-    def to_core(self) -> core.Guard:
-        exempt = tuple(each.to_core() for each in self.exempt)
-        return core.Guard(exempt, self.resources, self.fraction_schedulers)

@@ -31,15 +31,10 @@ def at(place: Place) -> Schema:
     *above, last = place
     if last == AT_THE_NAME:
         return _resolved(at(tuple(above[:-1]))["propertyNames"])
-    part = as_map(at(tuple(above)))
+    part = at(tuple(above))
     if isinstance(last, int):
         return _resolved(part["items"])
     return _resolved(part.get("properties", {}).get(last) or part["additionalProperties"])
-
-
-def as_map(part: Schema) -> Schema:
-    """The part for maps, if a text is allowed as well."""
-    return part if "properties" in part else part.get("anyOf", [part])[-1]
 
 
 def _resolved(part: Schema) -> Schema:

@@ -14,7 +14,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
 from typing_extensions import TypeAliasType
 
 from webhook.core.modes import Mode
-from webhook.rules import ALL, RETIRED
+from webhook.rules import ALL
 from webhook.settings.nodes import AT_THE_NAME
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ class Text:
         return core_schema.str_schema(strict=True, pattern=whole, regex_engine="python-re")
 
     def __get_pydantic_json_schema__(self, *_: object) -> Schema:
+        return self.json_schema()
+
+    def json_schema(self) -> Schema:
+        """The JSON Schema of such a text."""
         words = f"must be {self.what}" + (f", as {self.such}" if self.such else "")
         example = {"examples": [self.such.strip('"')]} if self.such else {}
         pattern = f"^(?:{self.pattern})$"
@@ -182,12 +186,9 @@ Amount = Annotated[int, Field(ge=1, le=100_000)]
 
 
 def codes_of(rules: Iterable[Named]) -> dict[str, str]:
-    """The codes and names of these rules, and codes that they replace; each with its code."""
-    words: dict[str, str] = {}
-    for rule in sorted(rules, key=lambda each: each.CODE):
-        retired = (old for old, code in RETIRED.items() if code == rule.CODE)
-        words |= dict.fromkeys((rule.CODE, rule.NAME, *retired), rule.CODE)
-    return words
+    """The codes and names of these rules, each with its code."""
+    ordered = sorted(rules, key=lambda each: each.CODE)
+    return {word: rule.CODE for rule in ordered for word in (rule.CODE, rule.NAME)}
 
 
 CODES = codes_of(ALL)

@@ -14,7 +14,7 @@ from webhook.settings.drivers import Drivers
 from webhook.settings.gpus import Affinity, Models, ResourceNames
 from webhook.settings.maps import DEFAULT, Map, Section
 from webhook.settings.nodes import AT_THE_NAME
-from webhook.settings.placement import Placement, Tolerations
+from webhook.settings.placement import Placement, Tolerations, taint
 from webhook.settings.policy import Guard, Policy
 
 _KNOWN = [
@@ -26,6 +26,7 @@ _KNOWN_OR_GIVEN = [{"required": ["templates"]}, *({"properties": each} for each 
 class CustomKind(Map, title="a custom kind", json_schema_extra={"anyOf": _KNOWN_OR_GIVEN}):
     """A custom kind with pod templates."""
 
+    CORE = core.CustomKind
     kind: v.KindName
     """As in the object."""
     group: v.Group = ""
@@ -46,13 +47,11 @@ class CustomKind(Map, title="a custom kind", json_schema_extra={"anyOf": _KNOWN_
             raise v.refused(what, "kind")
         return self
 
-    def to_core(self) -> core.CustomKind:
-        return core.CustomKind(self.kind, self.group, self.templates or ())
-
 
 class Workloads(Section):
     """Objects that hold pod templates."""
 
+    CORE = core.Workloads
     repair: bool = DEFAULT.workloads.repair
     """Change templates too. Off, a workload that a user applies only gets warnings, and its pods
     are repaired: see docs/gitops.md for what tools that apply from Git see of a change. On, it
@@ -62,13 +61,11 @@ class Workloads(Section):
     objects must be in namespaces. Of a kind that is not known already, a template is repaired only
     if it has all fields that the repair writes: see docs/gitops.md."""
 
-    def to_core(self) -> core.Workloads:
-        return core.Workloads(self.repair, tuple(each.to_core() for each in self.kinds))
-
 
 class Messages(Section):
     """Messages to users."""
 
+    CORE = core.Messages
     help: v.ShortLine = DEFAULT.messages.help
     """Where to ask. Ends every denial, and the warnings of an answer."""
     annotation: bool = DEFAULT.messages.annotation
@@ -77,9 +74,6 @@ class Messages(Section):
     events: bool = DEFAULT.messages.events
     """The owner of a repaired pod (the pod itself, if it has none) gets one Kubernetes Event. The
     watcher writes it and goes by the annotation, so both must be on."""
-
-    def to_core(self) -> core.Messages:
-        return core.Messages(self.help, self.annotation, self.events)
 
 
 class File(Section, title="Settings of gpu-webhook"):
@@ -132,7 +126,7 @@ class File(Section, title="Settings of gpu-webhook"):
             affinity=self.affinity.to_core(),
             drivers=self.drivers.to_core(),
             placement=self.placement.to_core(),
-            taints=tuple(dict.fromkeys(each.to_core() for each in self.tolerations.taints)),
+            taints=tuple(dict.fromkeys(map(taint, self.tolerations.taints))),
             annotation_schedulers=self.annotation_schedulers,
             policy=self.policy.to_core(),
             capacity=self.capacity.to_core(),
