@@ -172,11 +172,6 @@ def groups(config_map: Raw) -> tuple[Group, ...]:
     return tuple(group for group in map(_group, items) if group is not None)
 
 
-def restored(groups: list[dict[str, Any]]) -> tuple[Group, ...]:
-    """The groups that JSON made maps of."""
-    return tuple(Group(**each) for each in groups)
-
-
 def _group(text: str) -> Group | None:
     """One item of the list. `ready` is left out if it is 0; quoted error messages come last."""
     found = dict[str, str]()

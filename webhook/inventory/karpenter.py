@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webhook.capacity.nodes import Node, NodeClass
-from webhook.core.settings import Taint
+from webhook.core.settings import Taint  # noqa: TC001  # pydantic reads it
 from webhook.inventory import node_examples
 from webhook.inventory.instance_types import TYPE, TYPES_WITHOUT, WITHOUT, Type
 from webhook.inventory.project import taints_of
@@ -107,17 +107,6 @@ def node_pool(raw: Raw) -> NodePool | None:
         tuple(sorted((k, tuple(sorted(v))) for k, v in allowed.items() if k not in single)),
         taints_of(made.get("taints")),
         frozenset(str(each.get("key")) for _, each in as_items(made.get("startupTaints"))),
-    )
-
-
-def restored(pool: Raw) -> NodePool:
-    """The NodePool that JSON made a map of."""
-    return NodePool(
-        pool["name"],
-        tuple((key, value) for key, value in pool["labels"]),
-        tuple((key, tuple(values)) for key, values in pool["values"]),
-        tuple(Taint(**each) for each in pool["taints"]),
-        frozenset(pool["startup"]),
     )
 
 

@@ -159,7 +159,7 @@ _HELD = ("free", "totals")  # the parts of an index that depend on what pods hol
 
 def memory_of(store: Store) -> bytes:
     """What the next process of the watcher starts with, besides the nodes, as JSON."""
-    return orjson.dumps(store.as_data(), default=sorted)  # sets
+    return orjson.dumps(store.as_data())
 
 
 def _dumps(value: object) -> str:

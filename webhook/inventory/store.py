@@ -12,21 +12,28 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pydantic import TypeAdapter
+
 from webhook.capacity.nodes import Inventory, Node, NodeClass, group
 from webhook.core.settings import Capacity
 from webhook.inventory import autoscalers, cluster_autoscaler, karpenter
-from webhook.inventory.cluster_autoscaler import Group, Shown, shown
+from webhook.inventory.cluster_autoscaler import Group, shown
 from webhook.inventory.instance_types import known_types
 from webhook.inventory.joining import joining, sliced_anew
+from webhook.inventory.karpenter import NodePool
 from webhook.inventory.memory import Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.inventory.karpenter import NodePool
     from webhook.inventory.project import Amounts, ClassFacts, NamespaceFacts, PodFacts
 
 F = TypeVar("F")
+_Data = tuple[dict[str, F], dict[str, tuple[F, float]]]  # facts, and deleted ones with the time
+_CLASSES: TypeAdapter[_Data[tuple[str, ...]]] = TypeAdapter(_Data[tuple[str, ...]])
+_POOLS: TypeAdapter[_Data[NodePool]] = TypeAdapter(_Data[NodePool])
+_GROUPS: TypeAdapter[_Data[tuple[Group, ...]]] = TypeAdapter(_Data[tuple[Group, ...]])
+_NAMES: TypeAdapter[_Data[str]] = TypeAdapter(_Data[str])
 
 _MINUTE, _HOUR = 60.0, 3600.0
 _CAPACITY = Capacity()
@@ -83,12 +90,12 @@ class Hints(Kept[F]):
     upgrade may delete and create again a NodePool, a DeviceClass, or the CRD.
     """
 
-    def __init__(self, seconds: float, restored: Callable[[Any], F]) -> None:
-        """`restored` makes a fact from its JSON."""
+    def __init__(self, seconds: float, data: TypeAdapter[_Data[F]]) -> None:
+        """`data` turns facts into values for JSON, and back."""
         super().__init__()
         self.refused = False  # RBAC forbids listing them, so what exists is unknown
         self._seconds = seconds
-        self._restored = restored
+        self._data = data
         self._deleted: dict[str, tuple[F, float]] = {}  # and when it was deleted
 
     def put(self, key: str, fact: F | None, now: float) -> None:
@@ -126,16 +133,13 @@ class Hints(Kept[F]):
             del self._deleted[key]
             self.version += 1
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> Any:
         """All of it, for the next process of the watcher."""
-        return {"facts": self.facts, "deleted": self._deleted}
+        return self._data.dump_python((self.facts, self._deleted), mode="json")
 
-    def recall(self, data: Mapping[str, Any]) -> None:
+    def recall(self, data: Any) -> None:
         """Start with these facts; the next list updates them."""
-        self.facts = {key: self._restored(fact) for key, fact in data["facts"].items()}
-        self._deleted = {
-            key: (self._restored(fact), at) for key, (fact, at) in data["deleted"].items()
-        }
+        self.facts, self._deleted = self._data.validate_python(data)
         self.version += 1
 
 
@@ -172,7 +176,7 @@ class Nodes(Kept[Node]):
         super().end(now)
         self.memory.keep_only(self.facts)
 
-    def recall(self, nodes: Iterable[Node], memory: Mapping[str, Any]) -> None:
+    def recall(self, nodes: Iterable[Node], memory: Any) -> None:
         """Start with what an earlier process knew; the first list then brings it up to date."""
         self.memory.recall(memory)
         for node in map(self.memory.as_shown, nodes):
@@ -258,10 +262,10 @@ class Store:
         self.namespaces: Kept[NamespaceFacts] = Kept()
         self.runtime_classes: Kept[ClassFacts] = Kept()
         seconds = capacity.remembered_hours * _HOUR
-        self.device_classes: Hints[tuple[str, ...]] = Hints(seconds, tuple)
-        self.node_pools: Hints[NodePool] = Hints(seconds, karpenter.restored)
-        self.node_groups: Hints[tuple[Group, ...]] = Hints(seconds, cluster_autoscaler.restored)
-        self.unlisted: Hints[str] = Hints(seconds, str)  # autoscalers without lists
+        self.device_classes = Hints(seconds, _CLASSES)
+        self.node_pools = Hints(seconds, _POOLS)
+        self.node_groups = Hints(seconds, _GROUPS)
+        self.unlisted = Hints(seconds, _NAMES)  # autoscalers without lists
         self.hints: Mapping[str, Hints[Any]] = {
             "deviceclasses": self.device_classes,
             "nodepools": self.node_pools,
@@ -305,7 +309,7 @@ class Store:
         statuses = self.node_groups.counted()
         listed_groups = [each for groups in statuses for each in groups]
         now_shown = shown(listed_groups, nodes) if listed_groups else set()
-        ever_shown = [Shown(*each) for each in self.nodes.memory.groups(now_shown, now)]
+        ever_shown = self.nodes.memory.groups(now_shown, now)
         grown = (each.classes(ever_shown) for each in listed_groups if each.grows)
         return (
             *known,
