@@ -26,13 +26,6 @@ GKE_POOL = "cloud.google.com/gke-nodepool"
 _ZONE = "topology.kubernetes.io/zone"
 _EKS_GROUP = "eks.amazonaws.com/nodegroup"
 _AKS_POOL = "kubernetes.azure.com/agentpool"
-# Before 1.30 cluster-autoscaler wrote free text, since then YAML.
-_OLD_GROUP = re.compile(
-    r"^[ \t]*Name:[ \t]*(\S+)\s+Health:(.*?)"
-    r"cloudProviderTarget=(\d+) \(minSize=\d+, maxSize=(\d+)\)",
-    re.MULTILINE,
-)
-_OLD_READY = re.compile(r"\bready=(\d+)")
 # Read with patterns: a YAML parser is slow, and its input could be hostile.
 _ITEM = re.compile(r"^[ \t]*- ", re.MULTILINE)
 _MEMBER = re.compile(
@@ -129,7 +122,7 @@ class Group:
 
 
 # Its status lists no groups while it starts, for as long as it cannot reach its cloud, and where it
-# is of a form that is not known here (1.30 changed it).
+# is of a form that is not known here (before 1.30 it was no YAML).
 UNKNOWN = NodeClass(
     {}, open_labels=True, open_gpus=True, hint="cluster-autoscaler (its status lists no groups)"
 )
@@ -159,12 +152,6 @@ def groups(config_map: Raw) -> tuple[Group, ...]:
     status = as_map(config_map.get("data")).get("status")
     if not isinstance(status, str) or len(status) > _LONGEST:
         return ()
-    old = _OLD_GROUP.findall(status)
-    if old:
-        return tuple(
-            Group(name, _grows("".join(_OLD_READY.findall(counts)[:1]), target, most))
-            for name, counts, target, most in old
-        )
     listed = status.partition("nodeGroups:")[2]
     begins = _ITEM.search(listed)
     # What is indented otherwise is a part of an item: its error may quote anything.
