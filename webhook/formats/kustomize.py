@@ -2,9 +2,9 @@
 
 A patch is a part of an object in another file. A missing limit, selector or toleration in it means
 nothing; 0 GPUs may remove those of its base, and a list replaces the list of the base. So the
-resource is renamed wherever the patch names it (in strategic merge patches, in the paths of JSON
-6902, and in those of replacements and vars), removed API versions become those of the target, and
-everything else is manual.
+resource is renamed wherever the patch names it (in strategic merge patches and in the paths of JSON
+6902), removed API versions become those of the target, and everything else is manual. So are the
+paths of replacements and vars, and projects/building.py holds the objects that they name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ from webhook.yamlpatch.yaml_words import is_same
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from webhook.core.settings import Settings
     from webhook.files.source import Source
     from webhook.yamlpatch.documents import Document
     from webhook.yamlpatch.places import Place, Replacement
@@ -60,7 +59,6 @@ _CODE = legacy_resource.CODE
 _VERSIONS = Stages(MANIFEST).only(codes(Trait.VERSION).__contains__)
 _OPERATION = re.compile(r"\bop[\"']?[ \t]*:")
 _WITH_TARGETS = ("patches", "patchesJson6902")
-_SECTION = rf"(?P<before>(?:^|.*\.)(?:{'|'.join(SECTIONS)})\.?\[?)"  # in a path of fields
 _ANNOTATIONS = "commonAnnotations"
 # Fields that the patched object may have although the patch does not: selector, labels, strategy,
 # name, and tolerations, a list that a list in the patch would replace.
@@ -89,7 +87,7 @@ def migrate(source: Source, plan: Plan) -> FileResult:
             if at and at[0] in kustomization.PATCHES and isinstance(value, str):
                 work.written_out(document, at)
         work.look(document)
-        work.field_paths(document)
+        work.targets(document)
     return work.result()
 
 
@@ -110,28 +108,6 @@ def is_replacement(data: Any) -> bool:
         return True
     listed = data if isinstance(data, list) else [data]
     return bool(listed) and all("targets" in as_map(each) for each in listed)
-
-
-def field_paths(data: Any) -> Iterator[tuple[Path, str]]:
-    """Every path into an object that replacements and vars name."""
-    for at, value in walk(data):
-        # kustomize reads its own fields in any case; earlier it wrote `fieldpath`.
-        inside = [str(token).lower() for token in at[-2:]]
-        if isinstance(value, str) and (
-            inside[-1:] == ["fieldpath"] or inside[:1] == ["fieldpaths"]
-        ):
-            yield at, value
-
-
-def renamed_path(text: str, settings: Settings) -> str:
-    """The path with the current name of the resource, in brackets or with escaped dots."""
-    for legacy in settings.legacy_resources:
-        for dot in (".", "\\."):
-            name, today = (each.replace(".", dot) for each in (legacy, settings.gpu_resource))
-            found = re.search(_SECTION + re.escape(name) + r"(?=[\].]|$)", text)
-            if found is not None:
-                text = f"{found['before']}{today}{text[found.end() :]}"
-    return text
 
 
 def planned(path: str, asked: Plan) -> Plan:
@@ -184,7 +160,7 @@ class _Work:
     def patch(self, document: Document) -> None:
         """One patch of either kind."""
         if is_replacement(document.data):
-            self.field_paths(document)
+            self.targets(document)
             return
         if isinstance(document.data, list):
             said = _of_operations(document.data, self.plan)
@@ -205,14 +181,8 @@ class _Work:
         for each in found:
             self._say(document, each, refused)
 
-    def field_paths(self, document: Document) -> None:
-        """Paths that replacements and vars read from an object or write into it."""
-        for at, text in field_paths(document.data):
-            new = renamed_path(text, self.plan.settings)
-            if new != text and self.plan.asks(_CODE):
-                message = f"the path names a resource that no node offers; write {new}"
-                said = Finding(_CODE, at, message, (Set(at, new),))
-                self._say(document, said, self._refused(document, [Set(at, new)]))
+    def targets(self, document: Document) -> None:
+        """What replacements read, and what they write into."""
         for at, value in walk(document.data):
             inside = at[-1:] in {("source",), ("select",)} or at[-2:-1] == ("reject",)
             if inside and isinstance(value, dict):
