@@ -122,12 +122,12 @@ STATES: dict[str, tuple[Callable[[Bench], object], int, str]] = {
     "no Secret, so nothing is compared": (
         lambda b: b.api.delete_secret(),
         WARNING,
-        f"{REPAIR} warning not compared: there is no server certificate",
+        f"warning {REPAIR} not compared: there is no server certificate",
     ),
     "no leaf in the Secret": (
         without_leaf,
         FAILED,
-        f"{REPAIR} warning not compared: there is no server certificate",
+        f"warning {REPAIR} not compared: there is no server certificate",
     ),
     "an expired leaf": (lambda b: setattr(b.time, "set_by", 2e9), FAILED, "missing, expired"),
     "a leaf that nobody renews": (late, WARNING, "not renewed"),

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from webhook.certs.kept import Kept
     from webhook.certs.steps import Plan
     from webhook.cluster.client import Client
-    from webhook.doctor.lines import Line
     from webhook.issuing.objects import Objects, Secret
 
 ROTATION_SECONDS = 60.0  # a leader needs two passes
@@ -31,7 +30,8 @@ _Done = TypeVar("_Done")
 
 
 def status(args: SimpleNamespace) -> int:
-    """Print the table; the exit code is that of the worst line."""
+    """Print a line for each certificate and caBundle; the exit code is that of the worst."""
+    from webhook.cli import doctor
     from webhook.doctor.certificates import no_secret, pairs, trust
     from webhook.doctor.lines import FAILED, Line
     from webhook.issuing.objects import bundles_of
@@ -44,8 +44,7 @@ def status(args: SimpleNamespace) -> int:
     kept = _kept(secret, now)
     lines = [*(pairs(kept, now) if secret.raw else no_secret()), *trust(kept, bundles_of(found))]
     lines += [Line(FAILED, f"cannot be read: {fault}", what=name) for name, fault in faults.items()]
-    _print(lines)
-    return max(line.state for line in lines)
+    return doctor.show(lines)
 
 
 def issue(args: SimpleNamespace) -> int:
@@ -194,21 +193,3 @@ def _plan(kept: Kept, args: SimpleNamespace) -> Plan:
     if kept.leaf is None:
         return Plan((f"gpu-webhook.{args.namespace}.svc",))
     return Plan(tuple(kept.leaf.hosts()), leaf_life=kept.leaf.end - kept.leaf.made)
-
-
-def _print(lines: list[Line]) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from webhook.cli.report_console import for_tables
-    from webhook.doctor.lines import COLOURS, STATES
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("what", "until", "state", ""):
-        table.add_column(title, overflow="fold")
-    for line in lines:
-        state = Text(STATES[line.state], COLOURS[line.state])
-        said = f"{line.text}; {line.fix}" if line.fix else line.text
-        table.add_row(line.what, line.until, state, Text(said))
-    for_tables().print(table)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 def run(args: SimpleNamespace) -> int:
     """Print a line for each check; the exit code is that of the worst."""
-    from webhook.cli import report_console
     from webhook.cluster import client
     from webhook.doctor import checks, facts
     from webhook.doctor.lines import STATES
@@ -30,8 +29,15 @@ def run(args: SimpleNamespace) -> int:
     if args.output in PRINTED:
         data = [line._asdict() | {"state": STATES[line.state]} for line in lines]
         sys.stdout.write(PRINTED[args.output](data))
-    else:
-        report_console.write(segments(lines), sys.stdout)
+        return max(line.state for line in lines)
+    return show(lines)
+
+
+def show(lines: list[Line]) -> int:
+    """Print the lines; the exit code is that of the worst."""
+    from webhook.cli import report_console
+
+    report_console.write(segments(lines), sys.stdout)
     return max(line.state for line in lines)
 
 

@@ -18,19 +18,6 @@ if TYPE_CHECKING:
 
 _PIPED_WIDTH = 140  # columns
 _FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")  # variables that rich reads
-_COLOURS = {
-    Style.PLAIN: "",
-    Style.PLACE: "bold",
-    Style.FIXED: "green",
-    Style.FIXABLE: "yellow",
-    Style.MANUAL: "bold red",
-    Style.NOTICE: "blue",
-    Style.ERROR: "bold red",
-    Style.FAINT: "dim",
-    Style.HEADING: "bold",
-    Style.REMOVED: "red",
-    Style.ADDED: "green",
-}
 
 
 def for_tables() -> Console:
@@ -91,4 +78,4 @@ def write(pieces: Iterable[Segment], stream: TextIO) -> None:
             on.print(line)
             line = Text()
         else:
-            line.append(piece.text, style=_COLOURS[piece.style])
+            line.append(piece.text, style=piece.style)

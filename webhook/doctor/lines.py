@@ -9,7 +9,6 @@ if TYPE_CHECKING:
 
 OK, WARNING, FAILED = 0, 2, 3  # exit codes
 STATES = {OK: "ok", WARNING: "warning", FAILED: "failed"}
-COLOURS = {OK: "green", WARNING: "yellow", FAILED: "red"}
 ASK = "ask for the right to read it"
 _FEW = 5  # names in a message
 

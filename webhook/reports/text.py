@@ -21,19 +21,16 @@ _TAB = "    "
 
 
 class Style(StrEnum):
-    """The meaning of a piece of text; the command chooses its colour."""
+    """The meaning of a piece of text, and how rich shows it on a terminal."""
 
-    PLAIN = "plain"
-    PLACE = "place"
-    FIXED = "fixed"
-    FIXABLE = "fixable"
-    MANUAL = "manual"
-    NOTICE = "notice"
-    ERROR = "error"
-    FAINT = "faint"
-    HEADING = "heading"
-    REMOVED = "removed"
-    ADDED = "added"
+    PLAIN = ""
+    PLACE = HEADING = "bold"
+    FIXED = ADDED = "green"
+    FIXABLE = "yellow"
+    MANUAL = ERROR = "bold red"
+    NOTICE = "blue"
+    FAINT = "dim"
+    REMOVED = "red"
 
 
 @dataclass(frozen=True, slots=True)
