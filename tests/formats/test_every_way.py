@@ -36,25 +36,6 @@ class Way:
     read: Callable[[str], str]
 
 
-TAB = "\t"
-
-
-def begun(with_: str, text: str) -> str:
-    """The text with this at the begin of each line that says something."""
-    return "".join(
-        f"{with_}{line}" if line.strip() else f"{with_.rstrip()}{line}"
-        for line in text.splitlines(keepends=True)
-    )
-
-
-def unbegun(with_: str, text: str, first: str, last: str) -> str:
-    """What was in such a text; each line that says something must begin so."""
-    lines = text.removeprefix(first).splitlines(keepends=True)
-    assert all(line.startswith(with_) for line in lines if line.strip(" \t>\n"))
-    inside = "".join(line.removeprefix(with_) if line.strip(" \t>\n") else "\n" for line in lines)
-    return inside.removeprefix(first).removesuffix(last)
-
-
 WAYS = {
     "Helm": Way(
         "templates/x.yaml",
@@ -75,21 +56,6 @@ WAYS = {
         "x.sh",
         lambda text: f"kubectl apply -f - <<'EOF'\n{text}EOF\n",
         lambda text: text.removeprefix("kubectl apply -f - <<'EOF'\n").removesuffix("EOF\n"),
-    ),
-    "a quotation": Way(
-        "x.md",
-        lambda text: f"> ```yaml\n{begun('> ', text)}> ```\n",
-        lambda text: unbegun("> ", text, "```yaml\n", "```\n"),
-    ),
-    "a list in a quotation": Way(
-        "x.md",
-        lambda text: f"> - x\n>\n{begun('>   ', f'```yaml{chr(10)}{text}```{chr(10)}')}",
-        lambda text: unbegun(">   ", text.removeprefix("> - x\n>\n"), "```yaml\n", "```\n"),
-    ),
-    "a script with tabs": Way(
-        "x.sh",
-        lambda text: f"cat <<-'EOF'\n{begun(TAB, text)}\tEOF\n",
-        lambda text: unbegun(TAB, text, "cat <<-'EOF'\n", "EOF\n"),
     ),
 }
 every_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)

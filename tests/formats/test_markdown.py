@@ -71,28 +71,7 @@ RENAMED = {
         "```bash\ncat <<EOF >x.yaml\n"
         f"{POD.replace(': 1', ': $N').replace(': x', ': ${NAME}')}EOF\n```\n"
     ),
-    "a here-document without its tabs": (
-        f"```bash\ncat <<-EOF\n{in_list(POD, chr(9))}\tEOF\n```\n"
-    ),
-    "a quotation": f"> ```yaml\n> limits:\n>   {OLD}: 1\n> ```\n",
-    "a quotation without blanks": f">```yaml\n{in_list(POD, '>')}>```\n",
-    "a quotation in a quotation": f"> > ```yaml\n{in_list(POD, '> > ')}> > ```\n",
-    "a quotation that ends before its fence": f"> ```yaml\n{in_list(POD, '> ')}",
-    "a quotation in a list": f"- > ```yaml\n{in_list(POD, '  > ')}  > ```\n",
-    "a list in a quotation": f"> 1. x\n>\n>    ~~~yaml\n{in_list(POD, '>    ')}>    ~~~\n",
-    "a callout": f"> [!NOTE]\n> ```\n{in_list(POD, '> ')}> ```\n",
-    "a quotation with two documents": in_list(f"```yaml\n{POD}---\n{POD}```\n", "> "),
-    "a quoted here-document of a script": (
-        f"> ```sh\n> cat <<EOF | kubectl apply -f -\n{in_list(POD, '> ')}> EOF\n> ```\n"
-    ),
-    "a quoted here-document without its tabs": (
-        f"> ```sh\n> cat <<-EOF\n{in_list(POD, '> ' + chr(9))}> \tEOF\n> ```\n"
-    ),
     "a here-document that has no tabs to lose": f"```bash\ncat <<-EOF\n{POD}EOF\n```\n",
-    "a list that is indented by tabs": f"-\tx\n\n\t```yaml\n{in_list(POD, chr(9))}\t```\n",
-    "a quotation with Windows line ends": (
-        f"# x\n\n> ```yaml\n{in_list(POD, '> ')}> ```\n".replace("\n", "\r\n")
-    ),
     "Windows line ends": f"# x\n\n```yaml\n{POD}```\n".replace("\n", "\r\n"),
 }
 
@@ -128,42 +107,44 @@ def test_it_is_told_and_not_edited(text: str) -> None:
         assert any(word in each.message for word in ("write", "select", "delete", "leave"))
 
 
-@pytest.mark.parametrize(
-    "begin", ["> ", ">", "> > ", "  > ", ">  "], ids=lambda begin: f"{begin!r}"
-)
-def test_what_is_added_in_a_quotation_begins_as_its_lines(begin: str) -> None:
-    lines = POD.splitlines(keepends=True)
-    pod = "".join(line for line in lines if "oleration" not in line and "{key" not in line)
-    text = f"x\n\n{in_list(f'```yaml{chr(10)}{pod}```{chr(10)}', begin)}\nThe end.\n"
-    result = migrated(text)
-    plain = migrated(f"x\n\n```yaml\n{pod}```\n\nThe end.\n")
-    assert plain.new_text is not None
-    inside = plain.new_text.removeprefix("x\n\n").removesuffix("\nThe end.\n")
-    assert result.new_text == f"x\n\n{in_list(inside, begin)}\nThe end.\n"
-    assert [(each.code, each.status) for each in result.located] == [
-        (each.code, each.status) for each in plain.located
-    ]
-    for located in result.located:
-        for fix in located.fix:
-            assert all(line.startswith(begin) for line in fix.text.split("\n")[1:] if line)
-
-
-UNEVEN = {
-    "with and without a blank": f"> ```yaml\n>limits:\n> x: 1\n>   {OLD}: 1\n> ```\n",
-    "tabs beside blanks": f"```sh\ncat <<-EOF\n\tlimits:\n  {OLD}: 1\n\tEOF\n```\n",
-    "one tab and two": f"```sh\ncat <<-EOF\n\tlimits:\n\t\t{OLD}: 1\n\tEOF\n```\n",
+QUOTED = {
+    "a quotation": in_list(f"```yaml\n{POD}```\n", "> "),
+    "without blanks": in_list(f"```yaml\n{POD}```\n", ">"),
+    "a quotation in a list": f"- > ```yaml\n{in_list(POD, '  > ')}  > ```\n",
+    "a list in a quotation": f"> 1. x\n>\n>    ~~~yaml\n{in_list(POD, '>    ')}>    ~~~\n",
+    "a callout, that ends before its fence": f"> [!NOTE]\n> ```\n{in_list(POD, '> ')}",
+    "a script": f"> ```sh\n> cat <<EOF | kubectl apply -f -\n{in_list(POD, '> ')}> EOF\n> ```\n",
 }
 
 
-@pytest.mark.parametrize("text", UNEVEN.values(), ids=UNEVEN)
-def test_a_block_whose_lines_begin_in_several_ways_is_left_to_a_person(text: str) -> None:
+@pytest.mark.parametrize("text", QUOTED.values(), ids=QUOTED)
+def test_a_block_in_a_quotation_is_manual_and_said_to_be_skipped(text: str) -> None:
     result = migrated(f"# x\n\n{text}")
     assert result.new_text is None
     line = 1 + f"# x\n\n{text}".split(OLD)[0].count("\n")
-    told = {each.place.line: each for each in result.located}
-    assert {each.status for each in result.located} == {Status.MANUAL}
-    assert line in told
-    assert any("begin all lines in the same way" in each.message for each in result.located)
+    told = [each for each in result.located if each.place.line == line]
+    assert [(each.code, each.status) for each in told] == [("GPU101", Status.MANUAL)]
+    assert "begins with >" in told[0].message
+    assert ["begins with >" in each.reason for each in result.skipped] == [True]
+
+
+def test_of_a_pod_in_a_quotation_that_opted_out_nothing_is_said() -> None:
+    pod = POD.replace("  name: x\n", '  name: x\n  labels: {gpu-webhook.dev/ignore: "true"}\n')
+    result = migrated(in_list(f"```yaml\n{pod}```\n", "> "))
+    assert (result.new_text, result.remarks) == (None, 0)
+
+
+BEGIN_WITH_TABS = {
+    "a here-document without its tabs": f"```bash\ncat <<-EOF\n{in_list(POD, chr(9))}\tEOF\n```\n",
+    "a list that is indented by tabs": f"-\tx\n\n\t```yaml\n{in_list(POD, chr(9))}\t```\n",
+}
+
+
+@pytest.mark.parametrize("text", BEGIN_WITH_TABS.values(), ids=BEGIN_WITH_TABS)
+def test_lines_that_begin_with_tabs_are_no_yaml_so_the_name_alone_is_renamed(text: str) -> None:
+    result = migrated(text)
+    assert result.new_text == text.replace(OLD, NEW)
+    assert ["is not YAML" in each.reason for each in result.skipped] == [True]
 
 
 def test_an_annotation_whose_spec_is_not_shown_is_for_a_person() -> None:

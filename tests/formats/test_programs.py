@@ -74,33 +74,14 @@ def test_what_a_script_hands_to_kubectl_is_as_good_as_a_file(name: str) -> None:
     ]
 
 
-def tabbed(text: str) -> str:
-    """The same with a tab before each line of the here-document, which the shell takes away."""
-    head, _, tail = text.partition("<<EOF\n")
+def test_a_here_document_that_begins_with_tabs_is_no_yaml_so_the_name_alone_is_renamed() -> None:
+    head, _, tail = SCRIPT.partition("<<EOF\n")
     lines = tail.removesuffix("EOF\n").splitlines(keepends=True)
-    return f"{head}<<-EOF\n{''.join(f'{chr(9)}{line}' for line in lines)}\tEOF\n"
-
-
-def test_tabs_that_the_shell_takes_away_are_no_part_of_the_manifest() -> None:
-    text = SCRIPT.replace(
-        "  tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]\n", ""
-    )
-    plain = programs.migrate(Source.of_text("x.sh", text, "other"), Plan())
-    result = programs.migrate(Source.of_text("x.sh", tabbed(text), "other"), Plan())
-    assert result.new_text == tabbed(plain.new_text or "")
-    assert "\t  tolerations:\n\t  - key: nvidia.com/gpu\n" in result.new_text
-    assert result.skipped == ()
-
-
-def test_tabs_of_which_the_shell_takes_away_several_are_left_to_a_person() -> None:
-    text = tabbed(SCRIPT).replace("\tspec:\n\t  ", "\tspec:\n\t\t")
+    text = f"{head}<<-EOF\n{''.join(f'{chr(9)}{line}' for line in lines)}\tEOF\n"
     result = programs.migrate(Source.of_text("x.sh", text, "other"), Plan())
-    assert result.new_text is None
-    assert [(each.place.line, each.status) for each in result.located] == [
-        (2, Status.MANUAL),
-        (8, Status.MANUAL),
-        (14, Status.MANUAL),
-    ]
+    head, _, tail = text.partition("<<-")
+    assert result.new_text == f"{head}<<-{tail.replace(OLD, 'nvidia.com/gpu')}"
+    assert ["is not YAML" in each.reason for each in result.skipped] == [True]
 
 
 def test_what_the_shell_would_read_otherwise_is_held_with_the_amounts_of_its_pod() -> None:

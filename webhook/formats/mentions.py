@@ -92,7 +92,7 @@ def mentions(  # noqa: PLR0913  # the text, what is known of it, and where nothi
     lines = Comments(source.text, _sign_of(source))
     actions_at = _Actions(template)
     records = _spans(source.text, _RECORD)
-    labels = _Spans(right)
+    labels = Spans(right)
     modes = context({}, plan).modes  # of an object without a namespace
     for match in find(source.text, PATTERNS, plan.settings):
         place = source.place(match.start, match.end)
@@ -135,7 +135,7 @@ def _describes_api(source: Source) -> bool:
     return isinstance(data, dict) and not data.keys().isdisjoint({"swagger", "openapi"})
 
 
-class _Spans:
+class Spans:
     """Parts of a text, sorted once for many lookups."""
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
@@ -149,8 +149,8 @@ class _Spans:
         return before > 0 and at < self._ends[before - 1]
 
 
-def _spans(text: str, *patterns: re.Pattern[str]) -> _Spans:
-    return _Spans(found.span() for each in patterns for found in each.finditer(text))
+def _spans(text: str, *patterns: re.Pattern[str]) -> Spans:
+    return Spans(found.span() for each in patterns for found in each.finditer(text))
 
 
 class _Actions:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.files.source import Source
-from webhook.formats.markdown import add_here_documents, put_back, tabs
-from webhook.formats.prefixes import TABS, strip
+from webhook.formats.markdown import add_here_documents
 from webhook.formats.templated import Done, stable
 from webhook.templates import actions
 from webhook.templates.regions import Region
 
 if TYPE_CHECKING:
     from webhook.files.results import FileResult, Plan
+    from webhook.files.source import Source
 
 _SHELL = (".sh", ".bash", ".zsh", ".ksh")
 
@@ -27,15 +26,10 @@ def migrate(source: Source, plan: Plan) -> FileResult:
 
 
 def _migrate(source: Source, plan: Plan) -> FileResult:
-    whole = Region(0, len(source.text))
-    asked = tabs(source.text, whole) if is_shell(source) else ()
-    tabbed = strip(source.text, ((each, TABS) for each in asked))
-    bare = Source.of_text(source.path, tabbed.text, source.kind)
-    done = Done(bare, plan, actions.Template(bare.text, [], []), prose=True)
+    done = Done(source, plan, actions.Template(source.text, [], []), prose=True)
     if is_shell(source):
-        add_here_documents(done, whole, tabbed)
-    more = done.mentions(prose=source.path.endswith("NOTES.txt"))
-    return put_back(done, source, [tabbed], more)
+        add_here_documents(done, Region(0, len(source.text)))
+    return done.result(done.mentions(prose=source.path.endswith("NOTES.txt")))
 
 
 def is_shell(source: Source) -> bool:
