@@ -1,8 +1,8 @@
-"""Prints the inventory as a table, for terminals with 80 or more columns."""
+"""Prints the inventory as a table that fits into 80 columns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -13,44 +13,34 @@ from webhook.inventory.summary import Amount, Row, Summary, merged, totals
 from webhook.rules import leak_guard, never_fits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from rich.console import Console
 
     from webhook.core.settings import Taint
 
-_NARROW = 110  # columns; with fewer, taints are below the model
-_BAR, _SHORT_BAR = 12, 6  # columns
+_BAR = 6  # columns
+_ROOM, _NUMBER = 28, 4  # columns of the model with its taints, and of a number beside them
 _NAMES = 12  # node names of a class; JSON has all of them
 _MANY_USED = 0.7
-_GAP = 2  # between columns
 _LIFE_CYCLE = "node.kubernetes.io/"  # taints of the node controller and of `kubectl cordon`
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The columns of the table, from the rows and the width of the terminal."""
+    """What the cells depend on."""
 
-    narrow: bool
     ascii: bool
     pods: bool  # whether the GPUs that they hold are known
-    unhealthy: bool  # some nodes have more GPUs than they offer, and there is room for the column
     domain: str  # the domain of all resource names, if it is printed only once
-    room: int  # columns of the model, with taints below it if it is narrow
+    room: int  # columns of the model, so that the table fits into 80
 
     @classmethod
-    def of(cls, rows: list[Row], console: Console, *, pods: bool) -> _Layout:
-        names = {name for row in rows for name in row.gpus}
-        domains = {name.partition("/")[0] for name in names}
-        narrow = console.width < _NARROW
-        return cls(
-            narrow,
-            console.options.ascii_only,
-            pods,
-            not narrow and any(_unhealthy(row) for row in rows),
-            f"{domains.pop()}/" if narrow and len(domains) == 1 else "",
-            console.width,
-        )
+    def of(cls, rows: list[Row], console: Console, *, pods: bool, numbered: bool) -> _Layout:
+        domains = {name.partition("/")[0] for row in rows for name in row.gpus}
+        domain = f"{domains.pop()}/" if len(domains) == 1 else ""
+        room = _ROOM - _NUMBER * numbered
+        return cls(console.options.ascii_only, pods, domain, room)
 
 
 def show(summary: Summary, unknown: str, console: Console, *, wide: bool) -> None:
@@ -72,20 +62,16 @@ def show(summary: Summary, unknown: str, console: Console, *, wide: bool) -> Non
 
 
 def _table(rows: list[Row], summary: Summary, console: Console, *, numbered: bool) -> Table:
-    layout = _Layout.of(rows, console, pods=summary.pods_known)
+    layout = _Layout.of(rows, console, pods=summary.pods_known, numbered=numbered)
     titles = [*(["#"] if numbered else []), *_titles(layout)]
     lines = _lines(rows, summary, layout, numbered=numbered)
-    if layout.narrow:
-        layout = replace(layout, room=_room(titles, lines, console.width))
-        lines = _lines(rows, summary, layout, numbered=numbered)
     table = Table(
         box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold"
     )
     for title in titles:
-        words = title in _WORDS or title == layout.domain
-        folds = title in _FOLDS
+        words = title in {"MODEL", layout.domain or "RESOURCE", ""}
         table.add_column(
-            title, justify="left" if words else "right", no_wrap=not folds, overflow="fold"
+            title, justify="left" if words else "right", no_wrap=title != "MODEL", overflow="fold"
         )
     *classes, sums = lines
     for line in classes:
@@ -96,13 +82,9 @@ def _table(rows: list[Row], summary: Summary, console: Console, *, numbered: boo
     return table
 
 
-_FOLDS = ("MODEL", "TAINTS")
-_WORDS = (*_FOLDS, "RESOURCE", "")
-
-
 def _titles(layout: _Layout) -> list[str]:
-    titles = ["NODES", "MODEL", layout.domain or "RESOURCE", *_numbers(layout)]
-    return [*titles, *([""] if layout.pods else []), *([] if layout.narrow else ["TAINTS"])]
+    titles = ["NODES", "MODEL", layout.domain or "RESOURCE", "EACH", "TOTAL"]
+    return [*titles, "USED", "FREE", ""] if layout.pods else titles
 
 
 def _lines(
@@ -119,34 +101,16 @@ def _lines(
     return [[n, *line] for n, line in zip([*numbers, ""], [*lines, sums], strict=True)]
 
 
-def _room(titles: list[str], lines: list[list[str | Text]], width: int) -> int:
-    """The width that the other columns leave for the model."""
-    for position, title in enumerate(titles):
-        if title != "MODEL":
-            cells = [title, *(str(line[position]) for line in lines if position < len(line))]
-            width -= _GAP + max(len(part) for cell in cells for part in cell.split("\n"))
-    return width
-
-
-def _numbers(layout: _Layout) -> Iterable[str]:
-    yield from ("EACH", "TOTAL")
-    if layout.unhealthy:
-        yield "ALLOC"
-    if layout.pods:
-        yield from ("USED", "FREE")
-
-
 def _row(row: Row, summary: Summary, layout: _Layout) -> list[str | Text]:
     model = Text(row.model) if row.model else Text("no model label", style="dim")
     if row.pool:
         model.append(f"\npool {row.pool} (declared)", style="cyan")
-    if layout.narrow and _unhealthy(row):
+    if _unhealthy(row):
         model.append(f"\n{_unhealthy(row)} unhealthy", style="red")
-    taints = _taints(row, summary, layout)
-    if layout.narrow and taints:
+    if taints := _taints(row, summary, layout):
         model.append("\n").append_text(taints)
     nodes = f"0-{row.count}" if row.pool else f"{row.count}"
-    return [nodes, model, *_amounts(row.gpus, layout), *([] if layout.narrow else [taints])]
+    return [nodes, model, *_amounts(row.gpus, layout)]
 
 
 def _unhealthy(row: Row) -> int:
@@ -185,11 +149,8 @@ def _line(name: str, amount: Amount, layout: _Layout) -> list[Text]:
     cells = [
         Text(name.removeprefix(layout.domain), style="" if whole else "magenta"),
         Text(f"{amount.largest}"),
-        Text(f"{amount.allocatable if layout.narrow else amount.total}"),
+        Text(f"{amount.allocatable}"),
     ]
-    if layout.unhealthy:
-        lacking = amount.allocatable < amount.total
-        cells.append(Text(f"{amount.allocatable}", style="red" if lacking else ""))
     if layout.pods:
         used, free = ("" if each is None else f"{each}" for each in (amount.used, amount.free))
         cells += [Text(used), Text(free), _bar(amount, layout)]
@@ -198,26 +159,25 @@ def _line(name: str, amount: Amount, layout: _Layout) -> list[Text]:
 
 def _bar(amount: Amount, layout: _Layout) -> Text:
     """A bar of used, free and unhealthy GPUs."""
-    width = _SHORT_BAR if layout.narrow else _BAR
     used_cell, free_cell, lost_cell = "#.x" if layout.ascii else "█░╳"  # noqa: RUF001  # a picture
     if amount.used is None or not amount.total:
-        return Text(" " * width)
-    lost = _cells(amount.total - amount.allocatable, amount.total, width)
-    used = min(_cells(amount.used, amount.total, width), width - lost)
+        return Text(" " * _BAR)
+    lost = _cells(amount.total - amount.allocatable, amount.total)
+    used = min(_cells(amount.used, amount.total), _BAR - lost)
     share = amount.used / amount.allocatable if amount.allocatable else 1.0
     style = "red" if share >= 1 else "yellow" if share > _MANY_USED else "green"
     return Text.assemble(
         (used_cell * used, style),
-        (free_cell * (width - used - lost), "dim"),
+        (free_cell * (_BAR - used - lost), "dim"),
         (lost_cell * lost, "red"),
     )
 
 
-def _cells(part: int, whole: int, width: int) -> int:
+def _cells(part: int, whole: int) -> int:
     """The width of a part of the bar: at least one cell, and less than all for a part."""
     if part <= 0:
         return 0
-    return width if part >= whole else min(max(round(part / whole * width), 1), width - 1)
+    return _BAR if part >= whole else min(max(round(part / whole * _BAR), 1), _BAR - 1)
 
 
 def _print_classes(rows: list[Row], console: Console) -> None:
