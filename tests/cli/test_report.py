@@ -225,6 +225,48 @@ def test_what_a_migrated_owner_made_before_counts_for_it(
     assert owners(found) == [(by, "top", 1, ["GPU101"])] * left
 
 
+OLD_IMAGE = "nvidia/cuda:9.0-runtime"  # GPU133, which has nothing to do with the words
+ALPHA = "alpha.kubernetes.io/nvidia-gpu"
+BOTH = {ALPHA: "1", "nvidia.com/gpu": "1"}  # what `kubectl create` and then `apply` leave
+APPLIED: dict[str, tuple[dict[str, str], dict[str, str], str, bool]] = {
+    "migrated, stored under both names": ({"nvidia.com/gpu": "1"}, BOTH, "i", True),
+    "the same with another finding": ({"nvidia.com/gpu": "1"}, BOTH, OLD_IMAGE, True),
+    "applied with 0 under the legacy name": ({ALPHA: "0"}, {ALPHA: "1"}, "i", True),
+    "without GPUs, stored with one": ({}, {ALPHA: "1"}, OLD_IMAGE, True),
+    "legacy, stored legacy": ({ALPHA: "1"}, {ALPHA: "1"}, OLD_IMAGE, True),
+    "modern, stored so, with another finding": (
+        {"nvidia.com/gpu": "1"},
+        {"nvidia.com/gpu": "1"},
+        OLD_IMAGE,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("applied", "stored", "image", "left"), APPLIED.values(), ids=APPLIED)
+def test_what_is_stored_makes_the_pods_whatever_was_applied(
+    applied: dict[str, str],
+    stored: dict[str, str],
+    image: str,
+    left: bool,  # noqa: FBT001
+    cluster: Cluster,
+    report: Any,
+) -> None:
+    def template(limits: dict[str, str]) -> dict[str, Any]:
+        container = {"name": "m", "image": image, "resources": {"limits": limits}}
+        return {"template": {"spec": {"containers": [container]}}}
+
+    metadata = {"name": "a", "namespace": "team"}
+    kind = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    sent = json.dumps(kind | {"metadata": metadata, "spec": template(applied)})
+    notes = {"kubectl.kubernetes.io/last-applied-configuration": sent}
+    metadata |= {"uid": "u", "annotations": notes}  # type: ignore[dict-item]
+    cluster.list_has("Deployment", {"metadata": metadata, "spec": template(stored)})
+    code, found = report()
+    assert code == (LEFT if left else SAFE)
+    assert owners(found) == [("Deployment", "a", 1, ["GPU101"])] * left
+
+
 def fields(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 

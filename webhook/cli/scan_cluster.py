@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     Raw = dict[str, Any]
 
 _DEEP = 100  # levels
-_AS_IT_IS = "in the live object only, not in what was applied"
+_AS_IT_IS = (
+    "in the live object only, not in what was applied; if an apply leaves it there, use "
+    "`kubectl replace`"
+)
 _AS_IT_CAME = (
     "it was sent so and is stored repaired; if its manifest has been migrated since, remove the "
     f"annotation {record.ANNOTATION}"
@@ -199,7 +202,7 @@ class Scan:
 
     def _found(self, obj: Raw, *, is_made: bool) -> tuple[FileResult, bool]:
         """The findings; whether the last one is that it was sent legacy and repaired."""
-        result = _without_zeros(judged(obj, self.plan, is_made=is_made))
+        result = judged(obj, self.plan, is_made=is_made)
         # Controllers copy the record of a workload, and never remove it from what they made.
         is_copy = is_made and obj["kind"] != "Pod"
         if is_copy or _is_legacy(result) or not _came_legacy(obj):
@@ -220,9 +223,12 @@ class Scan:
 
 def _left(result: FileResult, maker: object) -> FileResult:
     """Only what is legacy in it: its owner has the other findings."""
-    legacy = replace(result, located=tuple(e for e in result.located if is_legacy(e.code)))
     note = f"the template of {maker} is modern: finish its rollout, or delete this object"
-    return replace(_noted(legacy, note), skipped=())
+    return replace(_noted(_only_legacy(result), note), skipped=())
+
+
+def _only_legacy(result: FileResult) -> FileResult:
+    return replace(result, located=tuple(e for e in result.located if is_legacy(e.code)))
 
 
 def _came_legacy(obj: Raw) -> bool:
@@ -271,10 +277,10 @@ def _is_deep(obj: Raw) -> bool:
 
 
 def judged(obj: Raw, plan: Plan, *, is_made: bool = False) -> FileResult:
-    """The findings on the object as it was applied, otherwise on the live object.
+    """The findings on the object as it was applied, and the legacy ones of the live object.
 
-    Nobody applied what a controller made. It is not a template, even if a command in it looks like
-    one.
+    The live object makes the pods: an apply leaves the names that it did not write itself. Nobody
+    applied what a controller made. It is not a template, even if a command in it looks like one.
     """
     over, live = _excess(obj, plan), applied.as_written(obj)
     if not over:
@@ -286,9 +292,12 @@ def judged(obj: Raw, plan: Plan, *, is_made: bool = False) -> FileResult:
     result = _judged(sent, plan)
     if sent == live:
         return result
-    if result.located:
+    if _is_legacy(result):
         return result if is_known else _noted(result, _AS_IT_CAME)
-    return _noted(_judged(live, plan), _AS_IT_IS)
+    stored = _noted(_judged(live, plan), _AS_IT_IS)
+    if not result.located:
+        return stored
+    return replace(result, located=(*result.located, *_only_legacy(stored).located))
 
 
 def _noted(result: FileResult, note: str) -> FileResult:
@@ -305,7 +314,7 @@ def _judged(obj: Raw, plan: Plan) -> FileResult:
     from webhook.formats.migrate import judge_object
     from webhook.reports.printing import as_yaml
 
-    return judge_object(_path(obj), as_yaml(obj), plan)
+    return _without_zeros(judge_object(_path(obj), as_yaml(obj), plan))
 
 
 def _path(obj: Raw) -> str:
