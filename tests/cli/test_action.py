@@ -27,6 +27,7 @@ pytestmark = pytest.mark.slow
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+TEMPLATED = LEGACY.replace("name: legacy", "name: {{ .Values.name }}", 1)
 _EXPRESSION = re.compile(r"\$\{\{ (.*?) \}\}")
 
 
@@ -117,6 +118,14 @@ def runner(tmp_path: Path, installed: Path) -> Runner:
         pytest.param({"a": LEGACY}, {"fix": "true"}, 0, "true", id="fixed"),
         pytest.param({"a": CLEAN}, {"fix": "true"}, 0, "false", id="nothing to fix"),
         pytest.param({"a": LEGACY, "b": MANUAL}, {"fix": "true"}, 3, "true", id="half is fixed"),
+        pytest.param({"a": LEGACY}, {"fix": "true", "verify": "true"}, 0, "true", id="proven"),
+        pytest.param(
+            {"a": LEGACY, "b": TEMPLATED},
+            {"fix": "true", "verify": "true"},
+            3,
+            "true",
+            id="what is not proven stays, and fails the job",
+        ),
         pytest.param({"a": CLEAN}, {"paths": "gone"}, 1, None, id="an error"),
         pytest.param({"a": CLEAN}, {"paths": "gone", "fail-on": "never"}, 1, None, id="always"),
         pytest.param(

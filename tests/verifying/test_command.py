@@ -224,12 +224,12 @@ def test_folders_are_compared_by_file_and_name(verify: Verify, tmp_path: Path) -
 def test_other_files_of_a_folder(verify: Verify, tmp_path: Path) -> None:
     """Those that are the same, and hold no legacy word, are not mentioned."""
     same = {"README.md": "# x\n", "ci.yaml": "on: push\n", "x.py": "print()\n"}
-    written(tmp_path / "old", {**same, "guide.md": "see alpha.kubernetes.io/nvidia-gpu\n"})
-    written(tmp_path / "new", {**same, "guide.md": "see nvidia.com/gpu\n"})
+    written(tmp_path / "old", {**same, "guide.md": "```\nalpha.kubernetes.io/nvidia-gpu\n```\n"})
+    written(tmp_path / "new", {**same, "guide.md": "```\nnvidia.com/gpu\n```\n"})
     code, said = verify("old", "new")
     assert code == NOT_PROVABLE
     assert said.splitlines() == [
-        "new/guide.md: not provable: it is a document: the blocks in it are not compared",
+        "new/guide.md: not provable: it has a code block that is no whole object",
         "1 compared: 1 not provable",
     ]
 
@@ -414,3 +414,42 @@ def test_stdin(tmp_path: Path) -> None:
         input=new(), capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (EQUAL, "stdin: Pod/p: equal\n1 compared: 1 equal\n")
+
+
+def test_files_beside_a_kustomization_are_compared_too(verify: Verify, tmp_path: Path) -> None:
+    written(tmp_path / "old", {**KUSTOMIZATION, "base/other.yaml": old("x")})
+    written(
+        tmp_path / "new", {**KUSTOMIZATION, "base/pod.yaml": new(), "base/other.yaml": new("x")}
+    )
+    code, said = verify("old/base", "new/base")
+    assert code == EQUAL
+    assert said.splitlines()[:2] == ["new/base: Pod/p: equal", "new/base/other.yaml: Pod/x: equal"]
+
+
+def test_a_document_is_compared_by_its_blocks(verify: Verify, tmp_path: Path) -> None:
+    """Prose is applied to no cluster; another block may be."""
+    prose = "# alpha.kubernetes.io/nvidia-gpu\n\n```sh\nkubectl get pods\n```\n"
+    shell = "\n```sh\nkubectl get nodes -o yaml | grep nvidia.com/gpu\n```\n"
+    written(
+        tmp_path,
+        {
+            "old.md": f"{prose}```yaml\n{old()}```\n",
+            "new.md": f"{prose}```yaml\n{new()}```\n",
+            "shell.md": f"{prose}```yaml\n{new()}```\n{shell}",
+        },
+    )
+    assert verify("old.md", "new.md") == (EQUAL, "new.md: Pod/p: equal\n1 compared: 1 equal\n")
+    assert verify("old.md", "old.md")[0] == DIFFERENT
+    assert verify("old.md", "shell.md")[0] == NOT_PROVABLE
+
+
+def test_attributes_of_git_leave_nothing_out(repository: Path, verify: Verify) -> None:
+    """`git archive` would; a link stays a link."""
+    written(repository, {".gitattributes": "a export-ignore\n"})
+    (repository / "link.yaml").symlink_to("/etc/hostname")
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "y")
+    (repository / "link.yaml").unlink()
+    written(repository, {"a/p.yaml": new()})
+    code, said = verify("--git", "HEAD", "a")
+    assert (code, said) == (EQUAL, "a/p.yaml: Pod/p: equal\n1 compared: 1 equal\n")

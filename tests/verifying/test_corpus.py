@@ -27,7 +27,6 @@ SHARED_NOT_PROVABLE = {
 NO_MANIFEST = {
     "helm": "it is a template outside of a chart: render it, and compare the results",
     "jinja": "it is a template: render it, and compare the results",
-    "markdown": "it is a document: the blocks in it are not compared",
     "other": "it is no manifest: its contents are not compared",
 }
 

@@ -249,6 +249,11 @@ _command(
     ),
     Flag("--check", is_flag=True, help="Only list the files that would change.", **NO_VARIABLE),
     Flag("--diff", is_flag=True, help="Print the diff also with --write, or for stdin."),
+    Flag(
+        "--verify",
+        is_flag=True,
+        help="Change only files that `verify` proves to be equal; the others are manual.",
+    ),
     *REPORTS,
     *CHOICES,
 )

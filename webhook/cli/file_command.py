@@ -71,6 +71,10 @@ def arguments(args: SimpleNamespace) -> tuple[list[str], list[FileResult]]:
     return named, vain
 
 
+# For a link to a file outside of the arguments: it is read but not edited.
+_HELD = "the link leads to {}, which is not among the arguments; name that file"
+
+
 @dataclass(slots=True)
 class Seen:
     """Facts about all files of a run."""
@@ -111,17 +115,8 @@ def judged(args: SimpleNamespace, asked: Plan, progress: Progress, seen: Seen) -
                 seen.marked.add(each.result.path)
             changed = each.result.new_text is not None
             target = candidates.leads_out(each.result.path, wanted) if changed else ""
-            yield each._replace(result=_held(each.result, target)) if target else each
+            yield each._replace(result=each.result.undone(_HELD.format(target))) if target else each
     yield from map(Judged, vain)
-
-
-def _held(result: FileResult, target: str) -> FileResult:
-    """The result for a link to a file outside of the arguments: it is read but not edited."""
-    why = f"the link leads to {target}, which is not among the arguments; name that file"
-    located = (
-        each.undone(why) if each.status is Status.FIXABLE else each for each in result.located
-    )
-    return replace(result, new_text=None, located=tuple(located))
 
 
 def new_bytes(result: FileResult, source: Source) -> bytes:

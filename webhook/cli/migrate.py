@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from webhook.cli import file_command
 from webhook.cli.progress import progress
-from webhook.cli.workers import judge
+from webhook.cli.workers import Judged, judge
 from webhook.core.errors import InputError
 from webhook.files.results import FileResult, Plan, Report
 from webhook.files.walk import STDIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import SimpleNamespace
 
     from webhook.cli.progress import Progress
@@ -54,12 +54,27 @@ def _migrated(
 
     No file is written before all are read: those of a chart or a kustomization decide together.
     """
-    found = file_command.judged(args, asked, show_progress, seen)
+    found: Iterable[Judged] = file_command.judged(args, asked, show_progress, seen)
+    if args.verify:
+        found = _proven(list(found), asked)
     for result, source in list(found) if args.write else found:
         if args.write and source is not None and result.new_text is not None:
             yield _written(result, source)
         else:
             yield result
+
+
+def _proven(found: list[Judged], asked: Plan) -> list[Judged]:
+    """The results without the new texts that are not proven to be what the webhook makes."""
+    from webhook.verifying import proven
+
+    changed = {
+        each.result.path: (each.result, each.source)
+        for each in found
+        if each.source is not None and each.result.new_text is not None
+    }
+    held = proven.held(changed, asked)
+    return [each._replace(result=held.get(each.result.path, each.result)) for each in found]
 
 
 def _written(result: FileResult, source: Source) -> FileResult:
@@ -110,7 +125,8 @@ def _filter(args: SimpleNamespace, asked: Plan) -> int:
         raise InputError("- must be the only file: its new text goes to stdout")
     if args.write:
         raise InputError("- cannot be written: leave out --write; the new text goes to stdout")
-    result, source = judge(STDIN, asked)
+    judged = judge(STDIN, asked)
+    result, source = _proven([judged], asked)[0] if args.verify else judged
     as_text = not (args.check or args.diff or args.output) and source is not None
     found = Report((file_command.done(result) if as_text else result,), files=1)
     marked = {result.path} if source is not None and source.bom else set()

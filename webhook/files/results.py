@@ -94,6 +94,13 @@ class FileResult:
         changed = new_text if new_text != text else None
         return cls(path, kind, text, changed, in_order(located), tuple(skipped))
 
+    def undone(self, why: str) -> FileResult:
+        """The same file as it is, and why its changes must not be made."""
+        located = (
+            each.undone(why) if each.status is Status.FIXABLE else each for each in self.located
+        )
+        return replace(self, new_text=None, located=tuple(located))
+
     @property
     def remarks(self) -> int:
         """The number of findings and errors, besides changes."""

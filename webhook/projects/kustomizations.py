@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook.core.errors import InputError
 from webhook.files import search_words
 from webhook.files.reading import stamp_of, text_of
-from webhook.files.results import FileResult, OptedOut, Plan, Status
+from webhook.files.results import FileResult, OptedOut, Plan
 from webhook.files.source import Source
 from webhook.files.walk import Wanted, which_is_met
 from webhook.formats import kustomization, kustomize
@@ -41,7 +41,7 @@ def migrated(path: str, source: Source, asked: Plan) -> FileResult:
     result = migrate_in_chart(path, source, kustomize.planned(path, asked))
     if result.new_text is None:
         return result
-    group = _index(_root(path), search_words.words(asked.settings)).get(os.path.realpath(path))
+    group = _group_of(path, asked)
     if group is None:
         return result
     options = (asked.codes, asked.ignored, asked.named, asked.excluded, asked.below)
@@ -49,8 +49,18 @@ def migrated(path: str, source: Source, asked: Plan) -> FileResult:
     why = _held(request).get(os.path.realpath(path), "")
     if not why:
         return result
-    held = (each.undone(why) if each.status is Status.FIXABLE else each for each in result.located)
-    return replace(result, new_text=None, located=tuple(held))
+    return result.undone(why)
+
+
+def together(path: str, asked: Plan) -> frozenset[str]:
+    """The files of all kustomizations that this file belongs to; none if it belongs to none."""
+    group = _group_of(path, asked)
+    return group.files if group is not None else frozenset()
+
+
+def _group_of(path: str, asked: Plan) -> _Group | None:
+    index = _index(_root(path), search_words.words(asked.settings))
+    return index.get(os.path.realpath(path))
 
 
 class _Group(NamedTuple):

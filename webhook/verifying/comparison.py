@@ -187,7 +187,8 @@ def _unread(
     for below, each in {**before, **after}.items():
         was, now = before.get(below), after.get(below)
         is_same = was is not None and now is not None and was.content == now.content
-        if is_same and each.content and not any(word in each.content for word in words):
+        content = each.content
+        if is_same and content is not None and not any(word in content for word in words):
             continue
         old_path = was.path if was else ""
         yield Compared(each.path, Result.NOT_PROVABLE, each.path, old_path=old_path, why=each.why)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
+import os
 import subprocess
-import tarfile
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,20 +23,26 @@ def root_of(path: str) -> str:
 
 @contextmanager
 def checked_out(root: str, revision: str) -> Iterator[str]:
-    """The files of the revision in a temporary folder; the work tree and the index stay."""
-    tree = _git(root, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
-    packed = _git(root, "archive", "--format=tar", tree.decode().strip())
-    with tempfile.TemporaryDirectory(prefix="gpu-webhook-") as folder:
-        with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
-            tar.extractall(folder, filter="data")
-        Path(folder, ".git").mkdir()  # so that its .gitignore counts, as in the work tree
+    """The files of the revision in a temporary folder, as git would check them out.
+
+    The work tree and its index stay: git uses an index beside the folder. (`git archive` leaves out
+    what .gitattributes says.)
+    """
+    name = f"{revision}^{{tree}}"
+    tree = _git(root, "rev-parse", "--verify", "--end-of-options", name).decode().strip()
+    with tempfile.TemporaryDirectory(prefix="gpu-webhook-") as made:
+        folder, index = os.path.join(made, "tree"), os.path.join(made, "index")  # noqa: PTH118
+        Path(folder, ".git").mkdir(parents=True)  # so that .gitignore counts, as in the work tree
+        _git(root, "read-tree", tree, index=index)
+        _git(root, "checkout-index", "--all", f"--prefix={folder}{os.sep}", index=index)
         yield folder
 
 
-def _git(folder: str, *words: str) -> bytes:
+def _git(folder: str, *words: str, index: str = "") -> bytes:
+    command = ["git", "-C", folder, *words]  # a revision is never an option here
+    around = {**os.environ, "GIT_INDEX_FILE": index} if index else None
     try:
-        command = ["git", "-C", folder, *words]  # a revision is never an option here
-        done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, check=False, env=around)  # noqa: S603
     except OSError as error:
         raise InputError(f"--git needs git: {error.strerror}") from error
     if done.returncode:

@@ -21,6 +21,7 @@ from webhook.files.results import FileResult
 from webhook.files.search import Lot
 from webhook.files.source import Source
 from webhook.formats import kustomization, kustomize
+from webhook.formats.fences import fences
 from webhook.projects.building import Builder
 from webhook.yamlpatch import documents
 from webhook.yamlpatch.places import Place
@@ -37,7 +38,7 @@ _MANIFESTS = ("yaml", "json")
 _OTHERS = {
     "helm": "it is a template outside of a chart: render it, and compare the results",
     "jinja": "it is a template: render it, and compare the results",
-    "markdown": "it is a document: the blocks in it are not compared",
+    "markdown": "it has a code block that is no whole object",
 }
 
 
@@ -53,12 +54,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A file without objects, or whose objects are not known, and why; with its content."""
+    """A file or chart, or a part of it, whose objects are not known, and why; with its content."""
 
     path: str
     below: str
     why: str
-    content: bytes = b""
+    content: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -109,36 +110,23 @@ class _Reader:
             self.content("stdin", reading.read_all(sys.stdin.buffer))
         elif not Path(argument).is_dir():
             self.file(argument)
-        elif not self.built(argument):
-            self.folder(argument)
-
-    def built(self, folder: str) -> bool:
-        """Whether the folder is a chart or a kustomization; then its objects are added."""
-        if Path(folder, _CHART).is_file():
-            self.chart(folder)
-        elif any(Path(folder, name).is_file() for name in kustomization.NAMES):
-            self.kustomization(folder)
         else:
-            return False
-        return True
+            self.folder(argument)
 
     def folder(self, folder: str) -> None:
         """The files of a folder: those of charts and kustomizations are built once, together."""
-        files = sorted(self._files(folder))
-        charts = _outermost(_parent(each) for each in files if Path(each).name == _CHART)
-        builds = {
-            _parent(each)
-            for each in files
-            if Path(each).name in kustomization.NAMES and not _is_below(each, charts)
-        }
+        found = sorted(self._files(folder))
+        charts = _outermost({Path(each).parent for each in found if Path(each).name == _CHART})
+        files = [each for each in found if charts.isdisjoint(Path(each).parents)]
+        builds = sorted(filter(_is_kustomization, {str(Path(each).parent) for each in files}))
         used = {os.path.realpath(part) for each in builds for part in _parts(each)}
-        for chart in charts:
-            self.chart(chart)
-        for build in sorted(builds):
+        for chart in sorted(charts):
+            self.chart(str(chart))
+        for build in builds:
             if not kustomization.is_component(build):
                 self.kustomization(build)
         for file in files:
-            if not _is_below(file, charts) and os.path.realpath(file) not in used:
+            if os.path.realpath(file) not in used:
                 self.file(file)
 
     def _files(self, folder: str) -> Iterator[str]:
@@ -163,7 +151,9 @@ class _Reader:
         except InputError as error:
             self._not_read(path, str(error).removeprefix(f"{path}: "), raw)
             return
-        if source.kind not in _MANIFESTS:
+        if source.kind == "markdown":
+            self._blocks(source)
+        elif source.kind not in _MANIFESTS:
             why = _OTHERS.get(source.kind, "it is no manifest: its contents are not compared")
             self._not_read(path, why, raw)
         elif source.kind == "yaml" and kustomize.is_patch(source):
@@ -188,6 +178,22 @@ class _Reader:
                     self._not_read(
                         path, "it has a document without a kind, which is no object", raw
                     )
+
+    def _blocks(self, source: Source) -> None:
+        """The code blocks of a document that are objects. Prose is applied to no cluster."""
+        rest, path = [], source.path
+        shown, below = self._shown(path), self._below(path)
+        self.side.texts[shown] = source.text
+        for block in fences(source.text):
+            text = source.text[block.start : block.end]
+            stream = documents.read(text)
+            made = [obj for each in stream.documents for _, obj in objects(each.data)]
+            if stream.unread or not all(isinstance(obj.get("kind"), str) for obj in made or [{}]):
+                rest.append(text)
+                continue
+            place = source.place(block.start, block.start)
+            self.side.found += [Found(obj, shown, below, place) for obj in made]
+        self._not_read(path, _OTHERS["markdown"], "".join(rest).encode(errors="surrogatepass"))
 
     def chart(self, folder: str) -> None:
         """What `helm template` prints for the default values."""
@@ -238,7 +244,7 @@ class _Reader:
             for _, obj in objects(document.data):
                 self.side.found.append(Found(obj, self._shown(folder), self._below(folder)))
 
-    def _not_read(self, path: str, why: str, content: bytes = b"") -> None:
+    def _not_read(self, path: str, why: str, content: bytes | None = None) -> None:
         self.side.unread.append(Unread(self._shown(path), self._below(path), why, content))
 
     def _below(self, path: str) -> str:
@@ -249,21 +255,13 @@ class _Reader:
         return f"{label}:{self._below(path)}" if label else path
 
 
-def _parent(file: str) -> str:
-    return str(Path(file).parent)
-
-
-def _outermost(folders: Iterator[str]) -> list[str]:
+def _outermost(folders: set[Path]) -> set[Path]:
     """The folders that are in none of the others."""
-    found: list[str] = []
-    for each in sorted(folders):
-        if not _is_below(each, found[-1:]):
-            found.append(each)
-    return found
+    return {each for each in folders if folders.isdisjoint(each.parents)}
 
 
-def _is_below(path: str, folders: Sequence[str]) -> bool:
-    return any(path.startswith(f"{each}{os.sep}") for each in folders)
+def _is_kustomization(folder: str) -> bool:
+    return any(Path(folder, name).is_file() for name in kustomization.NAMES)
 
 
 def _parts(folder: str) -> list[str]:
