@@ -118,7 +118,13 @@ def test_an_overlay_has_the_files_of_its_base_which_lies_beside_it(tmp_path: Pat
         ("github.com/o/r//base?ref=v1", "github.com/o/r//base?ref=v1 is not on this machine"),
         ("git@example.org:o/r", "git@example.org:o/r is not on this machine"),
         ("empty", "empty: holds no kustomization.yaml"),
-        ("broken", "broken/kustomization.yaml: is not YAML: while parsing a flow node"),
+        (
+            "broken",
+            (
+                "broken/kustomization.yaml: is not YAML: while parsing a flow node, did not find "
+                "expected node content"
+            ),
+        ),
     ],
 )
 def test_what_cannot_be_looked_at_is_told(resource: str, why: str, tmp_path: Path) -> None:

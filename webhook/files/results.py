@@ -97,7 +97,8 @@ class FileResult:
     def undone(self, why: str) -> FileResult:
         """The same file as it is, and why its changes must not be made."""
         located = (
-            each.undone(why) if each.status is Status.FIXABLE else each for each in self.located
+            each.undone(why) if each.fix or each.status is Status.FIXABLE else each
+            for each in self.located
         )
         return replace(self, new_text=None, located=tuple(located))
 

@@ -22,7 +22,7 @@ from webhook.templates.actions import Kind
 from webhook.templates.cases import Rest
 from webhook.templates.labels_in_sight import NOT_ALWAYS, NOT_IN_SIGHT, is_of_old
 from webhook.templates.regions import lines_of
-from webhook.yamlpatch import documents, style
+from webhook.yamlpatch import documents, style, verify
 from webhook.yamlpatch.places import Replacement
 from webhook.yamlpatch.splice import apply
 
@@ -305,7 +305,7 @@ def _is_true(made: Made) -> bool:
     document = stream.documents[made.view.documents.index(made.document)]
     told = without(document.data, made.hidden)
     is_worse = len(document.duplicates) > len(made.document.duplicates)
-    return not is_worse and _said(told) == _said(made.data)
+    return not is_worse and verify.meant(told) == verify.meant(made.data)
 
 
 def _is_trimmed(text: str, added: Replacement) -> bool:
@@ -349,16 +349,6 @@ def _is_open(text: str, end: int) -> bool:
             return _OPEN.search(line.rstrip()) is not None
         end = start - 1
     return False
-
-
-def _said(data: Any) -> Any:
-    """The data without null and empty maps and lists."""
-    if isinstance(data, dict):
-        said = {name: _said(value) for name, value in data.items()}
-        return {name: value for name, value in said.items() if value not in (None, {}, [])}
-    if isinstance(data, list):
-        return [_said(value) for value in data]
-    return data
 
 
 def without(data: Any, places: list[Path], at: Path = ROOT) -> Any:

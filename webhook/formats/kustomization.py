@@ -12,13 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import yaml
-
 from webhook.core.errors import InputError
 from webhook.core.modes import is_opted_out
 from webhook.evaluation.workloads import objects
-from webhook.files.reading import text_of
+from webhook.files.reading import UnreadableError, read_regular, text_of
 from webhook.files.results import OptedOut
+from webhook.files.source import Source
 from webhook.formats.opt_outs import namespaces_left_alone
 from webhook.kube.pod import as_items, as_map
 from webhook.kube.walk import walk
@@ -63,14 +62,14 @@ def parts(folder: str) -> Parts:
 @lru_cache(maxsize=4)
 def folders(root: str) -> tuple[str, ...]:
     """The folders below this one with a kustomization."""
-    found = []
-    for number, (folder, inner, files) in enumerate(os.walk(root)):
-        if number >= _MOST_FOLDERS:
-            break
+    return tuple(folder for folder, files in _walked(root) if not set(files).isdisjoint(NAMES))
+
+
+def _walked(root: str) -> Iterator[tuple[str, list[str]]]:
+    """The folders below this one, with their files."""
+    for folder, inner, files in islice(os.walk(root), _MOST_FOLDERS):
         inner[:] = sorted(set(inner).difference(_NOT_ENTERED))
-        if not set(files).isdisjoint(NAMES):
-            found.append(folder)
-    return tuple(found)
+        yield folder, files
 
 
 class Applied(NamedTuple):
@@ -85,10 +84,7 @@ class Applied(NamedTuple):
 def applied(root: str) -> tuple[Applied, ...]:
     """The objects of Flux and Argo CD below this folder that build folders below it."""
     found: list[Applied] = []
-    for number, (folder, inner, files) in enumerate(os.walk(root)):
-        if number >= _MOST_FOLDERS:
-            break
-        inner[:] = sorted(each for each in inner if each not in _NOT_ENTERED)
+    for folder, files in _walked(root):
         for name in sorted(each for each in files if each.endswith((".yaml", ".yml"))):
             file = os.path.join(folder, name)  # noqa: PTH118  # of many files
             text = text_of(file)
@@ -303,19 +299,15 @@ def is_component(folder: str) -> bool:
 
 
 def read(file: str) -> dict[str, Any]:
-    """The content of a file of a kustomization."""
+    """The content of a file of a kustomization. Raises InputError."""
     try:
-        with Path(file).open("rb") as opened:
-            text = opened.read(_LARGEST + 1)
-        return as_map(yaml.load(text, Loader=_LOADER)) if len(text) <= _LARGEST else {}  # noqa: S506
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        problem = str(error).partition("\n")[0]
-        raise InputError(f"{file}: is not YAML: {problem}") from error
-
-
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        source = Source.of(file, read_regular(file, _LARGEST)[0])
+    except UnreadableError as error:
+        raise InputError(f"{file}: {error}") from error
+    stream = documents.read(source.text)
+    for each in stream.unread:
+        raise InputError(f"{file}: {each.reason}")
+    return as_map(stream.documents[0].data) if stream.documents else {}
 
 
 def _named(kustomization: dict[str, Any]) -> Iterator[str]:

@@ -154,12 +154,10 @@ def stable(source: Source, plan: Plan, way: Callable[[Source, Plan], FileResult]
         new_text = last.new_text
         last = way(Source.of_text(source.path, new_text, source.kind), plan)
         done |= {each.code for each in last.located if each.fix}
-    located = (each.undone(_AGAIN) if each.fix else each for each in first.located)
-    return replace(first, new_text=None, located=tuple(located))
+    return first.undone("a second run would change it again")
 
 
 _MOST_RUNS = 5
-_AGAIN = "a second run would change it again"
 
 
 def _joined(

@@ -47,9 +47,7 @@ def migrated(path: str, source: Source, asked: Plan) -> FileResult:
     options = (asked.codes, asked.ignored, asked.named, asked.excluded, asked.below)
     request = _Request(group, tuple(map(stamp_of, sorted(group.files))), options, asked)
     why = _held(request).get(os.path.realpath(path), "")
-    if not why:
-        return result
-    return result.undone(why)
+    return result.undone(why) if why else result
 
 
 def together(path: str, asked: Plan) -> frozenset[str]:

@@ -8,6 +8,7 @@ from webhook.core.draft import copied
 from webhook.kube import quantity
 from webhook.kube.pod import SECTIONS, as_items, as_map
 from webhook.kube.walk import walk
+from webhook.yamlpatch import verify
 
 if TYPE_CHECKING:
     from webhook.core.settings import Settings
@@ -29,7 +30,7 @@ def _compared(obj: Raw, settings: Settings) -> Any:
     for at, value in walk(obj):
         if at[-1:] == ("spec",) and isinstance(as_map(value).get("containers"), list):
             _normalise(value, settings)
-    return _said(obj)
+    return verify.meant(obj)
 
 
 def _normalise(spec: Raw, settings: Settings) -> None:
@@ -57,14 +58,6 @@ def _covers(one: Raw, other: Raw) -> bool:
         one.get(member) in {None, "", other.get(member)}
         for member in ("key", "effect", "tolerationSeconds")
     )
-
-
-def _said(data: Any) -> Any:
-    """The data without null and empty maps and lists."""
-    if isinstance(data, dict):
-        found = {str(name): _said(value) for name, value in data.items()}
-        return {name: value for name, value in found.items() if value not in (None, {}, [])}
-    return [_said(each) for each in data] if isinstance(data, list) else data
 
 
 def _first(one: Any, other: Any, at: str) -> str | None:

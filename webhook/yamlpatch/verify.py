@@ -30,3 +30,11 @@ def why_not(stream: Stream, wanted: Sequence[Any], unread: int = 0, first: int =
         if not is_same(is_, should):
             return f"document {number} of the new text would not say what it should"
     return ""
+
+
+def meant(data: Any) -> Any:
+    """The data without null and empty maps and lists, which the API server takes for missing."""
+    if isinstance(data, dict):
+        found = {name: meant(value) for name, value in data.items()}
+        return {name: value for name, value in found.items() if value not in (None, {}, [])}
+    return [meant(each) for each in data] if isinstance(data, list) else data
