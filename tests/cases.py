@@ -18,7 +18,7 @@ import yaml
 from webhook.core.draft import Draft
 from webhook.core.findings import Safety, Verdict
 from webhook.core.modes import modes_for
-from webhook.core.rule import Context
+from webhook.core.rule import Context, Facts
 from webhook.core.settings import Settings
 from webhook.evaluation.engine import run, run_on_object
 from webhook.evaluation.workloads import around, template_at, templates_of
@@ -39,6 +39,16 @@ CORPUS = Path(__file__).parent / "corpus"
 OUTPUTS = (".fixed.yaml", ".findings.txt")
 GIVEN = (".settings.yaml", ".nodes.yaml")
 DAY = date(2026, 11, 21)  # of all cases: an exception may end
+
+
+@dataclass(eq=False)
+class MadeRule:
+    """A rule made for a test: a real one is a module, so it is compared by identity."""
+
+    NAME: str
+    CODE: str
+    FACTS: Facts
+    check: Any
 
 
 def _as_it_is(rule: Named) -> Named:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tests.admission.kept_lines import KeptLines
 from tests.admission.test_response import MORE
+from tests.cases import MadeRule
 from tests.hostile.wire import MODERN, gpu_pod, review
 from webhook.admission.decide import Decider
 from webhook.admission.endpoint import Endpoint
@@ -37,7 +37,7 @@ class Journal:
 
     def __init__(self, *checks: Check) -> None:
         rules = [
-            SimpleNamespace(NAME="r", CODE=f"GPU90{n}", FACTS=Facts(Stage.REPAIR), check=check)
+            MadeRule(NAME="r", CODE=f"GPU90{n}", FACTS=Facts(Stage.REPAIR), check=check)
             for n, check in enumerate(checks)
         ]
         self._kept = KeptLines()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from tests.cases import MadeRule
 from webhook.core.draft import Draft
 from webhook.core.edits import Remove, Set
 from webhook.core.findings import Finding, Safety
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def rule(code: str, check: Callable[[dict[str, Any], Context], Iterator[Finding]]) -> ObjectRule:
     return cast(
         "ObjectRule",
-        SimpleNamespace(NAME=code, CODE=code, FACTS=Facts(Stage.MANIFEST), check=check),
+        MadeRule(NAME=code, CODE=code, FACTS=Facts(Stage.MANIFEST), check=check),
     )
 
 

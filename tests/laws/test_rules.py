@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from tests.cases import cases
+from tests.cases import MadeRule, cases
 from tests.laws import rule_pages
 from webhook import rules as room
 from webhook.admission.response import LONGEST_WARNING
@@ -86,14 +85,14 @@ def test_the_corpus_has_a_folder_for_rules_only() -> None:
 def test_a_rule_speaks_only_for_itself(case: Case) -> None:
     strangers: list[tuple[str, str]] = []
 
-    def watched(rule: Any) -> SimpleNamespace:
+    def watched(rule: Any) -> MadeRule:
         def check(subject: Any, cx: Context) -> Iterator[Finding]:
             for finding in rule.check(subject, cx):
                 if finding.code != rule.CODE:
                     strangers.append((rule.NAME, finding.code))
                 yield finding
 
-        return SimpleNamespace(NAME=rule.NAME, CODE=rule.CODE, FACTS=rule.FACTS, check=check)
+        return MadeRule(NAME=rule.NAME, CODE=rule.CODE, FACTS=rule.FACTS, check=check)
 
     verdict = case.judge(case.object(), watched)
     assert verdict.findings

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from webhook.core.rule import Named
     from webhook.core.settings import Policy
 
+    AnyRule = TypeVar("AnyRule", bound=Named)
 
 IGNORE = "gpu-webhook.dev/ignore"  # a label: "true" on a namespace or a pod opts out
 
@@ -32,7 +33,7 @@ class Mode(StrEnum):
 class Modes:
     """The mode of each rule in one namespace."""
 
-    __slots__ = ("_default", "_only_off", "_rules")
+    __slots__ = ("_asked", "_default", "_only_off", "_rules")
 
     def __init__(
         self,
@@ -48,10 +49,23 @@ class Modes:
         self._default = default
         self._rules = rules or {}
         self._only_off = only_off
+        self._asked: dict[tuple[Named, ...], tuple[Any, ...]] = {}
 
     def only_off(self) -> Modes:
         """The same modes, of which only `off` counts: other rules have their usual mode."""
         return Modes(self._default, self._rules, only_off=True)
+
+    def asked(self, rules: Iterable[AnyRule]) -> tuple[tuple[AnyRule, Mode], ...]:
+        """The rules that are not off, with their modes.
+
+        Computed once: there are few lists of rules, and the modes last as long as the settings.
+        """
+        key = tuple(rules)
+        known = self._asked.get(key)
+        if known is None:
+            modes = zip(key, map(self.of, key), strict=True)
+            known = self._asked[key] = tuple([each for each in modes if each[1] is not Mode.OFF])
+        return known
 
     def of(self, rule: Named) -> Mode:
         """The mode of the rule."""

@@ -17,7 +17,7 @@ from webhook.kube.pointer import ROOT, Path
 from webhook.kube.typed import is_typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from webhook.core.rule import Context, ObjectRule, Rule
 
@@ -49,11 +49,10 @@ def run(  # noqa: PLR0913  # the options of a run
     pod = Pod(obj, at)
     if not every_pod and not pod.is_in_scope(cx.settings):
         return Verdict((), obj, [], draft=draft)
-    asked = [(rule, mode) for rule in rules if (mode := cx.modes.of(rule)) is not Mode.OFF]
-    enforced = [rule.CODE for rule, mode in asked if mode is Mode.ENFORCE]
-    chosen, cx = cx, _as_it_came(pod, cx, enforced)
+    asked = cx.modes.asked(rules)
+    chosen, cx = cx, _as_it_came(pod, cx, asked)
     if chosen.was_chosen:
-        chosen = _as_it_came(pod, replace(chosen, was_stuck=True), enforced)
+        chosen = _as_it_came(pod, replace(chosen, was_stuck=True), asked)
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
     for rule, mode in asked:
@@ -78,7 +77,7 @@ def run(  # noqa: PLR0913  # the options of a run
     return Verdict(tuple(findings), obj, patch, tuple(failed), draft)
 
 
-def _as_it_came(pod: Pod, cx: Context, enforced: Sequence[str]) -> Context:
+def _as_it_came(pod: Pod, cx: Context, asked: Iterable[tuple[Rule, Mode]]) -> Context:
     """The context with facts that the rules will no longer find in the pod."""
     if not cx.was_stuck and not pod.asks_under_legacy_name(cx.settings):
         return (
@@ -87,8 +86,9 @@ def _as_it_came(pod: Pod, cx: Context, enforced: Sequence[str]) -> Context:
             else cx
         )
     legacy = frozenset([container.at for container, _ in counted(pod, cx)])
+    repairing = frozenset([rule.CODE for rule, mode in asked if mode is Mode.ENFORCE])
     written = placement_of(pod) if cx.makes_daemons else None
-    return replace(cx, stuck=True, legacy=legacy, repairing=frozenset(enforced), written=written)
+    return replace(cx, stuck=True, legacy=legacy, repairing=repairing, written=written)
 
 
 def run_on_object(
@@ -105,10 +105,7 @@ def run_on_object(
     draft = Draft(obj) if shared is None else shared
     findings: list[Finding] = []
     failed: list[tuple[str, Exception]] = []
-    for rule in rules:
-        mode = cx.modes.of(rule)
-        if mode is Mode.OFF:
-            continue
+    for rule, mode in cx.modes.asked(rules):
         try:
             found = tuple(rule.check(obj, cx))
             if not found:

@@ -226,7 +226,7 @@ def _of_pods(  # noqa: PLR0913, PLR0917  # the rules, the pods, and the context
     """Run the stages in turn, on all pods of the object or on those that did not opt out."""
     (places, rest), obj, draft = pods, made.object, made.draft
     is_workload = any(places)  # the place of a pod is the root
-    foretold = [rule for rule in stages.foretold if cx.modes.of(rule) is Mode.ENFORCE]
+    foretold = [rule for rule, mode in cx.modes.asked(stages.foretold) if mode is Mode.ENFORCE]
     if stages.repairs and (foretold or stages.policy):
         made.stuck = {at for at in places if Pod(obj, at).asks_under_legacy_name(cx.settings)}
     inside = replace(cx, template=True, workload=obj) if is_workload else cx
