@@ -9,6 +9,8 @@ import time
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from webhook.telemetry.logs import Log, line
 
@@ -39,6 +41,28 @@ def test_a_line_is_one_line_of_at_most_1_kb(fields: dict[str, Any]) -> None:
     assert record["message"] == "m"
     assert record["time"] == "1970-01-01T00:00:00.000Z"
     assert next(iter(record)) == "time"
+
+
+texts = st.text(max_size=30) | st.sampled_from(["x" * 1100, "\x7f", "\ud800", 'a"b\\c', "é"])
+plain = texts | st.integers() | st.floats() | st.booleans() | st.none()
+lists = st.lists(texts | st.integers() | st.lists(texts, max_size=9), max_size=10)
+maps = st.dictionaries(texts, texts | st.lists(texts), max_size=10)
+
+
+@given(st.dictionaries(st.sampled_from("abcdefgh"), plain | lists | maps | st.just(("a", 1))))
+def test_the_usual_lines_are_written_as_all_others_are(fields: dict[str, Any]) -> None:
+    """An object among the fields, which is written as a text, makes a line unusual."""
+    try:
+        unusual = line(0.0, {**fields, "z": Text()})
+    except TypeError:  # a number with more than 64 bits
+        return
+    assume(len(unusual) < 1000)
+    assert line(0.0, {**fields, "z": "text"}) == unusual
+
+
+class Text:
+    def __str__(self) -> str:
+        return "text"
 
 
 def test_a_message_is_short_whatever_it_quotes() -> None:

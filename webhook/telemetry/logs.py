@@ -20,12 +20,16 @@ import orjson
 LONGEST_LINE = 1024
 SHORT = 24  # characters that any field may have, however many are long
 MESSAGE = 200  # and the characters that the message keeps
+MOST_ITEMS = 8  # of a list or a map
 # In a line that would be too long, long fields are cut to the first of these that is enough.
 _CUTS = (600, 300, 150, 75, SHORT)
 GATHER_SECONDS = 0.02  # lines within this time are written at once: one wake-up, one system call
 
 # Control characters, and characters that would break or reorder a line.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
+# The same in JSON, which escapes some of them; a few harmless characters are odd, too.
+_ODD = re.compile(rb"[^ -~]|\\")
+_PLAIN = {str, int, float, bool, type(None)}
 
 
 def printable(text: str) -> str:
@@ -115,6 +119,11 @@ def line(when: float, fields: dict[str, Any]) -> bytes:
     """One line of at most LONGEST_LINE bytes; JSON escapes keep it one line whatever it quotes."""
     stamp = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
     record = {"time": stamp.replace("+00:00", "Z")}
+    if all(map(_is_plain, fields.values())):
+        with contextlib.suppress(TypeError):  # half of a surrogate pair
+            text = orjson.dumps(record | fields)
+            if len(text) < LONGEST_LINE and not _ODD.search(text):  # the usual case
+                return text + b"\n"
     text = orjson.dumps(record | {key: _safe(value) for key, value in fields.items()})
     for most in _CUTS:
         if len(text) < LONGEST_LINE:
@@ -124,13 +133,22 @@ def line(when: float, fields: dict[str, Any]) -> bytes:
     return text + b"\n"
 
 
+def _is_plain(value: object) -> bool:
+    """Whether `_safe` would return an equal value, if its line is short and has nothing odd."""
+    if type(value) is list:
+        return len(value) <= MOST_ITEMS and {*map(type, value)} <= {str}
+    if type(value) is dict:
+        return _is_plain([*value.values()]) and all(len(str(key)) <= SHORT for key in value)
+    return type(value) in _PLAIN
+
+
 def _safe(value: object, longest: int = LONGEST_LINE) -> object:
-    """The value without harmful characters; lists and maps are cut at eight items."""
+    """The value without harmful characters; lists and maps are cut."""
     if isinstance(value, str):
         return printable(value)[:longest]
     if isinstance(value, list):
-        return [_safe(item, longest) for item in value[:8]]
+        return [_safe(item, longest) for item in value[:MOST_ITEMS]]
     if isinstance(value, dict):
-        first = list(value.items())[:8]
+        first = list(value.items())[:MOST_ITEMS]
         return {printable(str(key))[:SHORT]: _safe(item, longest) for key, item in first}
     return value if isinstance(value, int | float) or value is None else _safe(str(value), longest)
