@@ -39,7 +39,7 @@ class Recorder:
     ) -> bytes:
         """The bytes of this answer, after it is logged and counted."""
         if outcome.word:
-            more: dict[str, Any] = dict(outcome.fault)
+            more: dict[str, Any] = {**outcome.fault, "owner": request_pods.owner_of(obj)}
             if outcome.decisions:
                 actions = [f"{code} {mode}: {action}" for code, mode, action in outcome.decisions]
                 more["actions"] = actions
@@ -48,7 +48,7 @@ class Recorder:
             if review.request.get("dryRun") is True:
                 more["dryRun"] = True
             elif more["legacy"]:
-                self.metrics.legacy(review.request["namespace"], self._kind(obj))
+                self.metrics.legacy(review.request["namespace"], self._kind(obj, more["owner"]))
             self._write(review, obj, began, outcome.word, codes=outcome.codes, **more)
         self.metrics.review(path, outcome.word or "passed", perf_counter() - began)
         return response.answer(
@@ -70,11 +70,11 @@ class Recorder:
         for code, error in failed:
             self.metrics.rule_failed(code)
             more: dict[str, Any] = {"level": "error", "error": place_of(error)}
-            self._write(review, obj, began, "failed", codes=[code], **more)
+            owner = request_pods.owner_of(obj)
+            self._write(review, obj, began, "failed", codes=[code], owner=owner, **more)
 
-    def _kind(self, obj: dict[str, Any]) -> str:
+    def _kind(self, obj: dict[str, Any], owner: dict[str, str] | None) -> str:
         """The kind of the owner, or of the object. A tenant may invent any number of kinds."""
-        owner = request_pods.owner_of(as_map(obj.get("metadata")))
         kind = owner["kind"] if owner else request_pods.text(obj.get("kind"))
         return kind if is_known_kind(kind, self.settings) else OTHER
 
@@ -86,6 +86,7 @@ class Recorder:
         outcome: str,
         *,
         codes: list[str],
+        owner: dict[str, str] | None,
         level: str = "info",
         **more: object,
     ) -> None:
@@ -96,7 +97,7 @@ class Recorder:
             uid=review.uid,
             namespace=request_pods.text(review.request.get("namespace")),
             name=_name(review, metadata),
-            owner=request_pods.owner_of(metadata),
+            owner=owner,
             user=request_pods.user_of(review.request),
             codes=codes,
             outcome=outcome,

@@ -13,7 +13,7 @@ _EPHEMERALS = "ephemeralContainers"  # the field that it changes
 
 def pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
     """The pod that is created; None if the webhook does not handle the request."""
-    return _for_linux(made_pod_of(request))
+    return _for_linux(_pod(request) if makes_a_pod(request) else None)
 
 
 def makes_a_pod(request: dict[str, Any]) -> bool:
@@ -35,8 +35,9 @@ def made_pod_of(request: dict[str, Any]) -> dict[str, Any] | None:
 
 def changes_a_pod(request: dict[str, Any], *by: str) -> bool:
     """Whether a stored pod is changed, itself or `by` one of these subresources."""
-    is_meant = (request.get("subResource") or "") in ("", *by)
-    return is_meant and request.get("operation") == "UPDATE" and _is_about_a_pod(request)
+    if request.get("operation") != "UPDATE" or not _is_about_a_pod(request):
+        return False
+    return (request.get("subResource") or "") in ("", *by)
 
 
 def updated_pod_of(
@@ -99,9 +100,9 @@ def _asked_by_node(request: dict[str, Any]) -> bool:
     return isinstance(groups, list) and _NODES in groups
 
 
-def owner_of(metadata: dict[str, Any]) -> dict[str, str] | None:
+def owner_of(obj: dict[str, Any]) -> dict[str, str] | None:
     """Kind and name of the controller that created the object; None for one without controller."""
-    owner = controller_of(metadata)
+    owner = controller_of(as_map(obj.get("metadata")))
     return {key: text(owner.get(key)) for key in ("kind", "name")} if owner else None
 
 

@@ -36,8 +36,8 @@ def check(pod: Pod, cx: Context) -> Iterator[Finding]:
     if cx.written is not None:
         yield from _of_template(cx.written, pod, cx)
         return
-    kind, name = pod.controller()
-    if cx.stuck and kind == "DaemonSet":
+    kind, name = pod.controller() if cx.stuck else ("", "")
+    if kind == "DaemonSet":
         message = (
             f"the DaemonSet {name} makes such a pod on every node, and without these GPUs it stays "
             "Pending there: migrate the DaemonSet's template"

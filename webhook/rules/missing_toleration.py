@@ -138,6 +138,8 @@ def _listed(tolerations: Iterable[Raw]) -> str:
 def _untolerated(pod: Pod, cx: Context, there: Tolerations) -> str:
     """Taints of GPU nodes that nothing here tolerates, nor the pod's class, for the warning."""
     lasting = cx.inventory.lasting_gpu_taints if cx.inventory is not None else ()
+    if not lasting:
+        return ""
     for each in as_admitted(pod, cx, cx.settings.drivers.runtime_class).tolerations():
         there.add(each)
     others = [taint for taint in lasting if not there.tolerate(taint)]
