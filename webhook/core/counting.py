@@ -69,10 +69,12 @@ def asking(pod: Pod, cx: Context) -> tuple[tuple[Container, Asked], ...]:
 def _asking(
     pod: Pod, settings: Settings, inserted: frozenset[int]
 ) -> tuple[tuple[Container, Asked], ...]:
-    if not (with_one := [each for each in pod.containers if _legacy_names(each, settings)]):
+    every = [(each, _legacy_names(each, settings)) for each in pod.containers]
+    with_one = [(each, legacy) for each, legacy in every if legacy]
+    if not with_one:
         return ()
     origins = Origins.of(pod)
-    return tuple([(each, _asked_by(each, settings, origins, inserted)) for each in with_one])
+    return tuple([(c, _asked_by(c, legacy, settings, origins, inserted)) for c, legacy in with_one])
 
 
 def _legacy_names(container: Container, settings: Settings) -> tuple[str, ...]:
@@ -81,10 +83,13 @@ def _legacy_names(container: Container, settings: Settings) -> tuple[str, ...]:
 
 
 def _asked_by(
-    container: Container, settings: Settings, origins: Origins, inserted: frozenset[int]
+    container: Container,
+    legacy: tuple[str, ...],
+    settings: Settings,
+    origins: Origins,
+    inserted: frozenset[int],
 ) -> Asked:
-    """The amount of this container that counts."""
-    legacy = _legacy_names(container, settings)
+    """The amount of this container that counts, of those under the legacy and current names."""
     today = sorted(
         name
         for name in {**container.limits, **container.requests}
@@ -96,45 +101,32 @@ def _asked_by(
         for place in origins.defaults(container, {*legacy, *today})
         if not (origins.is_second_round and place[1] == settings.gpu_resource)
     )
-    given = {name: _values(container, name) - {0} for name in (*legacy, *today)}
+    written = {name: _written(container, name, defaults) for name in (*legacy, *today)}
+    given = {name: each for name, each in written.items() if any(one.value for one in each)}
     if _is_unclear(given, legacy, inserted):
-        unclear = tuple(name for name, values in given.items() if values)
-        return Asked(legacy, None, defaults, unclear=unclear)
-    amounts = [_amount(container, name, defaults) for name, values in given.items() if values]
+        return Asked(legacy, None, defaults, unclear=tuple(given))
+    amounts = [_largest(each) for each in given.values()]
     authored = [each for each in amounts if each.authored]
     # Without the word of LimitRanger, another webhook may have written what the author did not.
-    has_zero = bool(origins.claimed) and _has_zero(container, {*legacy, *today}, defaults)
+    has_zero = bool(origins.claimed) and any(
+        one.authored and not one.value for each in written.values() for one in each
+    )
     is_none = has_zero and not authored
     winner = None if is_none else _winner(authored or amounts, legacy, settings.gpu_resource)
     return Asked(legacy, winner, defaults, is_none, origins.is_second_round)
 
 
-def _has_zero(container: Container, names: set[str], defaults: frozenset[Place]) -> bool:
-    """Whether the author wrote 0 under one of these names."""
-    return any(
-        (section, name) not in defaults and _value(raw) == 0
-        for section in SECTIONS
-        for name, raw in container.sections[section].items()
-        if name in names
-    )
-
-
 def _is_unclear(
-    given: Mapping[str, set[Fraction | None]], legacy: Sequence[str], inserted: frozenset[int]
+    given: Mapping[str, list[Amount]], legacy: Sequence[str], inserted: frozenset[int]
 ) -> bool:
     """Whether it is unclear which of these amounts is the largest, or a legacy one is none."""
-    asked = set[Fraction | None]().union(*(given[name] for name in legacy))
-    every = asked.union(*given.values())
-    is_known = None not in every and every.isdisjoint(inserted)
-    return bool(asked) and (None in asked or (len(every) > 1 and not is_known))
-
-
-def _values(container: Container, name: str) -> set[Fraction | None]:
-    return {
-        value_of(container.sections[section][name])
-        for section in SECTIONS
-        if name in container.sections[section]
-    }
+    amounts = [one for each in given.values() for one in each]
+    if given.keys().isdisjoint(legacy):
+        return False
+    if any(one.value is _UNREADABLE for one in amounts):
+        return True
+    every = {one.value for one in amounts if one.value} if inserted else set()
+    return len(every) > 1 and not every.isdisjoint(inserted)
 
 
 def value_of(raw: object) -> Fraction | None:
@@ -147,19 +139,20 @@ def value_of(raw: object) -> Fraction | None:
 _UNREADABLE = Fraction(2**63)
 
 
-def _value(raw: object) -> Fraction:
-    value = value_of(raw)
-    return _UNREADABLE if value is None else value
+def _written(container: Container, name: str, defaults: frozenset[Place]) -> list[Amount]:
+    """The amounts under this name, of the limits and of the requests."""
+    found = []
+    for section in SECTIONS:
+        there = container.sections[section]
+        if name in there:
+            value = value_of(there[name])
+            value = _UNREADABLE if value is None else value
+            found.append(Amount(name, there[name], value, (section, name) not in defaults))
+    return found
 
 
-def _amount(container: Container, name: str, defaults: frozenset[Place]) -> Amount:
+def _largest(written: list[Amount]) -> Amount:
     """The larger of limit and request; the author's amount comes before one of LimitRanger."""
-    written = [
-        Amount(name, raw, _value(raw), (section, name) not in defaults)
-        for section in SECTIONS
-        if name in container.sections[section]
-        for raw in [container.sections[section][name]]
-    ]
     if len(written) == 1:
         return written[0]
     return max(written, key=lambda each: (each.value.numerator > 0, each.authored, each.value))

@@ -16,6 +16,7 @@ webhook LimitRanger runs once more.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 _PREFIX = "LimitRanger plugin set: "
 _SECTION_NAMES = {"limit": "limits", "request": "requests"}
 _KINDS = {"container": "containers", "init container": "initContainers"}
+_USUAL_KEY = re.compile(r'k:\{"name":"([-a-z0-9]+)"\}')
 
 Place = tuple[str, str]  # a section, and a resource name in it
 _Containers = dict[tuple[str, str], set[Place]]  # by kind and name of the container
@@ -113,6 +115,8 @@ def _places(resources: Raw) -> Iterator[Place]:
 
 def _name_in(key: str) -> str:
     """The container's name in a key such as `k:{"name":"main"}`; empty if there is none."""
+    if usual := _USUAL_KEY.fullmatch(key):
+        return usual[1]
     try:
         return str(as_map(json.loads(key.removeprefix("k:"))).get("name", ""))
     except (ValueError, RecursionError):
