@@ -262,6 +262,17 @@ def test_even_a_script_in_the_page_would_not_run(browser: Browser, tmp_path: Pat
     assert all("Content Security Policy" in each for each in page.complaints)
 
 
+def test_what_stands_below_one_another_is_aligned_in_all_states(show: Callable[..., Page]) -> None:
+    page = show(report_samples.everything())
+    for each, edge in ((".filter", "height"), (".finding > summary", "x"), (".finding .code", "x")):
+        edges = f"Array.from(document.querySelectorAll('{each}'), e => e.getBoundingClientRect())"
+        seen = page.run(f"{edges}.filter(e => e.width).map(e => Math.round(e.{edge}))")
+        assert len(seen) > 4, each
+        assert len(set(seen)) == 1, each
+    badges = "Array.from(document.querySelectorAll('.badge'))"
+    assert page.run(f"{badges}.filter(e => e.scrollWidth > e.clientWidth).length") == 0, "cut"
+
+
 def test_two_thousand_findings_are_searched_at_once(show: Callable[..., Page]) -> None:
     page = show(report_samples.many(2_000, 40))
     milliseconds = page.run(

@@ -262,7 +262,7 @@ def _manual(manual: Manual) -> str:
         return ""
     paragraphs = "".join(f"<p>{_paragraph(each)}</p>" for each in manual.text.split("\n\n")[1:])
     return (
-        f'<details class="manual"><summary>{_text(manual.headline)}</summary>{paragraphs}</details>'
+        f'<details class="about"><summary>{_text(manual.headline)}</summary>{paragraphs}</details>'
     )
 
 

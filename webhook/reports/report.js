@@ -102,7 +102,7 @@
     const button = one("#unfold");
     const open = button.getAttribute("aria-pressed") !== "true";
     button.setAttribute("aria-pressed", String(open));
-    for (const part of all(".finding, .changes, .manual")) part.open = open;
+    for (const part of all(".finding, .changes, .about")) part.open = open;
   }
 
   function step(by) {
