@@ -31,8 +31,10 @@ def on_config(config: MkDocsConfig) -> None:
     """Put the page of each rule behind their table."""
     (reference,) = (tab["Reference"] for tab in config.nav or [] if "Reference" in tab)
     (rules,) = (part["Rules"] for part in reference if "Rules" in part)
-    pages = (_ROOT / "docs" / "rules").glob("GPU*.md")
-    rules.extend(sorted(page.relative_to(_ROOT).as_posix() for page in pages))
+    for page in sorted((_ROOT / "docs" / "rules").glob("GPU*.md")):
+        # mkdocs would name it after its file: a comment stands before the heading.
+        heading = page.read_text().partition("\n# ")[2].partition("\n")[0]
+        rules.append({heading: page.relative_to(_ROOT).as_posix()})
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

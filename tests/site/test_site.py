@@ -48,6 +48,21 @@ def test_every_page_of_the_repository_is_there(articles: dict[str, str]) -> None
     assert {page.replace("README", "index") for page in pages} == set(articles)
 
 
+def test_the_navigation_names_the_rules() -> None:
+    frame = re.split(r"<article", (SITE / "docs" / "settings.html").read_text())[0]
+    links = re.findall(r'href="rules/(GPU\d+)\.html".*?>\s*(GPU\d+ [a-z-]+)\s*<', frame, re.DOTALL)
+    assert len(links) == len(list((ROOT / "docs" / "rules").glob("GPU*.md")))
+    assert all(name.startswith(code) for code, name in links)
+
+
+def test_names_of_metrics_break_where_a_word_ends(address: str, chromium: browser.Browser) -> None:
+    page = browser.Page(chromium, size=(1280, 900))
+    page.open(f"{address}docs/metrics.html")
+    name = "gpu_webhook_legacy_objects_total".replace("_", "_<wbr>")
+    names = "Array.from(document.querySelectorAll('td code'), e => e.innerHTML)"
+    page.becomes(f"{names}.includes('{name}')", True)
+
+
 def test_pages_are_read_as_on_github(articles: dict[str, str]) -> None:
     found = [
         f"{page}: {paragraph[:80]}"
@@ -79,6 +94,7 @@ def chromium() -> Iterator[browser.Browser]:
 PAGES = (
     "index.html",
     "docs/settings.html",
+    "docs/metrics.html",
     "docs/rules/GPU106.html",
     "docs/uninstall.html",
     "docs/comparison.html",
