@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from webhook.capacity import nodesets
-from webhook.capacity.tainted import Tainted, by_key_and_effect
+from webhook.capacity.tainted import by_key_and_effect
 from webhook.core.settings import Taint
 
 ML, WEB = Taint("team", "ml"), Taint("team", "web")
@@ -52,12 +52,3 @@ def test_a_node_is_in_a_table_once() -> None:
         1: ["web"],
         2: ["ml"],
     }
-
-
-def test_of_a_thousand_values_only_some_are_remembered() -> None:
-    tainted = Tainted()
-    for number in range(1000):
-        tainted.add(str(number), nodesets.encode([number]), 1 << number)
-
-    assert all(tainted.having(str(number)) == 1 << number for number in range(1000))
-    assert len(tainted._decoded) < 1000

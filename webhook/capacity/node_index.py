@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.capacity import nodesets
 from webhook.capacity.node_numbers import Numbers, Total, steps, texts
 from webhook.capacity.nodesets import NOTHING, NodeSet, Table
-from webhook.capacity.tainted import Tainted, by_key_and_effect
+from webhook.capacity.tainted import by_key_and_effect
 from webhook.core.settings import Taint
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class NodeIndex:
         return tuple((taints, nodesets.decode(text)) for taints, text in self.taints)
 
     @cached_property
-    def tainted(self) -> Mapping[tuple[str, str, int], Tainted]:
+    def tainted(self) -> Mapping[tuple[str, str, int], Table]:
         """The nodes by key and effect of their taints.
 
         See by_key_and_effect for the last number.

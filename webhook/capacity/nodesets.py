@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
 NodeSet = int
 
@@ -48,11 +49,12 @@ def encode(numbers: list[int]) -> str:
 
 
 def decode(text: str) -> NodeSet:
-    """The set that `encode` wrote."""
-    if text.startswith(_BITMAP):
-        return int(text[1:], 16)
+    """The set that `encode` wrote, or the union of several with commas between them."""
     found = 0
     for run in text.split(",") if text else ():
+        if run.startswith(_BITMAP):
+            found |= int(run[1:], 16)
+            continue
         first, _, last = run.partition("-")
         low = int(first)
         found |= ((1 << (int(last or first) - low + 1)) - 1) << low
@@ -105,6 +107,10 @@ class Table:
         if self._present is None:
             self._present = self._sum(self._texts)
         return self._present
+
+    def having_any(self, values: AbstractSet[str]) -> NodeSet:
+        """The nodes with one of these values; loops over the smaller of the two sets of values."""
+        return self._sum(self._texts.keys() & values)
 
     def _sum(self, values: Iterable[str]) -> NodeSet:
         return _joined(map(self.having, values))
