@@ -34,11 +34,11 @@ TOO_MANY = f"over {MOST_TERMS} terms or {MOST_EXPRESSIONS} expressions"
 _LARGEST_WEIGHT = 100
 _HOSTNAME = "kubernetes.io/hostname"
 
-_REQUIREMENT = {"key": str, "operator": str, "values": [str]}
-_NODE_TERM = {"matchExpressions": [_REQUIREMENT]}
-_LABEL_SELECTOR = {"matchLabels": {"*": str}, "matchExpressions": [_REQUIREMENT]}
+REQUIREMENT = {"key": str, "operator": str, "values": [str]}
+_NODE_TERM = {"matchExpressions": [REQUIREMENT]}
+_LABEL_SELECTOR = {"matchLabels": {"*": str}, "matchExpressions": [REQUIREMENT]}
 _POD_TERM = {"labelSelector": _LABEL_SELECTOR, "namespaces": [str], "topologyKey": str}
-_POD_AFFINITY = {
+POD_AFFINITY = {
     REQUIRED: [_POD_TERM],
     PREFERRED: [{"weight": go_json.INT32, "podAffinityTerm": _POD_TERM}],
 }
@@ -47,8 +47,8 @@ _SHAPES: dict[str, Any] = {
         REQUIRED: {"nodeSelectorTerms": [_NODE_TERM]},
         PREFERRED: [{"weight": go_json.INT32, "preference": _NODE_TERM}],
     },
-    "podAffinity": _POD_AFFINITY,
-    "podAntiAffinity": _POD_AFFINITY,
+    "podAffinity": POD_AFFINITY,
+    "podAntiAffinity": POD_AFFINITY,
 }
 
 

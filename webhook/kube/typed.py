@@ -8,34 +8,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from webhook.kube.go_json import INT32, INT64, QUANTITY, fits
-from webhook.kube.pod import KINDS, PREFERRED, REQUIRED, SECTIONS
+from webhook.kube.affinity import POD_AFFINITY, REQUIREMENT
+from webhook.kube.container_shape import CONTAINER
+from webhook.kube.go_json import INT32, fits
+from webhook.kube.pod import KINDS, PREFERRED, REQUIRED
+from webhook.kube.tolerations import SHAPE as TOLERATION
 
 _ANYTHING: Final = object
 _EACH: Final = "*"  # any member of a map
 
-_EXPRESSION = {"key": str, "operator": str, "values": [str]}
-_TERM = {"matchExpressions": [_EXPRESSION], "matchFields": [_EXPRESSION]}
-_LABELS = {"matchLabels": {_EACH: str}, "matchExpressions": [_EXPRESSION]}
-_POD_TERM = {"labelSelector": _LABELS, "namespaces": [str], "topologyKey": str}
-_POD_AFFINITY = {
-    REQUIRED: [_POD_TERM],
-    PREFERRED: [{"podAffinityTerm": _POD_TERM, "weight": INT32}],
-}
-_SECURITY = {"seccompProfile": {_EACH: str}, "sysctls": [{_EACH: str}]}
-_CONTAINER = {
-    "name": str,
-    "image": str,
-    "command": [str],
-    "args": [str],
-    "env": [{"name": str, "value": str, "valueFrom": {_EACH: _ANYTHING}}],
-    "volumeMounts": [{"name": str, "mountPath": str}],
-    "securityContext": _SECURITY,
-    "resources": {
-        **{section: {_EACH: QUANTITY} for section in SECTIONS},
-        "claims": [{"name": str}],
-    },
-}
+_TERM = {"matchExpressions": [REQUIREMENT], "matchFields": [REQUIREMENT]}
 _POD: dict[str, Any] = {
     "metadata": {
         "annotations": {_EACH: str},
@@ -43,24 +25,19 @@ _POD: dict[str, Any] = {
         "ownerReferences": [{"kind": str, "name": str}],
     },
     "spec": {
-        **{kind: [_CONTAINER] for kind in KINDS},
+        **{kind: [CONTAINER] for kind in KINDS},
         "nodeSelector": {_EACH: str},
-        "tolerations": [
-            {
-                **dict.fromkeys(("key", "operator", "value", "effect"), str),
-                "tolerationSeconds": INT64,
-            }
-        ],
+        "tolerations": [TOLERATION],
         "affinity": {
             "nodeAffinity": {
                 REQUIRED: {"nodeSelectorTerms": [_TERM]},
                 PREFERRED: [{"preference": _TERM, "weight": INT32}],
             },
-            "podAffinity": _POD_AFFINITY,
-            "podAntiAffinity": _POD_AFFINITY,
+            "podAffinity": POD_AFFINITY,
+            "podAntiAffinity": POD_AFFINITY,
         },
         "volumes": [{"name": str, "hostPath": {"path": str}}],
-        "securityContext": _SECURITY,
+        "securityContext": {"seccompProfile": {_EACH: str}, "sysctls": [{_EACH: str}]},
         "resourceClaims": [{"name": str}],
         "os": {"name": str},
         **dict.fromkeys(("schedulerName", "runtimeClassName", "nodeName", "hostname"), str),
